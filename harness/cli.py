@@ -1,0 +1,82 @@
+"""The `harness` command. Sub-commands register themselves through entry points; nothing slow is imported to show help."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import os
+import sys
+from collections.abc import Sequence
+
+from harness import __version__, compare, evaluate_command, list_command, registry, train_command
+from harness.environment import disable_telemetry
+from harness.errors import HarnessError
+
+DESCRIPTION = """\
+Which self-supervised sentence-embedding method is really better, and by how much?
+
+  harness compare demo               train, evaluate and report a comparison (see: harness list presets)
+  harness evaluate MODEL             score any model of the hub or a folder
+  harness train METHOD               train one method and save it as a SentenceTransformer
+  harness list methods               what there is to compare
+"""
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser with every installed sub-command."""
+    parser = argparse.ArgumentParser(
+        prog="harness",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="exit codes: 0 done, 1 something failed (the message says what was kept), 2 wrong input",
+    )
+    parser.add_argument("--version", action="version", version=f"harness {__version__}")
+    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for module in (compare, evaluate_command, train_command, list_command):
+        module.register(subparsers)
+    _register_doctor(subparsers)
+    for name in registry.names(registry.COMMANDS):
+        registry.load(registry.COMMANDS, name)(subparsers)
+    return parser
+
+
+def _register_doctor(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = subparsers.add_parser("doctor", help="devices, precision, hub, caches and versions of this machine")
+    parser.add_argument("--json", action="store_true", help="machine-readable")
+
+    def run(args: argparse.Namespace) -> int:
+        from harness import doctor
+
+        return doctor.run(json=args.json)
+
+    parser.set_defaults(run=run)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit code; errors for the user are one line on standard error."""
+    disable_telemetry()
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
+    try:
+        args = build_parser().parse_args(argv)
+        code: int = args.run(args)
+        return code
+    except HarnessError as error:
+        print(f"harness: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("harness: interrupted; finished runs and checkpoints are kept, the same command goes on", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        where = f" ({error.filename})" if error.filename else ""
+        print(f"harness: the disk is full{where}; make room and give the same command again: "
+              "finished runs and the last checkpoint are kept", file=sys.stderr)  # fmt: skip
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

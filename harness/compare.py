@@ -1,0 +1,156 @@
+"""`harness compare`: run every cell of an experiment, track it, print the table and write the report."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+from pathlib import Path
+
+from harness import registry
+from harness.experiment import Experiment, read_experiment
+from harness.lock import work_lock
+from harness.plan import Cell, Plan, make_plan
+from harness.progress import Reporter
+from harness.records import Record, manifest_file, write_atomic
+from harness.runner import checked_workdir, estimate_seconds, finished, run_cell, steps_of
+
+REPORTER = "comparison"
+
+
+def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add `harness compare` to the command line."""
+    parser = subparsers.add_parser(
+        "compare",
+        help="train, evaluate, track and report the methods of an experiment file",
+        description="Train every method of an experiment under the same conditions, evaluate, track in MLflow, write a "
+        "report. Finished cells are kept: the same command goes on where it stopped.",
+        epilog="example: harness compare demo --workdir work/demo --set seeds='[1, 2]'",
+    )
+    parser.add_argument("experiment", help="a TOML file or a preset (see: harness list presets)")
+    parser.add_argument("--workdir", default="work", help="records, models, tracking store, reports (default: work)")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="overrides",
+                        help="override a value of the file, as seeds='[1]' or methods.simcse.temperature=0.1")  # fmt: skip
+    parser.add_argument("--dry-run", action="store_true", help="print the cells and an estimate of the time, run nothing")
+    parser.add_argument("--tracking-uri", help="MLflow server or store (default: sqlite in the work directory)")
+    parser.add_argument("--no-tracking", action="store_true", help="leave MLflow out; `harness track sync` can follow")
+    parser.add_argument("--format", default="html,md,latex,csv", help="report formats (default: %(default)s)")
+    parser.add_argument("--quiet", action="store_true", help="no progress; only the table and the report's path")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Exit code 0 when every cell came to a record, 1 when one failed."""
+    experiment = read_experiment(args.experiment, args.overrides)
+    plan = make_plan(experiment, args.experiment)
+    workdir = checked_workdir(args.workdir, create=not args.dry_run)
+    if args.dry_run:
+        return dry_run(plan, workdir)
+    with work_lock(workdir):
+        return compare(plan, workdir, args)
+
+
+def dry_run(plan: Plan, workdir: Path) -> int:
+    """Print what a comparison would do and about how long it would take on this machine."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=f"{plan.experiment.name}: {len(plan.cells)} cells")
+    for heading in ("id", "row", "base model", "seed", "updates", "state", "about"):
+        table.add_column(heading, justify="right" if heading in ("seed", "updates", "about") else "left")
+    total, known = 0.0, dict[tuple[str, str], float]()
+    for cell in plan.cells:
+        done = finished(cell, plan, workdir) is not None
+        key = (cell.row.label, cell.base_model)
+        if not done and key not in known:
+            known[key] = estimate_seconds(cell, plan)
+        seconds = 0.0 if done else known[key]
+        total += seconds
+        steps = steps_of(cell.row.config, len(plan.corpus) if plan.corpus else 0, plan.experiment.max_steps)
+        state = "finished" if done else "to do"
+        table.add_row(cell.id, cell.row.label, cell.base_model, str(cell.seed), f"{steps:,}", state, f"{seconds:.0f} s")
+    console = Console()
+    console.print(table)
+    console.print(f"about {total / 60:.1f} minutes in all on {plan.device}, report and tracking apart")
+    return 0
+
+
+def compare(plan: Plan, workdir: Path, args: argparse.Namespace) -> int:
+    """Run the cells, track, report; see `run`."""
+    write_manifest(plan, workdir)
+    tracker = None
+    if not args.no_tracking:
+        from harness.tracking import Tracker
+
+        tracker = Tracker(workdir, plan.experiment.name, args.tracking_uri)
+    records: list[Record] = []
+    with Reporter(len(plan.cells), quiet=args.quiet) as reporter:
+        for cell in plan.cells:
+            reporter.start(cell.label)
+            known = finished(cell, plan, workdir)
+            record = known or run_cell(cell, plan, workdir, command=command_of(args, cell), progress=reporter.step)
+            records.append(record)
+            reporter.done(summary(record) + (" (kept)" if known else ""))
+            if tracker is not None:
+                tracker.log(record)
+    if tracker is not None:
+        tracker.close()
+    show_results(workdir, plan.experiment, args)
+    failed = [record for record in records if record.status == "failed"]
+    for record in failed:
+        print(f"failed: {record.row}, seed {record.seed}: {record.reason} "
+              f"(details: {workdir / 'runs' / record.id / 'error.txt'}; all other runs are kept)")  # fmt: skip
+    return 1 if failed else 0
+
+
+def write_manifest(plan: Plan, workdir: Path) -> None:
+    """Write which runs the comparison consists of, and the experiment as it was resolved."""
+    manifest = {
+        "name": plan.experiment.name,
+        "title": plan.experiment.title,
+        "description": plan.experiment.description,
+        "experiment": plan.experiment.model_dump(mode="json"),
+        "cells": [{"id": c.id, "row": c.row.label, "base_model": c.base_model, "seed": c.seed} for c in plan.cells],
+    }
+    write_atomic(manifest_file(workdir, plan.experiment.name), json.dumps(manifest, indent=1) + "\n")
+
+
+def command_of(args: argparse.Namespace, cell: Cell) -> str:
+    """The command that makes this run again, alone."""
+    keep = [f"seeds=[{cell.seed}]", f'base_models=["{cell.base_model}"]']
+    words = ["harness", "compare", args.experiment, "--workdir", "NEW_FOLDER"]
+    for override in [*args.overrides, *keep]:
+        words += ["--set", override]
+    return shlex.join(words)
+
+
+def summary(record: Record) -> str:
+    """One line about a record: its main scores, or why it has none."""
+    if record.status != "finished":
+        return f"{record.status}: {record.reason}"
+    main = [s for s in record.scores if s.metric == "spearman" and s.aggregation == "all" and s.split == "test"]
+    scores = ", ".join(f"{s.task} {100 * s.value:.2f}" for s in main[:7])
+    return f"{scores} ({record.cost.get('train_seconds', 0):.0f} s training)"
+
+
+def show_results(workdir: Path, experiment: Experiment, args: argparse.Namespace) -> None:
+    """Print the table with rich and write the report; without an installed reporter only say so."""
+    if REPORTER not in registry.names(registry.REPORTERS):
+        print(f"no reporter is installed; the records are in {workdir / 'runs'}")
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    reporter = registry.load(registry.REPORTERS, REPORTER)
+    written = reporter(workdir, experiment.name, formats=args.format.split(","))
+    summary_of = getattr(__import__(reporter.__module__, fromlist=["summary_table"]), "summary_table", None)
+    if summary_of is not None:
+        columns, rows = summary_of(workdir, experiment.name)
+        table = Table(title=experiment.title or experiment.name)
+        for i, column in enumerate(columns):
+            table.add_column(str(column), justify="left" if i == 0 else "right")
+        for row in rows:
+            table.add_row(*(str(cell) for cell in row))
+        Console().print(table)
+    for kind, path in written.items():
+        print(f"{kind}: {path}")

@@ -1,0 +1,77 @@
+"""Frozen, validated configuration models whose fields carry default, help and the range that a study may sweep."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from harness.errors import InputError
+
+
+def option(
+    default: Any,
+    help: str,
+    *,
+    ge: float | None = None,
+    gt: float | None = None,
+    le: float | None = None,
+    lt: float | None = None,
+    sweep: tuple[float, float] | list[Any] | None = None,
+    log: bool = False,
+) -> Any:
+    """A config field: its default, one line of help, its bounds, and what a study may sweep.
+
+    `sweep` is `(low, high)` for a continuous range (log-uniform with `log=True`) or a list of categories.
+    """
+    extra: dict[str, Any] = {}
+    if isinstance(sweep, tuple):
+        extra["sweep"] = {"low": sweep[0], "high": sweep[1], "log": log}
+    elif sweep is not None:
+        extra["sweep"] = {"choices": sweep}
+    return Field(default, description=help, ge=ge, gt=gt, le=le, lt=lt, json_schema_extra=extra or None)
+
+
+def nearest(word: str, known: list[str]) -> str:
+    """' (did you mean "x"?)' for the known word nearest to `word`, or the empty string."""
+    close = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
+    return f' (did you mean "{close[0]}"?)' if close else ""
+
+
+class Config(BaseModel):
+    """Base of all configs: frozen, unknown keys refused, errors in one line that names the place and the key."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    @classmethod
+    def parse(cls, values: Mapping[str, Any], where: str) -> Self:
+        """Validate `values`; `where` names the file and table for the error message.
+
+        Raises:
+            InputError: one line with the first wrong key, what was expected and the nearest known key.
+        """
+        try:
+            return cls.model_validate(dict(values))
+        except ValidationError as error:
+            first = error.errors()[0]
+            key = ".".join(str(part) for part in first["loc"]) or "value"
+            if first["type"] == "extra_forbidden":
+                known = sorted(cls.model_fields)
+                leaf = str(first["loc"][-1])
+                raise InputError(
+                    f'{where}: unknown key "{key}"{nearest(leaf, known)}; known keys: {", ".join(known)}'
+                ) from None
+            given = "" if first["type"] == "missing" else f", not {first['input']!r}"
+            raise InputError(f'{where}: key "{key}": {first["msg"]}{given}') from None
+
+    @classmethod
+    def sweeps(cls) -> dict[str, dict[str, Any]]:
+        """Field name -> declared sweep (`{"low", "high", "log"}` or `{"choices"}`), for the fields that have one."""
+        found: dict[str, dict[str, Any]] = {}
+        for name, field in cls.model_fields.items():
+            extra = field.json_schema_extra
+            if isinstance(extra, dict) and isinstance(extra.get("sweep"), dict):
+                found[name] = dict(extra["sweep"])  # type: ignore[arg-type]
+        return found

@@ -1,0 +1,102 @@
+"""Encode once: the texts of all tasks are joined, deduplicated, encoded in one call, and shared between the tasks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import MutableMapping, Sequence
+
+import numpy as np
+
+from harness.tasks.base import Array, Encode, Task, TaskResult, checked
+
+
+class EmbeddingTable:
+    """The vectors of a set of texts: call it with any of them, in any order and as often as needed."""
+
+    def __init__(self, texts: Sequence[str], vectors: Array) -> None:
+        """`texts`: n distinct texts; `vectors`: (n, d)."""
+        self.vectors = vectors
+        self._place = {text: i for i, text in enumerate(texts)}
+
+    def __len__(self) -> int:
+        return len(self._place)
+
+    def __call__(self, texts: Sequence[str]) -> Array:
+        """(len(texts), d) float32.
+
+        Raises:
+            KeyError: a text that was not encoded, which is a fault of the task that did not announce it.
+        """
+        rows: Array = self.vectors[[self._place[text] for text in texts]]
+        return rows
+
+
+def encode_once(
+    encode: Encode, texts: Sequence[str], *, cache: MutableMapping[str, Array] | None = None
+) -> EmbeddingTable:
+    """Encode every distinct text in one call of `encode`.
+
+    `cache` maps text -> (d,) vector of this very encoder: texts in it are not encoded again, new ones are added. A
+    dict serves for one process; anything with the same interface may keep them longer.
+
+    Raises:
+        RunError: `encode` returned the wrong number of rows, or something that is no matrix of numbers.
+    """
+    distinct = list(dict.fromkeys(texts))
+    if cache is None:
+        return EmbeddingTable(distinct, _float32(checked(encode(distinct), len(distinct))))
+    missing = [text for text in distinct if text not in cache]
+    if missing:
+        fresh = _float32(checked(encode(missing), len(missing)))
+        cache.update(zip(missing, fresh, strict=True))
+    return EmbeddingTable(distinct, np.stack([cache[text] for text in distinct]))
+
+
+def _float32(x: Array) -> Array:
+    if x.dtype == np.float32:
+        return x
+    with np.errstate(over="ignore"):  # too large for float32 becomes infinity, which the tasks replace and report
+        return x.astype(np.float32)
+
+
+def evaluate(
+    encode: Encode,
+    tasks: Sequence[Task],
+    *,
+    pooling: str,
+    cache: MutableMapping[str, Array] | None = None,
+) -> TaskResult:
+    """All scores of `tasks` for one encoder, whose texts are encoded once.
+
+    `pooling` names how the vectors are made (it enters the protocol ids). `cost` of the result has "encode_seconds",
+    "evaluate_seconds" (scoring, without encoding), "sentences" (distinct texts) and "sentences_per_second".
+
+    Raises:
+        InputError: a task's data is missing or damaged.
+        RunError: `encode` returned something else than one vector a text.
+    """
+    texts = list(dict.fromkeys(text for task in tasks for text in task.texts()))
+    start = time.perf_counter()
+    table = encode_once(encode, texts, cache=cache)
+    encoded = time.perf_counter()
+    result = TaskResult()
+    frames = []
+    for task in tasks:
+        part = task.evaluate(table, pooling=pooling)
+        result.scores += part.scores
+        result.protocols |= part.protocols
+        result.notes += part.notes
+        if part.pairs is not None:
+            frames.append(part.pairs)
+    if frames:
+        import pandas as pd
+
+        result.pairs = pd.concat(frames, ignore_index=True)
+    seconds = encoded - start
+    result.cost = {
+        "encode_seconds": seconds,
+        "evaluate_seconds": time.perf_counter() - encoded,
+        "sentences": float(len(texts)),
+        "sentences_per_second": len(texts) / seconds if seconds else 0.0,
+    }
+    return result

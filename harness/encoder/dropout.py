@@ -1,0 +1,137 @@
+"""Different dropout rates for the two views of one forward pass, without touching the files of transformers.
+
+Source: SCD, spec of its patched modelling files: embedding dropout, attention-probability dropout, attention-output
+dropout and feed-forward-output dropout take the rate of the view a row belongs to. Here the first half of the rows is
+view a, the second half view b.
+
+Two doors lead in. Hidden states pass through `nn.Dropout` modules, which `attach` replaces. Attention probabilities are
+dropped inside a fused kernel that takes one scalar rate, so transformers' attention registry gets a function that
+calls the kernel once a half. Models outside that registry (MPNet, DeBERTa) drop their probabilities by an `nn.Dropout`,
+which the first door covers: probabilities are (rows, heads, length, length), hidden states (rows, length, d).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+from transformers.masking_utils import sdpa_mask
+
+from harness.encoder.quiet import quiet_transformers
+from harness.errors import InputError
+
+Rates = tuple[float, float]
+ATTENTION = "harness_views"
+
+
+class ViewRates:
+    """The rates now in force, shared by all dropouts of one encoder. None means the checkpoint's own rates."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self.hidden: Rates | None = None
+        self.attention: Rates | None = None
+        self.used: set[str] = set()
+
+    def set(self, rows: int, hidden: Rates | None, attention: Rates | None) -> None:
+        """Use these rates for the next forward pass of `rows` rows.
+
+        Raises:
+            InputError: a rate outside [0, 1).
+        """
+        for name, pair in (("hidden_dropout", hidden), ("attention_dropout", attention)):
+            if pair is not None and not all(0.0 <= rate < 1.0 for rate in pair):
+                raise InputError(f"{name} must be two rates in [0, 1), not {pair!r}")
+        self.rows, self.hidden, self.attention = rows, hidden, attention
+        self.used = set()
+
+    def clear(self) -> None:
+        """Back to the checkpoint's own rates."""
+        self.rows, self.hidden, self.attention = 0, None, None
+
+    def check_used(self, model_type: str) -> None:
+        """Raise InputError where a rate was asked for and the model has no place that took it."""
+        for place, pair in (("hidden", self.hidden), ("attention", self.attention)):
+            if pair is not None and place not in self.used:
+                raise InputError(
+                    f'a model of type "{model_type}" has no {place} dropout that can differ between views; '
+                    f"leave {place}_dropout at None (the checkpoint's own rate) or take another base model"
+                )
+
+
+class PerViewDropout(nn.Dropout):
+    """`nn.Dropout` that drops the two halves of a batch at their own rates while `rates` says so."""
+
+    def __init__(self, p: float, rates: ViewRates) -> None:
+        super().__init__(p)
+        self.rates = rates
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Drop `input` (rows, ...); tensors without the batch dimension keep the module's own rate."""
+        rates = self.rates
+        if not self.training or not rates.rows or input.shape[0] != rates.rows:
+            return super().forward(input)
+        place = "attention" if input.dim() == 4 else "hidden"
+        pair = rates.attention if place == "attention" else rates.hidden
+        if pair is None:
+            return super().forward(input)
+        rates.used.add(place)
+        a, b = pair
+        if a == b:
+            return F.dropout(input, a)
+        half = rates.rows // 2
+        return torch.cat((F.dropout(input[:half], a), F.dropout(input[half:], b)))
+
+
+def _attend(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    dropout: float = 0.0,
+    **kwargs: Any,
+) -> tuple[Tensor, None]:
+    """Fused attention with a dropout rate a half; `query` is (rows, heads, length, d of a head)."""
+    rates: ViewRates | None = getattr(module, "view_rates", None)
+    pair = rates.attention if rates is not None and module.training and query.shape[0] == rates.rows else None
+    if rates is None or pair is None:
+        return sdpa_attention_forward(module, query, key, value, attention_mask, dropout=dropout, **kwargs)
+    rates.used.add("attention")
+    a, b = pair
+    if a == b:
+        return sdpa_attention_forward(module, query, key, value, attention_mask, dropout=a, **kwargs)
+    half = rates.rows // 2
+    outputs = []
+    for part, rate in ((slice(None, half), a), (slice(half, None), b)):
+        mask = attention_mask
+        if mask is not None and mask.shape[0] == rates.rows:
+            mask = mask[part]
+        outputs.append(
+            sdpa_attention_forward(module, query[part], key[part], value[part], mask, dropout=rate, **kwargs)[0]
+        )
+    return torch.cat(outputs), None
+
+
+AttentionInterface.register(ATTENTION, _attend)
+AttentionMaskInterface.register(ATTENTION, sdpa_mask)
+
+
+def attach(transformer: PreTrainedModel) -> ViewRates:
+    """Make `transformer` able to drop per view and return the object that holds its rates.
+
+    With no rates set the model behaves exactly as before. Its weights and its saved files do not change.
+    """
+    rates = ViewRates()
+    for module in list(transformer.modules()):
+        for name, child in list(module.named_children()):
+            if isinstance(child, nn.Dropout):
+                setattr(module, name, PerViewDropout(child.p, rates))
+        module.view_rates = rates  # type: ignore[assignment]  # any module may be the one that calls the attention
+    with quiet_transformers():  # a model outside the attention registry warns and keeps its own attention
+        transformer.set_attn_implementation(ATTENTION)
+    return rates

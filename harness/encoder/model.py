@@ -1,0 +1,292 @@
+"""The encoder: a transformer, a pooling rule and what follows it (dense layers, normalisation, an affine map)."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from harness.encoder.batching import token_budget_batches
+from harness.encoder.dropout import Rates, attach
+from harness.encoder.pooling import Pooling, average_layers, reduce_tokens
+from harness.encoder.precision import autocast
+from harness.errors import InputError
+
+# Tokens a batch holds per unit of `batch_size`: sentences average some 25 tokens, so short ones make wider batches. Small
+# batches stay in a CPU's cache; a GPU needs wide ones to be busy.
+_TOKENS_PER_ROW = {"cpu": 32, "cuda": 256}
+_WINDOW = 65_536  # distinct sentences tokenised at a time, which bounds the memory of a million of them
+
+
+class Normalize(nn.Module):
+    """Scale rows to unit length."""
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        """(n, d) to (n, d)."""
+        return F.normalize(vectors, dim=-1)
+
+
+class Encoder(nn.Module):
+    """Sentences to vectors; also two differently dropped views of a batch in one forward pass.
+
+    Attributes:
+        transformer, tokenizer: of Hugging Face transformers; weights in float32.
+        pooling: the frozen rule that makes one vector of the hidden states.
+        head: modules applied to the pooled vector (the checkpoint's tanh pooler, dense layers, normalisation).
+        affine: a linear map applied last, such as a whitening; None for none. Assign an `nn.Linear` to set it.
+        max_length: tokens kept of a sentence, special tokens included.
+    """
+
+    affine: nn.Linear | None
+
+    def __init__(
+        self,
+        transformer: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        *,
+        pooling: Pooling,
+        max_length: int,
+        head: nn.Sequential | None = None,
+        affine: nn.Linear | None = None,
+    ) -> None:
+        super().__init__()
+        self.transformer = transformer
+        self.tokenizer = tokenizer
+        self.pooling = pooling
+        self.max_length = max_length
+        self.head = head if head is not None else nn.Sequential()
+        self.register_module("affine", affine)
+        self.view_rates = attach(transformer)
+        self._inputs = set(inspect.signature(transformer.forward).parameters)
+        self._depth = int(transformer.config.num_hidden_layers)
+        self._layers = pooling.layers(self._depth)
+
+    @classmethod
+    def from_pretrained(
+        cls, name: str, *, pooling: str = "mean", max_length: int | None = None, first_layer: int = 1
+    ) -> Self:
+        """A base model: "embedded:NAME", a folder, or a hub id, with the pooling called `pooling`.
+
+        `max_length` defaults to the smallest of the tokenizer's limit, the model's positions and 512.
+
+        Raises:
+            InputError: no such model, a pooling that it does not have, or a `max_length` beyond its positions.
+        """
+        from harness.encoder.loading import from_pretrained
+
+        return from_pretrained(cls, name, Pooling.parse(pooling, first_layer), max_length)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """A folder or hub id in the SentenceTransformer layout: what `save` wrote, or any other of a transformer,
+        pooling, and dense or normalisation modules. A plain transformer gets mean pooling.
+
+        Raises:
+            InputError: no such model, a damaged file, or a module that we do not know.
+        """
+        from harness.encoder.loading import load
+
+        return load(cls, str(path))
+
+    def save(self, path: str | Path, *, card: str = "") -> None:
+        """Write the SentenceTransformer layout (safetensors, no code to trust) into the folder `path`.
+
+        `SentenceTransformer(path).encode` gives the same vectors. `card` is the text of README.md below its heading.
+        The folder appears whole or not at all; an earlier saved model in its place is replaced.
+
+        Raises:
+            InputError: `path` holds something that is not a saved model.
+        """
+        from harness.encoder.saving import save
+
+        save(self, Path(path), card)
+
+    @property
+    def dimension(self) -> int:
+        """d of the vectors."""
+        sizes = [int(self.transformer.config.hidden_size)]
+        sizes += [module.out_features for module in self.head if isinstance(module, nn.Linear)]
+        return self.affine.out_features if self.affine is not None else sizes[-1]
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return next(self.parameters()).device
+
+    def tokenize(self, texts: Sequence[str], max_length: int | None = None) -> list[list[int]]:
+        """Token ids with special tokens, cut to `max_length` (never beyond the encoder's own), unpadded."""
+        if not texts:
+            return []
+        limit = self.max_length if max_length is None else min(max_length, self.max_length)
+        ids: list[list[int]] = self.tokenizer(
+            [clean(text, row) for row, text in enumerate(texts)],
+            truncation=True,
+            max_length=limit,
+            return_attention_mask=False,
+            return_token_type_ids=False,
+            verbose=False,
+        )["input_ids"]
+        if all(ids):
+            return ids
+        # A tokenizer without special tokens makes nothing of an empty string; one unknown token stands for it.
+        filler = self.tokenizer.unk_token_id
+        return [row or [0 if filler is None else int(filler)] for row in ids]
+
+    def collate(self, ids: Sequence[Sequence[int]]) -> dict[str, Tensor]:
+        """Pad to the longest: `input_ids` and `attention_mask` (n, length), `token_type_ids` where the model takes them."""
+        longest = max((len(row) for row in ids), default=0)
+        pad = self.tokenizer.pad_token_id or 0
+        input_ids = torch.full((len(ids), longest), pad, dtype=torch.long)
+        mask = torch.zeros((len(ids), longest), dtype=torch.long)
+        for position, row in enumerate(ids):
+            input_ids[position, : len(row)] = torch.tensor(row, dtype=torch.long)
+            mask[position, : len(row)] = 1
+        features = {"input_ids": input_ids, "attention_mask": mask}
+        if "token_type_ids" in self._inputs and "token_type_ids" in self.tokenizer.model_input_names:
+            features["token_type_ids"] = torch.zeros_like(input_ids)
+        return features
+
+    def forward(self, features: dict[str, Tensor]) -> Tensor:
+        """Vectors (n, d) of collated `features`, head and affine applied; the checkpoint's own dropout in training."""
+        self.view_rates.clear()
+        return self._vectors(features)
+
+    def two_views(
+        self,
+        ids_a: Sequence[Sequence[int]],
+        ids_b: Sequence[Sequence[int]],
+        *,
+        hidden_dropout: Rates | None = None,
+        attention_dropout: Rates | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """Vectors (n, d) of both views of n sentences from one forward pass of 2n rows.
+
+        A pair of rates is (view a, view b): `hidden_dropout` for embedding, attention-output and feed-forward-output
+        dropout, `attention_dropout` for attention probabilities; None keeps the checkpoint's own. In evaluation mode
+        nothing is dropped.
+
+        Raises:
+            InputError: views of different counts, a rate outside [0, 1), or a model that cannot drop per view.
+        """
+        if len(ids_a) != len(ids_b):
+            raise InputError(f"the two views must pair up: {len(ids_a)} sentences against {len(ids_b)}")
+        rates, count = self.view_rates, len(ids_a)
+        rates.set(2 * count, hidden_dropout, attention_dropout)
+        try:
+            vectors = self._vectors(self.collate([*ids_a, *ids_b]))
+            if self.training and count:
+                rates.check_used(str(self.transformer.config.model_type))
+        finally:
+            # Gradient checkpointing runs the layers again in the backward pass, which then needs the same rates.
+            if not self.transformer.is_gradient_checkpointing:
+                rates.clear()
+        return vectors[:count], vectors[count:]
+
+    def encode(
+        self,
+        sentences: str | Sequence[str],
+        *,
+        batch_size: int = 64,
+        show_progress_bar: bool = False,
+        convert_to_numpy: bool = True,
+        convert_to_tensor: bool = False,
+        normalize_embeddings: bool = False,
+        device: str | torch.device | None = None,
+        precision: str | None = None,
+    ) -> Any:
+        """Vectors (n, d) in float32, (d,) for a single string: an array, or a tensor on `device` with
+        `convert_to_tensor` (or without `convert_to_numpy`).
+
+        Each distinct sentence is encoded once, in batches of similar length; the result does not depend on order or
+        batch size. `batch_size` is in sentences of ordinary length: short ones come in wider batches, long ones in
+        narrower. Nothing is dropped, and modules in training mode are left so. `precision` None computes in float32.
+
+        Raises:
+            InputError: something that is not a string, named by its position.
+        """
+        single = isinstance(sentences, str)
+        texts: list[str] = [sentences] if isinstance(sentences, str) else list(sentences)
+        if batch_size < 1:
+            raise InputError(f"batch_size must be at least 1, not {batch_size}")
+        places: dict[str, int] = {}
+        order = [places.setdefault(clean(text, row), len(places)) for row, text in enumerate(texts)]
+        if device is not None:
+            self.to(device)
+        as_tensor = convert_to_tensor or not convert_to_numpy
+        out = torch.empty(len(places), self.dimension, device=self.device if as_tensor else "cpu")
+        with _evaluation(self), _progress(len(places), show_progress_bar) as advance:
+            distinct = list(places)
+            for start in range(0, len(distinct), _WINDOW):
+                ids = self.tokenize(distinct[start : start + _WINDOW])
+                for batch in self._batches(ids, batch_size):
+                    with torch.inference_mode(), autocast(precision, self.device):
+                        vectors = self.forward(self.collate([ids[row] for row in batch])).float()
+                        if normalize_embeddings:
+                            vectors = F.normalize(vectors, dim=-1)
+                    out[torch.tensor(batch, device=out.device) + start] = vectors.to(out.device)
+                    advance(len(batch))
+        if len(places) < len(texts):
+            out = out[torch.tensor(order, device=out.device)]
+        result = out[0] if single else out
+        return result if as_tensor else result.numpy()
+
+    def _batches(self, ids: Sequence[Sequence[int]], batch_size: int) -> Iterable[list[int]]:
+        per_row = _TOKENS_PER_ROW.get(self.device.type, _TOKENS_PER_ROW["cuda"])
+        return token_budget_batches([len(row) for row in ids], batch_size * per_row)
+
+    def _vectors(self, features: dict[str, Tensor]) -> Tensor:
+        device = self.device
+        features = {name: tensor.to(device, non_blocking=True) for name, tensor in features.items()}
+        if self._layers == (self._depth,):
+            tokens = self.transformer(**features).last_hidden_state
+        else:
+            states = self.transformer(**features, output_hidden_states=True).hidden_states
+            tokens = average_layers(states, self._layers)
+        vectors: Tensor = self.head(reduce_tokens(tokens, features["attention_mask"], self.pooling.mode))
+        return vectors if self.affine is None else self.affine(vectors)
+
+
+def clean(text: str, row: int = 0) -> str:
+    """`text` as valid Unicode: a lone surrogate becomes "?".
+
+    Raises:
+        InputError: not a string; `row` says where.
+    """
+    if not isinstance(text, str):
+        raise InputError(f"sentence {row} is {type(text).__name__}, not a string: {text!r:.80}")
+    if text.isascii():
+        return text
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+@contextmanager
+def _evaluation(module: nn.Module) -> Iterator[None]:
+    """Evaluation mode inside the block; afterwards exactly the modules that were training train again."""
+    training = [part for part in module.modules() if part.training]
+    module.eval()
+    try:
+        yield
+    finally:
+        for part in training:
+            part.training = True
+
+
+@contextmanager
+def _progress(total: int, show: bool) -> Iterator[Any]:
+    if not show:
+        yield lambda count: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("encoding", total=total)
+        yield lambda count: progress.advance(task, count)

@@ -1,0 +1,155 @@
+"""Writing an `Encoder` in the SentenceTransformer layout, in whole or not at all.
+
+The type names in modules.json and the keys of the Pooling module are the ones that every release since 2.x reads.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from safetensors.torch import save_file
+from torch import nn
+
+from harness.encoder.quiet import quiet_transformers
+from harness.errors import InputError
+
+if TYPE_CHECKING:
+    from harness.encoder.model import Encoder
+
+
+def save(encoder: Encoder, path: Path, card: str) -> None:
+    """See `Encoder.save`."""
+    if path.exists() and not (path.is_dir() and ((path / "modules.json").exists() or not any(path.iterdir()))):
+        raise InputError(f"{path} exists and is not a saved model; choose another folder or remove it")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    staged = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    try:
+        staged.chmod(0o755)
+        _write(encoder, staged, card)
+        if path.exists():
+            old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
+            path.rename(old / path.name)
+            staged.rename(path)
+            shutil.rmtree(old, ignore_errors=True)
+        else:
+            staged.rename(path)
+    except BaseException:
+        shutil.rmtree(staged, ignore_errors=True)
+        raise
+
+
+def _write(encoder: Encoder, folder: Path, card: str) -> None:
+    transformer, pooling = encoder.transformer, encoder.pooling
+    depth, width = int(transformer.config.num_hidden_layers), int(transformer.config.hidden_size)
+    with quiet_transformers():
+        transformer.save_pretrained(folder)
+        encoder.tokenizer.save_pretrained(folder)
+    settings: dict[str, Any] = {"max_seq_length": encoder.max_length, "do_lower_case": False}
+    if "add_pooling_layer" in inspect.signature(type(transformer).__init__).parameters:
+        settings["model_args"] = {"add_pooling_layer": False}  # else a reader would add one with random weights
+    _json(folder / "sentence_bert_config.json", settings)
+
+    modules = [("Transformer", "")]
+
+    def add(kind: str, config: dict[str, Any], tensors: dict[str, torch.Tensor] | None = None) -> None:
+        place = folder / f"{len(modules)}_{kind}"
+        place.mkdir()
+        _json(place / "config.json", config)
+        if tensors:
+            save_file({name: t.detach().float().cpu().contiguous() for name, t in tensors.items()}, place / "model.safetensors")
+        modules.append((kind, place.name))
+
+    layers = pooling.layers(depth)
+    if layers != (depth,):
+        # The layers' average is linear, so that averaging before reducing over tokens is the same vector.
+        weights = torch.zeros(depth + 1)
+        for layer in layers:
+            weights[layer] += 1.0
+        config = {"word_embedding_dimension": width, "num_hidden_layers": depth, "layer_start": 0}
+        add("WeightedLayerPooling", config, {"layer_weights": weights})
+        written = json.loads((folder / "config.json").read_text("utf-8"))
+        _json(folder / "config.json", {**written, "output_hidden_states": True})
+    flags = {"cls": "pooling_mode_cls_token", "mean": "pooling_mode_mean_tokens", "max": "pooling_mode_max_tokens"}
+    add("Pooling", {"word_embedding_dimension": width, **{key: pooling.mode == m for m, key in flags.items()}})
+
+    steps = [*encoder.head, *([encoder.affine] if encoder.affine is not None else [])]
+    for position, step in enumerate(steps):
+        if isinstance(step, nn.Linear):
+            after = steps[position + 1] if position + 1 < len(steps) else nn.Identity()
+            activation = nn.Identity() if isinstance(after, nn.Linear) or not _is_activation(after) else after
+            config = {
+                "in_features": step.in_features,
+                "out_features": step.out_features,
+                "bias": step.bias is not None,
+                "activation_function": f"{type(activation).__module__}.{type(activation).__name__}",
+            }
+            add("Dense", config, {f"linear.{name}": tensor for name, tensor in step.state_dict().items()})
+        elif not _is_activation(step):
+            add("Normalize", {})
+
+    _json(
+        folder / "modules.json",
+        [
+            {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
+            for i, (kind, path) in enumerate(modules)
+        ],
+    )
+    _json(
+        folder / "config_sentence_transformers.json",
+        {
+            "__version__": {},
+            "prompts": {},
+            "default_prompt_name": None,
+            "similarity_fn_name": "cosine",
+            "harness": {"pooling": pooling.name, "first_layer": pooling.first_layer},
+        },
+    )
+    (folder / "README.md").write_text(_card(encoder, card), "utf-8")
+
+
+def _is_activation(step: nn.Module) -> bool:
+    return type(step).__module__.startswith("torch.nn.modules.") and not isinstance(step, nn.Linear)
+
+
+def _card(encoder: Encoder, card: str) -> str:
+    parameters = sum(p.numel() for p in encoder.parameters())
+    text = card.strip() or "# Sentence embeddings\n\nA sentence encoder saved by the harness."
+    return f"""---
+library_name: sentence-transformers
+pipeline_tag: sentence-similarity
+tags:
+- sentence-transformers
+- sentence-similarity
+- feature-extraction
+---
+
+{text}
+
+## Use
+
+```python
+from sentence_transformers import SentenceTransformer
+
+vectors = SentenceTransformer("PATH_TO_THIS_FOLDER").encode(["A sentence.", "Another one."])
+```
+
+## Model
+
+| | |
+|---|---|
+| architecture | {encoder.transformer.config.model_type} |
+| parameters | {parameters:,} |
+| pooling | {encoder.pooling.name} |
+| dimension | {encoder.dimension} |
+| longest input | {encoder.max_length} tokens |
+"""
+
+
+def _json(path: Path, value: Any) -> None:
+    path.write_text(json.dumps(value, indent=2) + "\n", "utf-8")

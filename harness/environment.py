@@ -1,0 +1,178 @@
+"""Where a run took place: machine, device, library versions, code version and memory. Recorded with every run."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import subprocess
+import sys
+from contextlib import suppress
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+# A change of any of these can change a number.
+LIBRARIES = (
+    "torch",
+    "transformers",
+    "tokenizers",
+    "sentence-transformers",
+    "datasets",
+    "huggingface_hub",
+    "mteb",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "pandas",
+)
+
+
+def describe(device: str, precision: dict[str, Any] | str) -> dict[str, Any]:
+    """What a record says about its surroundings.
+
+    Args:
+        device: as torch names it ("cpu", "cuda:0").
+        precision: the choice ("fp32"), or the dict with the measurement that led to it.
+
+    Returns:
+        python, platform, cpu, cores, memory_bytes, device, device_name, precision, threads, versions, and git
+        (`{"commit", "modified"}`, or None for an installed copy).
+    """
+    return {
+        **_machine(),
+        "device": device,
+        "device_name": device_name(device),
+        "precision": precision,
+        "threads": _threads(),
+        "versions": versions(),
+        "git": git_state(),
+    }
+
+
+def disable_telemetry() -> None:
+    """Turn off the telemetry of the libraries; what the user has set in the environment stays.
+
+    Costs nothing and imports nothing; takes effect for libraries imported later.
+    """
+    for name in ("HF_HUB_DISABLE_TELEMETRY", "MLFLOW_DISABLE_TELEMETRY", "DO_NOT_TRACK"):
+        os.environ.setdefault(name, "1")
+
+
+def versions(libraries: tuple[str, ...] = LIBRARIES) -> dict[str, str]:
+    """Installed versions, read from package metadata (nothing is imported); libraries that are absent are left out."""
+    found = {}
+    for library in ("sentence-harness", *libraries):
+        try:
+            found[library] = version(library)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def device_name(device: str) -> str:
+    """The marketing name of a device: the CPU's model, or the GPU's."""
+    kind, _, index = device.partition(":")
+    if kind != "cuda":
+        return cpu_model() if kind == "cpu" else device
+    import torch
+
+    return torch.cuda.get_device_name(int(index or 0))
+
+
+@cache
+def cpu_model() -> str:
+    """The CPU's model as the operating system names it."""
+    try:
+        found = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    except OSError:
+        found = None
+    return found[1].strip() if found else platform.processor() or platform.machine()
+
+
+def usable_cores() -> int:
+    """Cores that this process may use (not all the machine has, in a container or under taskset)."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def memory_bytes() -> int | None:
+    """Physical memory, or the control group's limit where that is less; None where the system does not tell."""
+    try:
+        physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return None
+    try:
+        return min(physical, int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    except (OSError, ValueError):  # no control group, or "max"
+        return physical
+
+
+@cache
+def git_state() -> dict[str, Any] | None:
+    """Commit of the harness' code and whether files differ from it; None when it does not lie in a git checkout.
+
+    A copy installed into a virtual environment inside somebody's repository is not that repository's code, so git is
+    asked whether it tracks this very file.
+    """
+    here = Path(__file__)
+
+    def git(*arguments: str) -> str:
+        return subprocess.run(
+            ["git", "-C", str(here.parent), *arguments], capture_output=True, text=True, check=True, timeout=10
+        ).stdout.strip()
+
+    try:
+        git("ls-files", "--error-unmatch", here.name)
+        changed = git("status", "--porcelain", "--untracked-files=no")
+        return {"commit": git("rev-parse", "HEAD"), "modified": bool(changed)}
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def peak_memory_bytes(device: str = "cpu") -> int:
+    """Most memory held at one time: of the GPU for a CUDA device, else resident memory of this process, in bytes.
+
+    Since the last `reset_peak_memory`, or since the start of the process where the system cannot reset it.
+    """
+    if device.startswith("cuda"):
+        import torch
+
+        return int(torch.cuda.max_memory_allocated(device))
+    try:
+        found = re.search(r"^VmHWM:\s*(\d+) kB$", Path("/proc/self/status").read_text(), re.MULTILINE)
+    except OSError:
+        found = None
+    if found:
+        return int(found[1]) * 1024
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024  # macOS counts bytes, the others kilobytes
+
+
+def reset_peak_memory(device: str = "cpu") -> None:
+    """Start a new measurement, so that one run's peak is not the peak of an earlier run in the same process."""
+    if device.startswith("cuda"):
+        import torch
+
+        torch.cuda.reset_peak_memory_stats(device)
+    with suppress(OSError):  # not Linux: the peak stays that of the process
+        Path("/proc/self/clear_refs").write_text("5")  # proc(5): resets VmHWM to the current value
+
+
+@cache
+def _machine() -> dict[str, Any]:
+    return {
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "cpu": cpu_model(),
+        "cores": usable_cores(),
+        "memory_bytes": memory_bytes(),
+    }
+
+
+def _threads() -> int:
+    import torch
+
+    return torch.get_num_threads()

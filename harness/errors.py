@@ -1,0 +1,32 @@
+"""The errors that a user meets: each is one clear line, and each maps to an exit code."""
+
+from __future__ import annotations
+
+
+class HarnessError(Exception):
+    """Base of every error whose message is meant for the user. `exit_code` is what the command line returns."""
+
+    exit_code = 1
+
+
+class InputError(HarnessError):
+    """The user's input is wrong: the message names the file or key, what was expected and what to do (exit code 2)."""
+
+    exit_code = 2
+
+
+class RunError(HarnessError):
+    """Something failed while running; the message says what was kept (exit code 1)."""
+
+
+class NotFitted(HarnessError):
+    """`encode` or `save` was called before `fit`."""
+
+
+class TrainingStopped(HarnessError):
+    """Training ended by the collapse guard. `status` is "collapsed" or "diverged", the message is the reason."""
+
+    def __init__(self, status: str, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+        self.reason = reason

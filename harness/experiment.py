@@ -1,0 +1,182 @@
+"""An experiment file (TOML) -> a validated experiment -> cells (row x base model x seed) with stable ids."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import field_validator
+
+from harness import registry
+from harness.config import Config, nearest, option
+from harness.errors import InputError
+from harness.method import Method, MethodConfig
+
+PRESETS = "harness.presets"  # entry points: each names a folder (a Path) with experiment files
+
+
+class CorpusSettings(Config):
+    """Where the training text comes from."""
+
+    uri: str = option("embedded:sentences", "embedded:NAME, hf://datasets/ORG/NAME/FILE, a path, or a preset (wiki1m, nli)")
+    kind: Literal["sentences", "pairs", "documents"] = option("sentences", "what the corpus holds")
+    limit: int | None = option(None, "use the first N items only", ge=2)
+    columns: dict[str, str] | None = option(None, "role -> column, for .csv, .tsv and .jsonl")
+
+
+class DevSettings(Config):
+    """The set that selects checkpoints."""
+
+    task: str = option("STS-B", "an STS task with a dev split")
+    source: Literal["senteval", "mteb", "embedded"] = option("senteval", "which copy of it")
+
+
+class Entry(Config):
+    """One row of the comparison."""
+
+    method: str
+    name: str = option("", "row label; the method's name when empty")
+    preset: str | None = option(None, "a preset of the method")
+    config: dict[str, Any] = option({}, "values that override the preset")
+
+
+class Experiment(Config):
+    """A comparison: every method under the same base models, seeds, corpus, budget, selection set and tasks."""
+
+    name: str
+    title: str = option("", "heading of the report")
+    description: str = option("", "a paragraph for the report")
+    base_models: list[str] = option(["embedded:mini-bert"], "hub ids, folders or embedded:NAME")
+    seeds: list[int] = option([1, 2, 3], "one run per seed; deterministic methods run once")
+    suites: list[str] = option(["embedded"], "suites or tasks to evaluate")
+    source: Literal["senteval", "mteb"] = option("senteval", "which copy of the STS sets")
+    corpus: CorpusSettings = CorpusSettings()
+    dev: DevSettings | None = DevSettings()
+    max_steps: int | None = option(None, "upper bound on updates of every method", ge=1)
+    device: str = option("auto", "auto, cpu, cuda, cuda:N or mps")
+    precision: Literal["auto", "fp32", "bf16", "fp16"] = option("auto", "training precision; auto measures")
+    defaults: dict[str, Any] = option({}, "values for every method that has the key, under its own config")
+    methods: list[Entry]
+
+    @field_validator("corpus", mode="before")
+    @classmethod
+    def _short_corpus(cls, value: Any) -> Any:
+        return {"uri": value} if isinstance(value, str) else value
+
+    @field_validator("methods", "seeds", "base_models")
+    @classmethod
+    def _not_empty(cls, value: list[Any]) -> list[Any]:
+        if not value:
+            raise ValueError("needs at least one")
+        if len({str(v) for v in value}) != len(value):
+            raise ValueError("holds the same entry twice")
+        return value
+
+
+def presets() -> dict[str, Path]:
+    """Name -> experiment file of every installed preset."""
+    found: dict[str, Path] = {}
+    for point in registry.names(PRESETS):
+        folder: Path = registry.load(PRESETS, point)
+        found.update({file.stem: file for file in sorted(folder.glob("*.toml"))})
+    return found
+
+
+def read_experiment(file: str, overrides: Sequence[str] = ()) -> Experiment:
+    """Read a TOML file or a preset's name, apply `a.b=c` overrides and validate.
+
+    Raises:
+        InputError: no such file or preset, not TOML, unknown key, value out of range.
+    """
+    path = Path(file)
+    if not path.is_file():
+        known = presets()
+        if file not in known:
+            hint = nearest(file, sorted(known))
+            raise InputError(f'no file and no preset "{file}"{hint}; presets: {", ".join(known) or "none"}')
+        path = known[file]
+    try:
+        tree = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: not a TOML file: {error}") from None
+    for override in overrides:
+        _override(tree, override)
+    tree.setdefault("name", path.stem)
+    for number, entry in enumerate(tree.get("methods", []), 1):
+        if isinstance(entry, dict):
+            Entry.parse(entry, f"{path}: methods[{number}]")
+    return Experiment.parse(tree, str(path))
+
+
+def _override(tree: dict[str, Any], override: str) -> None:
+    """Set one value of the tree; in `methods`, a row is named by its label, method or number (from 1)."""
+    path, equals, text = override.partition("=")
+    if not equals or not path:
+        raise InputError(f'--set {override}: expected KEY=VALUE, as in --set seeds="[1, 2]"')
+    try:
+        value: Any = tomllib.loads(f"v = {text}")["v"]
+    except tomllib.TOMLDecodeError:
+        value = text
+    place: Any = tree
+    keys = path.split(".")
+    for i, key in enumerate(keys):
+        if isinstance(place, list):
+            rows = [e for e in place if key in (e.get("name"), e.get("method"))]
+            rows = rows or ([place[int(key) - 1]] if key.isdigit() and 0 < int(key) <= len(place) else [])
+            if not rows:
+                labels = ", ".join(str(e.get("name") or e.get("method")) for e in place)
+                raise InputError(f'--set {override}: no row "{key}"; rows: {labels}')
+            place = rows[0]
+            if keys[i + 1 :] and keys[i + 1] not in Entry.model_fields:
+                place = place.setdefault("config", {})
+        elif i == len(keys) - 1:
+            place[key] = value
+        else:
+            place = place.setdefault(key, {})
+            if not isinstance(place, (dict, list)):
+                raise InputError(f'--set {override}: "{key}" is a single value, not a table')
+
+
+@dataclass(frozen=True)
+class Row:
+    """A resolved row: label, plugin class and validated config."""
+
+    label: str
+    method: type[Method]
+    config: MethodConfig
+
+
+def resolve_rows(experiment: Experiment, where: str) -> list[Row]:
+    """Load every plugin and validate its config; `defaults` reach the methods that have the key.
+
+    Raises:
+        InputError: unknown method, preset or key, value out of range, a default that no method knows, two equal labels.
+    """
+    rows: list[Row] = []
+    used: set[str] = set()
+    for number, entry in enumerate(experiment.methods, 1):
+        place = f"{where}: methods[{number}] ({entry.name or entry.method})"
+        try:
+            method: type[Method] = registry.load(registry.METHODS, entry.method)
+        except InputError as error:
+            raise InputError(f"{where}: methods[{number}]: {error}") from None
+        shared = {k: v for k, v in experiment.defaults.items() if k in method.Config.model_fields}
+        used.update(shared)
+        preset = method.presets.get(entry.preset, {}) if entry.preset else {}
+        shared = {k: v for k, v in shared.items() if k not in preset}
+        config = method.configure({**shared, **entry.config}, preset=entry.preset, where=place)
+        rows.append(Row(entry.name or entry.method, method, config))
+    unused = sorted(set(experiment.defaults) - used)
+    if unused:
+        known = sorted({name for row in rows for name in row.method.Config.model_fields})
+        raise InputError(
+            f'{where}: defaults: no method of this comparison has the key "{unused[0]}"{nearest(unused[0], known)}'
+        )
+    labels = [row.label for row in rows]
+    for label in labels:
+        if labels.count(label) > 1:
+            raise InputError(f'{where}: two rows are called "{label}"; give one of them another name')
+    return rows

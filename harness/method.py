@@ -1,0 +1,212 @@
+"""The plugin interface: a `Method` is configured, `fit` on text, and then `encode`s sentences to vectors."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+from harness.config import Config, option
+from harness.errors import InputError, NotFitted
+from harness.records import write_atomic
+
+if TYPE_CHECKING:
+    import numpy as np
+    import torch
+
+    from harness.encoder import Encoder
+    from harness.sources import Corpus
+    from harness.tasks.sts import DevSet
+
+DEFAULT_BASE_MODEL = "embedded:mini-bert"
+METHOD_FILE = "harness_method.json"
+
+Text = Literal["none", "sentences", "pairs", "documents"]
+Supervision = Literal["untrained", "unsupervised", "transductive", "supervised"]
+
+
+@dataclass(frozen=True)
+class MethodCard:
+    """What a reader should know about a method before believing its row in a table."""
+
+    title: str
+    paper: str  # authors, venue, year
+    equations: str = ""  # where the objective stands in the paper
+    reference: str = ""  # the authors' implementation
+    text: Text = "none"  # the kind of corpus that fit asks for
+    supervision: Supervision = "untrained"
+    deterministic: bool = False  # one run says it all: no seed enters
+    cost: str = "none"  # one phrase: what training costs
+    notes: str = ""  # disagreements between paper and code, known defects
+
+
+class MethodConfig(Config):
+    """Fields that every method has. Subclasses add their own with `harness.config.option`."""
+
+    pooling: str = option("mean", "cls, cls_pooler, mean, max, first_last_avg, last2_avg or layer:K:cls|mean|max")
+    first_layer: int = option(1, "first layer of first_last_avg: 1, or 0 for the embedding block", ge=0, le=1)
+    max_length: int | None = option(None, "word pieces kept when encoding; empty: as many as the model takes", ge=4)
+
+
+@dataclass
+class FitContext:
+    """The conditions of one fit. The defaults suit a call by hand; comparisons set every field.
+
+    Attributes:
+        seed: the one source of randomness (data order, initialisation, dropout and views are derived from it).
+        dev: the selection set; without one the last weights are kept.
+        device, precision: where to train, and "fp32", "bf16", "fp16" or "auto" (a short measurement decides).
+        folder: where checkpoints and curves go; without one nothing is written and nothing can be resumed.
+        max_steps: an upper bound on updates, on top of the method's own number of epochs.
+        checkpoint_seconds: training time between two checkpoints.
+        progress: called as `progress(step, steps, text)`.
+    """
+
+    seed: int = 0
+    dev: DevSet | None = None
+    device: str = "cpu"
+    precision: str = "auto"
+    folder: Path | None = None
+    max_steps: int | None = None
+    checkpoint_seconds: float = 30.0
+    progress: Callable[[int, int, str], None] | None = None
+
+
+@dataclass
+class FitReport:
+    """What a fit has to say for itself: `training` and `cost` enter the record as they are."""
+
+    training: dict[str, Any] = field(default_factory=dict)
+    cost: dict[str, float] = field(default_factory=dict)
+
+
+class Method(ABC):
+    """A sentence-embedding method. Subclasses set `name`, `card`, `Config`, `presets` and write `fit`.
+
+    `fit` must set `self._encoder` (or the subclass overrides `encode` and `save`) and return self.
+    """
+
+    name: ClassVar[str]
+    card: ClassVar[MethodCard]
+    Config: ClassVar[type[MethodConfig]] = MethodConfig
+    presets: ClassVar[dict[str, dict[str, Any]]] = {}
+
+    def __init__(self, config: MethodConfig | None = None, *, base_model: str = DEFAULT_BASE_MODEL) -> None:
+        self.config: Any = config if config is not None else self.Config()
+        self.base_model = base_model
+        self.fit_report = FitReport()
+        self._encoder: Encoder | None = None
+
+    @classmethod
+    def configure(cls, values: dict[str, Any], *, preset: str | None = None, where: str = "") -> MethodConfig:
+        """The validated config: defaults, then the preset, then `values`.
+
+        Raises:
+            InputError: unknown preset, unknown key or a value out of range; `where` names the place.
+        """
+        base: dict[str, Any] = {}
+        where = where or f'method "{cls.name}"'
+        if preset is not None:
+            if preset not in cls.presets:
+                known = ", ".join(sorted(cls.presets)) or "none"
+                raise InputError(f'{where}: unknown preset "{preset}" of method "{cls.name}"; known: {known}')
+            base = cls.presets[preset]
+        return cls.Config.parse({**base, **values}, where)
+
+    @abstractmethod
+    def fit(self, corpus: Corpus | None = None, context: FitContext | None = None) -> Self:
+        """Learn from `corpus` (of the kind `card.text` names; None for untrained methods) and return self."""
+
+    def load_base(self) -> Encoder:
+        """The base model with this config's pooling, not yet trained."""
+        from harness.encoder import Encoder
+
+        return Encoder.from_pretrained(
+            self.base_model,
+            pooling=self.config.pooling,
+            max_length=self.config.max_length,
+            first_layer=self.config.first_layer,
+        )
+
+    @property
+    def encoder(self) -> Encoder:
+        """The fitted encoder.
+
+        Raises:
+            NotFitted: before `fit`.
+        """
+        if self._encoder is None:
+            raise NotFitted(f"{self.name} is not fitted yet: call fit() or load() first")
+        return self._encoder
+
+    def encode(
+        self,
+        sentences: str | Sequence[str],
+        *,
+        batch_size: int = 64,
+        show_progress_bar: bool = False,
+        convert_to_numpy: bool = True,
+        convert_to_tensor: bool = False,
+        normalize_embeddings: bool = False,
+        device: str | None = None,
+    ) -> np.ndarray | torch.Tensor:
+        """Vectors (n, d) in float32, or (d,) for a single string; arguments as in sentence-transformers.
+
+        Raises:
+            NotFitted: before `fit`.
+        """
+        return self.encoder.encode(
+            sentences,
+            batch_size=batch_size,
+            show_progress_bar=show_progress_bar,
+            convert_to_numpy=convert_to_numpy,
+            convert_to_tensor=convert_to_tensor,
+            normalize_embeddings=normalize_embeddings,
+            device=device,
+        )
+
+    def parameters(self) -> int:
+        """How many numbers the fitted encoder holds."""
+        return sum(p.numel() for p in self.encoder.parameters())
+
+    def save(self, path: str | Path, *, card: str = "") -> None:
+        """Write the model in the SentenceTransformer layout (safetensors), and beside it how it was configured."""
+        self.encoder.save(path, card=card)
+        about = {"method": self.name, "base_model": self.base_model, "config": self.config.model_dump()}
+        write_atomic(Path(path) / METHOD_FILE, json.dumps(about, indent=1) + "\n")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """A fitted method from a folder that `save` wrote.
+
+        Raises:
+            InputError: the folder is not one, or another method's.
+        """
+        from harness.encoder import Encoder
+
+        file = Path(path) / METHOD_FILE
+        if not file.is_file():
+            raise InputError(f"{path}: no {METHOD_FILE} in it; expected a folder written by Method.save")
+        about = json.loads(file.read_text())
+        if about["method"] != cls.name:
+            raise InputError(f'{path}: holds a "{about["method"]}", not a "{cls.name}"')
+        method = cls(cls.Config.parse(about["config"], str(file)), base_model=about["base_model"])
+        method._encoder = Encoder.load(path)
+        return method
+
+
+def require_corpus(method: Method, corpus: Corpus | None) -> Corpus:
+    """The corpus, checked to be of the kind the method asks for.
+
+    Raises:
+        InputError: none given, or of another kind.
+    """
+    wanted = method.card.text
+    if corpus is None:
+        raise InputError(f'method "{method.name}" learns from {wanted}: give it a corpus')
+    if corpus.kind != wanted:
+        raise InputError(f'method "{method.name}" learns from {wanted}, but {corpus.uri} holds {corpus.kind}')
+    return corpus

@@ -1,0 +1,137 @@
+"""From a validated experiment to cells with stable ids, tasks and data: everything that can be wrong is found here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from harness.errors import InputError
+from harness.experiment import Experiment, Row, resolve_rows
+from harness.fingerprint import code_version, content_id, model_fingerprint
+
+if TYPE_CHECKING:
+    from harness.sources import Corpus
+    from harness.tasks.base import Task
+    from harness.tasks.sts import DevSet
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run: a row, a base model and a seed. `id` hashes all that its weights depend on."""
+
+    id: str
+    row: Row
+    base_model: str
+    seed: int
+    seeds: int  # how many runs the row has
+
+    @property
+    def trained(self) -> bool:
+        return self.row.method.card.text != "none"
+
+    @property
+    def label(self) -> str:
+        return f"{self.row.label} · {self.base_model} · seed {self.seed}"
+
+
+@dataclass
+class Plan:
+    """What a comparison will do."""
+
+    experiment: Experiment
+    rows: list[Row]
+    corpus: Corpus | None
+    dev: DevSet | None
+    tasks: list[Task]
+    device: str
+
+    @cached_property
+    def evaluation_id(self) -> str:
+        """Hash of what is evaluated and of the code that does it (the data's own hashes stand in the protocol ids)."""
+        code = [code_version("harness.embeddings"), code_version("harness.tasks.suites")]
+        return content_id([self.experiment.suites, self.experiment.source, code])
+
+    @cached_property
+    def cells(self) -> list[Cell]:
+        cells = []
+        for base_model in self.experiment.base_models:
+            model = model_fingerprint(base_model)
+            for row in self.rows:
+                deterministic = row.method.card.deterministic
+                seeds = self.experiment.seeds[:1] if deterministic else self.experiment.seeds
+                for seed in seeds:
+                    cells.append(Cell(self._id(row, model, seed), row, base_model, seed, len(seeds)))
+        return cells
+
+    def _id(self, row: Row, model: str, seed: int) -> str:
+        learns = row.method.card.text != "none"
+        trains = hasattr(row.config, "learning_rate")
+        return content_id(
+            {
+                "method": row.method.name,
+                "config": row.config.model_dump(),
+                "model": model,
+                "seed": None if row.method.card.deterministic else seed,
+                "corpus": self.corpus.sha256 if learns and self.corpus is not None else None,
+                "dev": self.dev.sha256 if trains and self.dev is not None else None,
+                "max_steps": self.experiment.max_steps if trains else None,
+                "precision": self.experiment.precision if trains else None,
+                "code": code_version(row.method.__module__),
+            }
+        )
+
+
+def pick_device(name: str) -> str:
+    """ "auto" -> the best device there is; any other name is checked.
+
+    Raises:
+        InputError: the device is not there.
+    """
+    import torch
+
+    if name == "auto":
+        return "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+    try:
+        torch.empty(1, device=name)
+    except (RuntimeError, AssertionError) as error:
+        raise InputError(f'device "{name}" is not available: {str(error).splitlines()[0]}') from None
+    return name
+
+
+def make_plan(experiment: Experiment, where: str) -> Plan:
+    """Resolve rows, corpus, dev set and tasks, and load the data.
+
+    Raises:
+        InputError: anything in the experiment that cannot work.
+    """
+    rows = resolve_rows(experiment, where)
+    for base_model in experiment.base_models:
+        model_fingerprint(base_model)
+    from harness.sources import load_corpus, load_sts
+    from harness.tasks.sts import DevSet
+    from harness.tasks.suites import resolve_tasks
+
+    corpus = None
+    needed = {row.method.card.text for row in rows} - {"none"}
+    if needed:
+        c = experiment.corpus
+        if needed != {c.kind}:
+            asks = {row.label: row.method.card.text for row in rows if row.method.card.text not in ("none", c.kind)}
+            row, kind = next(iter(asks.items()))
+            raise InputError(f'{where}: row "{row}" learns from {kind}, but corpus.kind is "{c.kind}"')
+        corpus = load_corpus(c.uri, kind=c.kind, columns=c.columns, limit=c.limit)
+    dev = None
+    if experiment.dev is not None and any(hasattr(row.config, "learning_rate") for row in rows):
+        dev = DevSet(load_sts(experiment.dev.task, source=experiment.dev.source, split="dev"))
+    tasks = resolve_tasks(experiment.suites, source=experiment.source)
+    return Plan(experiment, rows, corpus, dev, tasks, pick_device(experiment.device))
+
+
+def describe_data(plan: Plan) -> dict[str, Any]:
+    """The corpus and the selection set, for records."""
+    e = plan.experiment
+    dev = None
+    if plan.dev is not None and e.dev is not None:
+        dev = {"task": e.dev.task, "source": e.dev.source, "split": "dev", "sha256": plan.dev.sha256}
+    return {"corpus": plan.corpus.describe() if plan.corpus is not None else None, "dev": dev}

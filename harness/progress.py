@@ -1,0 +1,67 @@
+"""Progress on standard error: a live line on a terminal, plain lines elsewhere, nothing with --quiet."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import Self
+
+
+class Reporter:
+    """Shows the progress of a list of cells, and of the steps inside the current one."""
+
+    def __init__(self, total: int, *, quiet: bool = False) -> None:
+        self.total, self.quiet = total, quiet
+        self.live = sys.stderr.isatty() and not quiet
+        self.number = 0
+        self.label = ""
+        self._last = 0.0
+        self._bar = None
+        if self.live:
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+            columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+            self._bar = Progress(*columns, console=Console(stderr=True))
+            self._overall = self._bar.add_task("all cells", total=total)
+            self._cell = self._bar.add_task("", total=1)
+
+    def __enter__(self) -> Self:
+        if self._bar is not None:
+            self._bar.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def start(self, label: str) -> None:
+        """A new cell begins."""
+        self.number += 1
+        self.label = label
+        self._last = time.monotonic()
+        if self._bar is not None:
+            self._bar.update(self._cell, description=label, completed=0, total=1)
+
+    def step(self, step: int, steps: int, text: str) -> None:
+        """The current cell is at `step` of `steps` (0 of 0: no count is known)."""
+        if self._bar is not None:
+            self._bar.update(self._cell, description=f"{self.label}: {text}", completed=step, total=max(steps, 1))
+        elif not self.quiet and time.monotonic() - self._last > 10:
+            self._last = time.monotonic()
+            count = f"step {step}/{steps}, " if steps else ""
+            print(f"[{self.number}/{self.total}] {self.label}: {count}{text}", file=sys.stderr, flush=True)
+
+    def done(self, text: str) -> None:
+        """The current cell has ended."""
+        if self._bar is not None:
+            self._bar.update(self._overall, completed=self.number)
+            self._bar.console.print(f"[{self.number}/{self.total}] {self.label}: {text}", markup=False, highlight=False)
+        elif not self.quiet:
+            print(f"[{self.number}/{self.total}] {self.label}: {text}", file=sys.stderr, flush=True)
+
+    def say(self, text: str) -> None:
+        """A line about the whole."""
+        if not self.quiet:
+            print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,181 @@
+"""Records on disk are the truth about every run: `WORKDIR/runs/<id>/{record.json, pairs.parquet, curves.jsonl}`.
+
+Reports, tracking and studies read these; nothing else is needed to rebuild a table.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from harness.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Status = Literal["finished", "collapsed", "diverged", "failed"]
+
+
+class Score(BaseModel):
+    """One number. Correlations are in [-1, 1] (not times 100); `n` is the number of pairs or sentences behind it.
+
+    `protocol` hashes everything that defines the number (data fingerprint, pooling, aggregation, metric, versions that
+    matter); `comparable` is the same without what belongs to the method (pooling): equal `comparable` ids may share a
+    table column, unlike ones are marked.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    task: str  # "STS12", "STS-B", "SICK-R", "Embedded-STS-natural", "alignment", ...
+    suite: str  # "sts", "geometry", "embedded"
+    source: str  # "senteval", "mteb", "embedded"
+    split: str  # "test", "dev", "all"
+    metric: str  # "spearman", "pearson", "alignment", "uniformity", ...
+    aggregation: str  # "all", "mean", "wmean", or "" where it has no meaning
+    value: float
+    n: int
+    protocol: str
+    comparable: str
+
+
+class Record(BaseModel):
+    """Everything known about one run (one cell of a comparison: row label x base model x seed)."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    schema_version: int = 1
+    id: str
+    comparison: str
+    status: Status
+    reason: str = ""  # why it collapsed, diverged or failed; empty when finished
+    row: str  # label of the table row: the method's name, or the name given in the experiment file
+    method: str
+    config: dict[str, Any]  # the method's whole resolved config
+    base_model: str
+    seed: int
+    supervision: Literal["untrained", "unsupervised", "transductive", "supervised"]
+    corpus: dict[str, Any] | None = None  # uri, kind, count, sha256
+    dev: dict[str, Any] | None = None  # task, source, sha256 of the selection set
+    scores: list[Score] = []
+    protocols: dict[str, dict[str, Any]] = {}  # protocol id -> what was hashed
+    evaluation: str = ""  # hash of what was evaluated and how: a change asks for new scores, not for new training
+    training: dict[str, Any] = {}  # steps, best_step, best_dev, initial_dev, final statistics
+    cost: dict[str, float] = {}  # train_seconds, encode_seconds, evaluate_seconds, sentences_per_second,
+    #                              peak_memory_bytes, parameters, corpus_sentences_seen
+    environment: dict[str, Any] = {}  # python, platform, cpu, device, precision, threads, versions
+    command: str = ""  # what reproduces this run
+    started: str = ""  # ISO 8601, UTC
+    finished: str = ""
+
+    def score(self, task: str, metric: str = "spearman", aggregation: str = "all", split: str = "test") -> float | None:
+        """The value of one score, or None where it was not computed."""
+        for s in self.scores:
+            if (s.task, s.metric, s.aggregation, s.split) == (task, metric, aggregation, split):
+                return s.value
+        return None
+
+
+def write_atomic(path: Path, data: bytes | str) -> None:
+    """Write a file so that a reader (or a crash) sees either the old content or the new one, never a part."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    raw = data.encode() if isinstance(data, str) else data
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(raw)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+class RunFolder:
+    """The folder of one run."""
+
+    def __init__(self, workdir: Path, run_id: str) -> None:
+        self.path = workdir / "runs" / run_id
+
+    @property
+    def record_file(self) -> Path:
+        return self.path / "record.json"
+
+    @property
+    def pairs_file(self) -> Path:
+        return self.path / "pairs.parquet"
+
+    @property
+    def curves_file(self) -> Path:
+        return self.path / "curves.jsonl"
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.path / "checkpoint"
+
+    @property
+    def model(self) -> Path:
+        return self.path / "model"
+
+    def read(self) -> Record | None:
+        """The record, or None when the run has not been finished.
+
+        Raises:
+            InputError: the file is there but damaged.
+        """
+        if not self.record_file.exists():
+            return None
+        try:
+            return Record.model_validate_json(self.record_file.read_bytes())
+        except ValidationError as error:
+            raise InputError(
+                f"{self.record_file}: damaged record ({error.errors()[0]['msg']}); delete its folder to run it again"
+            ) from None
+
+    def write(self, record: Record) -> None:
+        write_atomic(self.record_file, record.model_dump_json(indent=1) + "\n")
+
+    def pairs(self) -> pd.DataFrame:
+        """Per-pair scores: columns task, source, split, subset, pair, gold, score (cosine)."""
+        import pandas as pd
+
+        return pd.read_parquet(self.pairs_file)
+
+    def curves(self) -> list[dict[str, Any]]:
+        """Training log: one dict a line with "step", "kind" ("train" or "dev") and named numbers."""
+        if not self.curves_file.exists():
+            return []
+        return [json.loads(line) for line in self.curves_file.read_text().splitlines() if line]
+
+
+def manifest_file(workdir: Path, comparison: str) -> Path:
+    """Which runs a comparison consists of: `{"title", "cells": [{"id", "row"}], ...}` in the order of the table."""
+    return workdir / "comparisons" / f"{comparison}.json"
+
+
+def read_manifest(workdir: Path, comparison: str) -> dict[str, Any] | None:
+    """The manifest of a comparison, or None when there is none."""
+    file = manifest_file(workdir, comparison)
+    if not file.exists():
+        return None
+    manifest: dict[str, Any] = json.loads(file.read_text())
+    return manifest
+
+
+def read_records(workdir: Path, comparison: str | None = None) -> list[Record]:
+    """The finished records of a comparison in the order of its manifest, or all records of a work directory.
+
+    A run may belong to several comparisons, under a row label of each: the label is the manifest's.
+    """
+    manifest = read_manifest(workdir, comparison) if comparison else None
+    if manifest is not None:
+        cells = [(cell["row"], RunFolder(workdir, cell["id"]).read()) for cell in manifest["cells"]]
+        return [r.model_copy(update={"row": row, "comparison": comparison}) for row, r in cells if r is not None]
+    found = [RunFolder(workdir, file.parent.name).read() for file in sorted((workdir / "runs").glob("*/record.json"))]
+    records = [r for r in found if r is not None and comparison in (None, r.comparison)]
+    return sorted(records, key=lambda r: (r.comparison, r.row, r.base_model, r.seed, r.id))

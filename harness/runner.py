@@ -1,0 +1,190 @@
+"""One cell of a comparison: fit, save, evaluate, record. Idempotent, and resumable after a kill at any moment."""
+
+from __future__ import annotations
+
+import errno
+import json
+import shutil
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.config import Config
+from harness.environment import describe, peak_memory_bytes, reset_peak_memory
+from harness.errors import InputError, TrainingStopped
+from harness.method import METHOD_FILE, FitContext, FitReport, Method
+from harness.plan import Cell, Plan, describe_data
+from harness.records import Record, RunFolder, write_atomic
+
+if TYPE_CHECKING:
+    from harness.tasks.base import TaskResult
+
+Progress = Callable[[int, int, str], None]
+
+
+def finished(cell: Cell, plan: Plan, workdir: Path) -> Record | None:
+    """The record of a cell that needs no more work, or None. Failed cells are tried again."""
+    record = RunFolder(workdir, cell.id).read()
+    if record is None or record.status == "failed":
+        return None
+    return record if record.status != "finished" or record.evaluation == plan.evaluation_id else None
+
+
+def run_cell(cell: Cell, plan: Plan, workdir: Path, *, command: str, progress: Progress | None = None) -> Record:
+    """Bring one cell to its record and return it; a cell that is finished already costs nothing.
+
+    A method that collapses, diverges or fails gives a record with that status and the reason; only a full disk and the
+    user's interrupt end the comparison.
+    """
+    done = finished(cell, plan, workdir)
+    if done is not None:
+        return done
+    folder = RunFolder(workdir, cell.id)
+    folder.path.mkdir(parents=True, exist_ok=True)
+    started = datetime.now(UTC).isoformat(timespec="seconds")
+    status, reason = "finished", ""
+    result: TaskResult | None = None
+    timing: dict[str, float] = {}
+    method = cell.row.method(cell.row.config, base_model=cell.base_model)
+    reset_peak_memory(plan.device)
+    try:
+        method = _fitted(method, cell, plan, folder, progress)
+        result = _evaluate(method, plan, progress)
+        timing = {**result.cost, "parameters": float(method.parameters())}
+    except TrainingStopped as stop:
+        status, reason = stop.status, stop.reason
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            raise
+        status, reason = "failed", f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+        write_atomic(folder.path / "error.txt", traceback.format_exc())
+    report = method.fit_report
+    memory = {"peak_memory_bytes": float(peak_memory_bytes(plan.device))}
+    record = Record(
+        id=cell.id,
+        comparison=plan.experiment.name,
+        status=status,  # type: ignore[arg-type]
+        reason=reason,
+        row=cell.row.label,
+        method=cell.row.method.name,
+        config=cell.row.config.model_dump(mode="json"),
+        base_model=cell.base_model,
+        seed=cell.seed,
+        supervision=cell.row.method.card.supervision,
+        **(describe_data(plan) if cell.trained else {}),
+        scores=result.scores if result else [],
+        protocols=result.protocols if result else {},
+        evaluation=plan.evaluation_id,
+        training={**report.training, **({"notes": result.notes} if result and result.notes else {})},
+        cost={**report.cost, **timing, **memory},
+        environment=describe(plan.device, report.training.get("precision", "fp32")),
+        command=command,
+        started=started,
+        finished=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+    if result is not None and result.pairs is not None:
+        import io
+
+        buffer = io.BytesIO()
+        result.pairs.to_parquet(buffer, index=False)
+        write_atomic(folder.pairs_file, buffer.getvalue())
+    folder.write(record)
+    shutil.rmtree(folder.checkpoint, ignore_errors=True)
+    return record
+
+
+def _fitted(method: Method, cell: Cell, plan: Plan, folder: RunFolder, progress: Progress | None) -> Method:
+    """The fitted method: loaded when an earlier process had finished the training, else trained now.
+
+    A trained method is always evaluated as it was saved, so an evaluation that is repeated sees the same weights.
+    """
+    state = folder.path / "fitted.json"
+    if state.exists() and (folder.model / METHOD_FILE).exists():
+        method = type(method).load(folder.model)
+        method.fit_report = FitReport(**json.loads(state.read_text()))
+        return method
+    context = FitContext(
+        seed=cell.seed,
+        dev=plan.dev,
+        device=plan.device,
+        precision=plan.experiment.precision,
+        folder=folder.path,
+        max_steps=plan.experiment.max_steps,
+        progress=progress,
+    )
+    started = time.perf_counter()
+    method.fit(plan.corpus if cell.trained else None, context)
+    if not cell.trained:
+        return method
+    method.fit_report.cost.setdefault("train_seconds", time.perf_counter() - started)
+    method.save(folder.model, card=f"# {cell.row.label}\n\nTrained by `{method.name}` from {cell.base_model}.\n")
+    write_atomic(state, json.dumps(asdict(method.fit_report)) + "\n")
+    loaded = type(method).load(folder.model)
+    loaded.fit_report = method.fit_report
+    return loaded
+
+
+def _evaluate(method: Method, plan: Plan, progress: Progress | None) -> TaskResult:
+    from harness.embeddings import evaluate
+
+    def encode(texts: list[str]) -> Any:
+        if progress:
+            progress(0, 0, f"encoding {len(texts):,} sentences")
+        return method.encode(texts, device=plan.device)
+
+    return evaluate(encode, plan.tasks, pooling=method.config.pooling)
+
+
+def steps_of(config: Config, items: int, bound: int | None) -> int:
+    """How many updates a training config makes on a corpus of `items`; 0 for methods that do not train."""
+    if not hasattr(config, "learning_rate"):
+        return 0
+    values: Any = config
+    whole, rest = divmod(items, min(values.batch_size, items))
+    bounds = [values.epochs * (whole + (rest >= 2)), values.max_steps, bound]
+    return min(b for b in bounds if b is not None)
+
+
+def estimate_seconds(cell: Cell, plan: Plan, probe_steps: int = 4) -> float:
+    """Seconds that a cell will take, from a few real updates and the encoding of a sample of the tasks' texts."""
+    method = cell.row.method(cell.row.config, base_model=cell.base_model)
+    context = FitContext(device=plan.device, precision=plan.experiment.precision)
+    total = 0.0
+    steps = steps_of(cell.row.config, len(plan.corpus) if plan.corpus else 0, plan.experiment.max_steps)
+    dev_texts = list(dict.fromkeys(plan.dev.texts())) if plan.dev and steps else []
+    if steps:
+        for bound in (1, 1 + probe_steps):  # the first call pays for warming up
+            context.max_steps = bound
+            method.fit(plan.corpus, context)
+        total += method.fit_report.cost["train_seconds"] / (1 + probe_steps) * steps
+    else:
+        started = time.perf_counter()
+        method.fit(plan.corpus if cell.trained else None, context)
+        total += time.perf_counter() - started
+    texts = list(dict.fromkeys(text for task in plan.tasks for text in task.texts()))
+    sample = texts[:: max(1, len(texts) // 256)]
+    started = time.perf_counter()
+    method.encode(sample, device=plan.device)
+    per_text = (time.perf_counter() - started) / max(1, len(sample))
+    evaluations = 1 + steps // cell.row.config.eval_every if steps else 0  # type: ignore[attr-defined]
+    return total + per_text * (len(texts) + evaluations * len(dev_texts))
+
+
+def checked_workdir(path: str, *, create: bool = True) -> Path:
+    """The work directory, made if need be (not for a dry run).
+
+    Raises:
+        InputError: it cannot be made or written.
+    """
+    workdir = Path(path)
+    if not create:
+        return workdir
+    try:
+        (workdir / "runs").mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"--workdir {path}: cannot be used ({error.strerror}); name a folder you can write") from None
+    return workdir

@@ -1,0 +1,20 @@
+"""Where text comes from: the embedded suite, hub data sets, SentEval's files, MTEB's STS sets and local files."""
+
+from harness.sources.corpus import Corpus, Kind, Pair, load_corpus
+from harness.sources.embedded import EMBEDDED_MODELS, embedded_rows, resolve_model
+from harness.sources.senteval import senteval_root
+from harness.sources.sts import PairSet, Subset, load_sts
+
+__all__ = [
+    "EMBEDDED_MODELS",
+    "Corpus",
+    "Kind",
+    "Pair",
+    "PairSet",
+    "Subset",
+    "embedded_rows",
+    "load_corpus",
+    "load_sts",
+    "resolve_model",
+    "senteval_root",
+]

@@ -1,0 +1,57 @@
+"""The embedded suite: original data and a small base model that ship inside the package."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from harness.config import nearest
+from harness.errors import InputError
+
+# A folder on disk, also in an installed wheel: transformers can read a model from nothing else.
+FOLDER = Path(__file__).resolve().parent.parent / "embedded"
+PARTS = ("a", "b", "c", "d", "e")
+PREFIX = "embedded:"
+
+EMBEDDED_MODELS: dict[str, Path] = {"mini-bert": FOLDER / "model"}
+
+
+def embedded_files(name: str, parts: Iterable[str] = PARTS) -> list[Path]:
+    """The files `name`.jsonl of those parts that have one, in the order of the parts."""
+    return [file for part in parts if (file := FOLDER / part / f"{name}.jsonl").is_file()]
+
+
+def embedded_rows(name: str, parts: Iterable[str] = PARTS) -> list[dict[str, Any]]:
+    """The rows of `name` ("sts", "sentences", "retrieval" ...) as dicts, each with its part under "part"."""
+    return [
+        {"part": file.parent.name, **json.loads(line)}
+        for file in embedded_files(name, parts)
+        for line in file.read_text(encoding="utf-8").split("\n")
+        if line
+    ]
+
+
+def resolve_model(name: str) -> str:
+    """What transformers can load: a folder for "embedded:NAME" or a path, else the hub id `name`, unchanged.
+
+    Raises:
+        InputError: unknown embedded model (with the nearest one), or what can only be a path does not exist.
+    """
+    if name.startswith(PREFIX):
+        known = sorted(PREFIX + model for model in EMBEDDED_MODELS)
+        if name not in known:
+            raise InputError(f'base model "{name}": unknown{nearest(name, known)}; known: {", ".join(known)}')
+        return str(EMBEDDED_MODELS[name.removeprefix(PREFIX)])
+    path = Path(name).expanduser()
+    if name and path.is_dir():
+        return str(path)
+    if name and path.exists():
+        raise InputError(f'base model "{name}": is a file; give the folder that holds config.json and the weights')
+    if not name.strip() or name.startswith(("/", ".", "~")) or name.count("/") > 1 or "\\" in name:
+        raise InputError(
+            f'base model "{name}": no such folder; give a model folder, a hub id such as ORG/NAME, or '
+            + " / ".join(PREFIX + model for model in EMBEDDED_MODELS)
+        )
+    return name

@@ -1,0 +1,135 @@
+"""Files and data sets of the Hugging Face hub, with one clear line for whatever is missing or out of reach."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.errors import InputError
+from harness.sources.cache import writing
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+PROBE_SECONDS = 5.0
+
+
+@cache
+def hub_reachable() -> bool:
+    """Whether the hub answers at all (any status) within a few seconds; asked once a process.
+
+    huggingface_hub repeats a refused connection for 23 s before it turns to its cache; one probe saves that wait.
+    """
+    from huggingface_hub import constants, get_session, is_offline_mode
+
+    if is_offline_mode():
+        return False
+    try:
+        get_session().head(constants.ENDPOINT, timeout=PROBE_SECONDS)
+    except Exception:  # whatever the HTTP library of the day raises: no answer is no answer
+        return False
+    return True
+
+
+def _out_of_reach(what: str) -> str:
+    from huggingface_hub import constants, is_offline_mode
+
+    if is_offline_mode():
+        return f"{what}: not in the local cache, and HF_HUB_OFFLINE is set; unset it to download"
+    return (
+        f"{what}: not in the local cache, and the hub at {constants.ENDPOINT} cannot be reached; "
+        "check the network, or set HF_ENDPOINT to a mirror that has it"
+    )
+
+
+@contextmanager
+def _clear_errors(what: str, repo: str, revision: str | None) -> Iterator[None]:
+    from huggingface_hub import errors
+
+    at = f" at revision {revision}" if revision else ""
+    try:
+        with writing(what, Path(os.environ.get("HF_HOME") or "~/.cache/huggingface").expanduser()):
+            yield
+    except errors.GatedRepoError:
+        raise InputError(
+            f"{what}: the owner of {repo} grants access on request; ask on its page, then set HF_TOKEN"
+        ) from None
+    except errors.RepositoryNotFoundError:
+        raise InputError(
+            f"{what}: the hub has no data set {repo}; check its name (private ones need HF_TOKEN)"
+        ) from None
+    except errors.RevisionNotFoundError:
+        raise InputError(f"{what}: data set {repo} has no revision {revision}") from None
+    except errors.RemoteEntryNotFoundError:
+        raise InputError(f"{what}: data set {repo} has no such file{at}; see its list of files on the hub") from None
+    except (errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled):
+        raise InputError(_out_of_reach(what)) from None
+    except errors.HfHubHTTPError as error:
+        raise InputError(f"{what}: the hub answered with an error: {first_line(error)}") from None
+
+
+def first_line(error: BaseException) -> str:
+    """The first non-empty line of an error's message, or its type."""
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+
+
+@cache
+def hub_file(repo: str, file: str, revision: str | None = None) -> Path:
+    """The local path of `file` of the data set `repo` ("ORG/NAME"), downloaded unless the hub's cache has it.
+
+    Raises:
+        InputError: no such data set, revision or file; hub out of reach and no cached copy; disk full.
+    """
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import HfHubHTTPError
+
+    what = f"hf://datasets/{repo}{'@' + revision if revision else ''}/{file}"
+    with _clear_errors(what, repo, revision):
+        try:
+            local = not hub_reachable()
+            return Path(hf_hub_download(repo, file, repo_type="dataset", revision=revision, local_files_only=local))
+        except ValueError as error:
+            if isinstance(error, HfHubHTTPError):
+                raise
+            raise InputError(f"{what}: {first_line(error)}") from None
+
+
+def hub_split(repo: str, split: str, revision: str | None = None) -> Dataset:
+    """One split of the data set `repo`, in whatever layout the hub keeps it.
+
+    Raises:
+        InputError: as `hub_file`; or no such split.
+    """
+    import datasets
+    from datasets.exceptions import DatasetNotFoundError, DatasetsError
+
+    what = f"hf://datasets/{repo} (split {split})"
+    offline = datasets.config.HF_HUB_OFFLINE
+    bars = datasets.are_progress_bars_disabled()
+    datasets.disable_progress_bars()
+    with _clear_errors(what, repo, revision):
+        try:
+            # Without an answer from the hub `datasets` serves its own cache only when told that it is offline.
+            datasets.config.HF_HUB_OFFLINE = not hub_reachable()
+            data: Dataset = datasets.load_dataset(repo, split=split, revision=revision)
+            return data
+        except DatasetNotFoundError:
+            raise InputError(
+                f"{what}: the hub has no data set {repo}; check its name (private ones need HF_TOKEN)"
+            ) from None
+        except DatasetsError as error:
+            raise InputError(f"{what}: cannot be read: {first_line(error)}") from None
+        except ValueError as error:
+            if not hub_reachable():
+                raise InputError(_out_of_reach(what)) from None
+            raise InputError(f"{what}: {first_line(error)}") from None
+        except ConnectionError:
+            raise InputError(_out_of_reach(what)) from None
+        finally:
+            datasets.config.HF_HUB_OFFLINE = offline
+            if not bars:
+                datasets.enable_progress_bars()

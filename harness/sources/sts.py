@@ -1,0 +1,152 @@
+"""Sentence pairs with human similarity scores: SentEval's files, MTEB's hub data sets and the embedded suite."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.config import nearest
+from harness.errors import InputError
+from harness.sources import senteval
+from harness.sources.embedded import embedded_rows
+from harness.sources.hub import hub_split
+
+Source = Literal["senteval", "mteb", "embedded"]
+YEARS = tuple(senteval.STS_SUBSETS)
+EMBEDDED_PARTS = {"Embedded-STS-natural": ("d", "e"), "Embedded-STS-contrast": ("a", "b", "c")}
+
+# Repository and revision of each set, those that MTEB's own tasks name: the text of a score must not change unseen.
+MTEB_SETS = {
+    "STS12": ("mteb/sts12-sts", "a0d554a64d88156834ff5ae9920b964011b16384"),
+    "STS13": ("mteb/sts13-sts", "7e90230a92c190f1bf69ae9002b8cea547a64cca"),
+    "STS14": ("mteb/sts14-sts", "6031580fec1f6af667f0bd2da0a551cf4f0b2375"),
+    "STS15": ("mteb/sts15-sts", "ae752c7c21bf194d8b67fd573edf7ae58183cbe3"),
+    "STS16": ("mteb/sts16-sts", "4d8694f8f0e0100860b497b999b3dbed754a0513"),
+    "STS-B": ("mteb/stsbenchmark-sts", "b0fddb56ed78048fa8b90373c8a3cfc37b684831"),
+    "SICK-R": ("mteb/sickr-sts", "20a6d6f312dd54037fe07a32d58e5e168867909d"),
+}
+_ALL_SPLITS = ("train", "dev", "test")
+
+
+@dataclass(frozen=True)
+class Subset:
+    """n first sentences, n second sentences and their gold scores: (n,) float64, on the set's own scale."""
+
+    name: str
+    sentences1: list[str]
+    sentences2: list[str]
+    gold: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class PairSet:
+    """One split of one task. `sha256` covers subset names, sentences and scores; `preparation` says how the text looks.
+
+    STS12-16 of SentEval have one subset for each of the year's parts, the embedded sets one for each part; all others
+    have one subset, named like the split.
+    """
+
+    task: str
+    source: Source
+    split: str
+    subsets: tuple[Subset, ...]
+    sha256: str
+    preparation: str
+
+
+def load_sts(task: str, *, source: Source, split: str = "test") -> PairSet:
+    """Read one task.
+
+    Args:
+        task: "STS12" ... "STS16", "STS-B", "SICK-R" (senteval, mteb), "Embedded-STS-natural", "Embedded-STS-contrast".
+        source: where from. SentEval's files are Moses-tokenised (STS also lower-cased); MTEB's STS-B and SICK-R are raw
+            text, and its SICK-R "test" is the whole of SICK (9,927 pairs, against 4,927 of SentEval).
+        split: "test"; "dev" and "train" where the set has them (SICK-R: dev is the trial set; embedded: no train).
+
+    Raises:
+        InputError: unknown task, source or split; data that cannot be had or read.
+    """
+    if source not in get_args(Source):
+        raise InputError(
+            f'unknown source "{source}"{nearest(source, list(get_args(Source)))}; known: ' + ", ".join(get_args(Source))
+        )
+    readers = _READERS[source]
+    if task not in readers:
+        raise InputError(
+            f'unknown task "{task}" of source {source}{nearest(task, list(readers))}; known: ' + ", ".join(readers)
+        )
+    splits, preparation, read = readers[task]
+    if split not in splits:
+        raise InputError(f"{task} of source {source} has no {split} split, only: {', '.join(splits)}")
+    subsets = tuple(read(task, split))
+    return PairSet(task, source, split, subsets, _fingerprint(subsets), preparation)
+
+
+def _fingerprint(subsets: tuple[Subset, ...]) -> str:
+    digest = hashlib.sha256(b"harness-pairs-1\n")
+    for subset in subsets:
+        for text in (subset.name, str(len(subset.gold)), *subset.sentences1, *subset.sentences2):
+            raw = text.encode()
+            digest.update(b"%d:%b" % (len(raw), raw))
+        digest.update(subset.gold.astype("<f8").tobytes())
+    return digest.hexdigest()
+
+
+def _subset(name: str, sentences1: list[str], sentences2: list[str], gold: list[float]) -> Subset:
+    scores = np.asarray(gold, dtype=np.float64)
+    scores.flags.writeable = False
+    return Subset(name, sentences1, sentences2, scores)
+
+
+def _senteval_year(task: str, split: str) -> list[Subset]:
+    return [_subset(name, *pairs) for name, pairs in senteval.read_year(senteval.senteval_root(), task)]
+
+
+def _senteval_stsb(task: str, split: str) -> list[Subset]:
+    return [_subset(split, *senteval.read_stsb(senteval.senteval_root(), split))]
+
+
+def _senteval_sick(task: str, split: str) -> list[Subset]:
+    return [_subset(split, *senteval.read_sick(senteval.senteval_root(), split))]
+
+
+def _mteb(task: str, split: str) -> list[Subset]:
+    repository, revision = MTEB_SETS[task]
+    data = hub_split(repository, "validation" if split == "dev" else split, revision)
+    missing = {"sentence1", "sentence2", "score"} - set(data.column_names)
+    if missing:
+        raise InputError(
+            f'hf://datasets/{repository}: no column "{min(missing)}"; it has: {", ".join(data.column_names)}'
+        )
+    return [_subset(split, list(data["sentence1"]), list(data["sentence2"]), list(data["score"]))]
+
+
+def _embedded(task: str, split: str) -> list[Subset]:
+    subsets = []
+    for part in EMBEDDED_PARTS[task]:
+        rows = [row for row in embedded_rows("sts", (part,)) if row["split"] == split]
+        columns = ([row[key] for row in rows] for key in ("sentence1", "sentence2", "score"))
+        subsets.append(_subset(part, *columns))
+    return subsets
+
+
+_Reader = tuple[tuple[str, ...], str, Callable[[str, str], list[Subset]]]  # splits, preparation, how to read
+_LOWERED = "Moses-tokenised and lower-cased"
+_READERS: dict[Source, dict[str, _Reader]] = {
+    "senteval": {
+        **dict.fromkeys(YEARS, (("test",), _LOWERED, _senteval_year)),
+        "STS-B": (_ALL_SPLITS, _LOWERED, _senteval_stsb),
+        "SICK-R": (_ALL_SPLITS, "Moses-tokenised, case kept", _senteval_sick),
+    },
+    "mteb": {
+        **dict.fromkeys(YEARS, (("test",), _LOWERED, _mteb)),
+        "STS-B": (_ALL_SPLITS, "raw text", _mteb),
+        "SICK-R": (("test",), "raw text, train + trial + test", _mteb),
+    },
+    "embedded": dict.fromkeys(EMBEDDED_PARTS, (("dev", "test"), "raw text", _embedded)),
+}

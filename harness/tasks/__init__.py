@@ -1,0 +1,1 @@
+"""Evaluation tasks: each announces its texts, is handed their vectors, and returns scores with protocol ids."""

@@ -1,0 +1,111 @@
+"""What every task has in common: it announces texts, gets vectors for them, and returns scores.
+
+Tasks never see an encoder. The union of all their texts is encoded once (`harness.embeddings`), and every task reads
+the rows it needs from that one table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.errors import RunError
+from harness.records import Score
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Array = NDArray[Any]
+Vectors = Callable[[Sequence[str]], Array]
+"""Texts (any that a task announced, repeats allowed) -> their vectors, (n, d) float32, in the same order."""
+
+Encode = Callable[[list[str]], Array]
+"""What a method offers: texts -> (n, d) vectors."""
+
+
+@dataclass
+class TaskResult:
+    """What an evaluation yields.
+
+    `protocols` maps every id found in the scores to the description it was hashed from. `pairs` holds one row a scored
+    pair (task, source, split, subset, pair, gold, score = cosine), None for tasks without pairs. `notes` are sentences
+    for the reader about anything unusual (NaN vectors, constant scores). `cost` has seconds and counts by name.
+    """
+
+    scores: list[Score] = field(default_factory=list)
+    protocols: dict[str, dict[str, Any]] = field(default_factory=dict)
+    pairs: pd.DataFrame | None = None
+    notes: list[str] = field(default_factory=list)
+    cost: dict[str, float] = field(default_factory=dict)
+
+
+class Task(Protocol):
+    """One evaluation. Data is read on first use, so that listing and planning need none of it."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def suite(self) -> str: ...
+
+    @property
+    def source(self) -> str: ...
+
+    @property
+    def sha256(self) -> str:
+        """Fingerprint of the data behind the task (reads the data)."""
+
+    def texts(self) -> Sequence[str]:
+        """Every text whose vector the task will ask for; repeats are harmless.
+
+        Raises:
+            InputError: the data is missing or damaged.
+        """
+
+    def evaluate(self, vectors: Vectors, *, pooling: str) -> TaskResult:
+        """Scores from vectors. `pooling` only enters the protocol id: it names how the vectors were made."""
+
+
+def as_array(x: Any) -> Array:
+    """A numpy view or copy of an array or torch tensor (on any device, with or without gradient). Never modifies it."""
+    if hasattr(x, "detach"):
+        x = x.detach().cpu()
+        if x.dtype.itemsize < 4 and x.is_floating_point():  # numpy has no bfloat16
+            x = x.float()
+        x = x.numpy()
+    return np.asarray(x)
+
+
+def checked(vectors: Any, n: int) -> Array:
+    """What an `encode` returned, as an (n, d) floating-point array.
+
+    Raises:
+        RunError: it is no such array; the message says what it is.
+    """
+    x = as_array(vectors)
+    if x.ndim != 2 or len(x) != n or (n and not x.shape[1]):
+        raise RunError(f"encode returned shape {x.shape} for {n} texts; expected ({n}, d)")
+    if not np.issubdtype(x.dtype, np.floating):
+        raise RunError(f"encode returned {x.dtype} vectors; expected floating-point numbers")
+    return x
+
+
+def finite(x: Array) -> tuple[Array, int]:
+    """`x` (n, d) with every NaN and infinity replaced by 0 (SentEval's rule), and how many rows held one."""
+    bad = ~np.isfinite(x)
+    rows = int(bad.any(axis=1).sum())
+    return (np.where(bad, np.zeros((), dtype=x.dtype), x), rows) if rows else (x, 0)
+
+
+def unit_rows(x: Array) -> NDArray[np.float64]:
+    """Rows of `x` (n, d) scaled to length 1 in float64; a zero row stays zero."""
+    wide = np.asarray(x, dtype=np.float64)
+    # Scaling by the largest entry first keeps the squares of huge or tiny (float64) vectors from over- or underflowing.
+    peak = np.abs(wide).max(axis=1, keepdims=True, initial=0.0)
+    wide = wide / np.where(peak > 0, peak, 1.0)
+    norms = np.linalg.norm(wide, axis=1, keepdims=True)
+    return wide / np.where(norms > 0, norms, 1.0)

@@ -1,0 +1,228 @@
+"""Geometry of the embedding space: alignment and uniformity (Wang and Isola 2020), and statistics of spread.
+
+Alignment and uniformity take L2-normalised vectors f(x) on the unit sphere; the functions here normalise.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.errors import InputError
+from harness.tasks.base import TaskResult, Vectors, as_array, finite, unit_rows
+from harness.tasks.protocol import add_score
+
+if TYPE_CHECKING:
+    from harness.sources import PairSet
+    from harness.tasks.sts import Source
+
+GEOMETRY_VERSION = "harness-geometry-1"
+_BLOCK = 2048  # rows of a block of the similarity matrix: 16 MiB in float32
+_FLAT = 1e-12  # share of the variance in the mean square below which it is float32 rounding noise, not spread
+
+
+def alignment(x: Any, y: Any, *, alpha: float = 2) -> float:
+    """Mean over positive pairs of ||f(x) - f(y)||^alpha; 0 when partners coincide, lower is better.
+
+    `x`, `y`: (n, d) arrays or tensors, row i of each is a positive pair; normalised here.
+    """
+    a, b = as_array(x), as_array(y)
+    if a.shape != b.shape or a.ndim != 2 or not len(a):
+        raise ValueError(f"alignment needs two (n, d) arrays of one shape with n > 0, got {a.shape} and {b.shape}")
+    distance = np.linalg.norm(unit_rows(a) - unit_rows(b), axis=1)
+    return float(np.mean(distance**alpha))
+
+
+def uniformity(x: Any, *, t: float = 2) -> float:
+    """ln of the mean over unordered pairs i < j of exp(-t ||f(x_i) - f(x_j)||^2); lower is better, 0 is collapse.
+
+    Vectors spread evenly over a sphere of high dimension give slightly more than -2t (-4 by default).
+    `x`: (n, d), n > 1, normalised here. Exact over all n (n - 1) / 2 pairs: products in float32 (error of the result
+    below 1e-6), sums in float64, a bounded block of the similarity matrix at a time.
+    """
+    a = as_array(x)
+    if a.ndim != 2 or len(a) < 2:
+        raise ValueError(f"uniformity needs an (n, d) array with n > 1, got {a.shape}")
+    # exp(-4t) would fall below float32's smallest number for a sharp kernel; the usual t = 2 spans exp(-8) to 1.
+    unit: NDArray[np.floating[Any]] = unit_rows(a).astype(np.float32 if t <= 10 else np.float64)
+    squares = t * np.einsum("ij,ij->i", unit, unit)  # t, or 0 for a zero vector
+    total = 0.0
+    for i in range(0, len(unit), _BLOCK):
+        for j in range(i, len(unit), _BLOCK):
+            block = unit[i : i + _BLOCK] @ unit[j : j + _BLOCK].T
+            block *= 2 * t
+            block -= squares[i : i + _BLOCK, None]
+            block -= squares[None, j : j + _BLOCK]
+            np.exp(block, out=block)  # -t |a - b|^2 = 2t a.b - t |a|^2 - t |b|^2
+            total += float((np.triu(block, 1) if i == j else block).sum(dtype=np.float64))
+    return float(np.log(total) - np.log(len(unit) * (len(unit) - 1) / 2))
+
+
+def effective_rank(x: Any) -> float:
+    """exp of the entropy of the singular values, scaled to sum 1, of the centred (n, d) vectors (Roy, Vetterli 2007).
+
+    Between 1 and min(n - 1, d); 0 when all vectors are equal up to float32 rounding. The vectors are taken as they
+    are, not normalised.
+    """
+    wide = np.asarray(as_array(x), dtype=np.float64)
+    energy = float(np.mean(wide**2)) if wide.size else 0.0
+    centred = wide - wide.mean(axis=0) if wide.size else wide
+    if not energy or float(np.mean(centred**2)) <= _FLAT * energy:
+        return 0.0
+    # Eigenvalues of the smaller Gram matrix are the squared singular values: far cheaper than an SVD of a tall matrix.
+    gram = centred @ centred.T if len(centred) < centred.shape[1] else centred.T @ centred
+    singular = np.sqrt(np.clip(np.linalg.eigvalsh(gram / np.trace(gram)), 0.0, None))
+    share = singular / singular.sum()
+    share = share[share > 0]
+    return float(np.exp(-(share * np.log(share)).sum()))
+
+
+def feature_std(x: Any) -> float:
+    """sqrt(d) times the mean over features of the standard deviation of the normalised (n, d) vectors.
+
+    About 1 when they are spread evenly over the sphere, 0 when they have collapsed to one direction.
+    """
+    unit = unit_rows(as_array(x))
+    return float(unit.std(axis=0).mean() * np.sqrt(unit.shape[1]))
+
+
+def mean_cosine(x: Any) -> float:
+    """Mean cosine over unordered pairs i < j of (n, d) vectors, n > 1; near 1 in a narrow cone, 0 when even."""
+    unit = unit_rows(as_array(x))
+    n = len(unit)
+    if n < 2:
+        raise ValueError(f"mean_cosine needs at least two vectors, got {n}")
+    total = unit.sum(axis=0)
+    return float((total @ total - np.einsum("ij,ij->", unit, unit)) / (n * (n - 1)))
+
+
+@dataclass(frozen=True)
+class GeometryOptions:
+    """What counts as a positive pair, and which sentences count for spread. Defaults: SimCSE (Gao et al. 2021, 3)."""
+
+    threshold: float = 4.0  # a pair is positive when its gold score is above this
+    strict: bool = True  # above: ">"; False: ">=" (SCD's code)
+    split: str = "all"  # "all" splits together, or one of them
+    dedupe: bool = False  # True: uniformity over distinct sentences; False: over all sentence slots
+    alpha: float = 2.0
+    t: float = 2.0
+
+
+class GeometryTask:
+    """Alignment over the positive pairs of a pair set, uniformity and spread over all its sentences.
+
+    Named "geometry:" and the pair set. `n` of a score is the number of pairs (alignment) or sentences (the others).
+    """
+
+    suite = "geometry"
+
+    def __init__(
+        self, pair_set: str, source: Source, *, splits: Sequence[str], options: GeometryOptions | None = None
+    ) -> None:
+        """`splits`: the splits that the pair set has.
+
+        Raises:
+            InputError: `options.split` is none of them.
+        """
+        self.name = f"geometry:{pair_set}"
+        self.source = source
+        self.options = options or GeometryOptions()
+        self._pair_set = pair_set
+        if self.options.split not in ("all", *splits):
+            raise InputError(f'{self.name}: unknown split "{self.options.split}"; known: all, {", ".join(splits)}')
+        self._splits = tuple(splits) if self.options.split == "all" else (self.options.split,)
+
+    @classmethod
+    def of(cls, parts: Sequence[PairSet], *, options: GeometryOptions | None = None) -> GeometryTask:
+        """A task over data that is at hand already: one pair set a split."""
+        first = parts[0]
+        task = cls(first.task, first.source, splits=[p.split for p in parts], options=options)
+        task.data = tuple(p for p in parts if p.split in task._splits)
+        return task
+
+    @cached_property
+    def data(self) -> tuple[PairSet, ...]:
+        """The pair sets, one a split."""
+        from harness.sources import load_sts
+
+        return tuple(load_sts(self._pair_set, source=self.source, split=split) for split in self._splits)
+
+    @property
+    def sha256(self) -> str:
+        if len(self.data) == 1:
+            return self.data[0].sha256
+        return hashlib.sha256("".join(part.sha256 for part in self.data).encode()).hexdigest()
+
+    def texts(self) -> list[str]:
+        """The sentences that uniformity runs over: all slots, or the distinct ones."""
+        subsets = [s for part in self.data for s in part.subsets]
+        slots = [text for s in subsets for side in (s.sentences1, s.sentences2) for text in side]
+        return list(dict.fromkeys(slots)) if self.options.dedupe else slots
+
+    def positives(self) -> tuple[list[str], list[str]]:
+        """First and second sentences of the pairs whose gold score passes the threshold."""
+        left, right = [], []
+        for subset in (s for part in self.data for s in part.subsets):
+            for a, b, gold in zip(subset.sentences1, subset.sentences2, subset.gold, strict=True):
+                if gold > self.options.threshold or (not self.options.strict and gold == self.options.threshold):
+                    left.append(a)
+                    right.append(b)
+        return left, right
+
+    def evaluate(self, vectors: Vectors, *, pooling: str) -> TaskResult:
+        """Metrics "alignment", "uniformity", "effective_rank", "mean_cosine" and "std".
+
+        Raises:
+            InputError: no pair passes the threshold.
+        """
+        options = self.options
+        left, right = self.positives()
+        if not left:
+            sign = ">" if options.strict else ">="
+            raise InputError(f"{self.name} ({self.source}): no pair has a gold score {sign} {options.threshold:g}")
+        result = TaskResult()
+        x, damaged = finite(vectors(self.texts()))
+        if damaged:
+            result.notes.append(f"{self.name}: vectors with NaN or infinity, replaced by 0: {damaged}")
+        a, b = finite(vectors(left))[0], finite(vectors(right))[0]
+        positive = {"threshold": options.threshold, "strict": options.strict}
+        self._add(
+            result,
+            "alignment",
+            pooling,
+            alignment(a, b, alpha=options.alpha),
+            len(left),
+            positive | {"alpha": options.alpha},
+        )
+        sample = {"dedupe": options.dedupe}
+        self._add(result, "uniformity", pooling, uniformity(x, t=options.t), len(x), sample | {"t": options.t})
+        for metric, function in (
+            ("effective_rank", effective_rank),
+            ("mean_cosine", mean_cosine),
+            ("std", feature_std),
+        ):
+            self._add(result, metric, pooling, function(x), len(x), sample)
+        return result
+
+    def _add(
+        self, result: TaskResult, metric: str, pooling: str, value: float, n: int, options: dict[str, Any]
+    ) -> None:
+        description = {
+            "task": self.name,
+            "source": self.source,
+            "split": self.options.split,
+            "data": self.sha256,
+            "preparation": self.data[0].preparation,
+            "similarity": "none" if metric == "effective_rank" else "L2-normalised",
+            "metric": metric,
+            "aggregation": "",
+            "version": GEOMETRY_VERSION,
+            **options,
+        }
+        add_score(result, description, suite=self.suite, pooling=pooling, value=value, n=n)

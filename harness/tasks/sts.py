@@ -1,0 +1,235 @@
+"""Semantic textual similarity: cosine of the two vectors of a pair, correlated with the human score.
+
+Follows SentEval (Conneau and Kiela 2018) with the aggregations of SimCSE's fork (Gao et al. 2021, appendix B): a year
+has several subsets, and `all`, `mean` and `wmean` over them are different numbers for the same vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.errors import InputError
+from harness.tasks.base import Array, Encode, TaskResult, Vectors, as_array, checked, finite, unit_rows
+from harness.tasks.protocol import add_score
+
+if TYPE_CHECKING:
+    from harness.sources import PairSet
+
+METRIC_VERSION = "harness-sts-1"
+Source = Literal["senteval", "mteb", "embedded"]
+Correlation = Callable[[Any, Any], float]
+
+AGGREGATIONS = ("all", "mean", "wmean")
+_SPELLINGS = {"all": "all", "mean": "mean", "wmean": "wmean", "weighted_mean": "wmean"}
+
+
+def _ranks(x: Array) -> NDArray[np.float64]:
+    """Ranks from 1, ties share their average rank."""
+    _, place, counts = np.unique(x, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    average: NDArray[np.float64] = (last - (counts - 1) / 2.0)[place]
+    return average
+
+
+def _paired(similarities: Any, gold: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    x = np.asarray(as_array(similarities), dtype=np.float64).ravel()
+    y = np.asarray(as_array(gold), dtype=np.float64).ravel()
+    if x.shape != y.shape:
+        raise ValueError(f"{x.size} similarities for {y.size} gold scores")
+    if not np.isfinite(y).all():
+        raise ValueError("gold scores must be finite")
+    return np.where(np.isfinite(x), x, 0.0), y
+
+
+def pearson(similarities: Any, gold: Any) -> float:
+    """Pearson correlation of two (n,) arrays or tensors, in [-1, 1].
+
+    A similarity that is NaN or infinite counts as 0. An undefined correlation (fewer than two pairs, or one side
+    constant) is 0: a method that gives every pair the same score knows nothing about them.
+    """
+    x, y = _paired(similarities, gold)
+    if x.size < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
+        return 0.0
+    x, y = x - x.mean(), y - y.mean()
+    x, y = x / np.abs(x).max(), y / np.abs(y).max()  # no under- or overflow in the squares
+    return float(np.clip(x @ y / np.sqrt((x @ x) * (y @ y)), -1.0, 1.0))
+
+
+def spearman(similarities: Any, gold: Any) -> float:
+    """Spearman rank correlation (ties get average ranks) of two (n,) arrays or tensors, in [-1, 1].
+
+    NaN, infinity and constant input as in `pearson`.
+    """
+    x, y = _paired(similarities, gold)
+    return pearson(_ranks(x), _ranks(y))
+
+
+def aggregate(
+    correlation: Correlation,
+    similarities: Sequence[Any],
+    gold: Sequence[Any],
+    aggregation: str,
+) -> float:
+    """One number from subsets s = 1..m with n_s pairs and correlations r_s; the sequences hold one array a subset.
+
+    "all": one correlation over the concatenation; "mean": (1/m) sum r_s; "wmean" (or "weighted_mean"):
+    sum n_s r_s / sum n_s.
+    """
+    how = _SPELLINGS.get(aggregation)
+    if how is None:
+        raise InputError(f'unknown aggregation "{aggregation}"; known: {", ".join(AGGREGATIONS)}')
+    if len(similarities) != len(gold) or not gold:
+        raise ValueError(f"{len(similarities)} subsets of similarities for {len(gold)} of gold scores")
+    if how == "all":
+        return correlation(
+            np.concatenate([as_array(s) for s in similarities]), np.concatenate([as_array(g) for g in gold])
+        )
+    weights = [len(g) if how == "wmean" else 1 for g in gold]
+    return float(np.average([correlation(s, g) for s, g in zip(similarities, gold, strict=True)], weights=weights))
+
+
+def cosine(u: Array, v: Array) -> NDArray[np.float32]:
+    """Row-wise cosine (n,) of two (n, d) arrays; 0 where a vector is zero.
+
+    Computed in float64, returned in float32: the rounding makes pairs that are equally similar (such as two identical
+    sentences) true ties, which last-digit noise would otherwise rank at random.
+    """
+    products: NDArray[np.float64] = np.einsum("ij,ij->i", unit_rows(u), unit_rows(v))
+    return np.clip(products, -1.0, 1.0).astype(np.float32)
+
+
+class STSTask:
+    """One STS task: Spearman and Pearson; `all`, `mean` and `wmean` where the data has subsets, `all` where not."""
+
+    def __init__(self, name: str, source: Source, *, split: str = "test", suite: str = "sts") -> None:
+        self.name = name
+        self.source = source
+        self.split = split
+        self.suite = suite
+
+    @classmethod
+    def of(cls, pairs: PairSet, *, suite: str = "sts") -> STSTask:
+        """A task over data that is at hand already."""
+        task = cls(pairs.task, pairs.source, split=pairs.split, suite=suite)
+        task.data = pairs
+        return task
+
+    @cached_property
+    def data(self) -> PairSet:
+        from harness.sources import load_sts
+
+        return load_sts(self.name, source=self.source, split=self.split)
+
+    @property
+    def sha256(self) -> str:
+        return self.data.sha256
+
+    def texts(self) -> list[str]:
+        return [text for s in self.data.subsets for side in (s.sentences1, s.sentences2) for text in side]
+
+    def evaluate(self, vectors: Vectors, *, pooling: str) -> TaskResult:
+        import pandas as pd
+
+        result = TaskResult()
+        frames, similarities, golds = [], [], []
+        damaged = 0
+        for subset in self.data.subsets:
+            u, bad_u = finite(vectors(subset.sentences1))
+            v, bad_v = finite(vectors(subset.sentences2))
+            damaged += bad_u + bad_v
+            score, gold = cosine(u, v), np.asarray(subset.gold, dtype=np.float64)
+            if gold.size < 2 or np.ptp(score) == 0 or np.ptp(gold) == 0:
+                result.notes.append(
+                    f"{self.name} {subset.name}: all {gold.size} pairs have the same similarity or gold score; "
+                    "their correlation is undefined and counts as 0"
+                )
+            similarities.append(score)
+            golds.append(gold)
+            frames.append(
+                pd.DataFrame({"subset": subset.name, "pair": np.arange(gold.size), "gold": gold, "score": score})
+            )
+        if damaged:
+            result.notes.append(f"{self.name}: vectors with NaN or infinity, replaced by 0: {damaged}")
+        n = sum(gold.size for gold in golds)
+        for aggregation in AGGREGATIONS if len(golds) > 1 else AGGREGATIONS[:1]:
+            for metric, correlation in (("spearman", spearman), ("pearson", pearson)):
+                value = aggregate(correlation, similarities, golds, aggregation)
+                description = self._describe(metric, aggregation)
+                add_score(result, description, suite=self.suite, pooling=pooling, value=value, n=n)
+        pairs = pd.concat(frames, ignore_index=True)
+        for place, column in enumerate(("task", "source", "split")):
+            pairs.insert(place, column, {"task": self.name, "source": self.source, "split": self.split}[column])
+        result.pairs = pairs
+        return result
+
+    def _describe(self, metric: str, aggregation: str) -> dict[str, Any]:
+        return {
+            "task": self.name,
+            "source": self.source,
+            "split": self.split,
+            "data": self.data.sha256,
+            "preparation": self.data.preparation,
+            "similarity": "cosine",
+            "metric": metric,
+            "aggregation": aggregation,
+            "version": METRIC_VERSION,
+        }
+
+
+class DevSet:
+    """A fast dev score for model selection: Spearman `all` of the cosines of one pair set.
+
+    Everything that does not depend on the model (distinct texts, ranks of the gold scores) is prepared once.
+    """
+
+    def __init__(self, pairs: PairSet) -> None:
+        """Raises:
+        InputError: fewer than two pairs, or all gold scores equal: nothing could be selected by it.
+        """
+        self.pairs = pairs
+        self.name = f"{pairs.task} {pairs.split}"
+        self.sha256 = pairs.sha256
+        left = [text for s in pairs.subsets for text in s.sentences1]
+        right = [text for s in pairs.subsets for text in s.sentences2]
+        self._texts = list(dict.fromkeys(left + right))
+        place = {text: i for i, text in enumerate(self._texts)}
+        self._left = np.array([place[text] for text in left], dtype=np.intp)
+        self._right = np.array([place[text] for text in right], dtype=np.intp)
+        gold = np.concatenate([np.asarray(s.gold, dtype=np.float64) for s in pairs.subsets] or [np.empty(0)])
+        if gold.size < 2 or np.ptp(gold) == 0:
+            raise InputError(f"{self.name} ({pairs.source}): a dev set needs at least two different gold scores")
+        self._gold_ranks = _ranks(gold)
+
+    def __len__(self) -> int:
+        """Number of pairs."""
+        return int(self._left.size)
+
+    def texts(self) -> list[str]:
+        """The distinct sentences, in the order in which they are encoded."""
+        return self._texts
+
+    def score(self, encode: Encode) -> float:
+        """Spearman in [-1, 1] of the vectors that `encode` gives; 0 when all similarities are equal."""
+        return self._spearman(self._encode(encode))
+
+    def evaluate(self, encode: Encode) -> dict[str, float]:
+        """`spearman` as `score`, and two collapse statistics of the same vectors (`harness.tasks.geometry`):
+
+        `std`, about 1 when spread over the sphere and 0 when collapsed to a point; `effective_rank`, at most d and
+        near 1 when collapsed to a line.
+        """
+        from harness.tasks.geometry import effective_rank, feature_std
+
+        x = self._encode(encode)
+        return {"spearman": self._spearman(x), "std": feature_std(x), "effective_rank": effective_rank(x)}
+
+    def _encode(self, encode: Encode) -> Array:
+        return finite(checked(encode(self._texts), len(self._texts)))[0]
+
+    def _spearman(self, x: Array) -> float:
+        return pearson(_ranks(cosine(x[self._left], x[self._right])), self._gold_ranks)

@@ -1,0 +1,332 @@
+"""The training loop that every trained method shares: same optimiser, schedule, data order, selection and guard.
+
+A method gives its heads and its loss (`TrainedMethod.heads`, `TrainedMethod.loss`); everything else is here. A run that
+is killed at any moment and started again ends with the weights of the uninterrupted run, bit for bit on a CPU: the
+batches and views of a step depend on the seed and the step alone, and a checkpoint holds all other state.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+import torch
+from torch import nn
+
+from harness.checkpoint import Checkpoints, Curves
+from harness.config import option
+from harness.encoder import Encoder
+from harness.encoder.precision import autocast, choose_precision
+from harness.errors import TrainingStopped
+from harness.method import FitContext, FitReport, Method, MethodConfig, require_corpus
+from harness.seeds import derive
+
+if TYPE_CHECKING:
+    from harness.sources import Corpus
+
+
+class TrainingConfig(MethodConfig):
+    """Optimisation, as the Hugging Face Trainer's defaults that SimCSE and SCD inherit."""
+
+    learning_rate: float = option(3e-5, "peak learning rate of AdamW", gt=0, sweep=(1e-5, 1e-4), log=True)
+    batch_size: int = option(64, "sentences (or pairs) per update", ge=2, sweep=[64, 128, 256, 512])
+    epochs: int = option(1, "passes over the corpus", ge=1)
+    max_steps: int | None = option(None, "upper bound on updates; empty: no bound", ge=1)
+    train_length: int = option(32, "word pieces kept in training, special tokens included", ge=4)
+    warmup: float = option(0.0, "share of the updates with rising learning rate", ge=0, lt=1)
+    weight_decay: float = option(0.0, "decoupled weight decay (none on biases and LayerNorm)", ge=0)
+    max_grad_norm: float = option(1.0, "gradient norm is clipped to this", gt=0)
+    eval_every: int = option(125, "updates between two evaluations on the dev set", ge=1)
+    select_initial: bool = option(False, "may the untrained weights be selected as the best checkpoint")
+    bucket: int = option(32, "batches per length-sorted megabatch; 1 turns length bucketing off", ge=1)
+    log_every: int = option(5, "updates between two lines of the training curve", ge=1)
+    min_std: float = option(0.01, "collapse guard: least spread of the unit-length dev embeddings (1 = sphere)", ge=0)
+    min_rank: float = option(1.5, "collapse guard: least effective rank of the dev embeddings", ge=0)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The items of one update, and the generator that its views may draw from."""
+
+    items: list[Any]  # str, or harness.sources.Pair
+    rng: np.random.Generator
+    step: int
+
+    @property
+    def texts(self) -> list[str]:
+        """The sentences (of a pair: its anchor)."""
+        return [item if isinstance(item, str) else item.anchor for item in self.items]
+
+
+class BatchStream:
+    """Batches by step number: shuffled per epoch, length-sorted inside megabatches, batch order shuffled again.
+
+    The order depends on (corpus, seed, batch size, bucket) only, so methods of one comparison see the same batches.
+    A last batch of a single item is dropped: batch statistics need two.
+    """
+
+    def __init__(self, corpus: Corpus, *, batch_size: int, bucket: int, seed: int, length_cap: int) -> None:
+        self.corpus = corpus
+        self.batch_size = min(batch_size, len(corpus))
+        self.mega = bucket * self.batch_size
+        self.bucket = bucket
+        self.seed = seed
+        self.length_cap = length_cap
+        whole, rest = divmod(len(corpus), self.batch_size)
+        self.steps_per_epoch = whole + (1 if rest >= 2 else 0)
+        self._epoch: tuple[int, np.ndarray] | None = None
+        self._cut: tuple[tuple[int, int], list[np.ndarray]] | None = None
+
+    def _order(self, epoch: int) -> np.ndarray:
+        if self._epoch is None or self._epoch[0] != epoch:
+            rng = np.random.default_rng(derive(self.seed, f"data order {epoch}"))
+            self._epoch = (epoch, rng.permutation(len(self.corpus)))
+        return self._epoch[1]
+
+    def _megabatch(self, epoch: int, number: int) -> list[np.ndarray]:
+        if self._cut is None or self._cut[0] != (epoch, number):
+            indices = self._order(epoch)[number * self.mega : (number + 1) * self.mega]
+            if self.bucket > 1:
+                lengths = [min(self._length(int(i)), self.length_cap) for i in indices]
+                indices = indices[np.argsort(lengths, kind="stable")]
+            batches = [indices[i : i + self.batch_size] for i in range(0, len(indices), self.batch_size)]
+            batches = [b for b in batches if len(b) >= 2]
+            if self.bucket > 1:
+                rng = np.random.default_rng(derive(self.seed, f"batch order {epoch} {number}"))
+                batches = [batches[i] for i in rng.permutation(len(batches))]
+            self._cut = ((epoch, number), batches)
+        return self._cut[1]
+
+    def _length(self, index: int) -> int:
+        item = self.corpus[index]
+        return len(item) if isinstance(item, str) else len(item.anchor)
+
+    def batch(self, step: int) -> Batch:
+        """The batch of update `step` (0-based, over all epochs)."""
+        epoch, within = divmod(step, self.steps_per_epoch)
+        number, position = divmod(within, self.bucket)
+        indices = self._megabatch(epoch, number)[position]
+        rng = np.random.default_rng(derive(self.seed, f"views {step}"))
+        return Batch([self.corpus[int(i)] for i in indices], rng, step)
+
+
+class TrainedMethod(Method):
+    """A method trained by gradient descent. Subclasses write `heads` and `loss`."""
+
+    Config: ClassVar[type[MethodConfig]] = TrainingConfig
+
+    def heads(self, encoder: Encoder) -> nn.Module:
+        """Modules trained beside the encoder and dropped afterwards (projectors); none by default."""
+        return nn.Module()
+
+    @abstractmethod
+    def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, torch.Tensor]:
+        """Named scalar terms of one batch; "loss" is what is minimised, the others are logged beside it."""
+
+    def fit(self, corpus: Corpus | None = None, context: FitContext | None = None) -> Self:
+        """Train on `corpus`; the best weights on `context.dev` are kept (the last ones without a dev set).
+
+        Raises:
+            TrainingStopped: the collapse guard ended the run.
+            InputError: no corpus, or one of the wrong kind.
+        """
+        context = context or FitContext()
+        stream_of = require_corpus(self, corpus)
+        torch.manual_seed(derive(context.seed, "init"))
+        encoder = self.load_base().to(context.device)
+        heads = self.heads(encoder).to(context.device)
+        self.fit_report = FitReport()
+        self.fit_report = Trainer(self, encoder, heads, stream_of, context).run(self.fit_report)
+        encoder.eval()
+        self._encoder = encoder
+        return self
+
+
+class Trainer:
+    """One run of the loop. State lives here, so that a checkpoint can hold all of it."""
+
+    def __init__(
+        self, method: TrainedMethod, encoder: Encoder, heads: nn.Module, corpus: Corpus, context: FitContext
+    ) -> None:
+        config: TrainingConfig = method.config
+        self.method, self.encoder, self.heads, self.config, self.context = method, encoder, heads, config, context
+        self.stream = BatchStream(
+            corpus,
+            batch_size=config.batch_size,
+            bucket=config.bucket,
+            seed=context.seed,
+            length_cap=6 * config.train_length,  # about the characters that survive the cut
+        )
+        bounds = [config.epochs * self.stream.steps_per_epoch, config.max_steps, context.max_steps]
+        self.steps = min(bound for bound in bounds if bound is not None)
+        self.precision = choose_precision(context.device, context.precision).name
+        named = [*encoder.named_parameters(), *((f"heads.{n}", p) for n, p in heads.named_parameters())]
+        plain = [p for _, p in named if p.ndim < 2]
+        decayed = [p for _, p in named if p.ndim >= 2]
+        self.parameters = [*decayed, *plain]
+        groups = [{"params": decayed, "weight_decay": config.weight_decay}, {"params": plain, "weight_decay": 0.0}]
+        self.optimizer = torch.optim.AdamW(
+            [g for g in groups if g["params"]], lr=config.learning_rate, betas=(0.9, 0.999), eps=1e-8, fused=True
+        )
+        self.scaler = torch.amp.GradScaler(context.device.split(":")[0], enabled=self.precision == "fp16")
+        self.checkpoints = Checkpoints(context.folder)
+        self.curves = Curves(context.folder)
+        self.step = 0
+        self.sentences_seen = 0
+        self.seconds = {"train": 0.0, "dev": 0.0}
+        self.best: dict[str, Any] = {"step": None, "dev": -math.inf}
+        self.initial_dev: float | None = None
+        self.last: dict[str, float] = {}
+
+    def learning_rate(self, step: int) -> float:
+        """Linear warm-up, then linear decay to 0 at the last step."""
+        warm = round(self.config.warmup * self.steps)
+        if step < warm:
+            return self.config.learning_rate * (step + 1) / warm
+        return self.config.learning_rate * (self.steps - step) / max(1, self.steps - warm)
+
+    def run(self, report: FitReport) -> FitReport:
+        """Train to the end, or from the last checkpoint to the end, and load the selected weights.
+
+        Raises:
+            TrainingStopped: see `_guard`; `report` then holds what was seen so far.
+        """
+        torch.manual_seed(derive(self.context.seed, "dropout"))
+        if not self._resume():
+            self._evaluate()
+        saved = time.monotonic()
+        try:
+            while self.step < self.steps:
+                self._update()
+                if self.step % self.config.eval_every == 0 or self.step == self.steps:
+                    self._evaluate()
+                if time.monotonic() - saved > self.context.checkpoint_seconds:
+                    self._save()
+                    saved = time.monotonic()
+        finally:
+            self._fill(report)
+        if self.best["step"] is not None:
+            self.checkpoints.load_best(self.encoder, self.best["step"])
+        self.curves.flush()
+        return report
+
+    def _update(self) -> None:
+        started = time.perf_counter()
+        self.encoder.train()
+        self.heads.train()
+        batch = self.stream.batch(self.step)
+        rate = self.learning_rate(self.step)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        with autocast(self.precision, self.context.device):
+            terms = self.method.loss(self.encoder, self.heads, batch)
+        self.optimizer.zero_grad(set_to_none=True)
+        self.scaler.scale(terms["loss"]).backward()  # type: ignore[no-untyped-call]
+        self.scaler.unscale_(self.optimizer)
+        norm = nn.utils.clip_grad_norm_(self.parameters, self.config.max_grad_norm)
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+        self.step += 1
+        self.sentences_seen += len(batch.items)
+        self.seconds["train"] += time.perf_counter() - started
+        if self.step % self.config.log_every == 0 or self.step in (1, self.steps):
+            values = {name: float(term.detach()) for name, term in terms.items()}
+            self.curves.add({"step": self.step, "kind": "train", **values, "lr": rate, "grad_norm": float(norm)})
+            if not math.isfinite(values["loss"]):
+                self.curves.flush()
+                raise TrainingStopped("diverged", f"the loss is {values['loss']} at step {self.step} of {self.steps}")
+            if self.context.progress:
+                dev = f", best dev {100 * self.best['dev']:.2f}" if self.best["step"] is not None else ""
+                self.context.progress(self.step, self.steps, f"loss {values['loss']:.4g}{dev}")
+
+    def _evaluate(self) -> None:
+        """Score the dev set, keep the weights when it strictly improves, and apply the collapse guard."""
+        if self.context.dev is None:
+            return
+        started = time.perf_counter()
+        self.encoder.eval()
+        seen = self.context.dev.evaluate(
+            lambda texts: self.encoder.encode(texts, device=self.context.device, precision=self.precision)
+        )
+        self.seconds["dev"] += time.perf_counter() - started
+        self.curves.add({"step": self.step, "kind": "dev", **seen})
+        self.last = seen
+        if self.step == 0:
+            self.initial_dev = seen["spearman"]
+        self._guard(seen)
+        if seen["spearman"] > self.best["dev"] and (self.step > 0 or self.config.select_initial):
+            self.best = {"step": self.step, "dev": seen["spearman"]}
+            self.checkpoints.keep_best(self.encoder, self.step)
+
+    def _guard(self, seen: dict[str, float]) -> None:
+        """End a run whose embeddings have become constant (std) or span a line only (effective rank)."""
+        reason = ""
+        if not all(math.isfinite(value) for value in seen.values()):
+            self.curves.flush()
+            raise TrainingStopped("diverged", f"the embeddings are not finite at step {self.step}")
+        if seen["std"] < self.config.min_std:
+            reason = f"spread of the embeddings {seen['std']:.2g} is under {self.config.min_std}"
+        elif seen["effective_rank"] < self.config.min_rank:
+            reason = f"effective rank of the embeddings {seen['effective_rank']:.2f} is under {self.config.min_rank}"
+        if reason and self.step > 0:
+            self.curves.flush()
+            raise TrainingStopped("collapsed", f"{reason} at step {self.step} of {self.steps}")
+
+    def _fill(self, report: FitReport) -> None:
+        report.training = {
+            "steps": self.step,
+            "planned_steps": self.steps,
+            "best_step": self.best["step"],
+            "best_dev": self.best["dev"] if self.best["step"] is not None else None,
+            "initial_dev": self.initial_dev,
+            "final": self.last,
+            "precision": self.precision,
+        }
+        report.cost = {
+            "train_seconds": self.seconds["train"],
+            "dev_seconds": self.seconds["dev"],
+            "corpus_sentences_seen": float(self.sentences_seen),
+            "train_sentences_per_second": self.sentences_seen / max(self.seconds["train"], 1e-9),
+            "trained_parameters": float(sum(p.numel() for p in self.parameters)),
+        }
+
+    def _save(self) -> None:
+        self.curves.flush()
+        device = self.context.device.split(":")[0]
+        self.checkpoints.save(
+            {
+                "encoder": self.encoder.state_dict(),
+                "heads": self.heads.state_dict(),
+                "optimizer": self.optimizer.state_dict(),
+                "scaler": self.scaler.state_dict(),
+                "rng": torch.get_rng_state(),
+                "cuda_rng": torch.cuda.get_rng_state_all() if device == "cuda" else [],
+                "step": self.step,
+                "sentences_seen": self.sentences_seen,
+                "seconds": dict(self.seconds),
+                "best": dict(self.best),
+                "initial_dev": self.initial_dev,
+                "last": dict(self.last),
+                "precision": self.precision,
+            }
+        )
+
+    def _resume(self) -> bool:
+        state = self.checkpoints.load()
+        self.curves.cut(state["step"] if state else -1)
+        if state is None:
+            return False
+        self.encoder.load_state_dict(state["encoder"])
+        self.heads.load_state_dict(state["heads"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.scaler.load_state_dict(state["scaler"])
+        torch.set_rng_state(state["rng"])
+        if state["cuda_rng"]:
+            torch.cuda.set_rng_state_all(state["cuda_rng"])
+        for name in ("step", "sentences_seen", "seconds", "best", "initial_dev", "last", "precision"):
+            setattr(self, name, state[name])
+        return True

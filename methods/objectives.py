@@ -1,0 +1,323 @@
+"""Pure loss functions on tensors: tensors in, scalar out, nothing modified, nothing random.
+
+Shapes are row-major: n sentences (rows) by d features. Statistics, normalisation and sums are computed in float32 even
+under autocast and for half-precision inputs, because squares of small correlations underflow in half precision;
+float64 inputs stay float64. Wrong shapes raise ValueError.
+
+Sources: SimCSE (Gao et al., EMNLP 2021), SCD (Klein & Nabi, ACL 2022), NC (Farina & Pappadopulo, 2023, arXiv
+2310.17690), SG (Kim, Yoo & Lee, ACL 2021), and the reference code of each where it exists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Literal, ParamSpec, cast
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+_P = ParamSpec("_P")
+
+
+def _full_precision(objective: Callable[_P, Tensor]) -> Callable[_P, Tensor]:
+    """Run `objective` outside autocast on inputs of at least float32."""
+
+    @wraps(objective)
+    def wrapped(*args: _P.args, **kwargs: _P.kwargs) -> Tensor:
+        tensors = [x for x in (*args, *kwargs.values()) if isinstance(x, Tensor)]
+        dtype = torch.float64 if any(x.dtype == torch.float64 for x in tensors) else torch.float32
+
+        def lift(x: Any) -> Any:
+            return x.to(dtype) if isinstance(x, Tensor) else x
+
+        device = tensors[0].device.type if tensors else "cpu"
+        with torch.autocast(device_type=device, enabled=False):
+            return cast(Callable[..., Tensor], objective)(
+                *(lift(x) for x in args), **{name: lift(x) for name, x in kwargs.items()}
+            )
+
+    return wrapped
+
+
+def _check(a: Tensor, b: Tensor, *, rows: int = 1) -> None:
+    """Both (n, d) of the same shape with at least `rows` rows."""
+    if a.ndim != 2 or a.shape != b.shape:
+        raise ValueError(f"expected two (n, d) tensors of one shape, got {tuple(a.shape)} and {tuple(b.shape)}")
+    if a.shape[0] < rows:
+        raise ValueError(f"batch statistics need at least {rows} rows, got {a.shape[0]}")
+
+
+def _check_temperature(temperature: float) -> None:
+    if not temperature > 0:
+        raise ValueError(f"temperature must be > 0, got {temperature}")
+
+
+def _unit(x: Tensor) -> Tensor:
+    """Rows (last axis) of length 1; a zero row stays zero, so its cosines are 0."""
+    return functional.normalize(x, dim=-1, eps=1e-8)
+
+
+@_full_precision
+def nt_xent(
+    anchors: Tensor,
+    positives: Tensor,
+    *,
+    temperature: float,
+    hard_negatives: Tensor | None = None,
+    hard_negative_weight: float = 0.0,
+) -> Tensor:
+    """Contrast every anchor with all positives (and all hard negatives), one direction only.
+
+    L = -(1/n) sum_i log( exp(cos(a_i, p_i)/t) / [sum_j exp(cos(a_i, p_j)/t) + sum_j exp(cos(a_i, h_j)/t + w d_ij)] )
+
+    with w = `hard_negative_weight`, a log-weight that is added to the logit of an anchor's own hard negative only
+    (d_ij = 1 where i = j, else 0).
+
+    Args:
+        anchors, positives: (n, d); row i of one belongs to row i of the other.
+        hard_negatives: (n, d) or None.
+
+    Source: SimCSE Eq. 4 (unsupervised) and Eq. 5 with its weighted form; paper and code agree. The positive is part of
+    the denominator and the gradient flows through both sides. n = 1 without hard negatives gives 0.
+    """
+    _check(anchors, positives)
+    _check_temperature(temperature)
+    a = _unit(anchors)
+    logits = a @ _unit(positives).T / temperature
+    if hard_negatives is not None:
+        _check(anchors, hard_negatives)
+        hard = a @ _unit(hard_negatives).T / temperature
+        own = torch.eye(len(a), dtype=a.dtype, device=a.device)
+        logits = torch.cat([logits, hard + hard_negative_weight * own], dim=1)
+    return functional.cross_entropy(logits, torch.arange(len(a), device=a.device))
+
+
+@_full_precision
+def nt_xent_symmetric(a: Tensor, b: Tensor, *, temperature: float) -> Tensor:
+    """Contrast each of the 2n rows with the 2n - 1 others (SimCLR, DeCLUTR, SG's L_base); mean over 2n.
+
+    l(x) = -log( exp(cos(x, partner)/t) / sum_{y != x} exp(cos(x, y)/t) ) over all rows x of a and b, (n, d) each.
+
+    Source: DeCLUTR Eq. 2. Its Eq. 1 sums the 2n terms, its code averages them; this is the mean. SG's released class
+    fails on this form (n labels for 2n rows); the mean over 2n is what its summary describes.
+    """
+    _check(a, b)
+    _check_temperature(temperature)
+    n = len(a)
+    x = _unit(torch.cat([a, b]))
+    itself = torch.eye(2 * n, dtype=torch.bool, device=x.device)
+    logits = (x @ x.T / temperature).masked_fill(itself, float("-inf"))
+    partner = torch.arange(2 * n, device=x.device).roll(n)
+    return functional.cross_entropy(logits, partner)
+
+
+def _identity_penalty(a: Tensor, b: Tensor, off_diagonal_weight: float) -> tuple[Tensor, Tensor]:
+    """sum_j (1 - c_jj)^2 and weight * sum_{j != k} c_jk^2 of c = a^T b / n, for already scaled (n, d) inputs.
+
+    With more features than rows c is never formed: sum_jk c_jk^2 = sum_il (a a^T)_il (b b^T)_il / n^2 needs n x n
+    matrices instead of d x d, d / n times less work and memory (n = 192, d = 4096: 21 times).
+    """
+    n, d = a.shape
+    diagonal = (a * b).sum(0) / n
+    if n < d:
+        off = ((a @ a.T) * (b @ b.T)).sum() / n**2 - diagonal.square().sum()
+    else:
+        c = a.T @ b / n
+        off = (c - torch.diag(c.diagonal())).square().sum()
+    return (1 - diagonal).square().sum(), off_diagonal_weight * off
+
+
+def _standardise(x: Tensor, *, eps: float, unbiased: bool = False) -> Tensor:
+    """Columns with mean 0 and variance 1 over the batch, as an affine-free BatchNorm in training does."""
+    centred = x - x.mean(0)
+    variance = centred.square().sum(0) / (len(x) - int(unbiased))
+    return centred / (variance + eps).sqrt()
+
+
+@_full_precision
+def barlow_twins(
+    z_a: Tensor, z_b: Tensor, *, off_diagonal_weight: float, unbiased: bool = False, eps: float = 1e-5
+) -> Tensor:
+    """Push the cross-correlation matrix of two views' projections to the identity.
+
+    L = sum_j (1 - r_jj)^2 + w sum_{j != k} r_jk^2,  r_jk = (1/n) sum_i zhatA_ij zhatB_ik
+
+    zhat = columns standardised over the batch, variance with divisor n plus `eps` (BatchNorm's 1e-5). Plain sums, no
+    division by d; gradients through both views.
+
+    Args:
+        z_a, z_b: (n, d), n >= 2.
+        unbiased: divide the variance by n - 1 while r still divides by n, as the vision paper's pseudo-code does,
+            which caps r_jj at (n - 1)/n. The reference code (and the default) uses the biased variance.
+
+    Source: NC Eq. 2; facebookresearch/barlowtwins.
+    """
+    _check(z_a, z_b, rows=2)
+    a, b = (_standardise(z, eps=eps, unbiased=unbiased) for z in (z_a, z_b))
+    on, off = _identity_penalty(a, b, off_diagonal_weight)
+    return on + off
+
+
+@_full_precision
+def vicreg(
+    z_a: Tensor,
+    z_b: Tensor,
+    *,
+    invariance: float,
+    variance: float,
+    covariance: float,
+    gamma: float = 1.0,
+    eps: float = 1e-4,
+) -> Tensor:
+    """Variance, invariance and covariance terms in the form of the sentence paper.
+
+    L = (l_I/n) sum_i ||zA_i - zB_i||^2 + (l_V/d) sum_{A,B} sum_j max(0, gamma - sqrt(Cov_jj + eps))
+        + (l_C/d) sum_{A,B} sum_{j != k} Cov_jk^2,   Cov centred with divisor n - 1
+
+    Args:
+        z_a, z_b: (n, d), n >= 2.
+        invariance, variance, covariance: l_I, l_V, l_C.
+
+    Source: NC Eq. 3. The reference code (facebookresearch/vicreg) averages the invariance over d as well and halves the
+    variance term: its coefficients (i, v, c) are (i/d, v/2, c) here.
+    """
+    _check(z_a, z_b, rows=2)
+    n, d = z_a.shape
+    total = invariance * (z_a - z_b).square().sum() / n
+    for z in (z_a, z_b):
+        centred = z - z.mean(0)
+        var = centred.square().sum(0) / (n - 1)
+        total = total + variance / d * (gamma - (var + eps).sqrt()).relu().sum()
+        if n < d:  # the same identity as in _identity_penalty
+            off = (centred @ centred.T).square().sum() / (n - 1) ** 2 - var.square().sum()
+        else:
+            cov = centred.T @ centred / (n - 1)
+            off = (cov - torch.diag(cov.diagonal())).square().sum()
+        total = total + covariance / d * off
+    return total
+
+
+@_full_precision
+def self_contrast(h_a: Tensor, h_b: Tensor, *, temperature: float = 1.0) -> Tensor:
+    """Mean cosine of a sentence's two views over `temperature`: L_S = (1/n) sum_i cos(hA_i, hB_i) / t.
+
+    Minimising it pushes the views apart. h_a, h_b: (n, d); gradient through both.
+
+    Source: SCD Eq. 2, which has no temperature (the default, 1). The code divides by 0.05; its released weights were
+    trained with the sum over the batch instead of the mean (multiply by n).
+    """
+    _check(h_a, h_b)
+    _check_temperature(temperature)
+    return (_unit(h_a) * _unit(h_b)).sum(-1).mean() / temperature
+
+
+Normalisation = Literal["center", "no_center", "literal"]
+
+
+@_full_precision
+def decorrelation(
+    p_a: Tensor,
+    p_b: Tensor,
+    *,
+    off_diagonal_weight: float,
+    normalisation: Normalisation = "center",
+    literal_sign: bool = False,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Correlate each feature of two projections with itself and decorrelate it from the others.
+
+    L_C = sum_j (1 - c_jj)^2 + w sum_{j != k} c_jk^2, plain sums, where c is, by `normalisation`,
+
+    - "center" (code, default): the Pearson correlation, as an affine-free BatchNorm gives it (divisor n, eps 1e-5);
+    - "no_center": sum_i pA_ij pB_ik / sqrt(sum_i pA_ij^2) sqrt(sum_i pB_ik^2), the cosine of two columns
+      (`eps` is added to their mean squares);
+    - "literal": Eq. 3 as printed, one root over the sum of products, sum_i pA_ij pB_ik / sqrt(sum_i pA_ij^2 pB_ik^2)
+      (`eps` is added to the sum). Entries reach sqrt(n), so the target 1 is not the largest value.
+
+    Args:
+        p_a, p_b: (n, d), n >= 2.
+        literal_sign: Eq. 4 as printed, with minus before the first term, which drives c_jj away from 1 against the
+            paper's own explanation; for demonstration only. The code has plus.
+
+    Source: SCD Eq. 3-4 and its code.
+    """
+    _check(p_a, p_b, rows=2)
+    if normalisation == "literal":
+        c = (p_a.T @ p_b) / (p_a.square().T @ p_b.square() + eps).sqrt()
+        on = (1 - c.diagonal()).square().sum()
+        off = off_diagonal_weight * (c - torch.diag(c.diagonal())).square().sum()
+    else:
+        if normalisation == "center":
+            a, b = (_standardise(p, eps=eps) for p in (p_a, p_b))
+        elif normalisation == "no_center":
+            a, b = (p / (p.square().mean(0) + eps).sqrt() for p in (p_a, p_b))
+        else:
+            raise ValueError(f'normalisation must be "center", "no_center" or "literal", got {normalisation!r}')
+        on, off = _identity_penalty(a, b, off_diagonal_weight)
+    return off - on if literal_sign else on + off
+
+
+def decorrelation_floor(n: int, d: int, off_diagonal_weight: float) -> float:
+    """The value below which `barlow_twins` and `decorrelation` ("center") cannot fall for n rows and d features.
+
+    Centred columns of n rows span at most n - 1 dimensions, so sum_jk c_jk^2 >= (sum_j c_jj)^2 / (n - 1). With a
+    constant diagonal t the loss is at least d (1-t)^2 + w t^2 d k, k = d/(n-1) - 1, which t = 1/(1 + w k) makes
+    smallest: d w k / (1 + w k). It is 0 where d <= n - 1. Valid for weights 0 <= w <= 1.
+    """
+    if n < 2 or d < 1 or not 0 <= off_diagonal_weight <= 1:
+        raise ValueError(f"expected n >= 2, d >= 1 and a weight in [0, 1], got {n}, {d}, {off_diagonal_weight}")
+    wk = off_diagonal_weight * max(0.0, d / (n - 1) - 1)
+    return d * wk / (1 + wk)
+
+
+@_full_precision
+def self_guided(
+    cls: Tensor,
+    layer_views: Tensor,
+    *,
+    temperature: float,
+    variant: Literal["base", "opt1", "opt2", "opt3"] = "opt3",
+) -> Tensor:
+    """Pull the tuned model's last [CLS] toward pooled layers of its frozen copy.
+
+    With f(u, v) = exp(cos(u, v)/t), c_i = `cls` row i and h_ik = layer view k of sentence i (all after the head):
+
+    - "base": `nt_xent_symmetric` of c and h, mean over 2n;
+    - "opt1": anchors c_i only, denominator f(c_i,h_i) + sum_{j != i} [f(c_i,c_j) + f(c_i,h_j)], mean over n;
+    - "opt2": opt1 without the c_j (the code drops one h_j by an off-by-one; all n - 1 are kept here);
+    - "opt3" (SG-OPT): every layer a positive, denominator f(c_i,h_ik) + sum_{j != i} sum_m f(c_i,h_jm), mean over n L.
+
+    Args:
+        cls: (n, d).
+        layer_views: (n, L, d); (n, d) means L = 1. "base", "opt1" and "opt2" want L = 1: the layer that the caller
+            drew for each sentence.
+
+    Source: SG and its code.
+    """
+    views = layer_views.unsqueeze(1) if layer_views.ndim == 2 else layer_views
+    if cls.ndim != 2 or views.ndim != 3 or (views.shape[0], views.shape[2]) != tuple(cls.shape):
+        raise ValueError(f"expected (n, d) and (n, L, d), got {tuple(cls.shape)} and {tuple(layer_views.shape)}")
+    _check_temperature(temperature)
+    if variant not in ("base", "opt1", "opt2", "opt3"):
+        raise ValueError(f'variant must be "base", "opt1", "opt2" or "opt3", got {variant!r}')
+    if variant != "opt3":
+        if views.shape[1] != 1:
+            raise ValueError(f'variant "{variant}" takes one layer view a sentence, got {views.shape[1]}')
+        h = views[:, 0]
+        if variant == "base":
+            return nt_xent_symmetric(cls, h, temperature=temperature)
+        if variant == "opt2":
+            return nt_xent(cls, h, temperature=temperature)
+    n = len(cls)
+    c = _unit(cls)
+    scores = torch.einsum("id,jkd->ijk", c, _unit(views)) / temperature  # (n, n, L)
+    itself = torch.eye(n, dtype=torch.bool, device=c.device)
+    others = scores.masked_fill(itself[:, :, None], float("-inf")).flatten(1)  # (n, n L)
+    if variant == "opt1":
+        others = torch.cat([others, (c @ c.T / temperature).masked_fill(itself, float("-inf"))], dim=1)
+    own = scores.diagonal(dim1=0, dim2=1).T  # (n, L)
+    if n == 1:
+        return own.sum() * 0.0  # nothing to contrast with; also keeps logsumexp of an empty set out of the gradient
+    return (torch.logaddexp(own, others.logsumexp(1, keepdim=True)) - own).mean()

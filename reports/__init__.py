@@ -1,0 +1,1 @@
+"""Reports built from the records of runs: statistics, tables, figures and pages."""

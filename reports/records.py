@@ -1,0 +1,188 @@
+"""The runs of one comparison as the rows of a report: grouped by label and base model, with their pairs and curves."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.config import nearest
+from harness.errors import InputError
+from harness.records import Record, RunFolder, Score, read_records
+
+SUPERVISION = ("untrained", "transductive", "unsupervised", "supervised")
+STS_ORDER = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")
+
+
+def base_name(base_model: str) -> str:
+    """A base model's name as a reader knows it: without "embedded:", a hub organisation or the folders before it."""
+    return base_model.rstrip("/").rsplit("/", 1)[-1].removeprefix("embedded:") or base_model
+
+
+@dataclass(frozen=True)
+class Row:
+    """The runs of one row label on one base model: all seeds of one configuration, by seed."""
+
+    label: str
+    base_model: str
+    records: tuple[Record, ...]
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.base_model, self.label
+
+    @property
+    def finished(self) -> tuple[Record, ...]:
+        return tuple(r for r in self.records if r.status == "finished")
+
+    @property
+    def unfinished(self) -> tuple[Record, ...]:
+        return tuple(r for r in self.records if r.status != "finished")
+
+    @property
+    def supervision(self) -> str:
+        return self.records[0].supervision
+
+    @property
+    def status(self) -> str:
+        """ "finished" when any seed finished, else how the first one ended."""
+        return "finished" if self.finished else self.records[0].status
+
+    @property
+    def pooling(self) -> str | None:
+        value = self.records[0].config.get("pooling")
+        return value if isinstance(value, str) else None
+
+    def scores(self, task: str, source: str, metric: str, aggregation: str = "") -> list[tuple[Record, Score]]:
+        """This score of every finished seed that has it, never of the dev split."""
+        found = []
+        for record in self.finished:
+            for s in record.scores:
+                if (s.task, s.source, s.metric, s.aggregation) == (task, source, metric, aggregation):
+                    if s.split != "dev":
+                        found.append((record, s))
+                        break
+        return found
+
+
+@dataclass
+class Comparison:
+    """All rows of a comparison, in the order of the report's tables, and access to what lies beside the records."""
+
+    name: str
+    workdir: Path
+    rows: tuple[Row, ...]
+    set_aside: tuple[Record, ...] = ()  # runs of an older configuration of the same row, in no table
+    warnings: list[str] = field(default_factory=list)  # filled while pairs and curves are read
+
+    @property
+    def records(self) -> list[Record]:
+        return [record for row in self.rows for record in row.records]
+
+    @cached_property
+    def base_models(self) -> list[str]:
+        return list(dict.fromkeys(row.base_model for row in self.rows))
+
+    @cached_property
+    def _pairs(self) -> dict[str, dict[tuple[str, str], tuple[NDArray[Any], NDArray[np.float64], NDArray[np.float64]]]]:
+        found: dict[str, Any] = {}
+        for record in self.records:
+            folder = RunFolder(self.workdir, record.id)
+            if record.status != "finished" or not folder.pairs_file.exists():
+                continue
+            try:
+                frame = folder.pairs()
+                frame = frame[frame["split"] == "test"]
+                found[record.id] = {
+                    key: (
+                        part["pair"].to_numpy(),
+                        part["gold"].to_numpy(dtype=np.float64),
+                        np.nan_to_num(part["score"].to_numpy(dtype=np.float64)),
+                    )
+                    for key, part in frame.groupby(["task", "source"], sort=False)
+                }
+            except (OSError, ValueError, KeyError) as error:
+                self.warnings.append(f"pairs of run {record.id} are unreadable ({type(error).__name__})")
+        return found
+
+    def pairs(self, record: Record, task: str, source: str) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]] | None:
+        """(pair, gold, cosine) of the test pairs of a task, or None where the run did not store them."""
+        return self._pairs.get(record.id, {}).get((task, source))
+
+    def curves(self, record: Record) -> list[dict[str, Any]]:
+        """The training log of a run; empty (with a warning) when it is damaged."""
+        try:
+            return RunFolder(self.workdir, record.id).curves()
+        except (OSError, ValueError):
+            self.warnings.append(f"curves of run {record.id} are unreadable")
+            return []
+
+    def columns(self, suite: str) -> list[tuple[str, str]]:
+        """(task, source) of every test score of a suite, in the order of the papers, else as first met."""
+        met = dict.fromkeys(
+            (s.source, s.task) for r in self.records for s in r.scores if s.suite == suite and s.split != "dev"
+        )
+        place = {task: i for i, task in enumerate(STS_ORDER)}
+        ordered = sorted(met, key=lambda key: (key[0], place.get(key[1], len(place))))
+        return [(task, source) for source, task in ordered]
+
+
+def _configuration(record: Record) -> str:
+    """What makes two runs seeds of one configuration."""
+    data = [(part or {}).get("sha256") for part in (record.corpus, record.dev)]
+    # A run that failed early may not know its data yet: it still belongs to its row.
+    shown = {key: value for key, value in record.config.items() if key != "seed"}
+    known = data if record.status == "finished" else []
+    return json.dumps([shown, known], sort_keys=True, default=str)
+
+
+def _row(label: str, base_model: str, records: Iterable[Record]) -> tuple[Row, list[Record]]:
+    """The newest run of each seed in the newest configuration, and the runs that these replace."""
+    newest_first = sorted(records, key=lambda r: (r.finished, r.started, r.id), reverse=True)
+    config = _configuration(next((r for r in newest_first if r.status == "finished"), newest_first[0]))
+    kept: dict[int, Record] = {}
+    aside = []
+    for record in newest_first:
+        same = record.status != "finished" or _configuration(record) == config
+        if same and record.seed not in kept:
+            kept[record.seed] = record
+        else:
+            aside.append(record)
+    return Row(label, base_model, tuple(kept[seed] for seed in sorted(kept))), aside
+
+
+def load(workdir: Path, name: str) -> Comparison:
+    """Read the records of a comparison.
+
+    Raises:
+        InputError: the work directory holds no run of that name, or a damaged record.
+    """
+    records = read_records(workdir, comparison=name)
+    if not records:
+        known = comparisons(workdir)
+        text = f"known: {', '.join(known)}" if known else "it holds no runs: run `harness compare` first"
+        raise InputError(f'{workdir}: no runs of a comparison "{name}"{nearest(name, list(known))}; {text}')
+    grouped: dict[tuple[str, str], list[Record]] = {}
+    for record in records:
+        grouped.setdefault((record.row, record.base_model), []).append(record)
+    rows, aside = [], []
+    for (label, base_model), members in grouped.items():
+        row, old = _row(label, base_model, members)
+        rows.append(row)
+        aside += old
+    rows.sort(key=lambda r: (r.base_model, SUPERVISION.index(r.supervision), r.label))
+    return Comparison(name, workdir, tuple(rows), tuple(aside))
+
+
+def comparisons(workdir: Path) -> dict[str, int]:
+    """Name of every comparison in a work directory -> number of its runs."""
+    counts: dict[str, int] = {}
+    for record in read_records(workdir):
+        counts[record.comparison] = counts.get(record.comparison, 0) + 1
+    return counts

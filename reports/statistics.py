@@ -1,0 +1,228 @@
+"""Uncertainty of scores and of differences between runs: hierarchical bootstrap, permutation test, Holm.
+
+Everything is plain numpy on arrays; nothing here knows records, tasks or tables.
+
+The test pairs and the seeds of a comparison are crossed, not nested: every seed is scored on the same pairs. One
+bootstrap replicate therefore draws pairs once, for all seeds and all models together, and draws seeds with replacement
+(Owen, "The pigeonhole bootstrap", Annals of Applied Statistics 1(2), 2007). Drawing new pairs for each seed would
+divide the variance that comes from the pairs by the number of seeds and make intervals too narrow.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+_BLOCK = 32  # replicates handled at once: (3000 pairs x 32) float64 fits a processor core's second-level cache
+
+
+def mean_sd(values: Sequence[float] | Floats) -> tuple[float, float | None]:
+    """Mean and sample standard deviation (n - 1 in the denominator); no deviation for fewer than two values."""
+    array = np.asarray(values, dtype=np.float64)
+    if array.size == 0:
+        raise ValueError("no values")
+    return float(array.mean()), float(array.std(ddof=1)) if array.size > 1 else None
+
+
+def resample_counts(n: int, replicates: int, seed: int) -> Floats:
+    """How often each of n items occurs in each bootstrap sample of n draws with replacement; shape (n, replicates)."""
+    generator = np.random.default_rng(seed)
+    counts = np.empty((n, replicates), dtype=np.float64)
+    for r in range(replicates):
+        counts[:, r] = np.bincount(generator.integers(0, n, size=n), minlength=n)
+    return counts
+
+
+def _centred_ranks(values: Floats, counts: Floats) -> Floats:
+    """Average ranks, minus their mean, that each item has inside each resample; shape (n, replicates).
+
+    A resample holds item i `counts[i]` times. In ascending order a group of equal values that occupies c places after
+    b earlier places has the average rank b + (c + 1) / 2, so one sort of the original values and a running sum of the
+    counts re-rank every resample exactly. The mean rank of N places is (N + 1) / 2 with N = sum of the counts.
+    """
+    order = np.argsort(values, kind="stable")
+    ordered = values[order]
+    new_group = np.r_[True, ordered[1:] != ordered[:-1]]
+    sizes = counts[order]
+    if new_group.all():
+        ranks = np.cumsum(sizes, axis=0) - (sizes - 1) / 2
+    else:
+        starts = np.flatnonzero(new_group)
+        grouped = np.add.reduceat(sizes, starts, axis=0)
+        ranks = (np.cumsum(grouped, axis=0) - (grouped - 1) / 2)[np.cumsum(new_group) - 1]
+    centred = np.empty_like(ranks)
+    centred[order] = ranks
+    centred -= (counts.sum(axis=0) + 1) / 2
+    return centred
+
+
+def bootstrap_spearman(models: Sequence[Floats], gold: Floats, counts: Floats) -> Floats:
+    """Spearman's correlation of each model's scores with the gold scores inside each resample of the pairs.
+
+    Args:
+        models: one array of n scores for each model (or each seed of a model).
+        gold: n gold scores.
+        counts: (n, replicates) from `resample_counts`; a column of ones gives the correlation of the data itself.
+
+    Returns:
+        (len(models), replicates). Both variables are ranked anew in every resample, ties get average ranks
+        (Spearman 1904; identical to `scipy.stats.spearmanr` on the drawn pairs). 0 where a variable is constant, as
+        SentEval replaces an undefined correlation.
+    """
+    n, replicates = counts.shape
+    result = np.zeros((len(models), replicates))
+    for start in range(0, replicates, _BLOCK):
+        block = np.ascontiguousarray(counts[:, start : start + _BLOCK])
+        y = _centred_ranks(np.asarray(gold, dtype=np.float64), block)
+        weighted_y = block * y
+        yy = np.einsum("ij,ij->j", weighted_y, y)
+        for m, scores in enumerate(models):
+            x = _centred_ranks(np.asarray(scores, dtype=np.float64), block)
+            xy = np.einsum("ij,ij->j", weighted_y, x)
+            x *= x
+            scale = np.sqrt(np.einsum("ij,ij->j", block, x) * yy)
+            # A constant variable has ranks that are zero up to rounding; n is far above that rounding.
+            result[m, start : start + _BLOCK] = np.where(scale > n * 1e-9, xy / np.where(scale > 0, scale, 1.0), 0.0)
+    return result
+
+
+def seed_inflation(n: int, confidence: float = 0.95) -> float:
+    """Factor by which resampled seed means must deviate more, so that few seeds do not look certain.
+
+    Drawing n seeds with replacement has the standard error of the n-denominator deviation, too small by
+    sqrt((n - 1) / n), and a percentile interval uses normal quantiles where Student's apply. The factor is
+    sqrt(n / (n - 1)) * t(n - 1) / z at the wanted confidence (the two causes of narrowness that Hesterberg, "What
+    teachers should know about the bootstrap", The American Statistician 69(4), 2015, section 3, describes; applied here
+    to the deviations, since with three seeds no percentile of the drawn means reaches far enough). 1 for a single seed,
+    where nothing is known about seeds at all.
+    """
+    if n < 2:
+        return 1.0
+    from scipy.stats import norm, t
+
+    tail = (1 + confidence) / 2
+    return math.sqrt(n / (n - 1)) * float(t.ppf(tail, n - 1)) / float(norm.ppf(tail))
+
+
+def seed_weights(n: int, replicates: int, seed: int) -> Floats:
+    """Weights of n seeds in each replicate: drawn with replacement, widened by `seed_inflation`; (n, replicates).
+
+    Columns sum to 1. `weights.T @ values` for constant values over seeds gives that constant.
+    """
+    generator = np.random.default_rng([seed, n])
+    draws = generator.multinomial(n, np.full(n, 1 / n), size=replicates).T / n
+    return np.asarray(1 / n + seed_inflation(n) * (draws - 1 / n))
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value with its 95 % interval and the two-sided p-value of "the true value is 0"."""
+
+    value: float
+    low: float
+    high: float
+    p: float
+
+
+def percentile_estimate(value: float, replicates: Floats, confidence: float = 0.95) -> Estimate:
+    """Percentile interval (Efron & Tibshirani 1993, chapter 13) and the p-value that its inversion gives.
+
+    p = 2 min(#{r <= 0} + 1, #{r >= 0} + 1) / (R + 1), at most 1: never below 2 / (R + 1), the resolution of R
+    replicates (Davison & Hinkley 1997, section 4.4).
+    """
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(replicates, [tail, 1 - tail])
+    side = min(int((replicates <= 0).sum()), int((replicates >= 0).sum())) + 1
+    return Estimate(value, float(low), float(high), min(1.0, 2 * side / (replicates.size + 1)))
+
+
+def hierarchical_mean(by_seed: Floats, replicates_by_seed: Floats, *, seed: int = 0) -> Estimate:
+    """A model's mean score over seeds with an interval over seeds (outer) and pairs (inner).
+
+    Args:
+        by_seed: (s,) scores of the s seeds.
+        replicates_by_seed: (s, R) the same scores in R resamples of the pairs (the same resamples for every seed).
+    """
+    weights = seed_weights(len(by_seed), replicates_by_seed.shape[1], seed)
+    return percentile_estimate(float(np.mean(by_seed)), (weights * replicates_by_seed).sum(axis=0))
+
+
+def hierarchical_difference(
+    a: Floats, b: Floats, replicates_a: Floats, replicates_b: Floats, *, paired_seeds: bool, seed: int = 0
+) -> Estimate:
+    """Difference mean(a) - mean(b) between two models scored on the same resamples of the same pairs.
+
+    Args:
+        a, b: (s_a,) and (s_b,) scores by seed.
+        replicates_a, replicates_b: (s_a, R) and (s_b, R), from the same `counts`.
+        paired_seeds: entry i of a and of b come from the same seed (same data order, same initialisation): seeds
+            are then drawn together; otherwise separately.
+
+    With one seed on a side, the interval holds no seed variation of that side.
+    """
+    value = float(np.mean(a) - np.mean(b))
+    total = replicates_a.shape[1]
+    if paired_seeds:
+        if len(a) != len(b):
+            raise ValueError(f"paired seeds need equally many on both sides, not {len(a)} and {len(b)}")
+        drawn = (seed_weights(len(a), total, seed) * (replicates_a - replicates_b)).sum(axis=0)
+    else:
+        drawn = (seed_weights(len(a), total, seed) * replicates_a).sum(axis=0)
+        drawn -= (seed_weights(len(b), total, seed + 1) * replicates_b).sum(axis=0)
+    return percentile_estimate(value, drawn)
+
+
+def paired_permutation(
+    a: Floats,
+    b: Floats,
+    *,
+    statistic: Callable[[Floats], Floats] | None = None,
+    resamples: int = 9999,
+    seed: int = 0,
+) -> float:
+    """Two-sided p-value of a paired sign-flip test (Fisher 1935; Good, "Permutation tests", 2000, section 3.2).
+
+    Under the null hypothesis the sign of each difference d_i = a_i - b_i is a coin flip. With n differences all 2^n
+    flips are enumerated when they are no more than `resamples`; p is then exact, the share of flips with
+    |T| >= |T observed|. Otherwise p = (hits + 1) / (resamples + 1).
+
+    Args:
+        a, b: (n,) paired values.
+        statistic: maps differences (..., n) to values (...); the mean when left out.
+    """
+    difference = np.asarray(a, dtype=np.float64) - np.asarray(b, dtype=np.float64)
+    n = difference.size
+    apply: Callable[[Floats], Floats] = statistic or (lambda d: np.asarray(d.mean(axis=-1)))
+    observed = abs(float(apply(difference)))
+    tolerance = 1e-12 * max(1.0, observed)  # equal sums in another order of addition count as equal
+    if 2**n <= resamples:
+        bits = (np.arange(2**n)[:, None] >> np.arange(n)) & 1
+        return float((np.abs(apply((1.0 - 2.0 * bits) * difference)) >= observed - tolerance).mean())
+    generator = np.random.default_rng(seed)
+    hits = 0
+    for start in range(0, resamples, 1024):
+        size = min(1024, resamples - start)
+        signs = 1.0 - 2.0 * generator.integers(0, 2, size=(size, n))
+        hits += int((np.abs(apply(signs * difference)) >= observed - tolerance).sum())
+    return (hits + 1) / (resamples + 1)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Holm's step-down adjusted p-values, in the order given (Holm, Scandinavian Journal of Statistics 6, 1979).
+
+    Sorted ascending, p~_(i) = max over j <= i of min(1, (m - j + 1) p_(j)): comparing them with alpha holds the
+    probability of any false rejection below alpha, whatever the dependence.
+    """
+    m = len(p_values)
+    adjusted = [1.0] * m
+    running = 0.0
+    for place, index in enumerate(sorted(range(m), key=lambda i: p_values[i])):
+        running = max(running, min(1.0, (m - place) * p_values[index]))
+        adjusted[index] = running
+    return adjusted

@@ -1,0 +1,202 @@
+"""One small table model: groups of rows, cells with mean, spread, marks and notes. Renderers are in `render`."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+State = Literal["value", "text", "missing", "collapsed", "diverged", "failed", "empty"]
+
+# What an absent number shows in every format, and what that means; the reason itself is a footnote.
+ABSENT: dict[str, tuple[str, str]] = {
+    "missing": ("n/a", "not evaluated"),
+    "collapsed": ("coll.", "every seed collapsed in training"),
+    "diverged": ("div.", "every seed diverged in training"),
+    "failed": ("fail.", "every seed failed"),
+}
+TIED = "†"
+MINUS = "\u2212"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell. `text` is what is read; `value`, `sd` and `n` are what it was made of, for sorting and data files."""
+
+    text: str = ""
+    spread: str = ""  # in small type beside the text: "± 0.31", "[0.2, 1.4]"
+    value: float | None = None
+    sd: float | None = None
+    n: int | None = None  # number of seeds behind a mean
+    state: State = "text"
+    rank: int = 0  # 1 best and 2 second of its column and block; 0 otherwise
+    tied: bool = False  # not separable from the best
+    notes: tuple[str, ...] = ()  # footnotes
+    records: tuple[str, ...] = ()  # ids of the runs behind it
+    link: str = ""  # anchor on the page
+    code: bool = False  # text is an identifier or a path
+
+    def noted(self, *notes: str) -> Cell:
+        """The same cell with more footnotes, each once."""
+        return replace(self, notes=tuple(dict.fromkeys((*self.notes, *notes))))
+
+
+def number_text(value: float, digits: int, *, signed: bool = False) -> str:
+    """A number with a true minus sign, never "-0.00"."""
+    text = f"{value:+.{digits}f}" if signed else f"{value:.{digits}f}"
+    if float(text) == 0:
+        text = text.lstrip("+-")
+    return text.replace("-", MINUS)
+
+
+def number(
+    value: float,
+    *,
+    digits: int = 2,
+    sd: float | None = None,
+    n: int | None = None,
+    records: Iterable[str] = (),
+    signed: bool = False,
+    notes: Iterable[str] = (),
+) -> Cell:
+    """A cell for a value or a mean with its standard deviation over n seeds."""
+    spread = "" if sd is None else f"± {number_text(sd, digits)}"
+    text = number_text(value, digits, signed=signed)
+    return Cell(text, spread, value, sd, n, "value", notes=tuple(notes), records=tuple(records))
+
+
+def absent(state: State, *notes: str) -> Cell:
+    """A cell whose number does not exist, told apart by why."""
+    return Cell(ABSENT[state][0], state=state, notes=notes)
+
+
+@dataclass(frozen=True)
+class Column:
+    key: str
+    title: str
+    sub: str = ""  # second line of the head in small type: the number of pairs, a unit
+    group: str = ""  # columns with the same group stand under one spanning head
+    numeric: bool = True
+    better: Literal["higher", "lower", ""] = ""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class TableRow:
+    """The first cell is the row's head. Rows of one block stand together, with a rule before the next block."""
+
+    cells: tuple[Cell, ...]
+    block: str = ""
+    ranked: bool = True  # takes part in best and second
+
+
+@dataclass(frozen=True)
+class Table:
+    key: str
+    title: str
+    caption: str
+    columns: tuple[Column, ...]
+    rows: tuple[TableRow, ...]
+    legend: tuple[str, ...] = field(default=())  # general notes under the table, after the marks' meaning
+
+    def blocks(self) -> list[tuple[str, list[TableRow]]]:
+        """Rows by block, in the order met."""
+        found: dict[str, list[TableRow]] = {}
+        for row in self.rows:
+            found.setdefault(row.block, []).append(row)
+        return list(found.items())
+
+    def head_groups(self) -> list[tuple[str, int]]:
+        """(title, number of columns) of each run of equal column groups; empty when no column has one."""
+        runs: list[tuple[str, int]] = []
+        for column in self.columns:
+            if runs and runs[-1][0] == column.group and column.group:
+                runs[-1] = (column.group, runs[-1][1] + 1)
+            else:
+                runs.append((column.group, 1))
+        return runs if any(title for title, _ in runs) else []
+
+    def footnotes(self) -> dict[str, str]:
+        """Note text -> its letter, in reading order."""
+        cells = [cell for _, rows in self.blocks() for row in rows for cell in row.cells]
+        notes = dict.fromkeys(note for part in (*self.columns, *cells) for note in part.notes)
+        return {note: letters(i) for i, note in enumerate(notes)}
+
+    def explanations(self) -> list[str]:
+        """What the marks in this very table mean, then its legend."""
+        cells = [cell for row in self.rows for cell in row.cells]
+        said = []
+        if any(cell.rank == 1 for cell in cells):
+            said.append("Bold: best of its block; underlined: second.")
+        if any(cell.tied for cell in cells):
+            said.append(f"{TIED} not separable from the best of its block.")
+        said += [f"{text} = {meaning}." for state, (text, meaning) in ABSENT.items() if any(c.state == state for c in cells)]
+        return said + list(self.legend)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The table as plain data, for JSON."""
+        return {
+            "title": self.title,
+            "caption": self.caption,
+            "columns": [
+                {"key": c.key, "title": c.title, "sub": c.sub, "group": c.group, "better": c.better, "notes": list(c.notes)}
+                for c in self.columns
+            ],
+            "rows": [
+                {"block": row.block, "cells": {c.key: _plain(x) for c, x in zip(self.columns, row.cells, strict=True)}}
+                for row in self.rows
+            ],
+            "explanations": self.explanations(),
+        }
+
+
+def _plain(cell: Cell) -> dict[str, Any]:
+    data = {
+        "text": cell.text,
+        "spread": cell.spread,
+        "value": cell.value,
+        "sd": cell.sd,
+        "n": cell.n,
+        "state": cell.state,
+        "rank": cell.rank,
+        "tied": cell.tied,
+        "notes": list(cell.notes),
+        "records": list(cell.records),
+    }
+    return {key: value for key, value in data.items() if value not in ("", None, [], False, 0) or key == "text"}
+
+
+def letters(index: int) -> str:
+    """0, 1, ... 25, 26 -> a, b, ... z, aa."""
+    text = ""
+    index += 1
+    while index:
+        index, rest = divmod(index - 1, 26)
+        text = string.ascii_lowercase[rest] + text
+    return text
+
+
+def ranked(columns: Sequence[Column], rows: Sequence[TableRow]) -> tuple[TableRow, ...]:
+    """Mark best and second of every column that says what is better, block by block, by the numbers as shown.
+
+    Equal shown numbers share a mark; two bests leave no second. A block with one ranked number gets no marks.
+    """
+    result = [list(row.cells) for row in rows]
+    for j, column in enumerate(columns):
+        if not column.better:
+            continue
+        sign = -1 if column.better == "higher" else 1
+        for block in dict.fromkeys(row.block for row in rows):
+            shown = {
+                i: sign * float(row.cells[j].text.replace(MINUS, "-"))
+                for i, row in enumerate(rows)
+                if row.block == block and row.ranked and row.cells[j].state == "value"
+            }
+            if len(shown) < 2:
+                continue
+            for i, value in shown.items():
+                place = 1 + sum(other < value for other in shown.values())
+                if place <= 2:
+                    result[i][j] = replace(result[i][j], rank=place)
+    return tuple(replace(row, cells=tuple(cells)) for row, cells in zip(rows, result, strict=True))

@@ -1,0 +1,206 @@
+"""Geometry: alignment, uniformity and spread against closed forms and naive numpy; which pairs and sentences enter."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.errors import InputError
+from harness.sources import PairSet, Subset
+from harness.tasks.geometry import (
+    GeometryOptions,
+    GeometryTask,
+    alignment,
+    effective_rank,
+    feature_std,
+    mean_cosine,
+    uniformity,
+)
+
+Array = np.ndarray[Any, Any]
+
+
+def naive_uniformity(x: Array, t: float) -> float:
+    unit = x.astype(np.float64) / np.linalg.norm(x.astype(np.float64), axis=1, keepdims=True)
+    terms = [math.exp(-t * float(((a - b) ** 2).sum())) for a, b in itertools.combinations(unit, 2)]
+    return math.log(sum(terms) / len(terms))
+
+
+@given(st.integers(2, 40), st.integers(1, 12), st.sampled_from([0.5, 2.0, 25.0]), st.integers(0, 2**32 - 1))
+def test_uniformity_equals_naive(n: int, d: int, t: float, seed: int) -> None:
+    x = np.random.default_rng(seed).standard_normal((n, d)) + 0.5
+    assert uniformity(x, t=t) == pytest.approx(naive_uniformity(x, t), abs=2e-6)
+
+
+@pytest.mark.parametrize("n", [2047, 2048, 2049, 4500])
+def test_uniformity_over_several_blocks(n: int) -> None:
+    x = np.random.default_rng(n).standard_normal((n, 5))
+    unit = x / np.linalg.norm(x, axis=1, keepdims=True)
+    i, j = np.triu_indices(n, 1)
+    expected = np.log(np.mean(np.exp(-2 * (2 - 2 * (unit @ unit.T)[i, j]))))
+    assert uniformity(x) == pytest.approx(expected, abs=1e-6)
+
+
+def test_uniformity_by_hand() -> None:
+    # Three vectors on a circle at 0, 90 and 180 degrees: squared distances 2, 2 and 4; lengths do not matter.
+    x = np.array([[1, 0], [0, 5], [-0.1, 0]])
+    assert uniformity(x) == pytest.approx(math.log((2 * math.exp(-4) + math.exp(-8)) / 3), abs=1e-6)
+    assert uniformity(x, t=1) == pytest.approx(math.log((2 * math.exp(-2) + math.exp(-4)) / 3), abs=1e-6)
+
+
+def test_uniformity_of_collapsed_vectors_is_zero() -> None:
+    assert uniformity(np.full((300, 64), 0.1)) == pytest.approx(0.0, abs=1e-5)
+
+
+def test_uniformity_of_random_unit_vectors_is_slightly_above_minus_four() -> None:
+    # For two random unit vectors in d dimensions the cosine has mean 0 and variance 1 / d, so the log of the mean of
+    # exp(-4 + 4 cos) is about -4 + 16 / (2 d).
+    value = uniformity(np.random.default_rng(1).standard_normal((3000, 768)))
+    assert value == pytest.approx(-4 + 8 / 768, abs=1e-3)
+
+
+def test_uniformity_keeps_its_input_and_takes_tensors() -> None:
+    import torch
+
+    x = torch.randn(50, 8, generator=torch.Generator().manual_seed(0), requires_grad=True)
+    before = x.detach().clone()
+    assert uniformity(x) == pytest.approx(naive_uniformity(before.numpy(), 2), abs=1e-6)
+    assert torch.equal(x, before)
+
+
+def test_alignment_is_zero_for_equal_directions() -> None:
+    x = np.random.default_rng(0).standard_normal((20, 7))
+    assert alignment(x, x) == 0.0
+    assert alignment(x, 3 * x) == pytest.approx(0.0, abs=1e-12)
+
+
+def test_alignment_by_hand() -> None:
+    # Pairs at 90 and 180 degrees: distances sqrt(2) and 2.
+    x, y = np.array([[2.0, 0], [1, 0]]), np.array([[0, 1.0], [-3, 0]])
+    assert alignment(x, y) == pytest.approx((2 + 4) / 2)
+    assert alignment(x, y, alpha=1) == pytest.approx((math.sqrt(2) + 2) / 2)
+
+
+def test_shapes_that_make_no_sense_are_refused() -> None:
+    with pytest.raises(ValueError, match="alignment needs two"):
+        alignment(np.ones((2, 3)), np.ones((3, 3)))
+    with pytest.raises(ValueError, match="n > 1"):
+        uniformity(np.ones((1, 3)))
+
+
+@pytest.mark.parametrize("shape", [(6, 40), (40, 6)])
+def test_effective_rank_equals_svd(shape: tuple[int, int]) -> None:
+    x = np.random.default_rng(2).standard_normal(shape) + 3
+    s = np.linalg.svd(x - x.mean(axis=0), compute_uv=False)
+    p = s[s > 1e-9] / s.sum()
+    assert effective_rank(x) == pytest.approx(float(np.exp(-(p * np.log(p)).sum())), rel=1e-5)
+
+
+def test_effective_rank_of_known_spectra() -> None:
+    square = np.array([[1, 1], [1, -1], [-1, 1], [-1, -1]], dtype=np.float32)
+    assert effective_rank(square) == pytest.approx(2.0)
+    assert effective_rank(square @ np.array([[1.0, 1.0], [0.0, 0.0]])) == pytest.approx(1.0, abs=1e-3)  # a line
+    assert effective_rank(np.full((9, 4), 0.1, dtype=np.float32)) == 0.0  # a point
+    assert effective_rank(np.zeros((9, 4))) == 0.0
+
+
+def test_feature_std_and_mean_cosine() -> None:
+    x = np.random.default_rng(3).standard_normal((400, 32))
+    assert feature_std(x) == pytest.approx(1.0, abs=0.01)
+    assert feature_std(np.full((5, 4), 0.1)) == pytest.approx(0.0, abs=1e-9)
+    unit = x / np.linalg.norm(x, axis=1, keepdims=True)
+    assert mean_cosine(x) == pytest.approx((unit @ unit.T)[np.triu_indices(400, 1)].mean(), abs=1e-12)
+    assert mean_cosine([[1, 0], [0, 2], [3, 0]]) == pytest.approx(1 / 3)
+
+
+def part(split: str, rows: list[tuple[str, str, float]]) -> PairSet:
+    subset = Subset(
+        name=split,
+        sentences1=tuple(r[0] for r in rows),
+        sentences2=tuple(r[1] for r in rows),
+        gold=np.array([r[2] for r in rows]),
+    )
+    return PairSet(
+        task="STS-B", source="senteval", split=split, subsets=(subset,), sha256=split * 2, preparation="as written"
+    )
+
+
+PARTS = [
+    part("train", [("0", "90", 5.0), ("0", "180", 4.0)]),
+    part("dev", [("0", "90", 4.0)]),
+    part("test", [("90", "91", 4.2), ("0", "180", 1.0)]),
+]
+
+
+def on_circle(texts: Sequence[str]) -> Array:
+    angle = np.radians([float(t) for t in texts])
+    return np.stack([np.cos(angle), np.sin(angle)], axis=1)
+
+
+def values(options: GeometryOptions | None = None) -> dict[str, tuple[float, int]]:
+    result = GeometryTask.of(PARTS, options=options).evaluate(on_circle, pooling="mean")
+    assert result.pairs is None
+    assert {s.task for s in result.scores} == {"geometry:STS-B"}
+    assert len(result.protocols) == 2 * len(result.scores)
+    return {s.metric: (s.value, s.n) for s in result.scores}
+
+
+def test_task_takes_pairs_above_four_and_all_slots() -> None:
+    found = values()
+    one_degree = 2 - 2 * math.cos(math.radians(1))
+    assert found["alignment"] == (pytest.approx((2 + one_degree) / 2), 2)
+    slots = on_circle(["0", "0", "0", "90", "0", "90", "180", "90", "91", "180"])
+    assert found["uniformity"] == (pytest.approx(naive_uniformity(slots, 2), abs=1e-6), 10)
+    assert set(found) == {"alignment", "uniformity", "effective_rank", "mean_cosine", "std"}
+
+
+def test_options_of_the_task() -> None:
+    assert values(GeometryOptions(strict=False))["alignment"] == (
+        pytest.approx((2 + 4 + 2 + 2 - 2 * math.cos(math.radians(1))) / 4),
+        4,
+    )
+    distinct = on_circle(["0", "90", "180", "91"])
+    assert values(GeometryOptions(dedupe=True))["uniformity"] == (
+        pytest.approx(naive_uniformity(distinct, 2), abs=1e-6),
+        4,
+    )
+    assert values(GeometryOptions(split="train"))["alignment"] == (pytest.approx(2.0), 1)
+    assert values(GeometryOptions(threshold=0.5))["alignment"][1] == 5
+
+
+def test_options_are_part_of_the_protocol() -> None:
+    tasks = [GeometryTask.of(PARTS, options=o) for o in (GeometryOptions(), GeometryOptions(dedupe=True))]
+    first, second = ({s.metric: s.comparable for s in t.evaluate(on_circle, pooling="mean").scores} for t in tasks)
+    assert first["uniformity"] != second["uniformity"]
+    assert first["alignment"] == second["alignment"]  # the positives are the same
+
+
+def test_nothing_above_the_threshold_is_an_error() -> None:
+    with pytest.raises(InputError, match="no pair has a gold score > 5"):
+        values(GeometryOptions(threshold=5))
+    with pytest.raises(InputError, match='unknown split "trial"; known: all, train, dev, test'):
+        values(GeometryOptions(split="trial"))
+
+
+@pytest.mark.hub
+@pytest.mark.parametrize("source", ["senteval", "mteb"])
+def test_counts_of_the_whole_sts_benchmark(source: str) -> None:
+    from harness.tasks.suites import resolve_tasks
+
+    (task,) = resolve_tasks(["geometry"], source=source)
+    assert isinstance(task, GeometryTask)
+    assert len(task.positives()[0]) == 1491
+    assert len(task.texts()) == 17256
+
+
+@pytest.mark.hub
+def test_counts_at_four_and_above() -> None:
+    task = GeometryTask("STS-B", "mteb", splits=("train", "dev", "test"), options=GeometryOptions(strict=False))
+    assert len(task.positives()[0]) == 2008

@@ -1,0 +1,58 @@
+"""Suites: which tasks a name stands for, and what happens to names that stand for none."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from harness.errors import InputError
+from harness.tasks.suites import SUITES, resolve_tasks, task_names
+
+SEVEN = ["STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R"]
+
+
+def test_sts_is_the_seven_tasks_of_the_papers_in_their_order() -> None:
+    tasks = resolve_tasks(["sts"])
+    assert [t.name for t in tasks] == SEVEN
+    assert {t.source for t in tasks} == {"senteval"}
+    assert {t.suite for t in tasks} == {"sts"}
+
+
+def test_source_applies_to_public_data_only() -> None:
+    tasks = resolve_tasks(["STS-B", "geometry", "embedded"], source="mteb")
+    assert [t.source for t in tasks] == ["mteb", "mteb", "embedded", "embedded", "embedded", "embedded"]
+
+
+def test_a_task_named_twice_runs_once() -> None:
+    assert [t.name for t in resolve_tasks(["STS-B", "sts"])] == ["STS-B", *SEVEN[:5], "SICK-R"]
+
+
+def test_every_task_is_reachable_by_its_own_name() -> None:
+    assert {name for names in SUITES.values() for name in names} == set(task_names())
+    assert [t.name for t in resolve_tasks(task_names())] == task_names()
+
+
+def test_unknown_names_are_one_clear_line() -> None:
+    with pytest.raises(InputError, match=r'^unknown suite or task "STSB" \(did you mean "STS-B"\?\); known: sts, '):
+        resolve_tasks(["sts", "STSB"])
+    with pytest.raises(InputError, match=r'^unknown source "sentevl" \(did you mean "senteval"\?\)'):
+        resolve_tasks(["sts"], source="sentevl")
+    with pytest.raises(InputError, match="no suite or task named; suites: sts, geometry, embedded"):
+        resolve_tasks([])
+
+
+def test_embedded_suite_runs_without_a_hub() -> None:
+    from harness.embeddings import evaluate
+
+    rng = np.random.default_rng(0)
+    tasks = resolve_tasks(["embedded"])
+    result = evaluate(lambda texts: rng.standard_normal((len(texts), 64)), tasks, pooling="random")
+    headline = {s.task: s for s in result.scores if (s.metric, s.aggregation) == ("spearman", "all")}
+    # Random vectors know nothing: within four standard errors 1 / sqrt(n - 1) of 0.
+    assert set(headline) == {"Embedded-STS-natural", "Embedded-STS-contrast"}
+    assert all(abs(s.value) < 4 / np.sqrt(s.n - 1) for s in headline.values())
+    assert all("STS-B" not in s.task for s in result.scores)
+    geometry = {s.task: s.value for s in result.scores if s.metric == "uniformity"}
+    assert set(geometry) == {"geometry:Embedded-STS-natural", "geometry:Embedded-STS-contrast"}
+    assert result.pairs is not None
+    assert set(result.pairs["subset"]) == {"a", "b", "c", "d", "e"}
