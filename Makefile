@@ -10,7 +10,7 @@ demo: $(INSTALLED)
 	$(BIN)/harness compare demo --workdir work/demo
 
 test: lint
-	$(BIN)/python -m pytest -q -n $(WORKERS)
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

@@ -1,4 +1,4 @@
-"""Checkpoints, best weights and curves of one training run, written so that a kill at any moment loses no consistency."""
+"""Checkpoints, best weights and curves of one training run, consistent after a kill at any moment."""
 
 from __future__ import annotations
 

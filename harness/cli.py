@@ -1,4 +1,4 @@
-"""The `harness` command. Sub-commands register themselves through entry points; nothing slow is imported to show help."""
+"""The `harness` command. Sub-commands come in by entry points; nothing slow is imported to show help."""
 
 from __future__ import annotations
 

@@ -28,12 +28,12 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         epilog="example: harness compare demo --workdir work/demo --set seeds='[1, 2]'",
     )
     parser.add_argument("experiment", help="a TOML file or a preset (see: harness list presets)")
-    parser.add_argument("--workdir", default="work", help="records, models, tracking store, reports (default: work)")
+    parser.add_argument("--workdir", default="work", help="everything that is kept (default: work)")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="overrides",
-                        help="override a value of the file, as seeds='[1]' or methods.simcse.temperature=0.1")  # fmt: skip
-    parser.add_argument("--dry-run", action="store_true", help="print the cells and an estimate of the time, run nothing")
+                        help="override a value, as seeds='[1]' or methods.simcse.temperature=0.1")  # fmt: skip
+    parser.add_argument("--dry-run", action="store_true", help="print the cells and about how long they take; run nothing")
     parser.add_argument("--tracking-uri", help="MLflow server or store (default: sqlite in the work directory)")
-    parser.add_argument("--no-tracking", action="store_true", help="leave MLflow out; `harness track sync` can follow")
+    parser.add_argument("--no-tracking", action="store_true", help="leave MLflow out; harness track sync can follow")
     parser.add_argument("--format", default="html,md,latex,csv", help="report formats (default: %(default)s)")
     parser.add_argument("--quiet", action="store_true", help="no progress; only the table and the report's path")
     parser.set_defaults(run=run)

@@ -15,6 +15,7 @@ from typing import Any
 
 # A change of any of these can change a number.
 LIBRARIES = (
+    "sentence-harness",
     "torch",
     "transformers",
     "tokenizers",
@@ -63,7 +64,7 @@ def disable_telemetry() -> None:
 def versions(libraries: tuple[str, ...] = LIBRARIES) -> dict[str, str]:
     """Installed versions, read from package metadata (nothing is imported); libraries that are absent are left out."""
     found = {}
-    for library in ("sentence-harness", *libraries):
+    for library in libraries:
         try:
             found[library] = version(library)
         except PackageNotFoundError:

@@ -19,11 +19,11 @@ class RunError(HarnessError):
     """Something failed while running; the message says what was kept (exit code 1)."""
 
 
-class NotFitted(HarnessError):
+class NotFitted(HarnessError):  # noqa: N818 - the name that scikit-learn's users know
     """`encode` or `save` was called before `fit`."""
 
 
-class TrainingStopped(HarnessError):
+class TrainingStopped(HarnessError):  # noqa: N818 - an outcome to record, not a fault
     """Training ended by the collapse guard. `status` is "collapsed" or "diverged", the message is the reason."""
 
     def __init__(self, status: str, reason: str) -> None:

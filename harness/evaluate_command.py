@@ -17,7 +17,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument("model", help="hub id, folder or embedded:NAME")
     parser.add_argument("--suite", default="sts", help="comma-separated suites or tasks (see: harness list suites)")
-    parser.add_argument("--source", default="senteval", choices=["senteval", "mteb"], help="which copy of the STS sets")
+    parser.add_argument("--source", default="senteval", choices=["senteval", "mteb"], help="copy of the STS sets")
     parser.add_argument("--pooling", help="pooling for a plain transformer (default: what the model says, else mean)")
     parser.add_argument("--max-length", type=int, help="word pieces kept (default: as many as the model takes)")
     parser.add_argument("--batch-size", type=int, default=64, help="sentences a batch (default: 64)")

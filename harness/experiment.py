@@ -21,7 +21,7 @@ PRESETS = "harness.presets"  # entry points: each names a folder (a Path) with e
 class CorpusSettings(Config):
     """Where the training text comes from."""
 
-    uri: str = option("embedded:sentences", "embedded:NAME, hf://datasets/ORG/NAME/FILE, a path, or a preset (wiki1m, nli)")
+    uri: str = option("embedded:sentences", "embedded:NAME, hf://datasets/ORG/NAME/FILE, a path, or wiki1m, nli")
     kind: Literal["sentences", "pairs", "documents"] = option("sentences", "what the corpus holds")
     limit: int | None = option(None, "use the first N items only", ge=2)
     columns: dict[str, str] | None = option(None, "role -> column, for .csv, .tsv and .jsonl")
@@ -31,7 +31,14 @@ class DevSettings(Config):
     """The set that selects checkpoints."""
 
     task: str = option("STS-B", "an STS task with a dev split")
-    source: Literal["senteval", "mteb", "embedded"] = option("senteval", "which copy of it")
+    source: Literal["senteval", "mteb", "embedded"] | None = option(
+        None, "which copy of it; empty: senteval, or embedded for the embedded tasks"
+    )
+
+    @property
+    def where(self) -> Literal["senteval", "mteb", "embedded"]:
+        """The source in force."""
+        return self.source or ("embedded" if self.task.startswith("Embedded") else "senteval")
 
 
 class Entry(Config):

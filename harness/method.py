@@ -158,7 +158,7 @@ class Method(ABC):
         Raises:
             NotFitted: before `fit`.
         """
-        return self.encoder.encode(
+        vectors: np.ndarray | torch.Tensor = self.encoder.encode(
             sentences,
             batch_size=batch_size,
             show_progress_bar=show_progress_bar,
@@ -167,6 +167,7 @@ class Method(ABC):
             normalize_embeddings=normalize_embeddings,
             device=device,
         )
+        return vectors
 
     def parameters(self) -> int:
         """How many numbers the fitted encoder holds."""

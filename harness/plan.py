@@ -60,8 +60,7 @@ class Plan:
             for row in self.rows:
                 deterministic = row.method.card.deterministic
                 seeds = self.experiment.seeds[:1] if deterministic else self.experiment.seeds
-                for seed in seeds:
-                    cells.append(Cell(self._id(row, model, seed), row, base_model, seed, len(seeds)))
+                cells += [Cell(self._id(row, model, seed), row, base_model, seed, len(seeds)) for seed in seeds]
         return cells
 
     def _id(self, row: Row, model: str, seed: int) -> str:
@@ -123,7 +122,7 @@ def make_plan(experiment: Experiment, where: str) -> Plan:
         corpus = load_corpus(c.uri, kind=c.kind, columns=c.columns, limit=c.limit)
     dev = None
     if experiment.dev is not None and any(hasattr(row.config, "learning_rate") for row in rows):
-        dev = DevSet(load_sts(experiment.dev.task, source=experiment.dev.source, split="dev"))
+        dev = DevSet(load_sts(experiment.dev.task, source=experiment.dev.where, split="dev"))
     tasks = resolve_tasks(experiment.suites, source=experiment.source)
     return Plan(experiment, rows, corpus, dev, tasks, pick_device(experiment.device))
 
@@ -133,5 +132,5 @@ def describe_data(plan: Plan) -> dict[str, Any]:
     e = plan.experiment
     dev = None
     if plan.dev is not None and e.dev is not None:
-        dev = {"task": e.dev.task, "source": e.dev.source, "split": "dev", "sha256": plan.dev.sha256}
+        dev = {"task": e.dev.task, "source": e.dev.where, "split": "dev", "sha256": plan.dev.sha256}
     return {"corpus": plan.corpus.describe() if plan.corpus is not None else None, "dev": dev}

@@ -121,7 +121,8 @@ def _fitted(method: Method, cell: Cell, plan: Plan, folder: RunFolder, progress:
     if not cell.trained:
         return method
     method.fit_report.cost.setdefault("train_seconds", time.perf_counter() - started)
-    method.save(folder.model, card=f"# {cell.row.label}\n\nTrained by `{method.name}` from {cell.base_model}.\n")
+    card = f"{cell.row.label}: trained by `{method.name}` from {cell.base_model}, seed {cell.seed}.\n"
+    method.save(folder.model, card=card)
     write_atomic(state, json.dumps(asdict(method.fit_report)) + "\n")
     loaded = type(method).load(folder.model)
     loaded.fit_report = method.fit_report
@@ -145,7 +146,7 @@ def steps_of(config: Config, items: int, bound: int | None) -> int:
         return 0
     values: Any = config
     whole, rest = divmod(items, min(values.batch_size, items))
-    bounds = [values.epochs * (whole + (rest >= 2)), values.max_steps, bound]
+    bounds: list[int | None] = [values.epochs * (whole + (rest >= 2)), values.max_steps, bound]
     return min(b for b in bounds if b is not None)
 
 
@@ -171,7 +172,7 @@ def estimate_seconds(cell: Cell, plan: Plan, probe_steps: int = 4) -> float:
     method.encode(sample, device=plan.device)
     per_text = (time.perf_counter() - started) / max(1, len(sample))
     evaluations = 1 + steps // cell.row.config.eval_every if steps else 0  # type: ignore[attr-defined]
-    return total + per_text * (len(texts) + evaluations * len(dev_texts))
+    return float(total + per_text * (len(texts) + evaluations * len(dev_texts)))
 
 
 def checked_workdir(path: str, *, create: bool = True) -> Path:

@@ -12,7 +12,7 @@ import os
 import re
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -21,7 +21,8 @@ from urllib.parse import urlsplit
 
 from harness.environment import disable_telemetry
 from harness.errors import InputError, RunError
-from harness.records import Record, RunFolder, read_records
+from harness.records import Record, RunFolder, manifest_file, read_records
+from harness.tracking_fields import numbers, row_params, seed_params
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
@@ -91,22 +92,24 @@ def sync(workdir: Path, uri: str | None = None) -> int:
         InputError: `workdir` holds no records.
         RunError: the store cannot be used; what was sent stays, and the same call goes on from there.
     """
-    records = read_records(workdir)
-    if not records:
-        raise InputError(f"{workdir}: no records (runs/*/record.json) there; name a work directory of `harness compare`")
+    every = read_records(workdir)
+    if not every:
+        raise InputError(f"{workdir}: no runs/*/record.json there; name a work directory of `harness compare`")
     target = uri or default_uri(workdir)
+    manifests = manifest_file(workdir, "any").parent.glob("*.json")
     sent = 0
     try:
-        for comparison in sorted({record.comparison for record in records}):
+        for comparison in sorted({record.comparison for record in every} | {file.stem for file in manifests}):
+            records = read_records(workdir, comparison)  # with runs that another comparison made
+            listed = {record.id for record in records}
+            earlier = [record for record in every if record.comparison == comparison and record.id not in listed]
             experiment = _Experiment(workdir, comparison, target)
-            for record in records:
-                if record.comparison == comparison:
-                    sent += experiment.send(record)
+            sent += sum([experiment.send(record) for record in records + earlier])
             experiment.close()
     except Exception as error:
         raise RunError(
-            f"tracking: {hide_password(target)} cannot be used ({_brief(error)}); "
-            f"{sent} of {len(records)} runs were sent; the same command sends the rest"
+            f"tracking: {hide_password(target)} cannot be used ({_brief(error)}); what was sent stays, "
+            "the same command sends the rest"
         ) from error
     return sent
 
@@ -118,13 +121,15 @@ class _Experiment:
         self.workdir = workdir
         self.client = _client(uri)
         self.id = self._open(comparison, uri)
-        self.runs: dict[str, list[Run]] = defaultdict(list)  # record id -> its runs: one, more after an interruption
+        # (record id, row) -> content hash (empty: sending was interrupted) and run id of each run that shows it
+        self.runs: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
         self.parents: dict[str, str] = {}  # parent key -> run id
         self.touched: set[str] = set()  # run ids of the parents that got a child in this session
         for run in self._search(""):
             tags = run.data.tags
             if "harness.id" in tags:
-                self.runs[tags["harness.id"]].append(run)
+                shown = (tags.get("harness.content", ""), run.info.run_id)
+                self.runs[tags["harness.id"], tags["harness.row"]].append(shown)
             elif "harness.parent" in tags:
                 self.parents[tags["harness.parent"]] = run.info.run_id
 
@@ -152,11 +157,11 @@ class _Experiment:
         """Make the store hold `record`; False when it does already. A run in another state is replaced."""
         folder = RunFolder(self.workdir, record.id)
         content = _content_hash(record, folder)
-        earlier = self.runs[record.id]
-        if len(earlier) == 1 and earlier[0].data.tags.get("harness.content") == content:
+        earlier = self.runs[record.id, record.row]
+        if [hash_ for hash_, _ in earlier] == [content]:
             return False
-        for run in earlier:
-            self.client.delete_run(run.info.run_id)
+        for _, run_id in earlier:
+            self.client.delete_run(run_id)
         parent = self._parent(record)
         start, end = _milliseconds(record.started), _milliseconds(record.finished)
         tags = {
@@ -164,20 +169,25 @@ class _Experiment:
             "mlflow.source.name": record.command,
             "mlflow.note.content": record.reason,
             "harness.id": record.id,
+            "harness.row": record.row,
             "harness.status": record.status,
             "harness.protocols": " ".join(sorted({score.protocol for score in record.scores})),
         }
         run = self.client.create_run(
-            self.id, start_time=start, run_name=f"{record.row} seed {record.seed}", tags={k: v for k, v in tags.items() if v}
+            self.id,
+            start_time=start,
+            run_name=f"{record.row} seed {record.seed}",
+            tags={name: value for name, value in tags.items() if value},
         )
         run_id = run.info.run_id
-        self._log(run_id, params={**row_params(record), **seed_params(record)}, metrics=metrics(record, folder), time=end)
+        self._log_params(run_id, {**row_params(record), **seed_params(record)})
+        self._log_metrics(run_id, numbers(record, folder), end)
         for file in (folder.record_file, folder.curves_file, folder.pairs_file):
             if file.exists():
                 self.client.log_artifact(run_id, str(file))
         self.client.set_terminated(run_id, "FAILED" if record.status == "failed" else "FINISHED", end_time=end)
         self.client.set_tag(run_id, "harness.content", content)  # last: a run without it was interrupted
-        self.runs[record.id] = [self.client.get_run(run_id)]
+        self.runs[record.id, record.row] = [(content, run_id)]
         return True
 
     def _parent(self, record: Record) -> str:
@@ -192,19 +202,23 @@ class _Experiment:
                 tags={"harness.parent": key},
             )
             self.parents[key] = run.info.run_id
-            self._log(run.info.run_id, params=params)
-        self.touched.add(self.parents[key])
-        return self.parents[key]
+        parent = self.parents[key]
+        if parent not in self.touched:
+            self._log_params(parent, params)  # again where it has them: an interruption may have come before
+            self.touched.add(parent)
+        return parent
 
-    def _log(
-        self, run_id: str, *, params: Mapping[str, Any], metrics: Mapping[tuple[str, int], float] | None = None, time: int = 0
-    ) -> None:
-        from mlflow.entities import Metric, Param
+    def _log_params(self, run_id: str, params: Mapping[str, Any]) -> None:
+        from mlflow.entities import Param
 
-        all_params = [Param(name, str(value)[:LONGEST_PARAM]) for name, value in params.items()]
-        for i in range(0, len(all_params), PARAMS_A_BATCH):
-            self.client.log_batch(run_id, params=all_params[i : i + PARAMS_A_BATCH])
-        points = [Metric(name, value, time, step) for (name, step), value in (metrics or {}).items()]
+        entries = [Param(name, str(value)[:LONGEST_PARAM]) for name, value in params.items()]
+        for i in range(0, len(entries), PARAMS_A_BATCH):
+            self.client.log_batch(run_id, params=entries[i : i + PARAMS_A_BATCH])
+
+    def _log_metrics(self, run_id: str, values: Mapping[tuple[str, int], float], milliseconds: int) -> None:
+        from mlflow.entities import Metric
+
+        points = [Metric(name, value, milliseconds, step) for (name, step), value in values.items()]
         for i in range(0, len(points), METRICS_A_BATCH):
             self.client.log_batch(run_id, metrics=points[i : i + METRICS_A_BATCH])
 
@@ -217,58 +231,9 @@ class _Experiment:
             for name in sorted({name for values in done for name in values if not name.startswith(("train/", "dev/"))}):
                 values = [run[name] for run in done if name in run]
                 means[name, 0] = sum(values) / len(values)
-            self._log(parent, params={}, metrics=means, time=_milliseconds(""))
+            self._log_metrics(parent, means, _milliseconds(""))
             self.client.set_terminated(parent, "FINISHED" if done else "FAILED")
         self.touched.clear()
-
-
-def row_params(record: Record) -> dict[str, Any]:
-    """What all seeds of a row share: method, base model, data, and the method's config as `config.a.b`."""
-    config = {name: value for name, value in record.config.items() if name != "seed"}
-    return {
-        "row": record.row,
-        "method": record.method,
-        "base_model": record.base_model,
-        "supervision": record.supervision,
-        **_flat({"corpus": record.corpus or {}, "dev": record.dev or {}, "config": config}),
-    }
-
-
-def seed_params(record: Record) -> dict[str, Any]:
-    """What belongs to one run: its seed, and where it ran."""
-    environment = record.environment
-    precision = environment.get("precision", "")
-    shown = {
-        "device": environment.get("device", ""),
-        "device_name": environment.get("device_name", ""),
-        "precision": precision.get("precision", precision.get("choice", "")) if isinstance(precision, dict) else precision,
-        "versions": environment.get("versions", {}),
-    }
-    return {"seed": record.seed, **{name: value for name, value in _flat(shown).items() if value != ""}}
-
-
-def metrics(record: Record, folder: RunFolder) -> dict[tuple[str, int], float]:
-    """(name, step) -> value: `train/loss`, `dev/spearman` by step; `STS12.spearman.all`, `cost/...`, `training/...`.
-
-    A score's name has its split unless that is "test", and its source where the record has the score from several.
-    """
-    found: dict[tuple[str, int], float] = {}
-    for line in folder.curves():
-        for name, value in line.items():
-            if name not in ("step", "kind") and _is_number(value):
-                found[_name(f"{line['kind']}/{name}"), line["step"]] = value  # a step repeated by a resume: the last
-    sources = defaultdict(set)
-    for score in record.scores:
-        sources[score.task, score.metric, score.aggregation, score.split].add(score.source)
-    for score in record.scores:
-        split = "" if score.split == "test" else score.split
-        several = len(sources[score.task, score.metric, score.aggregation, score.split]) > 1
-        parts = (score.task, score.metric, score.aggregation, split, score.source if several else "")
-        found[_name(".".join(part for part in parts if part)), 0] = score.value
-    for name, value in _flat({"cost": record.cost, "training": record.training}, separator="/").items():
-        if _is_number(value):
-            found[_name(name), 0] = value
-    return found
 
 
 def hide_password(uri: str) -> str:
@@ -286,7 +251,8 @@ def _client(uri: str) -> MlflowClient:
     from filelock import FileLock
     from mlflow.tracking.client import MlflowClient
 
-    for name, level in (("mlflow", logging.WARNING), ("alembic", logging.WARNING), ("urllib3.connectionpool", logging.ERROR)):
+    quiet = {"mlflow": logging.WARNING, "alembic": logging.WARNING, "urllib3.connectionpool": logging.ERROR}
+    for name, level in quiet.items():
         logging.getLogger(name).setLevel(level)  # after the import, which sets them
     if not uri.startswith(SQLITE):
         return MlflowClient(tracking_uri=uri)
@@ -303,30 +269,14 @@ def _content_hash(record: Record, folder: RunFolder) -> str:
     return digest.hexdigest()
 
 
-def _flat(values: Mapping[str, Any], prefix: str = "", separator: str = ".") -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, value in values.items():
-        if isinstance(value, Mapping):
-            found |= _flat(value, f"{prefix}{name}{separator}", separator)
-        else:
-            found[f"{prefix}{name}"] = value
-    return found
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _name(name: str) -> str:
-    """A metric name MLflow takes: letters, digits and `_-. :/`."""
-    return re.sub(r"[^\w\-. :/]", "_", name)[:250]
-
-
 def _milliseconds(moment: str) -> int:
     """Milliseconds since 1970 of an ISO 8601 time; now, where there is none."""
     return int((datetime.fromisoformat(moment).timestamp() if moment else time.time()) * 1000)
 
 
-def _brief(error: Exception) -> str:
+def _brief(error: BaseException) -> str:
+    """What lies at the bottom ("Connection refused") says more than what the layers above make of it."""
+    while (cause := error.__cause__ or error.__context__) is not None:
+        error = cause
     text = " ".join(str(error).split()) or type(error).__name__
     return text if len(text) <= 200 else f"{text[:200]}..."

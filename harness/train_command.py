@@ -27,10 +27,10 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--corpus", default="embedded:sentences", help="text URI (default: embedded:sentences)")
     parser.add_argument("--limit", type=int, help="use the first N items of the corpus")
     parser.add_argument("--preset", help="a preset of the method")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a value of the method's config")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a value of its config")
     parser.add_argument("--seed", type=int, default=1, help="the one source of randomness (default: 1)")
-    parser.add_argument("--dev", default="STS-B", help="STS task whose dev split selects the checkpoint, or none")
-    parser.add_argument("--dev-source", default="senteval", choices=["senteval", "mteb", "embedded"])
+    parser.add_argument("--dev", default="Embedded-STS-natural", help="task whose dev split selects (or none)")
+    parser.add_argument("--dev-source", choices=["senteval", "mteb", "embedded"], help="which copy of it")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:N or mps")
     parser.add_argument("--precision", default="auto", choices=["auto", "fp32", "bf16", "fp16"])
     parser.add_argument("--quiet", action="store_true", help="no progress")
@@ -43,6 +43,7 @@ def run(args: argparse.Namespace) -> int:
     values = dict(_setting(text) for text in args.set)
     config = cls.configure(values, preset=args.preset, where=f'method "{args.method}"')
     out = Path(args.out)
+    from harness.experiment import DevSettings
     from harness.lock import work_lock
     from harness.method import METHOD_FILE, FitContext
     from harness.plan import pick_device
@@ -55,8 +56,7 @@ def run(args: argparse.Namespace) -> int:
     corpus = None if kind == "none" else load_corpus(args.corpus, kind=kind, limit=args.limit)
     dev = None
     if args.dev != "none" and hasattr(config, "learning_rate"):
-        source = "embedded" if args.dev.startswith("Embedded") else args.dev_source
-        dev = DevSet(load_sts(args.dev, source=source, split="dev"))
+        dev = DevSet(load_sts(args.dev, source=DevSettings(task=args.dev, source=args.dev_source).where, split="dev"))
     folder = out.with_name(out.name + ".training")
     with work_lock(folder), Reporter(1, quiet=args.quiet) as reporter:
         reporter.start(args.method)
@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
         except TrainingStopped as stop:
             reporter.done(f"{stop.status}: {stop.reason} (curves: {folder / 'curves.jsonl'})")
             return 1
-        method.save(out, card=f"# {args.method}\n\nTrained from {args.base_model} on {args.corpus}, seed {args.seed}.\n")
+        method.save(out, card=f"Trained by {args.method} from {args.base_model} on {args.corpus}, seed {args.seed}.\n")
         best = method.fit_report.training.get("best_dev")
         reporter.done(f"saved to {out}" + (f", best dev {100 * best:.2f}" if best is not None else ""))
     return 0

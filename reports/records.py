@@ -134,22 +134,25 @@ class Comparison:
 
 
 def _configuration(record: Record) -> str:
-    """What makes two runs seeds of one configuration."""
-    data = [(part or {}).get("sha256") for part in (record.corpus, record.dev)]
-    # A run that failed early may not know its data yet: it still belongs to its row.
-    shown = {key: value for key, value in record.config.items() if key != "seed"}
-    known = data if record.status == "finished" else []
-    return json.dumps([shown, known], sort_keys=True, default=str)
+    """What the seeds of one row have in common."""
+    return json.dumps({k: v for k, v in record.config.items() if k != "seed"}, sort_keys=True, default=str)
+
+
+def _data(record: Record) -> list[Any]:
+    """Fingerprints of what was trained and selected on; a run that ended early may not know them."""
+    return [(part or {}).get("sha256") for part in (record.corpus, record.dev)]
 
 
 def _row(label: str, base_model: str, records: Iterable[Record]) -> tuple[Row, list[Record]]:
     """The newest run of each seed in the newest configuration, and the runs that these replace."""
     newest_first = sorted(records, key=lambda r: (r.finished, r.started, r.id), reverse=True)
-    config = _configuration(next((r for r in newest_first if r.status == "finished"), newest_first[0]))
+    model = next((r for r in newest_first if r.status == "finished"), newest_first[0])
     kept: dict[int, Record] = {}
     aside = []
     for record in newest_first:
-        same = record.status != "finished" or _configuration(record) == config
+        same = _configuration(record) == _configuration(model)
+        if record.status == "finished":
+            same = same and _data(record) == _data(model)
         if same and record.seed not in kept:
             kept[record.seed] = record
         else:

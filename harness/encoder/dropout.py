@@ -15,8 +15,8 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn import functional
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
@@ -82,9 +82,9 @@ class PerViewDropout(nn.Dropout):
         rates.used.add(place)
         a, b = pair
         if a == b:
-            return F.dropout(input, a)
+            return functional.dropout(input, a)
         half = rates.rows // 2
-        return torch.cat((F.dropout(input[:half], a), F.dropout(input[half:], b)))
+        return torch.cat((functional.dropout(input[:half], a), functional.dropout(input[half:], b)))
 
 
 def _attend(

@@ -8,10 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
-import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn import functional
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from harness.encoder.batching import token_budget_batches
@@ -20,8 +19,8 @@ from harness.encoder.pooling import Pooling, average_layers, reduce_tokens
 from harness.encoder.precision import autocast
 from harness.errors import InputError
 
-# Tokens a batch holds per unit of `batch_size`: sentences average some 25 tokens, so short ones make wider batches. Small
-# batches stay in a CPU's cache; a GPU needs wide ones to be busy.
+# Tokens a batch holds per unit of `batch_size`. Sentences average some 25 tokens, so short ones make wider batches.
+# Small batches stay in a CPU's cache; a GPU needs wide ones to be busy.
 _TOKENS_PER_ROW = {"cpu": 32, "cuda": 256}
 _WINDOW = 65_536  # distinct sentences tokenised at a time, which bounds the memory of a million of them
 
@@ -31,7 +30,7 @@ class Normalize(nn.Module):
 
     def forward(self, vectors: Tensor) -> Tensor:
         """(n, d) to (n, d)."""
-        return F.normalize(vectors, dim=-1)
+        return functional.normalize(vectors, dim=-1)
 
 
 class Encoder(nn.Module):
@@ -67,7 +66,6 @@ class Encoder(nn.Module):
         self.view_rates = attach(transformer)
         self._inputs = set(inspect.signature(transformer.forward).parameters)
         self._depth = int(transformer.config.num_hidden_layers)
-        self._layers = pooling.layers(self._depth)
 
     @classmethod
     def from_pretrained(
@@ -92,7 +90,7 @@ class Encoder(nn.Module):
         Raises:
             InputError: no such model, a damaged file, or a module that we do not know.
         """
-        from harness.encoder.loading import load
+        from harness.encoder.reading import load
 
         return load(cls, str(path))
 
@@ -141,7 +139,7 @@ class Encoder(nn.Module):
         return [row or [0 if filler is None else int(filler)] for row in ids]
 
     def collate(self, ids: Sequence[Sequence[int]]) -> dict[str, Tensor]:
-        """Pad to the longest: `input_ids` and `attention_mask` (n, length), `token_type_ids` where the model takes them."""
+        """Pad to the longest: `input_ids`, `attention_mask` (n, length), `token_type_ids` if the model takes them."""
         longest = max((len(row) for row in ids), default=0)
         pad = self.tokenizer.pad_token_id or 0
         input_ids = torch.full((len(ids), longest), pad, dtype=torch.long)
@@ -176,13 +174,13 @@ class Encoder(nn.Module):
         Raises:
             InputError: views of different counts, a rate outside [0, 1), or a model that cannot drop per view.
         """
-        if len(ids_a) != len(ids_b):
-            raise InputError(f"the two views must pair up: {len(ids_a)} sentences against {len(ids_b)}")
+        if len(ids_a) != len(ids_b) or not len(ids_a):
+            raise InputError(f"two views need as many sentences each, and one at least: {len(ids_a)}, {len(ids_b)}")
         rates, count = self.view_rates, len(ids_a)
         rates.set(2 * count, hidden_dropout, attention_dropout)
         try:
             vectors = self._vectors(self.collate([*ids_a, *ids_b]))
-            if self.training and count:
+            if self.training:
                 rates.check_used(str(self.transformer.config.model_type))
         finally:
             # Gradient checkpointing runs the layers again in the backward pass, which then needs the same rates.
@@ -230,7 +228,7 @@ class Encoder(nn.Module):
                     with torch.inference_mode(), autocast(precision, self.device):
                         vectors = self.forward(self.collate([ids[row] for row in batch])).float()
                         if normalize_embeddings:
-                            vectors = F.normalize(vectors, dim=-1)
+                            vectors = functional.normalize(vectors, dim=-1)
                     out[torch.tensor(batch, device=out.device) + start] = vectors.to(out.device)
                     advance(len(batch))
         if len(places) < len(texts):
@@ -245,11 +243,12 @@ class Encoder(nn.Module):
     def _vectors(self, features: dict[str, Tensor]) -> Tensor:
         device = self.device
         features = {name: tensor.to(device, non_blocking=True) for name, tensor in features.items()}
-        if self._layers == (self._depth,):
+        layers = self.pooling.layers(self._depth)
+        if layers == (self._depth,):
             tokens = self.transformer(**features).last_hidden_state
         else:
             states = self.transformer(**features, output_hidden_states=True).hidden_states
-            tokens = average_layers(states, self._layers)
+            tokens = average_layers(states, layers)
         vectors: Tensor = self.head(reduce_tokens(tokens, features["attention_mask"], self.pooling.mode))
         return vectors if self.affine is None else self.affine(vectors)
 

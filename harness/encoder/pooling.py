@@ -22,7 +22,7 @@ _LAYER = re.compile(r"layer:(\d+):(cls|mean|max)")
 class Pooling:
     """A pooling rule.
 
-    H_0 is the output of the embedding block, H_1..H_L are the layers' outputs. Special tokens count, padding never does.
+    H_0 is the output of the embedding block, H_1..H_L are the layers' outputs. Special tokens count, padding does not.
 
     | name | vector |
     |---|---|

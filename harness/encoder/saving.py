@@ -51,7 +51,7 @@ def _write(encoder: Encoder, folder: Path, card: str) -> None:
         transformer.save_pretrained(folder)
         encoder.tokenizer.save_pretrained(folder)
     settings: dict[str, Any] = {"max_seq_length": encoder.max_length, "do_lower_case": False}
-    if "add_pooling_layer" in inspect.signature(type(transformer).__init__).parameters:
+    if "add_pooling_layer" in inspect.signature(type(transformer)).parameters:
         settings["model_args"] = {"add_pooling_layer": False}  # else a reader would add one with random weights
     _json(folder / "sentence_bert_config.json", settings)
 
@@ -62,7 +62,8 @@ def _write(encoder: Encoder, folder: Path, card: str) -> None:
         place.mkdir()
         _json(place / "config.json", config)
         if tensors:
-            save_file({name: t.detach().float().cpu().contiguous() for name, t in tensors.items()}, place / "model.safetensors")
+            plain = {name: tensor.detach().float().cpu().contiguous() for name, tensor in tensors.items()}
+            save_file(plain, place / "model.safetensors")
         modules.append((kind, place.name))
 
     layers = pooling.layers(depth)
@@ -71,8 +72,8 @@ def _write(encoder: Encoder, folder: Path, card: str) -> None:
         weights = torch.zeros(depth + 1)
         for layer in layers:
             weights[layer] += 1.0
-        config = {"word_embedding_dimension": width, "num_hidden_layers": depth, "layer_start": 0}
-        add("WeightedLayerPooling", config, {"layer_weights": weights})
+        shape = {"word_embedding_dimension": width, "num_hidden_layers": depth, "layer_start": 0}
+        add("WeightedLayerPooling", shape, {"layer_weights": weights})
         written = json.loads((folder / "config.json").read_text("utf-8"))
         _json(folder / "config.json", {**written, "output_hidden_states": True})
     flags = {"cls": "pooling_mode_cls_token", "mean": "pooling_mode_mean_tokens", "max": "pooling_mode_max_tokens"}

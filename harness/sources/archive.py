@@ -14,6 +14,7 @@ from pathlib import Path, PurePosixPath
 
 from harness.errors import InputError
 from harness.sources.cache import writing
+from harness.sources.hub import first_line
 
 _BLOCK = tarfile.BLOCKSIZE
 _PARTIAL = ".partial-"
@@ -88,12 +89,12 @@ def _unpack(archive: Path, folder: Path) -> None:
                     out.flush()
                     os.fsync(out.fileno())
     except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError) as error:
-        raise InputError(f"{damaged} ({error}){remedy}") from None
+        raise InputError(f"{damaged} ({first_line(error)}){remedy}") from None
 
 
 def _check(archive: Path, member: tarfile.TarInfo) -> None:
     path = PurePosixPath(member.name)
-    outside = path.is_absolute() or ".." in path.parts or "\\" in member.name or path.name == ""
+    outside = path.is_absolute() or ".." in path.parts or "\\" in member.name
     if outside:
         problem = "would be written outside of its folder"
     elif not (member.isreg() or member.isdir()):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -15,12 +15,10 @@ from harness.sources.cache import writing
 if TYPE_CHECKING:
     from datasets import Dataset
 
-PROBE_SECONDS = 5.0
-
 
 @cache
 def hub_reachable() -> bool:
-    """Whether the hub answers at all (any status) within a few seconds; asked once a process.
+    """Whether the hub answers at all (any status) within HF_HUB_ETAG_TIMEOUT (10 s); asked once a process.
 
     huggingface_hub repeats a refused connection for 23 s before it turns to its cache; one probe saves that wait.
     """
@@ -29,7 +27,7 @@ def hub_reachable() -> bool:
     if is_offline_mode():
         return False
     try:
-        get_session().head(constants.ENDPOINT, timeout=PROBE_SECONDS)
+        get_session().head(constants.ENDPOINT, timeout=constants.HF_HUB_ETAG_TIMEOUT)
     except Exception:  # whatever the HTTP library of the day raises: no answer is no answer
         return False
     return True
@@ -47,12 +45,13 @@ def _out_of_reach(what: str) -> str:
 
 
 @contextmanager
-def _clear_errors(what: str, repo: str, revision: str | None) -> Iterator[None]:
+def _clear_errors(what: str, repo: str, revision: str | None, folder: str | Path) -> Iterator[None]:
     from huggingface_hub import errors
 
     at = f" at revision {revision}" if revision else ""
     try:
-        with writing(what, Path(os.environ.get("HF_HOME") or "~/.cache/huggingface").expanduser()):
+        with writing(what, Path(folder)), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Not enough free disk space")  # our own error says so
             yield
     except errors.GatedRepoError:
         raise InputError(
@@ -77,6 +76,12 @@ def first_line(error: BaseException) -> str:
     return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
 
 
+def _root(error: BaseException) -> BaseException:
+    while (cause := error.__cause__ or error.__context__) is not None:
+        error = cause
+    return error
+
+
 @cache
 def hub_file(repo: str, file: str, revision: str | None = None) -> Path:
     """The local path of `file` of the data set `repo` ("ORG/NAME"), downloaded unless the hub's cache has it.
@@ -84,11 +89,11 @@ def hub_file(repo: str, file: str, revision: str | None = None) -> Path:
     Raises:
         InputError: no such data set, revision or file; hub out of reach and no cached copy; disk full.
     """
-    from huggingface_hub import hf_hub_download
+    from huggingface_hub import constants, hf_hub_download
     from huggingface_hub.errors import HfHubHTTPError
 
     what = f"hf://datasets/{repo}{'@' + revision if revision else ''}/{file}"
-    with _clear_errors(what, repo, revision):
+    with _clear_errors(what, repo, revision, constants.HF_HUB_CACHE):
         try:
             local = not hub_reachable()
             return Path(hf_hub_download(repo, file, repo_type="dataset", revision=revision, local_files_only=local))
@@ -108,10 +113,11 @@ def hub_split(repo: str, split: str, revision: str | None = None) -> Dataset:
     from datasets.exceptions import DatasetNotFoundError, DatasetsError
 
     what = f"hf://datasets/{repo} (split {split})"
-    offline = datasets.config.HF_HUB_OFFLINE
-    bars = datasets.are_progress_bars_disabled()
+    offline, verbosity = datasets.config.HF_HUB_OFFLINE, datasets.logging.get_verbosity()
+    bars = not datasets.are_progress_bars_disabled()
     datasets.disable_progress_bars()
-    with _clear_errors(what, repo, revision):
+    datasets.logging.set_verbosity_error()  # else two lines for each set that comes from the cache
+    with _clear_errors(what, repo, revision, datasets.config.HF_DATASETS_CACHE):
         try:
             # Without an answer from the hub `datasets` serves its own cache only when told that it is offline.
             datasets.config.HF_HUB_OFFLINE = not hub_reachable()
@@ -122,7 +128,10 @@ def hub_split(repo: str, split: str, revision: str | None = None) -> Dataset:
                 f"{what}: the hub has no data set {repo}; check its name (private ones need HF_TOKEN)"
             ) from None
         except DatasetsError as error:
-            raise InputError(f"{what}: cannot be read: {first_line(error)}") from None
+            cause = _root(error)
+            if isinstance(cause, OSError) and cause.errno:
+                raise cause from None  # a full disk is told apart above
+            raise InputError(f"{what}: cannot be read: {first_line(cause)}") from None
         except ValueError as error:
             if not hub_reachable():
                 raise InputError(_out_of_reach(what)) from None
@@ -131,5 +140,6 @@ def hub_split(repo: str, split: str, revision: str | None = None) -> Dataset:
             raise InputError(_out_of_reach(what)) from None
         finally:
             datasets.config.HF_HUB_OFFLINE = offline
-            if not bars:
+            datasets.logging.set_verbosity(verbosity)
+            if bars:
                 datasets.enable_progress_bars()

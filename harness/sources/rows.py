@@ -43,8 +43,12 @@ def opened(path: Path, zipped: bool) -> Iterator[IO[bytes]]:
         InputError: missing, not readable, or a damaged gzip file.
     """
     try:
-        with path.open("rb") as raw:
-            yield cast(IO[bytes], gzip.open(raw, "rb")) if zipped else raw
+        if zipped:
+            with gzip.open(path, "rb") as unpacked:
+                yield cast(IO[bytes], unpacked)
+        else:
+            with path.open("rb") as plain:
+                yield plain
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise InputError(f"{path}: damaged or truncated gzip file ({error})") from None
     except (FileNotFoundError, IsADirectoryError, PermissionError) as error:
@@ -160,7 +164,11 @@ def _json_rows(
                 raise missing_column(Path(where), column, list(row))
             if value is not None and not isinstance(value, str):
                 raise InputError(f'{where}: column "{column}" is not a text but {json.dumps(value)[:40]}')
-            if value is not None and not value.isascii() and any("\ud800" <= c <= "\udfff" for c in value):
-                raise InputError(f'{where}: column "{column}" holds half of a surrogate pair, which is no character')
+            try:
+                (value or "").encode()
+            except UnicodeEncodeError:
+                raise InputError(
+                    f'{where}: column "{column}" holds half of a surrogate pair, which is no character'
+                ) from None
             values.append(value)
         yield number, tuple(values)

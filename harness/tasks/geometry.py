@@ -19,8 +19,7 @@ from harness.tasks.base import TaskResult, Vectors, as_array, finite, unit_rows
 from harness.tasks.protocol import add_score
 
 if TYPE_CHECKING:
-    from harness.sources import PairSet
-    from harness.tasks.sts import Source
+    from harness.sources.sts import PairSet, Source
 
 GEOMETRY_VERSION = "harness-geometry-1"
 _BLOCK = 2048  # rows of a block of the similarity matrix: 16 MiB in float32
@@ -149,7 +148,7 @@ class GeometryTask:
     @cached_property
     def data(self) -> tuple[PairSet, ...]:
         """The pair sets, one a split."""
-        from harness.sources import load_sts
+        from harness.sources.sts import load_sts
 
         return tuple(load_sts(self._pair_set, source=self.source, split=split) for split in self._splits)
 

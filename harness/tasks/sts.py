@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +18,9 @@ from harness.tasks.base import Array, Encode, TaskResult, Vectors, as_array, che
 from harness.tasks.protocol import add_score
 
 if TYPE_CHECKING:
-    from harness.sources import PairSet
+    from harness.sources.sts import PairSet, Source
 
 METRIC_VERSION = "harness-sts-1"
-Source = Literal["senteval", "mteb", "embedded"]
 Correlation = Callable[[Any, Any], float]
 
 AGGREGATIONS = ("all", "mean", "wmean")
@@ -121,7 +120,7 @@ class STSTask:
 
     @cached_property
     def data(self) -> PairSet:
-        from harness.sources import load_sts
+        from harness.sources.sts import load_sts
 
         return load_sts(self.name, source=self.source, split=self.split)
 

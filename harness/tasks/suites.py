@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from harness.config import nearest
 from harness.errors import InputError
 from harness.tasks.base import Task
 from harness.tasks.geometry import GeometryTask
-from harness.tasks.sts import Source, STSTask
+from harness.tasks.sts import STSTask
+
+if TYPE_CHECKING:
+    from harness.sources.sts import Source
 
 SUITES: dict[str, tuple[str, ...]] = {
     "sts": ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R"),
@@ -22,7 +26,7 @@ SUITES: dict[str, tuple[str, ...]] = {
 }
 SOURCES: tuple[Source, ...] = ("senteval", "mteb")  # where the tasks with public data sets may read them from
 
-Factory = Callable[[Source], Task]
+Factory = Callable[["Source"], Task]
 
 
 def _sts(name: str) -> Factory:

@@ -29,7 +29,7 @@ class Letters:
 
 def pairs(task: str, rows: list[tuple[str, str, float]]) -> PairSet:
     left, right, gold = zip(*rows, strict=True)
-    subset = Subset(name="test", sentences1=left, sentences2=right, gold=np.array(gold))
+    subset = Subset(name="test", sentences1=list(left), sentences2=list(right), gold=np.array(gold))
     return PairSet(task=task, source="mteb", split="test", subsets=(subset,), sha256=task, preparation="as written")
 
 

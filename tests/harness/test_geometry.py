@@ -123,8 +123,8 @@ def test_feature_std_and_mean_cosine() -> None:
 def part(split: str, rows: list[tuple[str, str, float]]) -> PairSet:
     subset = Subset(
         name=split,
-        sentences1=tuple(r[0] for r in rows),
-        sentences2=tuple(r[1] for r in rows),
+        sentences1=[r[0] for r in rows],
+        sentences2=[r[1] for r in rows],
         gold=np.array([r[2] for r in rows]),
     )
     return PairSet(

@@ -104,8 +104,8 @@ def pair_set(subsets: dict[str, list[tuple[str, str, float]]], split: str = "tes
         subsets=tuple(
             Subset(
                 name=name,
-                sentences1=tuple(r[0] for r in rows),
-                sentences2=tuple(r[1] for r in rows),
+                sentences1=[r[0] for r in rows],
+                sentences2=[r[1] for r in rows],
                 gold=np.array([r[2] for r in rows]),
             )
             for name, rows in subsets.items()

@@ -1,0 +1,171 @@
+"""`harness doctor`: what this machine offers, and what would go wrong in a run."""
+
+from __future__ import annotations
+
+import json as json_module
+import os
+import shutil
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from harness import environment, registry
+from harness.errors import HarnessError
+
+HUB_SECONDS = 4.0
+TOOLS = ("safetensors", "pyarrow", "pydantic", "optuna", "mlflow", "matplotlib", "accelerate")
+
+
+def run(json: bool = False) -> int:
+    """Look, and print what was found. Exit code 0, or 1 when an installed plugin cannot be loaded."""
+    report = examine()
+    if json:
+        print(json_module.dumps(report, indent=1))
+    else:
+        _print(report)
+    return 1 if report["broken_plugins"] else 0
+
+
+def examine() -> dict[str, Any]:
+    """Devices with their measured precision, hub, caches, disk, versions and plugins; a few seconds."""
+    devices = _devices()
+    return {
+        "machine": environment.describe("cpu", devices[0]["precision"]["choice"]),
+        "tools": environment.versions(TOOLS),
+        "devices": devices,
+        "hub": _hub(),
+        "caches": _caches(),
+        "disk": _disk(),
+        "broken_plugins": _broken_plugins(),
+    }
+
+
+def _devices() -> list[dict[str, Any]]:
+    import torch
+
+    from harness.encoder.precision import choose_precision
+
+    names = ["cpu", *(f"cuda:{i}" for i in range(torch.cuda.device_count()))]
+    if torch.backends.mps.is_available():
+        names.append("mps")
+    found = []
+    for name in names:
+        chosen = choose_precision(name)
+        device: dict[str, Any] = {"device": name, "name": environment.device_name(name)}
+        if name.startswith("cuda"):
+            device["memory_bytes"] = torch.cuda.get_device_properties(name).total_memory
+        found.append({**device, "precision": {"choice": chosen.name, **chosen.measurement}})
+    return found
+
+
+def _hub() -> dict[str, Any]:
+    """Whether the hub answers (any HTTP status is an answer); without it everything embedded still works."""
+    endpoint = os.environ.get("HF_ENDPOINT") or "https://huggingface.co"
+    hub: dict[str, Any] = {"endpoint": endpoint, "reachable": False, "offline": _is_set("HF_HUB_OFFLINE")}
+    start = time.monotonic()
+    try:
+        request = urllib.request.Request(endpoint, method="HEAD")  # noqa: S310 - the user's own setting
+        with suppress(urllib.error.HTTPError), urllib.request.urlopen(request, timeout=HUB_SECONDS):  # noqa: S310
+            pass
+        hub |= {"reachable": True, "seconds": round(time.monotonic() - start, 3)}
+    except (OSError, ValueError) as error:
+        hub["reason"] = str(getattr(error, "reason", "") or error)
+    return hub
+
+
+def _is_set(name: str) -> bool:
+    return os.environ.get(name, "").upper() in ("1", "ON", "YES", "TRUE")
+
+
+def _caches() -> list[dict[str, Any]]:
+    from harness.sources.cache import cache_root
+
+    home = Path(os.environ.get("HF_HOME") or "~/.cache/huggingface").expanduser()
+    folders = {
+        "hub downloads": Path(os.environ.get("HF_HUB_CACHE") or home / "hub").expanduser(),
+        "datasets": Path(os.environ.get("HF_DATASETS_CACHE") or home / "datasets").expanduser(),
+        "harness": cache_root(),
+    }
+    return [{"what": what, "path": str(path), "bytes": _size(path)} for what, path in folders.items()]
+
+
+def _size(folder: Path) -> int:
+    """Bytes of the files below a folder, 0 where it does not exist; links (the hub cache is full of them) add none."""
+
+    def sizes(path: Path) -> Iterator[int]:
+        with suppress(OSError), os.scandir(path) as entries:
+            for entry in entries:
+                with suppress(OSError):
+                    if entry.is_dir(follow_symlinks=False):
+                        yield from sizes(Path(entry.path))
+                    elif entry.is_file(follow_symlinks=False):
+                        yield entry.stat(follow_symlinks=False).st_size
+
+    return sum(sizes(folder))
+
+
+def _disk() -> list[dict[str, Any]]:
+    places = {"current folder": Path.cwd(), "temporary files": Path(tempfile.gettempdir())}
+    return [
+        {"what": what, "path": str(path), "free_bytes": shutil.disk_usage(path).free} for what, path in places.items()
+    ]
+
+
+def _broken_plugins() -> list[str]:
+    """One line for each plugin that is installed but cannot be imported."""
+    broken = []
+    for group in (registry.METHODS, registry.COMMANDS, registry.REPORTERS):
+        for name in registry.names(group):
+            try:
+                registry.load(group, name)
+            except HarnessError as error:
+                broken.append(str(error))
+    return broken
+
+
+def _print(report: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    machine = report["machine"]
+    memory = f", {_human(machine['memory_bytes'])} memory" if machine["memory_bytes"] else ""
+    table.add_row("python", f"{machine['python']} on {machine['platform']}")
+    table.add_row("processor", f"{machine['cpu']}, {machine['cores']} cores, {machine['threads']} threads{memory}")
+    for device in report["devices"]:
+        precision = device["precision"]
+        gain = precision.get("bf16_gain")
+        why = f"bf16 trains {gain} times as fast as fp32" if gain else precision.get("reason", "")
+        room = f", {_human(device['memory_bytes'])}" if "memory_bytes" in device else ""
+        table.add_row(device["device"], f"{device['name']}{room}: {precision['choice']} ({why})")
+    hub = report["hub"]
+    state = f"reachable in {hub['seconds']:.2f} s" if hub["reachable"] else f"not reachable: {hub['reason']}"
+    table.add_row("hub", f"{hub['endpoint']} {state}{'; HF_HUB_OFFLINE is set' if hub['offline'] else ''}")
+    for cache in report["caches"]:
+        table.add_row(f"cache: {cache['what']}", f"{cache['path']} ({_human(cache['bytes'])})")
+    for disk in report["disk"]:
+        table.add_row(f"free: {disk['what']}", f"{_human(disk['free_bytes'])} at {disk['path']}")
+    versions = {**machine["versions"], **report["tools"]}
+    table.add_row("versions", ", ".join(f"{name} {version}" for name, version in versions.items()))
+    git = machine["git"]
+    if git:
+        table.add_row("code", f"commit {git['commit'][:12]}{', modified' if git['modified'] else ''}")
+    for line in report["broken_plugins"]:
+        table.add_row("broken plugin", line, style="red")
+    Console().print(table, highlight=False)
+
+
+def _human(count: int) -> str:
+    amount = float(count)
+    for unit in ("B", "kB", "MB", "GB"):
+        if amount < 1000:
+            return f"{amount:.0f} {unit}"
+        amount /= 1000
+    return f"{amount:.1f} TB"

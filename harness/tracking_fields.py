@@ -1,0 +1,78 @@
+"""What of a record a tracking service shows: parameters, and numbers by step. Knows no service."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+from harness.records import Record, RunFolder
+
+
+def row_params(record: Record) -> dict[str, Any]:
+    """What all seeds of a row share: method, base model, data, and the method's config as `config.a.b`."""
+    config = {name: value for name, value in record.config.items() if name != "seed"}
+    return {
+        "row": record.row,
+        "method": record.method,
+        "base_model": record.base_model,
+        "supervision": record.supervision,
+        **_flat({"corpus": record.corpus or {}, "dev": record.dev or {}, "config": config}),
+    }
+
+
+def seed_params(record: Record) -> dict[str, Any]:
+    """What belongs to one run: its seed, and where it ran."""
+    environment = record.environment
+    precision = environment.get("precision", "")
+    shown = {
+        "device": environment.get("device", ""),
+        "device_name": environment.get("device_name", ""),
+        "precision": precision.get("choice", "") if isinstance(precision, Mapping) else precision,
+        "versions": environment.get("versions", {}),
+    }
+    return {"seed": record.seed, **{name: value for name, value in _flat(shown).items() if value != ""}}
+
+
+def numbers(record: Record, folder: RunFolder) -> dict[tuple[str, int], float]:
+    """(name, step) -> value: `train/loss`, `dev/spearman` by step; `STS12.spearman.all`, `cost/...`, `training/...`.
+
+    A score's name has its split unless that is "test", and its source where the record has the score from several.
+    """
+    found: dict[tuple[str, int], float] = {}
+    for line in folder.curves():
+        for name, value in line.items():
+            if name not in ("step", "kind") and _is_number(value):
+                found[_name(f"{line['kind']}/{name}"), line["step"]] = value  # a step repeated by a resume: the last
+    sources = defaultdict(set)
+    for score in record.scores:
+        sources[score.task, score.metric, score.aggregation, score.split].add(score.source)
+    for score in record.scores:
+        split = "" if score.split == "test" else score.split
+        several = len(sources[score.task, score.metric, score.aggregation, score.split]) > 1
+        parts = (score.task, score.metric, score.aggregation, split, score.source if several else "")
+        found[_name(".".join(part for part in parts if part)), 0] = score.value
+    for name, value in _flat({"cost": record.cost, "training": record.training}, separator="/").items():
+        if _is_number(value):
+            found[_name(name), 0] = value
+    return found
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "", separator: str = ".") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            found |= _flat(value, f"{prefix}{name}{separator}", separator)
+        else:
+            found[f"{prefix}{name}"] = value
+    return found
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _name(name: str) -> str:
+    """A metric name MLflow takes: letters, digits and `_-. :/`."""
+    return re.sub(r"[^\w\-. :/]", "_", name)[:250]

@@ -1,0 +1,39 @@
+"""Untrained baselines: a pretrained encoder's hidden states pooled into one vector."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from harness.method import FitContext, Method, MethodCard
+
+if TYPE_CHECKING:
+    from harness.sources import Corpus
+
+
+class PoolingMethod(Method):
+    """The base model as it is; `pooling` (and `first_layer`) say how. One preset for every usual pooling."""
+
+    name = "pooling"
+    card = MethodCard(
+        title="Pooling of a pretrained encoder",
+        paper="baselines of Gao, Yao & Chen, SimCSE, EMNLP 2021 (and of all later papers)",
+        reference="github.com/princeton-nlp/SimCSE",
+        deterministic=True,
+        notes="first_last_avg: the SimCSE and SCD tables used the embedding block as first layer (first_layer=0), "
+        "today's SimCSE code and BERT-flow / whitening use layer 1 (the default here).",
+    )
+    presets: ClassVar[dict[str, dict[str, Any]]] = {
+        "cls": {"pooling": "cls"},
+        "cls_pooler": {"pooling": "cls_pooler"},
+        "mean": {"pooling": "mean"},
+        "max": {"pooling": "max"},
+        "first_last_avg": {"pooling": "first_last_avg", "first_layer": 1},
+        "first_last_avg_static": {"pooling": "first_last_avg", "first_layer": 0},
+        "last2_avg": {"pooling": "last2_avg"},
+    }
+
+    def fit(self, corpus: Corpus | None = None, context: FitContext | None = None) -> Self:
+        """Load the base model; there is nothing to learn, a corpus is ignored."""
+        device = context.device if context else "cpu"
+        self._encoder = self.load_base().to(device).eval()
+        return self

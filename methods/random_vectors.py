@@ -1,0 +1,119 @@
+"""Chance level: an independent random vector for every distinct sentence."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
+
+from harness.config import option
+from harness.errors import InputError, NotFitted
+from harness.method import METHOD_FILE, FitContext, Method, MethodCard, MethodConfig
+from harness.records import write_atomic
+from harness.seeds import derive
+
+if TYPE_CHECKING:
+    import numpy as np
+    import torch
+
+    from harness.sources import Corpus
+
+
+class RandomVectorsConfig(MethodConfig):
+    """No encoder is involved, so there is nothing to pool."""
+
+    pooling: Literal["none"] = option("none", "random vectors have no pooling")
+    dimension: int = option(256, "length of the vectors", ge=1, sweep=[256, 768])
+
+
+class RandomVectors(Method):
+    """Standard normal vectors drawn from a hash of (seed, sentence): the same sentence always gets the same vector."""
+
+    name = "random"
+    card = MethodCard(
+        title="Random vectors",
+        paper="sanity check: correlations must be about 0",
+        notes="Reads no base model. It has no weights, so a saved one is its seed and settings (Method.load reads it); "
+        "there is no SentenceTransformer for it.",
+    )
+    Config: ClassVar[type[MethodConfig]] = RandomVectorsConfig
+
+    _seed: int | None = None
+
+    def fit(self, corpus: Corpus | None = None, context: FitContext | None = None) -> Self:
+        """Take the seed; a corpus is ignored."""
+        self._seed = (context or FitContext()).seed
+        return self
+
+    @property
+    def seed(self) -> int:
+        """The fitted seed.
+
+        Raises:
+            NotFitted: before `fit`.
+        """
+        if self._seed is None:
+            raise NotFitted(f"{self.name} is not fitted yet: call fit() or load() first")
+        return self._seed
+
+    def parameters(self) -> int:
+        """0: nothing is stored."""
+        return 0
+
+    def encode(
+        self,
+        sentences: str | Sequence[str],
+        *,
+        batch_size: int = 64,
+        show_progress_bar: bool = False,
+        convert_to_numpy: bool = True,
+        convert_to_tensor: bool = False,
+        normalize_embeddings: bool = False,
+        device: str | None = None,
+    ) -> np.ndarray | torch.Tensor:
+        """Vectors (n, d) in float32, or (d,) for a single string.
+
+        Raises:
+            NotFitted: before `fit`.
+        """
+        import numpy as np
+
+        key = derive(self.seed, "random vectors").to_bytes(8, "big")
+        texts = [sentences] if isinstance(sentences, str) else sentences
+        vectors = np.empty((len(texts), self.config.dimension), dtype=np.float32)
+        for row, text in zip(vectors, texts, strict=True):
+            digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16, key=key).digest()
+            row[:] = np.random.default_rng(int.from_bytes(digest, "big")).standard_normal(len(row))
+        if normalize_embeddings:
+            vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        result = vectors[0] if isinstance(sentences, str) else vectors
+        if convert_to_tensor or not convert_to_numpy:
+            import torch
+
+            return torch.from_numpy(result).to(device or "cpu")
+        return result
+
+    def save(self, path: str | Path, *, card: str = "") -> None:
+        """Write seed and settings; no SentenceTransformer can stand for vectors without a rule."""
+        about = {"method": self.name, "base_model": self.base_model, "config": self.config.model_dump()}
+        write_atomic(Path(path) / METHOD_FILE, json.dumps({**about, "seed": self.seed}, indent=1) + "\n")
+        write_atomic(Path(path) / "README.md", card or f"# {self.card.title}\n")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """What `save` wrote.
+
+        Raises:
+            InputError: the folder is not one, or another method's.
+        """
+        file = Path(path) / METHOD_FILE
+        if not file.is_file():
+            raise InputError(f"{path}: no {METHOD_FILE} in it; expected a folder written by Method.save")
+        about = json.loads(file.read_text())
+        if about["method"] != cls.name:
+            raise InputError(f'{path}: holds a "{about["method"]}", not a "{cls.name}"')
+        method = cls(cls.Config.parse(about["config"], str(file)), base_model=about["base_model"])
+        method._seed = int(about["seed"])
+        return method

@@ -1,0 +1,242 @@
+"""What the pairs say about a comparison: each row's mean over tasks in every resample, differences, and who is best.
+
+A target is what rows are compared by: the mean of Spearman's "all" over some tasks of one source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reports.records import Comparison, Row, STS_ORDER, base_name
+from reports.tables import number_text
+from reports.statistics import Estimate, bootstrap_spearman, hierarchical_difference, holm, resample_counts
+
+Floats = NDArray[np.float64]
+REPLICATES = 1000
+_FEWEST = 400
+_BUDGET = 8e8  # pairs x runs x replicates: about ten seconds of one processor core
+ALPHA = 0.05
+SOURCES = {"senteval": "SentEval", "mteb": "MTEB", "embedded": "embedded"}
+
+
+@dataclass(frozen=True)
+class Target:
+    """What rows are compared by. `tasks` are (task, source)."""
+
+    key: str
+    title: str  # "Avg. of 7 STS tasks (SentEval)"
+    short: str  # "STS Avg."
+    tasks: tuple[tuple[str, str], ...]
+
+
+def targets(comparison: Comparison) -> list[Target]:
+    """The seven-task averages of each source, then every embedded task alone (never averaged with anything)."""
+    found = []
+    by_source: dict[str, list[str]] = {}
+    for task, source in comparison.columns("sts"):
+        by_source.setdefault(source, []).append(task)
+    for source, tasks in by_source.items():
+        name = SOURCES.get(source, source)
+        if len(tasks) == 1:
+            title, short = f"{tasks[0]} ({name})", tasks[0]
+        else:
+            count = "the seven" if set(tasks) == set(STS_ORDER) else str(len(tasks))
+            title, short = f"the average of {count} STS tasks ({name})", "STS Avg."
+        if len(by_source) > 1:
+            short = f"{short} ({name})"
+        found.append(Target(f"sts-{source}", title, short, tuple((task, source) for task in tasks)))
+    for task, source in comparison.columns("embedded"):
+        if not task.startswith("geometry:"):
+            found.append(Target(f"embedded-{task}", task, task, ((task, source),)))
+    return found
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A row against another by one target; `holm` is p corrected for all rows of the same table."""
+
+    estimate: Estimate
+    holm: float
+    seeds: tuple[int, int]
+
+    @property
+    def verdict(self) -> str:
+        if self.holm > ALPHA:
+            return "not separable"
+        return "better" if self.estimate.value > 0 else "worse"
+
+
+class Analysis:
+    """Bootstrap results of a comparison, computed once for each task."""
+
+    def __init__(self, comparison: Comparison, replicates: int = REPLICATES) -> None:
+        self.comparison = comparison
+        self.targets = targets(comparison)
+        self._by_task: dict[tuple[str, str], dict[str, tuple[float, Floats]]] = {}
+        self.unlike: set[tuple[str, str, str]] = set()  # (record id, task, source): other pairs than the rest
+        work = 0
+        for key in {key for target in self.targets for key in target.tasks}:
+            sizes = [len(p[1]) for r in comparison.records if (p := comparison.pairs(r, *key)) is not None]
+            work += sum(sizes)
+        self.replicates = replicates if work * replicates <= _BUDGET else max(_FEWEST, int(_BUDGET / work))
+
+    def _task(self, task: str, source: str) -> dict[str, tuple[float, Floats]]:
+        """Record id -> (Spearman, its value in every resample) for the runs scored on the same pairs."""
+        key = (task, source)
+        if key in self._by_task:
+            return self._by_task[key]
+        reference: tuple[NDArray[np.object_], Floats] | None = None
+        members: dict[bytes, tuple[Floats, list[str]]] = {}  # equal cosines (an untrained row's seeds) once
+        for record in self.comparison.records:
+            pairs = self.comparison.pairs(record, task, source)
+            if pairs is None:
+                continue
+            names, gold, scores = pairs
+            if reference is None:
+                reference = names, gold
+            if not (np.array_equal(reference[0], names) and np.array_equal(reference[1], gold)):
+                self.unlike.add((record.id, task, source))
+                continue
+            members.setdefault(scores.tobytes(), (scores, []))[1].append(record.id)
+        result: dict[str, tuple[float, Floats]] = {}
+        if reference is not None:
+            gold = reference[1]
+            arrays = [scores for scores, _ in members.values()]
+            points = bootstrap_spearman(arrays, gold, np.ones((len(gold), 1)))[:, 0]
+            # The same stream for every task of the same size is harmless: tasks hold different pairs.
+            drawn = bootstrap_spearman(arrays, gold, resample_counts(len(gold), self.replicates, seed=20240117))
+            for i, (_, ids) in enumerate(members.values()):
+                result.update({run: (float(points[i]), drawn[i]) for run in ids})
+            self._check(task, source, result)
+        self._by_task[key] = result
+        return result
+
+    def _check(self, task: str, source: str, result: dict[str, tuple[float, Floats]]) -> None:
+        """Stored pairs and stored score must tell the same number."""
+        for record in self.comparison.records:
+            stored = [
+                s.value
+                for s in record.scores
+                if (s.task, s.source, s.metric, s.aggregation) == (task, source, "spearman", "all") and s.split != "dev"
+            ]
+            if stored and record.id in result and abs(stored[0] - result[record.id][0]) > 1e-3:
+                self.comparison.warnings.append(
+                    f"run {record.id}: the stored pairs of {task} give {result[record.id][0]:.4f}, "
+                    f"its record says {stored[0]:.4f}"
+                )
+
+    def by_seed(self, row: Row, target: Target) -> tuple[list[int], Floats, Floats] | None:
+        """(seeds, their mean over the target's tasks, the same in every resample), of seeds that have all tasks."""
+        seeds, points, drawn = [], [], []
+        for record in row.finished:
+            parts = [self._task(*key).get(record.id) for key in target.tasks]
+            have = [part for part in parts if part is not None]
+            if len(have) == len(parts):
+                seeds.append(record.seed)
+                points.append(float(np.mean([point for point, _ in have])))
+                drawn.append(np.mean([values for _, values in have], axis=0))
+        return (seeds, np.array(points), np.array(drawn)) if seeds else None
+
+    def _estimate(self, a: Row, b: Row, target: Target) -> tuple[Estimate, tuple[int, int]] | None:
+        first, second = self.by_seed(a, target), self.by_seed(b, target)
+        if first is None or second is None:
+            return None
+        estimate = hierarchical_difference(
+            first[1], second[1], first[2], second[2], paired_seeds=first[0] == second[0], seed=1
+        )
+        return estimate, (len(first[0]), len(second[0]))
+
+    def differences(self, pairs: Sequence[tuple[Row, Row]], target: Target) -> list[Difference | None]:
+        """Each (row, other row): mean(row) - mean(other), Holm-corrected over all of them."""
+        raw = [self._estimate(a, b, target) for a, b in pairs]
+        adjusted = iter(holm([found[0].p for found in raw if found is not None]))
+        return [None if found is None else Difference(found[0], next(adjusted), found[1]) for found in raw]
+
+    def leaders(self, rows: Sequence[Row], target: Target) -> tuple[Row, list[Row]] | None:
+        """The row with the highest mean and the other rows that the bootstrap does not separate from it.
+
+        Only rows that have every task of the target take part; None when fewer than two do.
+        """
+        means = {}
+        for row in rows:
+            found = self.by_seed(row, target)
+            if found is not None:
+                means[row.key] = float(found[1].mean())
+        entered = [row for row in rows if row.key in means]
+        if len(entered) < 2:
+            return None
+        best = max(entered, key=lambda row: means[row.key])
+        others = [row for row in entered if row is not best]
+        found = self.differences([(best, row) for row in others], target)
+        return best, [row for row, d in zip(others, found, strict=True) if d is not None and d.holm > ALPHA]
+
+
+def untrained_base(row: Row, rows: Sequence[Row], analysis: Analysis, target: Target) -> tuple[Row, str] | None:
+    """The untrained row that a trained row is held against, and a remark where the rule had to give way.
+
+    Same base model and the same pooling; else the untrained row named like that pooling; else the best untrained row
+    of that base model (which cannot flatter the trained row). None without an untrained row or for an untrained row.
+    """
+    if row.supervision == "untrained":
+        return None
+    candidates = [
+        r for r in rows if r.base_model == row.base_model and r.supervision == "untrained" and r.pooling is not None
+    ]
+    for candidate in candidates:
+        if candidate.pooling == row.pooling:
+            return candidate, ""
+    for candidate in candidates:
+        if row.pooling is not None and candidate.label == row.pooling:
+            return candidate, ""
+    scored = [(float(f[1].mean()), r) for r in candidates if (f := analysis.by_seed(r, target)) is not None]
+    if not scored:
+        return None
+    best = max(scored, key=lambda item: item[0])[1]
+    wanted = f"pooling {row.pooling}" if row.pooling else "a named pooling"
+    return best, f"no untrained row with {wanted}: held against the best untrained row, {best.label}"
+
+
+def headline(comparison: Comparison, analysis: Analysis) -> str:
+    """The main conclusion in a few sentences, from the first target that has pairs."""
+    sentences = []
+    for target in analysis.targets[:1]:
+        for base in comparison.base_models:
+            rows = [r for r in comparison.rows if r.base_model == base and r.supervision != "supervised"]
+            sentences += _conclusion(rows, base if len(comparison.base_models) > 1 else "", analysis, target)
+    ended = [row for row in comparison.rows if not row.finished]
+    if ended:
+        names = _list([f"{row.label} ({row.status})" for row in ended])
+        sentences.append(f"Without a result: {names}.")
+    return " ".join(sentences) or "No row of this comparison has finished with stored pairs yet."
+
+
+def _conclusion(rows: list[Row], base: str, analysis: Analysis, target: Target) -> list[str]:
+    found = analysis.leaders(rows, target)
+    where = f"{base_name(base)}: " if base else ""
+    if found is None:
+        return []
+    best, tied = found
+    runs = analysis.by_seed(best, target)
+    assert runs is not None
+    seeds = f"{len(runs[0])} seed{'s' if len(runs[0]) != 1 else ''}"
+    text = f"{where}{best.label} scores highest on {target.title}: {100 * runs[1].mean():.2f} over {seeds}"
+    text += f", not separable from {_list([row.label for row in tied])}." if tied else ", ahead of every other row."
+    sentences = [text]
+    pairs = [(row, b[0]) for row in rows if (b := untrained_base(row, rows, analysis, target)) is not None]
+    differences = [(row, d) for (row, _), d in zip(pairs, analysis.differences(pairs, target), strict=True) if d]
+    if differences:
+        parts = []
+        for verdict, phrase in (("better", "above"), ("worse", "below"), ("not separable", "not separable from")):
+            names = [f"{row.label} ({number_text(100 * d.estimate.value, 2, signed=True)})" for row, d in differences if d.verdict == verdict]
+            if names:
+                parts.append(f"{phrase} it: {_list(names)}")
+        sentences.append(f"Trained rows against their untrained base, {'; '.join(parts)}.")
+    return sentences
+
+
+def _list(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

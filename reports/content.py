@@ -1,0 +1,318 @@
+"""The tables of a comparison: scores, differences to the untrained base, geometry, cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from reports.analysis import SOURCES, Analysis, Target, untrained_base
+from reports.records import Comparison, Row, base_name
+from reports.statistics import mean_sd
+from reports.tables import (
+    Cell,
+    Column,
+    State,
+    Table,
+    TableRow,
+    absent,
+    number,
+    number_text,
+    ranked,
+)
+
+
+def block_of(row: Row) -> str:
+    """Rows are ranked within their base model; supervised rows stand apart and are not ranked."""
+    name = base_name(row.base_model)
+    return f"{name} · supervised, not ranked" if row.supervision == "supervised" else name
+
+
+def anchor(row: Row) -> str:
+    """Id of the row's card on the page; hostile labels cannot break it."""
+    text = "".join(c if c.isascii() and c.isalnum() else "-" for c in f"{base_name(row.base_model)}-{row.label}")
+    return f"run-{text.lower()[:60]}"
+
+
+def head_cells(row: Row) -> tuple[Cell, Cell, Cell]:
+    """Name, supervision, number of finished seeds (of all seeds)."""
+    notes = [f"{row.label}, seed {r.seed} {r.status}: {r.reason or 'no reason recorded'}" for r in row.unfinished]
+    done, total = len(row.finished), len(row.records)
+    seeds = Cell(str(done) if done == total else f"{done} of {total}", value=done, notes=tuple(notes))
+    ids = tuple(r.id for r in row.records)
+    return Cell(row.label, link=anchor(row), records=ids), Cell(row.supervision), seeds
+
+
+HEAD = (
+    Column("row", "Method", numeric=False),
+    Column("supervision", "Supervision", numeric=False),
+    Column("seeds", "Seeds"),
+)
+
+
+def _absent(row: Row) -> Cell:
+    """Why a row has no number here."""
+    if row.finished:
+        return absent("missing")
+    state: State = "failed"
+    for known in ("collapsed", "diverged"):
+        if row.status == known:
+            state = known
+    return absent(state)
+
+
+def score_cell(row: Row, task: str, source: str, metric: str, aggregation: str, *, scale: float, digits: int) -> Cell:
+    """Mean and deviation over the finished seeds that have the score."""
+    found = row.scores(task, source, metric, aggregation)
+    if not found:
+        return _absent(row)
+    mean, sd = mean_sd([scale * s.value for _, s in found])
+    cell = number(mean, digits=digits, sd=sd, n=len(found), records=[r.id for r, _ in found])
+    if len(found) < len(row.finished):
+        cell = cell.noted(f"mean of {len(found)} seeds: the others lack this score")
+    return cell
+
+
+def _average_cell(row: Row, target: Target) -> Cell:
+    """Mean over the tasks for each seed, then over seeds; only where every task is there."""
+    by_run: dict[str, list[float]] = {}
+    for task, source in target.tasks:
+        for record, s in row.scores(task, source, "spearman", "all"):
+            by_run.setdefault(record.id, []).append(100 * s.value)
+    whole = {run: sum(v) / len(v) for run, v in by_run.items() if len(v) == len(target.tasks)}
+    if not whole:
+        return _absent(row).noted(*(["no average: tasks are missing"] if row.finished and by_run else []))
+    mean, sd = mean_sd(list(whole.values()))
+    cell = number(mean, sd=sd, n=len(whole), records=whole)
+    return cell if len(whole) == len(row.finished) else cell.noted(f"mean of {len(whole)} seeds with all tasks")
+
+
+def _mark_unlike(
+    rows: Sequence[Row], cells: list[list[Cell]], column: int, task: str, source: str, metric: str, aggregation: str
+) -> None:
+    """Footnote every cell whose protocol is not the one that most runs of the column share."""
+    ids = [{s.comparable for _, s in row.scores(task, source, metric, aggregation)} for row in rows]
+    count: dict[str, int] = {}
+    for group in ids:
+        for one in group:
+            count[one] = count.get(one, 0) + 1
+    if len(count) < 2:
+        return
+    usual = max(sorted(count), key=lambda one: count[one])
+    for i, group in enumerate(ids):
+        if group - {usual}:
+            other = ", ".join(sorted(group - {usual}))
+            cells[i][column] = cells[i][column].noted(
+                f"measured under protocol {other}, unlike the rest of the column ({usual}): not comparable with it"
+            )
+
+
+def _pairs_text(rows: Sequence[Row], task: str, source: str, metric: str, aggregation: str, noun: str) -> str:
+    sizes = sorted({s.n for row in rows for _, s in row.scores(task, source, metric, aggregation)})
+    return f"{' / '.join(f'{n:,}' for n in sizes)} {noun}" if sizes else ""
+
+
+def score_tables(comparison: Comparison, analysis: Analysis | None) -> list[Table]:
+    """One table for each source of the STS tasks, one for the embedded tasks. Without `analysis`, no marks of it."""
+    groups: dict[str, list[Target]] = {}
+    for target in analysis.targets if analysis else _targets(comparison):
+        groups.setdefault("embedded" if target.key.startswith("embedded-") else target.key, []).append(target)
+    return [_score_table(comparison, analysis, key, members) for key, members in groups.items()]
+
+
+def _targets(comparison: Comparison) -> list[Target]:
+    from reports.analysis import targets
+
+    return targets(comparison)
+
+
+def _score_table(comparison: Comparison, analysis: Analysis | None, key: str, members: list[Target]) -> Table:
+    rows = comparison.rows
+    tasks = [task for target in members for task in target.tasks]
+    columns = list(HEAD)
+    cells = [list(head_cells(row)) for row in rows]
+    for task, source in tasks:
+        size = _pairs_text(rows, task, source, "spearman", "all", "pairs")
+        columns.append(Column(f"{task}", task, size, better="higher"))
+        for i, row in enumerate(rows):
+            cells[i].append(score_cell(row, task, source, "spearman", "all", scale=100, digits=2))
+        _mark_unlike(rows, cells, len(columns) - 1, task, source, "spearman", "all")
+    deciding = {target.key: len(HEAD) + i for i, target in enumerate(members)}
+    if len(members[0].tasks) > 1:
+        deciding = {members[0].key: len(columns)}
+        columns.append(Column("average", "Avg.", f"{len(members[0].tasks)} tasks", better="higher"))
+        for i, row in enumerate(rows):
+            cells[i].append(_average_cell(row, members[0]))
+    body = ranked(
+        columns,
+        [TableRow(tuple(c), block_of(row), row.supervision != "supervised") for row, c in zip(rows, cells, strict=True)],
+    )
+    legend = ["Spearman's correlation ×100, mean ± standard deviation over seeds."]
+    if analysis:
+        body = _mark_tied(comparison, analysis, members, deciding, body)
+        where = columns[next(iter(deciding.values()))].title if len(deciding) == 1 else "each column"
+        legend.append(
+            f"Separation is judged on {where}: paired hierarchical bootstrap over seeds and pairs, "
+            f"{analysis.replicates:,} resamples, Holm-corrected at 0.05."
+        )
+    if any(row.supervision == "transductive" for row in rows):
+        legend.append("Transductive rows were fitted on the text of the test set (without its scores).")
+    if key == "embedded":
+        title = "Embedded suite"
+        caption = (
+            "Tasks that ship with the harness, under their own names: natural pairs, where word overlap helps, and "
+            "contrast pairs, where it says nothing. They are reported apart and never averaged."
+        )
+    else:
+        source = members[0].tasks[0][1]
+        title = f"Semantic textual similarity · {SOURCES.get(source, source)}"
+        caption = 'Test splits, cosine similarity; aggregation "all": one correlation over all pairs of a task.'
+    return Table(f"scores-{key}", title, caption, tuple(columns), body, tuple(legend))
+
+
+def _mark_tied(
+    comparison: Comparison,
+    analysis: Analysis,
+    members: Sequence[Target],
+    deciding: dict[str, int],
+    body: tuple[TableRow, ...],
+) -> tuple[TableRow, ...]:
+    """Mark the rows that the bootstrap does not separate from the best of their block."""
+    from dataclasses import replace
+
+    tied: set[tuple[tuple[str, str], int]] = set()
+    for target in members:
+        for base in comparison.base_models:
+            rows = [r for r in comparison.rows if r.base_model == base and r.supervision != "supervised"]
+            found = analysis.leaders(rows, target)
+            tied |= {(row.key, deciding[target.key]) for row in found[1]} if found else set()
+    return tuple(
+        replace(line, cells=tuple(replace(c, tied=(row.key, j) in tied) for j, c in enumerate(line.cells)))
+        for row, line in zip(comparison.rows, body, strict=True)
+    )
+
+
+def against_base(comparison: Comparison, analysis: Analysis) -> Table | None:
+    """Each trained row against its untrained base, by every target; None when there is nothing to compare."""
+    if not analysis.targets:
+        return None
+    first = analysis.targets[0]
+    found = [(row, b) for row in comparison.rows if (b := untrained_base(row, comparison.rows, analysis, first))]
+    if not found:
+        return None
+    columns = [HEAD[0], Column("base", "Untrained base", numeric=False), Column("seeds", "Seeds", "trained · base")]
+    cells = [
+        [head_cells(row)[0], Cell(base.label, notes=(remark,) if remark else (), link=anchor(base)),
+         Cell(f"{len(row.finished)} · {len(base.finished)}", value=len(row.finished), notes=head_cells(row)[2].notes)]
+        for row, (base, remark) in found
+    ]  # fmt: skip
+    for target in analysis.targets:
+        columns += [
+            Column(f"{target.key} difference", "Difference", "points, 95 % interval", group=target.short),
+            Column(f"{target.key} p", "p", "Holm", group=target.short),
+            Column(f"{target.key} verdict", "Verdict", group=target.short, numeric=False),
+        ]
+        results = analysis.differences([(row, base) for row, (base, _) in found], target)
+        for line, (row, _), d in zip(cells, found, results, strict=True):
+            if d is None:
+                line += [_absent(row), Cell("", state="empty"), Cell("", state="empty")]
+                continue
+            e = d.estimate
+            low, high = (number_text(100 * x, 2, signed=True) for x in (e.low, e.high))
+            line.append(Cell(number_text(100 * e.value, 2, signed=True), f"[{low}, {high}]", 100 * e.value, None, d.seeds[0], "value"))
+            line.append(Cell(p_text(d.holm), value=d.holm, state="value"))
+            line.append(Cell(d.verdict))
+    legend = [
+        "Difference of the means over seeds, in points of Spearman ×100; the same resampled pairs for both rows.",
+        "Base: the untrained row with the same base model and pooling; where there is none, the best untrained row of "
+        "that base model.",
+        "p: Holm-corrected over the rows of this table, column by column; "
+        f"the smallest that {analysis.replicates:,} resamples can show for one row is {p_text(2 / (analysis.replicates + 1))}.",
+    ]
+    if any(len(row.finished) < 2 for row, _ in found):
+        legend.append("A row with one seed: its interval holds the sampling of pairs only, not the spread between seeds.")
+    body = tuple(TableRow(tuple(c), block_of(row)) for (row, _), c in zip(found, cells, strict=True))
+    return Table(
+        "against-base", "Against the untrained base", "What training added to the same encoder.", tuple(columns), body, tuple(legend)
+    )
+
+
+def p_text(p: float) -> str:
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+GEOMETRY = {  # metric -> title, digits, better
+    "alignment": ("Alignment", 3, "lower"),
+    "uniformity": ("Uniformity", 3, "lower"),
+    "effective_rank": ("Effective rank", 1, ""),
+    "mean_cosine": ("Mean cosine", 3, ""),
+    "std": ("Spread", 3, ""),
+}
+
+
+def geometry_tables(comparison: Comparison) -> list[Table]:
+    """Alignment, uniformity and what else was measured of the space: one table for each data set."""
+    tables = []
+    for task, source in comparison.columns("geometry"):
+        data = task.removeprefix("geometry:")
+        columns, cells = list(HEAD), [list(head_cells(row)) for row in comparison.rows]
+        for metric, (title, digits, better) in GEOMETRY.items():
+            if not any(row.scores(task, source, metric) for row in comparison.rows):
+                continue
+            size = _pairs_text(comparison.rows, task, source, metric, "", "pairs" if metric == "alignment" else "sentences")
+            columns.append(Column(metric, title, size, better="lower" if better else ""))
+            for line, row in zip(cells, comparison.rows, strict=True):
+                line.append(score_cell(row, task, source, metric, "", scale=1, digits=digits))
+            _mark_unlike(comparison.rows, cells, len(columns) - 1, task, source, metric, "")
+        body = ranked(
+            columns,
+            [TableRow(tuple(c), block_of(r), r.supervision != "supervised") for r, c in zip(comparison.rows, cells, strict=True)],
+        )
+        legend = (
+            "Alignment (distance within positive pairs) and uniformity (spread over the sphere): lower is better, and "
+            "only both together mean much. Effective rank: how many directions carry the variance. Mean cosine: near 1 in a "
+            "narrow cone. Spread: 1 when even over the sphere, 0 when collapsed.",
+        )
+        caption = f"{data} ({SOURCES.get(source, source)}), L2-normalised embeddings, mean ± standard deviation over seeds."
+        tables.append(Table(f"geometry-{source}-{data}", f"Geometry of the space · {data}", caption, tuple(columns), body, legend))
+    return tables
+
+
+def cost_table(comparison: Comparison) -> Table:
+    """What each row cost, mean over its seeds."""
+    wanted: list[tuple[str, str, str, Callable[[float], float], int]] = [
+        ("train_seconds", "Training", "seconds", float, 1),
+        ("steps", "Steps", "", float, 0),
+        ("corpus_sentences_seen", "Sentences seen", "in training", float, 0),
+        ("encode_seconds", "Encoding", "seconds", float, 1),
+        ("sentences_per_second", "Throughput", "sentences/s", float, 0),
+        ("evaluate_seconds", "Evaluation", "seconds", float, 1),
+        ("peak_memory_bytes", "Peak memory", "GiB", lambda b: b / 2**30, 2),
+        ("parameters", "Parameters", "millions", lambda p: p / 1e6, 2),
+    ]
+    columns, cells = list(HEAD), [list(head_cells(row)) for row in comparison.rows]
+    for key, title, unit, convert, digits in wanted:
+        values = [[(r.id, _cost(r.cost.get(key), r.training.get(key))) for r in row.records] for row in comparison.rows]
+        if not any(v is not None for line in values for _, v in line):
+            continue
+        columns.append(Column(key, title, unit))
+        for line, found in zip(cells, values, strict=True):
+            have = [(run, convert(v)) for run, v in found if v is not None]
+            if not have:
+                line.append(Cell("–", state="empty"))
+                continue
+            mean, sd = mean_sd([v for _, v in have])
+            text = f"{mean:,.{digits}f}"
+            shown = f"± {sd:,.{digits}f}" if sd is not None and key in ("train_seconds", "sentences_per_second") else ""
+            line.append(Cell(text, shown, mean, sd, len(have), "value", records=tuple(run for run, _ in have)))
+    devices = sorted({str(r.environment.get("device", "")) for r in comparison.records} - {""})
+    legend = ["Mean over all seeds, also of runs that ended early. –: not recorded, or nothing to do."]
+    if len(devices) > 1:
+        legend.append(f"Runs on unlike devices ({', '.join(devices)}): times are not comparable between them.")
+    body = tuple(TableRow(tuple(c), block_of(row)) for row, c in zip(comparison.rows, cells, strict=True))
+    return Table("cost", "Cost", "Wall-clock times as measured where each run ran.", tuple(columns), body, tuple(legend))
+
+
+def _cost(*candidates: object) -> float | None:
+    for value in candidates:
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return float(value)
+    return None

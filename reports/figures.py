@@ -1,0 +1,269 @@
+"""The figures of a comparison. Each returns None when there is nothing to draw."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from reports.analysis import Analysis, Difference, Target, untrained_base
+from reports.document import Figure
+from reports.records import Comparison, Row, base_name
+from reports.statistics import mean_sd
+from reports.style import GRID, INK, MUTED, finish, look, new, style
+
+_LABEL = 28  # longest row label inside a figure; the tables carry the whole
+
+
+def short(label: str) -> str:
+    return label if len(label) <= _LABEL else label[: _LABEL - 1] + "…"
+
+
+def _name(row: Row, comparison: Comparison) -> str:
+    several = len(comparison.base_models) > 1
+    return short(f"{row.label} · {base_name(row.base_model)}" if several else row.label)
+
+
+def forest(comparison: Comparison, analysis: Analysis, target: Target) -> Figure | None:
+    """Differences to the untrained base with their intervals."""
+    pairs = [(r, b[0]) for r in comparison.rows if (b := untrained_base(r, comparison.rows, analysis, target))]
+    found = analysis.differences(pairs, target)
+    drawn: list[tuple[Row, Row, Difference]] = [(r, b, d) for (r, b), d in zip(pairs, found, strict=True) if d]
+    if not drawn:
+        return None
+    drawn.sort(key=lambda item: item[2].estimate.value)
+    with style():
+        plot = new(7.2, 0.9 + 0.34 * len(drawn))
+        axes = plot.add_subplot()
+        axes.axvline(0, color=MUTED, linewidth=1)
+        for y, (_, _, d) in enumerate(drawn):
+            e = d.estimate
+            colour = {"better": "#0072B2", "worse": "#D55E00"}.get(d.verdict, MUTED)
+            axes.plot([100 * e.low, 100 * e.high], [y, y], color=colour, linewidth=2, solid_capstyle="round")
+            fill = colour if d.verdict != "not separable" else "white"
+            marker = {"better": ">", "worse": "<"}.get(d.verdict, "o")
+            axes.plot([100 * e.value], [y], marker=marker, color=colour, markerfacecolor=fill, markersize=7)
+        axes.set_yticks(range(len(drawn)), [f"{_name(r, comparison)}  vs  {short(b.label)}" for r, b, _ in drawn])
+        axes.set_ylim(-0.6, len(drawn) - 0.4)
+        axes.grid(axis="y", visible=False)
+        axes.tick_params(axis="y", length=0)
+        axes.set_xlabel(f"difference in {target.short}, points of Spearman ×100")
+        verdicts = "; ".join(f"{r.label} {100 * d.estimate.value:+.2f} ({d.verdict})" for r, _, d in reversed(drawn))
+        return finish(
+            plot,
+            f"difference-{target.key}",
+            f"Difference to the untrained base · {target.short}",
+            "95 % intervals of a paired hierarchical bootstrap. Filled triangles: separable from zero after Holm's correction; "
+            "open circles: not.",
+            f"Dot and interval for each trained row. {verdicts}.",
+        )
+
+
+def _place_labels(axes: Any, points: Sequence[tuple[float, float]], labels: Sequence[str]) -> None:
+    """Write each label at the first of several places around its point that covers no point and no earlier label."""
+    plot = axes.figure
+    plot.canvas.draw()
+    renderer = plot.canvas.get_renderer()
+    from matplotlib.transforms import Bbox
+
+    taken = []
+    for x, y in axes.transData.transform(points):
+        taken.append(Bbox.from_extents(x - 5, y - 5, x + 5, y + 5))
+    area = axes.get_window_extent(renderer)
+    for point, label in zip(points, labels, strict=True):
+        tries = [
+            (dx * r, dy * r, h)
+            for r in (1, 2, 3.2)
+            for dx, dy, h in ((7, 0, "left"), (-7, 0, "right"), (5, 8, "left"), (5, -8, "left"), (-5, 8, "right"),
+                              (-5, -8, "right"), (0, 10, "center"), (0, -10, "center"))
+        ]  # fmt: skip
+        best = None
+        for dx, dy, horizontal in tries:
+            text = axes.annotate(
+                label, point, xytext=(dx, dy), textcoords="offset points", ha=horizontal, va="center", fontsize=8, color=INK
+            )
+            box = text.get_window_extent(renderer)
+            outside = not (area.x0 <= box.x0 and box.x1 <= area.x1 and area.y0 <= box.y0 and box.y1 <= area.y1)
+            cost = sum(box.overlaps(other) for other in taken) + 2 * outside
+            if best is None or cost < best[0]:
+                if best is not None:
+                    best[1].remove()
+                best = (cost, text, box)
+            else:
+                text.remove()
+            if cost == 0:
+                break
+        assert best is not None
+        taken.append(best[2])
+
+
+def scatter(comparison: Comparison, task: str, source: str, target: Target | None) -> Figure | None:
+    """Alignment against uniformity, coloured by the score; supervised rows as stars, untrained ones as squares."""
+    points, scores, rows = [], [], []
+    for row in comparison.rows:
+        a, u = row.scores(task, source, "alignment"), row.scores(task, source, "uniformity")
+        if not a or not u:
+            continue
+        points.append((mean_sd([s.value for _, s in u])[0], mean_sd([s.value for _, s in a])[0]))
+        rows.append(row)
+        values = [
+            float(np.mean([s.value for _, s in part]))
+            for t in (target.tasks if target else ())
+            if (part := row.scores(*t, "spearman", "all"))
+        ]
+        scores.append(100 * float(np.mean(values)) if target and len(values) == len(target.tasks) else math.nan)
+    if not points:
+        return None
+    with style():
+        plot = new(7.2, 4.6)
+        axes = plot.add_subplot()
+        known = [s for s in scores if not math.isnan(s)]
+        low, high = (min(known), max(known)) if known else (0.0, 1.0)
+        if high - low < 1e-9:
+            low, high = low - 1, high + 1
+        mappable = None
+        groups = (("untrained", "s", 60), ("supervised", "*", 150), ("", "o", 64))
+        for supervision, marker, size in groups:
+            chosen = [i for i, row in enumerate(rows) if (row.supervision == supervision) or
+                      (not supervision and row.supervision in ("unsupervised", "transductive"))]  # fmt: skip
+            if not chosen:
+                continue
+            xs, ys = zip(*(points[i] for i in chosen), strict=True)
+            label = {"": "trained", "untrained": "untrained", "supervised": "supervised"}[supervision]
+            with_score = [i for i in chosen if not math.isnan(scores[i])]
+            if len(with_score) == len(chosen):
+                mappable = axes.scatter(
+                    xs, ys, c=[scores[i] for i in chosen], cmap="cividis", vmin=low, vmax=high, marker=marker, s=size,
+                    edgecolors=INK, linewidths=0.8, label=label, zorder=3,
+                )  # fmt: skip
+            else:
+                axes.scatter(xs, ys, c=GRID, marker=marker, s=size, edgecolors=INK, linewidths=0.8, label=label, zorder=3)
+        axes.set_xlabel("uniformity (lower: more even)")
+        axes.set_ylabel("alignment (lower: closer pairs)")
+        axes.margins(0.16)
+        if len({m for r in rows for m in [r.supervision in ("untrained", "supervised") and r.supervision]}) > 1:
+            plot.legend(loc="outside upper left", ncols=3, fontsize=8)
+        if mappable is not None and target is not None:
+            bar = plot.colorbar(mappable, ax=axes, pad=0.02, aspect=30)
+            bar.set_label(target.short)
+            bar.outline.set_visible(False)
+        _place_labels(axes, points, [_name(row, comparison) for row in rows])
+        data = task.removeprefix("geometry:")
+        said = "; ".join(f"{r.label}: uniformity {x:.2f}, alignment {y:.2f}" for r, (x, y) in zip(rows, points, strict=True))
+        shade = f" Colour: {target.short}, light is high." if mappable is not None and target is not None else ""
+        return finish(
+            plot,
+            f"geometry-{source}-{data}",
+            f"Alignment and uniformity · {data}",
+            f"Means over seeds; the lower left corner is best.{shade}",
+            f"Scatter of {len(rows)} rows. {said}.",
+        )
+
+
+Curves = dict[tuple[str, str], list[tuple[int, list[dict[str, Any]]]]]  # row key -> (seed, log lines)
+
+
+def read_curves(comparison: Comparison) -> Curves:
+    """The training logs of every row that has any, read once for all figures."""
+    found: Curves = {}
+    for row in comparison.rows:
+        logs = [(r.seed, lines) for r in row.records if (lines := comparison.curves(r))]
+        if logs:
+            found[row.key] = logs
+    return found
+
+
+def _series(lines: list[dict[str, Any]], kind: str, key: str) -> tuple[list[float], list[float]]:
+    steps, values = [], []
+    for line in lines:
+        value = line.get(key)
+        if line.get("kind") == kind and isinstance(value, int | float) and math.isfinite(value):
+            steps.append(float(line["step"]))
+            values.append(float(value))
+    return steps, values
+
+
+def _draw_seeds(axes: Any, runs: list[tuple[list[float], list[float]]], look_: dict[str, Any], label: str) -> bool:
+    """Seeds as thin lines, their mean over the steps that all share as a thick one."""
+    runs = [run for run in runs if run[0]]
+    if not runs:
+        return False
+    colour, dash = look_["color"], look_["linestyle"]
+    few = {"marker": look_["marker"], "markersize": 3.5}
+    for steps, values in runs if len(runs) > 1 else ():
+        axes.plot(steps, values, color=colour, linestyle=dash, linewidth=0.7, alpha=0.45)
+    common = sorted(set.intersection(*(set(steps) for steps, _ in runs)))
+    mean = [float(np.mean([v[s.index(step)] for s, v in runs])) for step in common]
+    axes.plot(common, mean, color=colour, linestyle=dash, linewidth=1.9, label=label, **(few if len(common) <= 25 else {}))
+    return True
+
+
+def development(comparison: Comparison, curves: Curves) -> Figure | None:
+    """Dev score, effective rank and spread of the embeddings over training: what learns and what collapses."""
+    rows = [row for row in comparison.rows if row.key in curves]
+    panels: list[tuple[str, str, Callable[[float], float]]] = [
+        ("spearman", "Dev Spearman ×100", lambda v: 100 * v),
+        ("effective_rank", "Effective rank", float),
+        ("std", "Spread (std)", float),
+    ]
+    have = [p for p in panels if any(_series(lines, "dev", p[0])[0] for row in rows for _, lines in curves[row.key])]
+    if not have:
+        return None
+    with style():
+        plot = new(7.2, 3.4 if len(have) == 1 else 2.9)
+        grid = plot.subplots(1, len(have), width_ratios=[1.5, *[1] * (len(have) - 1)], squeeze=False)[0]
+        for axes, (key, title, convert) in zip(grid, have, strict=True):
+            for i, row in enumerate(rows):
+                runs = [(s, [convert(x) for x in v]) for s, v in (_series(lines, "dev", key) for _, lines in curves[row.key])]
+                _draw_seeds(axes, runs, look(i), _name(row, comparison))
+            axes.set_title(title)
+            axes.set_xlabel("step")
+            axes.locator_params(axis="x", nbins=5, integer=True)
+        handles, labels = grid[0].get_legend_handles_labels()
+        plot.legend(handles, labels, loc="outside lower center", ncols=min(4, len(labels)), fontsize=8)
+        names = ", ".join(row.label for row in rows)
+        return finish(
+            plot,
+            "development",
+            "Dev score and collapse statistics during training",
+            "Thick: mean over seeds; thin: single seeds. Effective rank and spread that fall towards zero show a collapse.",
+            f"Line plots over training steps of {', '.join(title for _, title, _ in have)} for {names}.",
+        )
+
+
+def losses(comparison: Comparison, curves: Curves) -> Figure | None:
+    """Every loss term of every row in its own small panel: their scales have nothing in common."""
+    panels: list[tuple[Row, str, int]] = []
+    for i, row in enumerate(r for r in comparison.rows if r.key in curves):
+        named = dict.fromkeys(k for _, lines in curves[row.key] for line in lines if line.get("kind") == "train" for k in line)
+        terms = [k for k in named if k not in ("step", "kind", "lr", "seconds", "epoch")]
+        # "loss" alone when a method has one term only: the term repeats it.
+        panels += [(row, term, i) for term in (["loss"] if len(terms) <= 2 and "loss" in terms else terms)]
+    panels = [p for p in panels if any(_series(lines, "train", p[1])[0] for _, lines in curves[p[0].key])][:24]
+    if not panels:
+        return None
+    columns = min(3, len(panels))
+    height = math.ceil(len(panels) / columns)
+    with style():
+        plot = new(7.2, 0.35 + 1.65 * height)
+        grid = plot.subplots(height, columns, squeeze=False).ravel()
+        for axes, (row, term, i) in zip(grid, panels, strict=False):
+            runs = [_series(lines, "train", term) for _, lines in curves[row.key]]
+            look_ = look(i) | {"marker": ""}
+            _draw_seeds(axes, runs, look_, "")
+            axes.set_title(f"{_name(row, comparison)}: {term}", fontsize=8, fontweight="normal")
+            axes.locator_params(axis="x", nbins=4, integer=True)
+            axes.locator_params(axis="y", nbins=4)
+            axes.tick_params(labelsize=7.5)
+        for axes in grid[len(panels) :]:
+            axes.set_visible(False)
+        plot.supxlabel("step", fontsize=8.5)
+        return finish(
+            plot,
+            "losses",
+            "Loss terms",
+            "Each term on its own scale. Thick: mean over seeds; thin: single seeds.",
+            f"Small line plots over training steps: {'; '.join(f'{row.label} {term}' for row, term, _ in panels)}.",
+        )

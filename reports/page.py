@@ -1,0 +1,59 @@
+"""A document as one self-contained HTML page: style, script, figures and data inside, nothing from elsewhere."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from reports.document import Document, Figure
+from reports.render import csv_table
+from reports.style import inline
+from reports.tables import Table
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+
+def slug(text: str) -> str:
+    """A word that serves as an id and as a file name: "geometry-mteb-STS-B" stays as it is."""
+    return re.sub(r"[^A-Za-z0-9.-]+", "-", text).strip("-.")[:80] or "table"
+
+
+def _footnotes(table: Table) -> dict[str, dict[str, str]]:
+    return {
+        text: {"letter": letter, "id": f"{slug(table.key)}-note-{letter}"} for text, letter in table.footnotes().items()
+    }
+
+
+def page(document: Document, data: dict[str, Any]) -> str:
+    """Render the page. Every text is escaped by the template engine; only our own style, script and SVG are not."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined)
+
+    def svg(figure: Figure) -> Markup:
+        return Markup(inline(figure))  # noqa: S704 - matplotlib's own XML, which escapes the labels in it
+
+    environment.filters.update(
+        kind=lambda block: type(block).__name__,
+        inline=svg,
+        slug=slug,
+        footnotes=_footnotes,
+        csv_uri=lambda table: f"data:text/csv;charset=utf-8,{quote(csv_table(table))}",
+    )
+    script = (TEMPLATES / "page.js").read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    # "<" cannot end the script element when it is written as an escape, which JSON reads as the same character.
+    embedded = json.dumps(data, ensure_ascii=False, sort_keys=True).replace("<", "\\u003c")
+    return environment.get_template("page.html.j2").render(
+        document=document,
+        style=Markup((TEMPLATES / "page.css").read_text(encoding="utf-8")),  # noqa: S704 - our own file
+        script=Markup(script),  # noqa: S704 - our own file
+        script_hash=f"sha256-{digest}",
+        data=Markup(embedded),  # noqa: S704 - JSON without "<", inside an element that holds no markup
+    )

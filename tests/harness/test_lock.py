@@ -1,0 +1,79 @@
+"""One process a work directory, whatever way the holder ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.errors import InputError
+from harness.lock import work_lock
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from harness.lock import work_lock
+with work_lock(Path(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def hold_elsewhere(workdir: Path) -> subprocess.Popen[str]:
+    process = subprocess.Popen([sys.executable, "-c", HOLD, str(workdir)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "held\n"
+    return process
+
+
+def test_second_process_is_refused_by_the_holders_id_and_killing_the_holder_frees_the_directory(tmp_path: Path) -> None:
+    workdir = tmp_path / "new" / "work"  # made by the lock
+    holder = hold_elsewhere(workdir)
+    try:
+        with (
+            pytest.raises(InputError, match=rf"in use by process {holder.pid};.*--workdir") as refused,
+            work_lock(workdir),
+        ):
+            pass
+        assert "\n" not in str(refused.value)
+        assert refused.value.exit_code == 2
+    finally:
+        os.kill(holder.pid, signal.SIGKILL)
+        holder.wait()
+    with work_lock(workdir):
+        pass
+
+
+def test_a_work_directory_can_be_used_again_after_a_run_and_after_an_error(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError), work_lock(tmp_path):
+        raise RuntimeError
+    with work_lock(tmp_path):
+        pass
+
+
+def test_the_same_process_cannot_take_it_twice(tmp_path: Path) -> None:
+    with work_lock(tmp_path), pytest.raises(InputError, match=f"process {os.getpid()}"), work_lock(tmp_path):
+        pass
+
+
+def test_a_file_in_its_place_is_one_clear_line(tmp_path: Path) -> None:
+    file = tmp_path / "work"
+    file.write_text("precious")
+    with pytest.raises(InputError, match=r"cannot be used.*--workdir"), work_lock(file):
+        pass
+    assert file.read_text() == "precious"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux' /dev/full to stand for a full disk")
+def test_a_full_disk_is_one_clear_line_and_frees_the_lock(tmp_path: Path) -> None:
+    holder = tmp_path / ".lock-holder.json"
+    holder.symlink_to("/dev/full")
+    with pytest.raises(InputError, match="No space left on device"), work_lock(tmp_path):
+        pass
+    holder.unlink()
+    with work_lock(tmp_path):
+        pass

@@ -1,0 +1,75 @@
+"""The hub as a source: what it does when the hub, a data set or a file is not there."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.errors import InputError
+from harness.sources import load_corpus
+
+NLI = {"anchor": "sent0", "positive": "sent1", "negative": "hard_neg"}
+REPOSITORY = "hf://datasets/princeton-nlp/datasets-for-simcse"
+PROBE = """
+from harness.errors import InputError
+from harness.sources import load_corpus, load_sts
+for job in (
+    lambda: load_corpus("wiki1m"),
+    lambda: load_sts("STS12", source="senteval"),
+    lambda: load_sts("STS12", source="mteb"),
+):
+    try:
+        job()
+    except InputError as error:
+        print(error)
+"""
+
+
+def _unreachable(folder: Path, **more: str) -> list[str]:
+    """The three lines of PROBE in a fresh process with an empty cache and a hub that refuses connections."""
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("HF_", "HUGGINGFACE"))}
+    environment |= {"HF_HOME": str(folder / "hf"), "HARNESS_CACHE": str(folder / "cache")}
+    environment |= {"HF_ENDPOINT": "http://127.0.0.1:9", **more}
+    done = subprocess.run(
+        [sys.executable, "-c", PROBE], env=environment, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stderr == ""
+    return done.stdout.splitlines()
+
+
+def test_a_hub_out_of_reach_is_one_line_that_names_the_data_set_and_the_remedy(tmp_path: Path) -> None:
+    lines = _unreachable(tmp_path)
+    assert len(lines) == 3
+    assert lines[0].startswith(f"{REPOSITORY}/wiki1m_for_simcse.txt: ")
+    assert lines[1].startswith(f"{REPOSITORY}/senteval.tar: ")
+    assert lines[2].startswith("hf://datasets/mteb/sts12-sts ")
+    assert all("the hub at http://127.0.0.1:9 cannot be reached" in line and "HF_ENDPOINT" in line for line in lines)
+
+
+def test_offline_mode_is_named(tmp_path: Path) -> None:
+    lines = _unreachable(tmp_path, HF_HUB_OFFLINE="1")
+    assert len(lines) == 3
+    assert all("not in the local cache, and HF_HUB_OFFLINE is set" in line for line in lines)
+
+
+@pytest.mark.hub
+@pytest.mark.parametrize(
+    ("uri", "problem"),
+    [
+        ("hf://datasets/nobody-at-all-here/nothing/x.txt", "the hub has no data set nobody-at-all-here/nothing"),
+        (f"{REPOSITORY}/nothing.txt", "has no such file"),
+        (f"{REPOSITORY}/../x.txt", "cannot contain"),
+        ("hf://datasets/-/nothing/x.txt", "Repo id"),
+    ],
+)
+def test_what_the_hub_does_not_have_is_one_line(uri: str, problem: str) -> None:
+    with pytest.raises(InputError) as caught:
+        load_corpus(uri)
+    message = str(caught.value)
+    assert problem in message
+    assert message.startswith(uri)
+    assert "\n" not in message

@@ -1,0 +1,196 @@
+"""Scored pairs: counts of the published data, SentEval's way of reading, and the one line for each wrong input."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from harness.errors import InputError
+from harness.sources import EMBEDDED_MODELS, embedded_rows, load_sts, resolve_model, senteval_root
+from harness.sources import senteval as senteval_files
+from harness.sources.senteval import read_sick, read_stsb, read_year
+
+# SemEval's own counts of scored pairs, in the order of SentEval's subsets
+COUNTS = {
+    "STS12": {"MSRpar": 750, "MSRvid": 750, "SMTeuroparl": 459, "surprise.OnWN": 750, "surprise.SMTnews": 399},
+    "STS13": {"FNWN": 189, "headlines": 750, "OnWN": 561},
+    "STS14": {
+        "deft-forum": 450, "deft-news": 300, "headlines": 750, "images": 750, "OnWN": 750, "tweet-news": 750,
+    },
+    "STS15": {"answers-forums": 375, "answers-students": 750, "belief": 375, "headlines": 750, "images": 750},
+    "STS16": {
+        "answer-answer": 254, "headlines": 249, "plagiarism": 230, "postediting": 244, "question-question": 209,
+    },
+}  # fmt: skip
+# From the statistics that mteb 2.26 ships with its tasks: pairs, characters of the first and second texts, mean score
+MTEB = {
+    "STS12": (3108, 198256, 203862, 3.506064),
+    "STS-B": (1379, 74107, 73779, 2.607917),
+    "SICK-R": (9927, 462620, 452997, 3.529149),
+}
+
+
+# --- embedded
+
+
+def test_embedded_sets_have_the_parts_and_counts_of_their_readme() -> None:
+    sizes = {"a": 200, "b": 200, "c": 200, "d": 240, "e": 240}
+    for task, parts in {"Embedded-STS-natural": "de", "Embedded-STS-contrast": "abc"}.items():
+        dev, test = (load_sts(task, source="embedded", split=split) for split in ("dev", "test"))
+        assert [s.name for s in test.subsets] == list(parts)
+        for one, other in zip(dev.subsets, test.subsets, strict=True):
+            assert len(one.gold) + len(other.gold) == sizes[one.name]
+            assert not set(zip(one.sentences1, one.sentences2, strict=True)) & set(
+                zip(other.sentences1, other.sentences2, strict=True)
+            )
+            assert 0 <= one.gold.min() <= one.gold.max() <= 5
+        assert dev.sha256 != test.sha256
+        assert test.sha256 == load_sts(task, source="embedded").sha256
+
+
+def test_embedded_rows_know_their_part() -> None:
+    assert len(embedded_rows("retrieval")) == 4 * 60  # a, b, c, d
+    assert {row["part"] for row in embedded_rows("paraphrase")} == {"a", "e"}
+    assert embedded_rows("retrieval", ["d"])[0]["query"] == "remove chewing gum from trainers"
+
+
+def test_resolve_model(tmp_path: Path) -> None:
+    folder = Path(resolve_model("embedded:mini-bert"))
+    assert folder == EMBEDDED_MODELS["mini-bert"]
+    assert {"config.json", "model.safetensors", "tokenizer.json"} <= {file.name for file in folder.iterdir()}
+    assert resolve_model(str(tmp_path)) == str(tmp_path)
+    assert resolve_model("bert-base-uncased") == "bert-base-uncased"
+    assert resolve_model("princeton-nlp/unsup-simcse-bert-base-uncased").startswith("princeton-nlp/")
+    (tmp_path / "file").touch()
+    for name, problem in {
+        "embedded:mini-bret": '(did you mean "embedded:mini-bert"?)',
+        str(tmp_path / "none"): "no such folder",
+        "./none": "no such folder",
+        "a/b/c": "no such folder",
+        "": "no such folder",
+        str(tmp_path / "file"): "is a file",
+    }.items():
+        with pytest.raises(InputError) as caught:
+            resolve_model(name)
+        assert problem in str(caught.value)
+
+
+# --- SentEval's files, a hand-made copy
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    def write(name: str, text: str) -> None:
+        file = tmp_path / "downstream" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8", newline="")
+
+    for name in COUNTS["STS13"]:
+        write(f"STS/STS13-en-test/STS.input.{name}.txt", f"{name} a\tb  c \n never\tscored\nd\u2028e\tf\n")
+        write(f"STS/STS13-en-test/STS.gs.{name}.txt", "4.5\n\n0\n")
+    write("STS/STSBenchmark/sts-dev.csv", 'g\tf\ty\t1\t2.500\ta "quoted\tsecond\ng\tf\ty\t2\t0\tc\td\textra\n')
+    write("SICK/SICK_trial.txt", "pair_ID\tsentence_A\tsentence_B\tr\te\n4\tA man\tA dog\t3.3\tNEUTRAL\n")
+    return senteval_root(tmp_path)
+
+
+def test_pairs_that_were_never_scored_are_left_out(root: Path) -> None:
+    subsets = dict(read_year(root, "STS13"))
+    assert list(subsets) == ["FNWN", "headlines", "OnWN"]
+    assert subsets["OnWN"] == (["OnWN a", "d e"], ["b c", "f"], [4.5, 0.0])
+
+
+def test_stsb_and_sick_columns(root: Path) -> None:
+    assert read_stsb(root, "dev") == (['a "quoted', "c"], ["second", "d"], [2.5, 0.0])
+    assert read_sick(root, "dev") == (["A man"], ["A dog"], [3.3])
+
+
+def test_damaged_senteval_files(root: Path, tmp_path: Path) -> None:
+    scores = root / "STS/STS13-en-test/STS.gs.FNWN.txt"
+    scores.write_text("4.5\n1\n")
+    with pytest.raises(InputError, match=r"3 lines, but STS\.gs\.FNWN\.txt has 2"):
+        list(read_year(root, "STS13"))
+    scores.write_text("4.5\n1\nhigh\n")
+    with pytest.raises(InputError, match=r"line 3: not two sentences with a score"):
+        list(read_year(root, "STS13"))
+    (root / "SICK/SICK_trial.txt").write_bytes(b"head\n1\tcaf\xe9\tb\t1\n")
+    with pytest.raises(InputError, match=r"SICK_trial.txt, line 2: not UTF-8"):
+        read_sick(root, "dev")
+    with pytest.raises(InputError, match="no such file"):
+        read_stsb(root, "test")
+    with pytest.raises(InputError, match="there is no folder STS"):
+        senteval_root(tmp_path / "downstream" / "SICK")
+
+
+def test_fingerprint_covers_names_texts_and_scores(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(senteval_files, "senteval_root", lambda: root)
+    before = load_sts("STS13", source="senteval")
+    assert before.sha256 == load_sts("STS13", source="senteval").sha256
+    (root / "STS/STS13-en-test/STS.gs.FNWN.txt").write_text("4.5\n\n0.001\n")
+    after = load_sts("STS13", source="senteval")
+    assert after.sha256 != before.sha256
+    for subset in before.subsets:
+        assert subset.gold.dtype == np.float64
+        assert not subset.gold.flags.writeable
+
+
+@pytest.mark.parametrize(
+    ("task", "source", "split", "problem"),
+    [
+        ("STS-12", "senteval", "test", '(did you mean "STS12"?)'),
+        ("STS12", "embedded", "test", 'unknown task "STS12" of source embedded'),
+        ("STS12", "sentevl", "test", '(did you mean "senteval"?)'),
+        ("STS12", "senteval", "dev", "has no dev split, only: test"),
+        ("SICK-R", "mteb", "dev", "has no dev split, only: test"),
+        ("Embedded-STS-natural", "embedded", "train", "has no train split"),
+    ],
+)
+def test_unknown_names(task: str, source: str, split: str, problem: str) -> None:
+    with pytest.raises(InputError) as caught:
+        load_sts(task, source=source, split=split)  # type: ignore[arg-type]
+    assert problem in str(caught.value)
+
+
+# --- the published data
+
+
+@pytest.mark.hub
+@pytest.mark.parametrize("year", sorted(COUNTS))
+def test_senteval_years_have_the_published_counts(year: str) -> None:
+    pairs = load_sts(year, source="senteval")
+    assert {s.name: len(s.gold) for s in pairs.subsets} == COUNTS[year]
+    for subset in pairs.subsets:
+        assert len(subset.sentences1) == len(subset.sentences2) == len(subset.gold)
+        assert 0 <= subset.gold.min() <= subset.gold.max() <= 5
+        assert all(text == " ".join(text.split()) == text.lower() != "" for text in subset.sentences1)
+
+
+@pytest.mark.hub
+def test_stsb_and_sick_have_the_published_counts() -> None:
+    sizes = {"STS-B": (5749, 1500, 1379), "SICK-R": (4500, 500, 4927)}
+    above_four = 0
+    for task, counts in sizes.items():
+        for split, count in zip(("train", "dev", "test"), counts, strict=True):
+            (subset,) = load_sts(task, source="senteval", split=split).subsets
+            assert len(subset.gold) == count
+            above_four += int((subset.gold > 4).sum()) if task == "STS-B" else 0
+    assert above_four == 1491  # the positive pairs of SimCSE's alignment
+
+
+@pytest.mark.hub
+@pytest.mark.parametrize("task", sorted(MTEB))
+def test_mteb_sets_have_the_statistics_that_mteb_states(task: str) -> None:
+    (subset,) = load_sts(task, source="mteb").subsets
+    count, first, second, mean = MTEB[task]
+    assert len(subset.gold) == count
+    assert sum(map(len, subset.sentences1)) == first
+    assert sum(map(len, subset.sentences2)) == second
+    assert subset.gold.mean() == pytest.approx(mean, abs=1e-6)
+
+
+@pytest.mark.hub
+def test_both_sources_have_the_same_scores_of_sts12() -> None:
+    ours = np.concatenate([s.gold for s in load_sts("STS12", source="senteval").subsets])
+    (theirs,) = load_sts("STS12", source="mteb").subsets
+    assert np.allclose(np.sort(ours), np.sort(theirs.gold))

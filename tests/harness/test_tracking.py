@@ -1,0 +1,228 @@
+"""Records in MLflow, read back through MLflow's own client from a real sqlite store."""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mlflow.entities import Run
+from mlflow.tracking.client import MlflowClient
+
+from harness.errors import InputError, RunError
+from harness.records import Record, RunFolder, Score, manifest_file, write_atomic
+from harness.tracking import Tracker, default_uri, hide_password, sync
+
+STEPS = 1200  # with two numbers a step, more than one of MLflow's batches
+
+
+def make_record(workdir: Path, **changes: Any) -> Record:
+    """A run as `harness compare` leaves it, written to disk."""
+    seed = changes.get("seed", 0)
+
+    def score(aggregation: str, value: float) -> Score:
+        return Score(
+            task="STS12", suite="sts", source="senteval", split="test", metric="spearman", aggregation=aggregation,
+            value=value, n=3108, protocol="p1", comparable="c1",
+        )  # fmt: skip
+
+    values: dict[str, Any] = {
+        "id": f"run-{seed}",
+        "comparison": "demo",
+        "status": "finished",
+        "row": "SimCSE",
+        "method": "simcse",
+        "config": {"temperature": 0.05, "optimizer": {"lr": 3e-5}},
+        "base_model": "embedded:mini-bert",
+        "seed": seed,
+        "supervision": "unsupervised",
+        "corpus": {"uri": "embedded:sentences", "sha256": "ab"},
+        "scores": [score("all", 0.5 + seed / 10), score("mean", 0.25)],
+        "cost": {"train_seconds": 3.5},
+        "training": {"best_step": 400, "best_dev": 0.6},
+        "command": "harness compare demo",
+        "started": "2026-11-21T10:00:00+00:00",
+        "finished": "2026-11-21T10:01:00+00:00",
+    }
+    record = Record(**(values | changes))
+    folder = RunFolder(workdir, record.id)
+    folder.write(record)
+    lines = [{"step": step, "kind": "train", "loss": 1 / (step + 1), "lr": 1e-5} for step in range(STEPS)]
+    lines.append({"step": 400, "kind": "dev", "spearman": 0.6})
+    folder.curves_file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return record
+
+
+@dataclass
+class Store:
+    workdir: Path
+    client: MlflowClient
+
+    def runs(self, experiment: str, condition: str = "") -> list[Run]:
+        found = self.client.get_experiment_by_name(experiment)
+        return list(self.client.search_runs([found.experiment_id], condition)) if found else []
+
+    def children(self, experiment: str = "demo") -> dict[str, Run]:
+        return {r.data.tags["harness.id"]: r for r in self.runs(experiment) if "harness.id" in r.data.tags}
+
+    def parents(self, experiment: str = "demo") -> list[Run]:
+        return [run for run in self.runs(experiment) if "harness.id" not in run.data.tags]
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """A comparison of two seeds, tracked as it ran. Opening a new store is slow: once for all tests here."""
+    workdir = tmp_path_factory.mktemp("work")
+    tracker = Tracker(workdir, "demo")
+    for seed in (0, 1):
+        tracker.log(make_record(workdir, seed=seed))
+    tracker.close()
+    return Store(workdir, MlflowClient(tracking_uri=default_uri(workdir)))
+
+
+@pytest.fixture
+def closed_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+def test_a_seed_is_a_child_run_with_params_scores_curves_and_artifacts(store: Store) -> None:
+    run = store.children()["run-1"]
+    assert run.info.run_name == "SimCSE seed 1"
+    assert run.info.status == "FINISHED"
+    assert run.info.end_time - run.info.start_time == 60_000
+    wanted = {
+        "row": "SimCSE",
+        "method": "simcse",
+        "base_model": "embedded:mini-bert",
+        "seed": "1",
+        "config.temperature": "0.05",
+        "config.optimizer.lr": "3e-05",
+        "corpus.sha256": "ab",
+    }
+    assert wanted.items() <= run.data.params.items()
+    numbers = {"STS12.spearman.all": 0.6, "STS12.spearman.mean": 0.25, "cost/train_seconds": 3.5}
+    assert numbers.items() <= run.data.metrics.items()
+    assert run.data.tags["harness.status"] == "finished"
+    assert run.data.tags["harness.protocols"] == "p1"
+
+    loss = store.client.get_metric_history(run.info.run_id, "train/loss")
+    assert {point.step: point.value for point in loss} == {step: 1 / (step + 1) for step in range(STEPS)}
+    (dev,) = store.client.get_metric_history(run.info.run_id, "dev/spearman")
+    assert (dev.step, dev.value) == (400, 0.6)
+
+    assert {file.path for file in store.client.list_artifacts(run.info.run_id)} == {"record.json", "curves.jsonl"}
+    text = Path(store.client.download_artifacts(run.info.run_id, "record.json")).read_text()
+    assert Record.model_validate_json(text).seed == 1
+    assert run.info.artifact_uri.startswith((store.workdir / "mlartifacts").resolve().as_uri())
+
+
+def test_a_row_is_a_parent_run_with_the_mean_over_seeds(store: Store) -> None:
+    (parent,) = store.parents()
+    assert parent.info.run_name == "SimCSE (embedded:mini-bert)"
+    assert parent.info.status == "FINISHED"
+    assert "seed" not in parent.data.params
+    assert parent.data.params["config.temperature"] == "0.05"
+    assert parent.data.metrics["STS12.spearman.all"] == pytest.approx(0.55)  # of 0.5 and 0.6
+    assert parent.data.metrics["seeds"] == 2
+    assert "train/loss" not in parent.data.metrics
+    assert {run.data.tags["mlflow.parentRunId"] for run in store.children().values()} == {parent.info.run_id}
+
+
+def test_sync_sends_only_what_is_missing_and_replaces_what_changed(store: Store) -> None:
+    assert sync(store.workdir) == 0
+    before = store.children()
+    make_record(store.workdir, seed=0, reason="again", scores=[])
+    make_record(store.workdir, seed=2, id="run-2", row="other", status="failed", reason="out of memory", scores=[])
+    assert sync(store.workdir) == 2
+    after = store.children()
+    assert after.keys() == {"run-0", "run-1", "run-2"}
+    assert after["run-0"].info.run_id != before["run-0"].info.run_id
+    assert "STS12.spearman.all" not in after["run-0"].data.metrics
+    assert after["run-1"].info.run_id == before["run-1"].info.run_id
+    assert after["run-2"].info.status == "FAILED"
+    assert after["run-2"].data.tags["mlflow.note.content"] == "out of memory"
+    parents = {parent.data.params["row"]: parent for parent in store.parents()}
+    assert parents["other"].info.status == "FAILED"
+    assert parents["SimCSE"].data.metrics["STS12.spearman.all"] == pytest.approx(0.6)  # the one seed that has it
+    assert sync(store.workdir) == 0
+
+
+def test_a_run_whose_sending_was_interrupted_is_sent_again_and_not_doubled(
+    store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    workdir = store.workdir
+    record = make_record(workdir, id="cut", comparison="cut", status="collapsed", reason="rank 1")
+    tracker = Tracker(workdir, "cut")
+    with monkeypatch.context() as patch:
+        patch.setattr(MlflowClient, "log_artifact", lambda *_: (_ for _ in ()).throw(OSError("unplugged")))
+        tracker.log(record)
+        tracker.close()
+    assert "unplugged" in caplog.text
+    assert len(store.children("cut")) == 1
+    assert sync(workdir) == 1
+    (run,) = store.children("cut").values()
+    assert (run.info.status, run.data.tags["harness.status"]) == ("FINISHED", "collapsed")
+    assert len(store.parents("cut")) == 1
+
+
+def test_one_run_shows_in_every_comparison_that_lists_it(store: Store) -> None:
+    manifest = {"title": "", "cells": [{"id": "run-1", "row": "SimCSE, tuned"}]}
+    write_atomic(manifest_file(store.workdir, "second"), json.dumps(manifest))
+    sync(store.workdir)
+    (run,) = store.children("second").values()
+    assert run.data.params["row"] == "SimCSE, tuned"
+    assert store.children()["run-1"].data.params["row"] == "SimCSE"
+
+
+def test_numbers_that_are_not_finite_and_names_mlflow_refuses_do_not_stop_it(store: Store) -> None:
+    record = make_record(store.workdir, id="odd", comparison="odd", status="diverged", reason="loss is nan")
+    lines = [{"step": 1, "kind": "train", "loss": float("nan"), "λ·L_C (raw)": 1.0, "note": "text", "flag": None}]
+    folder = RunFolder(store.workdir, record.id)
+    folder.curves_file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert sync(store.workdir) == 1
+    (run,) = store.children("odd").values()
+    assert run.data.metrics["train/loss"] != run.data.metrics["train/loss"]
+    assert [value for name, value in run.data.metrics.items() if "L_C" in name] == [1.0]
+
+
+def test_a_server_that_is_down_costs_one_warning_and_seconds(
+    tmp_path: Path, closed_port: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    uri = f"http://user:secret@127.0.0.1:{closed_port}"
+    tracker = Tracker(tmp_path, "demo", uri)
+    start = time.monotonic()
+    for seed in (0, 1, 2):
+        tracker.log(make_record(tmp_path, seed=seed))
+    tracker.close()
+    assert time.monotonic() - start < 20
+    (warning,) = [entry for entry in caplog.records if entry.levelno >= logging.WARNING]
+    assert "refused" in warning.getMessage()
+    assert f"harness track sync --from {tmp_path}" in warning.getMessage()
+    assert "secret" not in caplog.text
+    with pytest.raises(RunError, match="refused"):
+        sync(tmp_path, uri)
+
+
+def test_sync_of_a_folder_without_records_is_wrong_input(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="harness compare"):
+        sync(tmp_path / "absent")
+    assert not (tmp_path / "absent").exists()
+
+
+def test_mlflow_is_imported_with_the_first_record_only() -> None:
+    code = "import sys, harness.tracking as t; t.Tracker(t.Path('x'), 'demo'); sys.exit('mlflow' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_passwords_do_not_reach_messages() -> None:
+    assert hide_password("postgresql://me:secret@host/db") == "postgresql://me:***@host/db"
+    assert hide_password("http://127.0.0.1:5000") == "http://127.0.0.1:5000"

@@ -1,0 +1,131 @@
+"""Invented records, pairs and curves of a comparison, for tests and for looking at reports. No real result is in them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.stats import rankdata
+
+from harness.records import Record, RunFolder, Score
+
+STS = {"STS12": 3108, "STS13": 1500, "STS14": 3750, "STS15": 3000, "STS16": 1186, "STS-B": 1379, "SICK-R": 4927}
+EMBEDDED = {"Embedded-STS-natural": 240, "Embedded-STS-contrast": 300}
+
+
+def spearman(a: Any, b: Any) -> float:
+    return float(np.corrcoef(rankdata(a), rankdata(b))[0, 1])
+
+
+class Invented:
+    """A work directory to which runs are added one by one."""
+
+    def __init__(self, workdir: Path, comparison: str = "invented", scale: float = 1.0) -> None:
+        self.workdir, self.comparison, self.scale = workdir, comparison, scale
+        self.count = 0
+        generator = np.random.default_rng(5)
+        self.gold = {
+            task: np.round(generator.uniform(0, 5, max(30, int(n * scale))) * 5) / 5 for task, n in (STS | EMBEDDED).items()
+        }
+        # What every model finds easy or hard about a pair: makes models correlate, as real ones do.
+        self.common = {task: generator.normal(size=len(gold)) for task, gold in self.gold.items()}
+
+    def add(
+        self,
+        row: str,
+        seed: int = 1,
+        *,
+        noise: float = 1.5,
+        status: str = "finished",
+        reason: str = "",
+        base: str = "embedded:mini-bert",
+        supervision: str = "unsupervised",
+        pooling: str | None = "mean",
+        tasks: tuple[str, ...] = (*STS, *EMBEDDED),
+        source: str = "senteval",
+        curves: bool = True,
+        data: str = "d",
+        finished: str = "",
+        config: dict[str, Any] | None = None,
+        geometry: bool = True,
+    ) -> Record:
+        import pandas as pd
+
+        self.count += 1
+        run = f"{self.count:012x}"
+        generator = np.random.default_rng([seed if supervision == "unsupervised" else 0, len(row), int(noise * 1000)])
+        scores, frames, protocols = [], [], {}
+        for task in tasks if status == "finished" else ():
+            gold = self.gold[task]
+            # Seed noise in two parts: a shared shift of quality and the model's own view of each pair.
+            level = noise * (1 + 0.03 * generator.normal())
+            cosine = gold / 5 + level * (0.35 * self.common[task] + 0.25 * generator.normal(size=len(gold)))
+            suite, where = ("sts", source) if task in STS else ("embedded", "embedded")
+            comparable = f"{data}{task}"[:12]
+            protocols[comparable] = {"task": task, "source": where, "data": "0123abcd" * 8, "similarity": "cosine", "version": "v1"}
+            for metric, value in (("spearman", spearman(gold, cosine)), ("pearson", float(np.corrcoef(gold, cosine)[0, 1]))):
+                scores.append(
+                    Score(task=task, suite=suite, source=where, split="test", metric=metric, aggregation="all", value=value,
+                          n=len(gold), protocol=f"p{task}", comparable=comparable)
+                )  # fmt: skip
+            frames.append(
+                pd.DataFrame(
+                    {"task": task, "source": where, "split": "test", "subset": "x", "pair": np.arange(len(gold)), "gold": gold, "score": cosine}
+                )
+            )
+        if status == "finished" and geometry:
+            for task, where in (("geometry:Embedded-STS-natural", "embedded"),):
+                for metric, value in (("alignment", 0.2 + 0.25 / noise), ("uniformity", -1 - 2 / (0.5 + noise)), ("effective_rank", 80 / noise),
+                                      ("mean_cosine", noise / 8), ("std", 1 - noise / 8)):
+                    scores.append(
+                        Score(task=task, suite="geometry", source=where, split="all", metric=metric, aggregation="",
+                              value=value + 0.01 * generator.normal(), n=90 if metric == "alignment" else 480, protocol="g", comparable=f"g{metric}")
+                    )  # fmt: skip
+        trained = supervision == "unsupervised"
+        record = Record(
+            id=run, comparison=self.comparison, status=status, reason=reason, row=row, method=row.split()[0].lower(),
+            config={**({"pooling": pooling} if pooling else {}), "learning_rate": 3e-5, "seed": seed, **(config or {})},
+            base_model=base, seed=seed, supervision=supervision,
+            corpus={"uri": "embedded:sentences", "kind": "sentences", "count": 2100, "sha256": "ab" * 32} if trained else None,
+            dev={"task": "Embedded-STS-natural", "source": "embedded", "split": "dev", "sha256": "cd" * 32} if trained else None,
+            scores=scores, protocols=protocols,
+            training={"steps": 250, "best_step": 200, "best_dev": 0.61, "initial_dev": 0.52} if trained else {},
+            cost={"train_seconds": 40.0 + seed, "encode_seconds": 3.2, "evaluate_seconds": 0.5, "sentences_per_second": 1500.0 + 11 * seed,
+                  "peak_memory_bytes": 9e8, "parameters": 4.4e6, "corpus_sentences_seen": 2100.0 if trained else 0.0},
+            environment={"python": "3.11.9", "platform": "Linux", "device": "cpu", "precision": "fp32", "versions": {"torch": "2.6.0", "numpy": "2.1"}},
+            command=f"harness train {row.split()[0].lower()} --seed {seed} --base-model {base} --set learning_rate=3e-5",
+            started="2025-01-01T10:00:00Z", finished=finished or f"2025-01-01T11:{self.count % 60:02d}:00Z",
+        )  # fmt: skip
+        folder = RunFolder(self.workdir, run)
+        folder.write(record)
+        if frames:
+            pd.concat(frames).to_parquet(folder.pairs_file)
+        if trained and curves:
+            lines: list[dict[str, Any]] = []
+            for step in range(0, 251, 10):
+                fall = float(np.exp(-step / 80))
+                lines.append({"step": step, "kind": "train", "loss": 1 + 3 * fall + 0.1 * generator.normal(), "invariance": fall, "redundancy": 1 - fall, "lr": 3e-5})
+                if step % 50 == 0:
+                    lines.append({"step": step, "kind": "dev", "spearman": 0.65 - 0.13 * fall - 0.05 * noise + 0.01 * generator.normal(), "std": 0.9, "effective_rank": 60 - 20 * fall})
+            folder.curves_file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        return record
+
+
+def full(workdir: Path, scale: float = 1.0, seeds: tuple[int, ...] = (1, 2, 3)) -> Invented:
+    """Everything a report has to cope with, in one comparison."""
+    made = Invented(workdir, scale=scale)
+    for label, noise, pooling in (("mean", 1.3, "mean"), ("cls", 2.1, "cls"), ("first_last_avg", 1.25, "first_last_avg")):
+        made.add(label, 0, noise=noise, supervision="untrained", pooling=pooling)
+    made.add("random", 0, noise=40, supervision="untrained", pooling=None)
+    made.add("whitening", 0, noise=1.1, supervision="transductive")
+    for seed in seeds:
+        made.add("SimCSE", seed, noise=0.98, pooling="cls")
+        made.add("SimCSE (paper)", seed, noise=1.0, pooling="cls")
+        made.add("SCD", seed, noise=1.27)
+        made.add("Barlow Twins", seed, noise=1.5, status="diverged" if seed == 3 else "finished", reason="loss is NaN at step 120" if seed == 3 else "")
+        made.add("SCD, L_C only", seed, noise=9, status="collapsed", reason="std of the embeddings 0.0003 below 0.01 at step 50")
+        made.add("SCD, L_S only", seed, noise=1.6, tasks=("STS12", "STS13", "STS-B", "Embedded-STS-natural"))
+    made.add("all-MiniLM-L6-v2", 0, noise=0.5, supervision="supervised", base="sentence-transformers/all-MiniLM-L6-v2")
+    return made
