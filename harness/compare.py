@@ -31,7 +31,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--workdir", default="work", help="everything that is kept (default: work)")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="overrides",
                         help="override a value, as seeds='[1]' or methods.simcse.temperature=0.1")  # fmt: skip
-    parser.add_argument("--dry-run", action="store_true", help="print the cells and about how long they take; run nothing")
+    parser.add_argument("--dry-run", action="store_true", help="print the cells and an estimate; run nothing")
     parser.add_argument("--tracking-uri", help="MLflow server or store (default: sqlite in the work directory)")
     parser.add_argument("--no-tracking", action="store_true", help="leave MLflow out; harness track sync can follow")
     parser.add_argument("--format", default="html,md,latex,csv", help="report formats (default: %(default)s)")

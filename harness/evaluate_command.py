@@ -22,7 +22,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--max-length", type=int, help="word pieces kept (default: as many as the model takes)")
     parser.add_argument("--batch-size", type=int, default=64, help="sentences a batch (default: 64)")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:N or mps")
-    parser.add_argument("--json", metavar="FILE", help="write all scores, protocol ids and costs to FILE (- for stdout)")
+    parser.add_argument("--json", metavar="FILE", help="write scores, protocols and costs (- for stdout)")
     parser.add_argument("--progress", action="store_true", help="show a progress bar while encoding")
     parser.set_defaults(run=run)
 

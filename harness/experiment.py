@@ -65,7 +65,7 @@ class Experiment(Config):
     max_steps: int | None = option(None, "upper bound on updates of every method", ge=1)
     device: str = option("auto", "auto, cpu, cuda, cuda:N or mps")
     precision: Literal["auto", "fp32", "bf16", "fp16"] = option("auto", "training precision; auto measures")
-    defaults: dict[str, Any] = option({}, "values for every method that has the key, under its own config")
+    shared: dict[str, Any] = option({}, "for every method that has the key: beats presets, not a row's own config")
     methods: list[Entry]
 
     @field_validator("corpus", mode="before")
@@ -157,10 +157,10 @@ class Row:
 
 
 def resolve_rows(experiment: Experiment, where: str) -> list[Row]:
-    """Load every plugin and validate its config; `defaults` reach the methods that have the key.
+    """Load every plugin and validate its config; `shared` values reach the methods that have the key.
 
     Raises:
-        InputError: unknown method, preset or key, value out of range, a default that no method knows, two equal labels.
+        InputError: unknown method, preset or key, value out of range, a shared key that no method knows, two equal labels.
     """
     rows: list[Row] = []
     used: set[str] = set()
@@ -170,17 +170,15 @@ def resolve_rows(experiment: Experiment, where: str) -> list[Row]:
             method: type[Method] = registry.load(registry.METHODS, entry.method)
         except InputError as error:
             raise InputError(f"{where}: methods[{number}]: {error}") from None
-        shared = {k: v for k, v in experiment.defaults.items() if k in method.Config.model_fields}
+        shared = {k: v for k, v in experiment.shared.items() if k in method.Config.model_fields}
         used.update(shared)
-        preset = method.presets.get(entry.preset, {}) if entry.preset else {}
-        shared = {k: v for k, v in shared.items() if k not in preset}
         config = method.configure({**shared, **entry.config}, preset=entry.preset, where=place)
         rows.append(Row(entry.name or entry.method, method, config))
-    unused = sorted(set(experiment.defaults) - used)
+    unused = sorted(set(experiment.shared) - used)
     if unused:
         known = sorted({name for row in rows for name in row.method.Config.model_fields})
         raise InputError(
-            f'{where}: defaults: no method of this comparison has the key "{unused[0]}"{nearest(unused[0], known)}'
+            f'{where}: shared: no method here has the key "{unused[0]}"{nearest(unused[0], known)}'
         )
     labels = [row.label for row in rows]
     for label in labels:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+from pydantic import field_validator
 
 from harness.config import Config, option
 from harness.errors import InputError, NotFitted
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
 
 DEFAULT_BASE_MODEL = "embedded:mini-bert"
 METHOD_FILE = "harness_method.json"
+POOLING_HELP = "cls, cls_pooler, mean, max, first_last_avg, last2_avg or layer:K:cls|mean|max"
 
 Text = Literal["none", "sentences", "pairs", "documents"]
 Supervision = Literal["untrained", "unsupervised", "transductive", "supervised"]
@@ -46,9 +50,16 @@ class MethodCard:
 class MethodConfig(Config):
     """Fields that every method has. Subclasses add their own with `harness.config.option`."""
 
-    pooling: str = option("mean", "cls, cls_pooler, mean, max, first_last_avg, last2_avg or layer:K:cls|mean|max")
+    pooling: str = option("mean", POOLING_HELP)
     first_layer: int = option(1, "first layer of first_last_avg: 1, or 0 for the embedding block", ge=0, le=1)
     max_length: int | None = option(None, "word pieces kept when encoding; empty: as many as the model takes", ge=4)
+
+    @field_validator("pooling")
+    @classmethod
+    def _known_pooling(cls, value: str) -> str:
+        if not re.fullmatch(r"cls|cls_pooler|mean|max|first_last_avg|last2_avg|layer:\d+:(cls|mean|max)", value):
+            raise ValueError(f"must be one of {POOLING_HELP}")
+        return value
 
 
 @dataclass

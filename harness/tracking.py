@@ -167,6 +167,7 @@ class _Experiment:
         tags = {
             "mlflow.parentRunId": parent,
             "mlflow.source.name": record.command,
+            "mlflow.source.type": "LOCAL",
             "mlflow.note.content": record.reason,
             "harness.id": record.id,
             "harness.row": record.row,
@@ -232,7 +233,8 @@ class _Experiment:
                 values = [run[name] for run in done if name in run]
                 means[name, 0] = sum(values) / len(values)
             self._log_metrics(parent, means, _milliseconds(""))
-            self.client.set_terminated(parent, "FINISHED" if done else "FAILED")
+            end = max((run.info.end_time for run in children if run.info.end_time), default=None)
+            self.client.set_terminated(parent, "FINISHED" if done else "FAILED", end_time=end)
         self.touched.clear()
 
 

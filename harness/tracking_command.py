@@ -23,12 +23,11 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def _sync(args: argparse.Namespace) -> int:
-    from harness.records import read_records
     from harness.tracking import default_uri, hide_password, sync
 
     sent = sync(args.workdir, args.tracking_uri)
     uri = args.tracking_uri or default_uri(args.workdir)
-    print(f"{sent} of {len(read_records(args.workdir))} runs sent to {hide_password(uri)}; the others were there")
+    print(f"sent {sent} runs to {hide_password(uri)}" if sent else f"{hide_password(uri)} has every run already")
     if uri.startswith("sqlite:"):
-        print(f"look at them with: mlflow ui --backend-store-uri {uri}")
+        print(f'look at them with: mlflow ui --backend-store-uri {uri} (choose "Model training" at the top left)')
     return 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from harness.config import option
-from harness.method import MethodCard, MethodConfig
+from harness.method import POOLING_HELP, MethodCard, MethodConfig
 from harness.sources.views import shuffle_tokens
 from harness.training import Batch, TrainedMethod, TrainingConfig
 from methods.heads import projector
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class BarlowTwinsConfig(TrainingConfig):
     """Defaults: Farina & Pappadopulo's protocol; what they leave open is as in SimCSE."""
 
-    pooling: str = option("cls", "cls, cls_pooler, mean, max, first_last_avg, last2_avg or layer:K:cls|mean|max")
+    pooling: str = option("cls", POOLING_HELP)
     learning_rate: float = option(2e-5, "peak learning rate of AdamW", gt=0, sweep=[1e-5, 2e-5, 5e-5])
     batch_size: int = option(256, "sentences per update", ge=2)
     epochs: int = option(2, "passes over the corpus", ge=1)
@@ -66,12 +66,24 @@ class BarlowTwins(TrainedMethod):
         "paper": {"view": "dropout", "projector_bias": "hidden"},
         "paper-shuffle": {"view": "shuffle", "projector_bias": "hidden"},
         "code": {"projector_bias": "none"},
+        # Both found by studies/search_embedded.py on the embedded dev part.
         "mini": {
-            "pooling": "mean",
+            "pooling": "cls",
             "batch_size": 64,
             "learning_rate": 1e-4,
+            "off_diagonal_weight": 0.025,
             "epochs": 1,
-            "eval_every": 20,
+            "eval_every": 10,
+            "projector": (1024, 1024, 1024),
+        },
+        "mini-shuffle": {
+            "view": "shuffle",
+            "pooling": "cls",
+            "batch_size": 64,
+            "learning_rate": 3e-4,
+            "off_diagonal_weight": 0.005,
+            "epochs": 1,
+            "eval_every": 10,
             "projector": (1024, 1024, 1024),
         },
     }

@@ -29,7 +29,7 @@ class Target:
 
     key: str
     title: str  # "Avg. of 7 STS tasks (SentEval)"
-    short: str  # "STS Avg."
+    short: str  # "STS average"
     tasks: tuple[tuple[str, str], ...]
 
 
@@ -45,7 +45,7 @@ def targets(comparison: Comparison) -> list[Target]:
             title, short = f"{tasks[0]} ({name})", tasks[0]
         else:
             count = "the seven" if set(tasks) == set(STS_ORDER) else str(len(tasks))
-            title, short = f"the average of {count} STS tasks ({name})", "STS Avg."
+            title, short = f"the average of {count} STS tasks ({name})", "STS average"
         if len(by_source) > 1:
             short = f"{short} ({name})"
         found.append(Target(f"sts-{source}", title, short, tuple((task, source) for task in tasks)))
@@ -216,7 +216,7 @@ def headline(comparison: Comparison, analysis: Analysis) -> str:
 
 def _conclusion(rows: list[Row], base: str, analysis: Analysis, target: Target) -> list[str]:
     found = analysis.leaders(rows, target)
-    where = f"{base_name(base)}: " if base else ""
+    where = f"On {base_name(base)}, " if base else ""
     if found is None:
         return []
     best, tied = found

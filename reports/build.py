@@ -77,7 +77,7 @@ def describe(comparison: Comparison) -> Document:
             "base",
             "Against the untrained base",
             against_base(comparison, analysis),
-            *(figures.forest(comparison, analysis, target) for target in analysis.targets),
+            figures.forest(comparison, analysis),
         ),
         section("space", "Alignment and uniformity", *geometry_tables(comparison), *spaces),
         section("training", "Training", figures.development(comparison, curves), figures.losses(comparison, curves)),

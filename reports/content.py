@@ -34,11 +34,17 @@ def anchor(row: Row) -> str:
 
 def head_cells(row: Row) -> tuple[Cell, Cell, Cell]:
     """Name, supervision, number of finished seeds (of all seeds)."""
-    notes = [f"{row.label}, seed {r.seed} {r.status}: {r.reason or 'no reason recorded'}" for r in row.unfinished]
+    ended: dict[tuple[str, str], list[str]] = {}
+    for r in row.unfinished:
+        ended.setdefault((r.status, r.reason or "no reason recorded"), []).append(str(r.seed))
+    notes = [
+        f"{row.label}, seed{'s' if len(seeds) > 1 else ''} {', '.join(seeds)} {status}: {reason}"
+        for (status, reason), seeds in ended.items()
+    ]
     done, total = len(row.finished), len(row.records)
-    seeds = Cell(str(done) if done == total else f"{done} of {total}", value=done, notes=tuple(notes))
+    count = Cell(str(done) if done == total else f"{done} of {total}", value=done, notes=tuple(notes))
     ids = tuple(r.id for r in row.records)
-    return Cell(row.label, link=anchor(row), records=ids), Cell(row.supervision), seeds
+    return Cell(row.label, link=anchor(row), records=ids), Cell(row.supervision), count
 
 
 HEAD = (
@@ -231,7 +237,7 @@ def against_base(comparison: Comparison, analysis: Analysis) -> Table | None:
         legend.append("A row with one seed: its interval holds the sampling of pairs only, not the spread between seeds.")
     body = tuple(TableRow(tuple(c), block_of(row)) for (row, _), c in zip(found, cells, strict=True))
     return Table(
-        "against-base", "Against the untrained base", "What training added to the same encoder.", tuple(columns), body, tuple(legend)
+        "against-base", "Difference to the untrained base", "What training added to the same encoder.", tuple(columns), body, tuple(legend)
     )
 
 
@@ -239,12 +245,13 @@ def p_text(p: float) -> str:
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
-GEOMETRY = {  # metric -> title, digits, better
-    "alignment": ("Alignment", 3, "lower"),
-    "uniformity": ("Uniformity", 3, "lower"),
-    "effective_rank": ("Effective rank", 1, ""),
-    "mean_cosine": ("Mean cosine", 3, ""),
-    "std": ("Spread", 3, ""),
+# Metric -> title, digits. None is ranked: a collapsed space has the best alignment of all.
+GEOMETRY = {
+    "alignment": ("Alignment", 3),
+    "uniformity": ("Uniformity", 3),
+    "effective_rank": ("Effective rank", 1),
+    "mean_cosine": ("Mean cosine", 3),
+    "std": ("Spread", 3),
 }
 
 
@@ -254,21 +261,18 @@ def geometry_tables(comparison: Comparison) -> list[Table]:
     for task, source in comparison.columns("geometry"):
         data = task.removeprefix("geometry:")
         columns, cells = list(HEAD), [list(head_cells(row)) for row in comparison.rows]
-        for metric, (title, digits, better) in GEOMETRY.items():
+        for metric, (title, digits) in GEOMETRY.items():
             if not any(row.scores(task, source, metric) for row in comparison.rows):
                 continue
             size = _pairs_text(comparison.rows, task, source, metric, "", "pairs" if metric == "alignment" else "sentences")
-            columns.append(Column(metric, title, size, better="lower" if better else ""))
+            columns.append(Column(metric, title, size))
             for line, row in zip(cells, comparison.rows, strict=True):
                 line.append(score_cell(row, task, source, metric, "", scale=1, digits=digits))
             _mark_unlike(comparison.rows, cells, len(columns) - 1, task, source, metric, "")
-        body = ranked(
-            columns,
-            [TableRow(tuple(c), block_of(r), r.supervision != "supervised") for r, c in zip(comparison.rows, cells, strict=True)],
-        )
+        body = tuple(TableRow(tuple(c), block_of(r)) for r, c in zip(comparison.rows, cells, strict=True))
         legend = (
             "Alignment (distance within positive pairs) and uniformity (spread over the sphere): lower is better, and "
-            "only both together mean much. Effective rank: how many directions carry the variance. Mean cosine: near 1 in a "
+            "only both together mean anything: a collapsed space aligns perfectly. Effective rank: how many directions carry the variance. Mean cosine: near 1 in a "
             "narrow cone. Spread: 1 when even over the sphere, 0 when collapsed.",
         )
         caption = f"{data} ({SOURCES.get(source, source)}), L2-normalised embeddings, mean ± standard deviation over seeds."

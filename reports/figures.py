@@ -12,8 +12,9 @@ from reports.analysis import Analysis, Difference, Target, untrained_base
 from reports.document import Figure
 from reports.records import Comparison, Row, base_name
 from reports.statistics import mean_sd
-from reports.style import GRID, INK, MUTED, finish, look, new, style
+from reports.style import COLOURS, GRID, INK, MUTED, finish, look, new, style
 
+_ENDS = ("untrained", "supervised")
 _LABEL = 28  # longest row label inside a figure; the tables carry the whole
 
 
@@ -22,43 +23,63 @@ def short(label: str) -> str:
 
 
 def _name(row: Row, comparison: Comparison) -> str:
-    several = len(comparison.base_models) > 1
-    return short(f"{row.label} · {base_name(row.base_model)}" if several else row.label)
+    twins = sum(other.label == row.label for other in comparison.rows)
+    return short(f"{row.label} · {base_name(row.base_model)}" if twins > 1 else row.label)
 
 
-def forest(comparison: Comparison, analysis: Analysis, target: Target) -> Figure | None:
-    """Differences to the untrained base with their intervals."""
-    pairs = [(r, b[0]) for r in comparison.rows if (b := untrained_base(r, comparison.rows, analysis, target))]
-    found = analysis.differences(pairs, target)
-    drawn: list[tuple[Row, Row, Difference]] = [(r, b, d) for (r, b), d in zip(pairs, found, strict=True) if d]
-    if not drawn:
+def forest(comparison: Comparison, analysis: Analysis) -> Figure | None:
+    """Differences to the untrained base with their intervals, a panel for each target."""
+    if not analysis.targets:
         return None
-    drawn.sort(key=lambda item: item[2].estimate.value)
+    first = analysis.targets[0]
+    pairs = [(r, b[0]) for r in comparison.rows if (b := untrained_base(r, comparison.rows, analysis, first))]
+    results = {target.key: analysis.differences(pairs, target) for target in analysis.targets}
+    kept = [i for i in range(len(pairs)) if any(found[i] for found in results.values())]
+    panels = [target for target in analysis.targets if any(results[target.key])]
+    if not kept:
+        return None
+
+    def height(i: int) -> float:
+        """Rows stand in the order of the first target that has them."""
+        return next(d.estimate.value for target in panels if (d := results[target.key][i]) is not None)
+
+    kept.sort(key=height)
+    said = []
     with style():
-        plot = new(7.2, 0.9 + 0.34 * len(drawn))
-        axes = plot.add_subplot()
-        axes.axvline(0, color=MUTED, linewidth=1)
-        for y, (_, _, d) in enumerate(drawn):
-            e = d.estimate
-            colour = {"better": "#0072B2", "worse": "#D55E00"}.get(d.verdict, MUTED)
-            axes.plot([100 * e.low, 100 * e.high], [y, y], color=colour, linewidth=2, solid_capstyle="round")
-            fill = colour if d.verdict != "not separable" else "white"
-            marker = {"better": ">", "worse": "<"}.get(d.verdict, "o")
-            axes.plot([100 * e.value], [y], marker=marker, color=colour, markerfacecolor=fill, markersize=7)
-        axes.set_yticks(range(len(drawn)), [f"{_name(r, comparison)}  vs  {short(b.label)}" for r, b, _ in drawn])
-        axes.set_ylim(-0.6, len(drawn) - 0.4)
-        axes.grid(axis="y", visible=False)
-        axes.tick_params(axis="y", length=0)
-        axes.set_xlabel(f"difference in {target.short}, points of Spearman ×100")
-        verdicts = "; ".join(f"{r.label} {100 * d.estimate.value:+.2f} ({d.verdict})" for r, _, d in reversed(drawn))
+        plot = new(7.2, 0.85 + 0.3 * len(kept))
+        grid = plot.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+        for axes, target in zip(grid, panels, strict=True):
+            axes.axvline(0, color=MUTED, linewidth=1)
+            for y, i in enumerate(kept):
+                d = results[target.key][i]
+                if d is not None:
+                    _interval(axes, y, d)
+                    said.append(f"{target.short}: {pairs[i][0].label} {100 * d.estimate.value:+.2f} ({d.verdict})")
+            axes.grid(axis="y", visible=False)
+            axes.tick_params(axis="y", length=0)
+            axes.locator_params(axis="x", nbins=5)
+            axes.set_title(target.short)
+        names = [f"{_name(pairs[i][0], comparison)} − {short(pairs[i][1].label)}" for i in kept]
+        grid[0].set_yticks(range(len(kept)), names)
+        grid[0].set_ylim(-0.6, len(kept) - 0.4)
+        plot.supxlabel("difference in points of Spearman ×100", fontsize=8.5)
         return finish(
             plot,
-            f"difference-{target.key}",
-            f"Difference to the untrained base · {target.short}",
-            "95 % intervals of a paired hierarchical bootstrap. Filled triangles: separable from zero after Holm's correction; "
-            "open circles: not.",
-            f"Dot and interval for each trained row. {verdicts}.",
+            "differences",
+            "Difference to the untrained base",
+            "Each trained row minus its base, with 95 % intervals of a paired hierarchical bootstrap. Filled triangles: separable "
+            "from zero after Holm's correction; open circles: not.",
+            f"Dot and interval for each trained row. {'; '.join(said)}.",
         )
+
+
+def _interval(axes: Any, y: int, d: Difference) -> None:
+    e = d.estimate
+    colour = {"better": COLOURS[0], "worse": COLOURS[1]}.get(d.verdict, MUTED)
+    marker = {"better": ">", "worse": "<"}.get(d.verdict, "o")
+    fill = "white" if d.verdict == "not separable" else colour
+    axes.plot([100 * e.low, 100 * e.high], [y, y], color=colour, linewidth=2, solid_capstyle="round")
+    axes.plot([100 * e.value], [y], marker=marker, color=colour, markerfacecolor=fill, markersize=6.5)
 
 
 def _place_labels(axes: Any, points: Sequence[tuple[float, float]], labels: Sequence[str]) -> None:
@@ -66,6 +87,7 @@ def _place_labels(axes: Any, points: Sequence[tuple[float, float]], labels: Sequ
     plot = axes.figure
     plot.canvas.draw()
     renderer = plot.canvas.get_renderer()
+    from matplotlib.text import Text
     from matplotlib.transforms import Bbox
 
     taken = []
@@ -81,10 +103,12 @@ def _place_labels(axes: Any, points: Sequence[tuple[float, float]], labels: Sequ
         ]  # fmt: skip
         best = None
         for dx, dy, horizontal in tries:
+            far = max(abs(dx), abs(dy)) > 12
             text = axes.annotate(
-                label, point, xytext=(dx, dy), textcoords="offset points", ha=horizontal, va="center", fontsize=8, color=INK
-            )
-            box = text.get_window_extent(renderer)
+                label, point, xytext=(dx, dy), textcoords="offset points", ha=horizontal, va="center", fontsize=8, color=INK,
+                arrowprops={"arrowstyle": "-", "color": MUTED, "linewidth": 0.6, "shrinkB": 4} if far else None,
+            )  # fmt: skip
+            box = Text.get_window_extent(text, renderer)  # of the words, without the line to the point
             outside = not (area.x0 <= box.x0 and box.x1 <= area.x1 and area.y0 <= box.y0 and box.y1 <= area.y1)
             cost = sum(box.overlaps(other) for other in taken) + 2 * outside
             if best is None or cost < best[0]:
@@ -116,35 +140,36 @@ def scatter(comparison: Comparison, task: str, source: str, target: Target | Non
         scores.append(100 * float(np.mean(values)) if target and len(values) == len(target.tasks) else math.nan)
     if not points:
         return None
+    from matplotlib.lines import Line2D
+
     with style():
-        plot = new(7.2, 4.6)
+        plot = new(7.2, 4.4)
         axes = plot.add_subplot()
         known = [s for s in scores if not math.isnan(s)]
         low, high = (min(known), max(known)) if known else (0.0, 1.0)
         if high - low < 1e-9:
             low, high = low - 1, high + 1
-        mappable = None
-        groups = (("untrained", "s", 60), ("supervised", "*", 150), ("", "o", 64))
-        for supervision, marker, size in groups:
-            chosen = [i for i, row in enumerate(rows) if (row.supervision == supervision) or
-                      (not supervision and row.supervision in ("unsupervised", "transductive"))]  # fmt: skip
+        mappable, kinds = None, []
+        for kind, marker, size in (("untrained", "s", 60), ("trained", "o", 64), ("supervised", "*", 150)):
+            chosen = [i for i, r in enumerate(rows) if kind == (r.supervision if r.supervision in _ENDS else "trained")]
             if not chosen:
                 continue
-            xs, ys = zip(*(points[i] for i in chosen), strict=True)
-            label = {"": "trained", "untrained": "untrained", "supervised": "supervised"}[supervision]
-            with_score = [i for i in chosen if not math.isnan(scores[i])]
-            if len(with_score) == len(chosen):
-                mappable = axes.scatter(
-                    xs, ys, c=[scores[i] for i in chosen], cmap="cividis", vmin=low, vmax=high, marker=marker, s=size,
-                    edgecolors=INK, linewidths=0.8, label=label, zorder=3,
-                )  # fmt: skip
-            else:
-                axes.scatter(xs, ys, c=GRID, marker=marker, s=size, edgecolors=INK, linewidths=0.8, label=label, zorder=3)
+            kinds.append((kind, marker, size))
+            common = {"marker": marker, "s": size, "edgecolors": INK, "linewidths": 0.8, "zorder": 3}
+            for i in chosen:
+                if math.isnan(scores[i]):
+                    axes.scatter(*points[i], c="white", **common)
+                else:
+                    mappable = axes.scatter(*points[i], c=[scores[i]], cmap="cividis", vmin=low, vmax=high, **common)
         axes.set_xlabel("uniformity (lower: more even)")
         axes.set_ylabel("alignment (lower: closer pairs)")
         axes.margins(0.16)
-        if len({m for r in rows for m in [r.supervision in ("untrained", "supervised") and r.supervision]}) > 1:
-            plot.legend(loc="outside upper left", ncols=3, fontsize=8)
+        if len(kinds) > 1:
+            handles = [
+                Line2D([], [], linestyle="", marker=marker, markersize=size**0.5, markerfacecolor=GRID, markeredgecolor=INK, label=label)
+                for label, marker, size in kinds
+            ]
+            plot.legend(handles=handles, loc="outside upper left", ncols=3, fontsize=8)
         if mappable is not None and target is not None:
             bar = plot.colorbar(mappable, ax=axes, pad=0.02, aspect=30)
             bar.set_label(target.short)
@@ -152,7 +177,7 @@ def scatter(comparison: Comparison, task: str, source: str, target: Target | Non
         _place_labels(axes, points, [_name(row, comparison) for row in rows])
         data = task.removeprefix("geometry:")
         said = "; ".join(f"{r.label}: uniformity {x:.2f}, alignment {y:.2f}" for r, (x, y) in zip(rows, points, strict=True))
-        shade = f" Colour: {target.short}, light is high." if mappable is not None and target is not None else ""
+        shade = f" Colour: {target.short}, light is high; white: not known." if mappable is not None and target is not None else ""
         return finish(
             plot,
             f"geometry-{source}-{data}",

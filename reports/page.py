@@ -29,6 +29,15 @@ def _footnotes(table: Table) -> dict[str, dict[str, str]]:
     }
 
 
+def _slots(table: Table) -> list[dict[str, int]]:
+    """Room that every cell of a column keeps for a spread and a mark, so that its numbers stand below one another."""
+    columns = [[row.cells[j] for row in table.rows] for j in range(len(table.columns))]
+    return [
+        {"tied": int(any(c.tied for c in cells)), "spread": max((len(c.spread) for c in cells), default=0)}
+        for cells in columns
+    ]
+
+
 def page(document: Document, data: dict[str, Any]) -> str:
     """Render the page. Every text is escaped by the template engine; only our own style, script and SVG are not."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -44,6 +53,7 @@ def page(document: Document, data: dict[str, Any]) -> str:
         inline=svg,
         slug=slug,
         footnotes=_footnotes,
+        slots=_slots,
         csv_uri=lambda table: f"data:text/csv;charset=utf-8,{quote(csv_table(table))}",
     )
     script = (TEMPLATES / "page.js").read_text(encoding="utf-8")

@@ -88,6 +88,8 @@ def new(width: float, height: float) -> Plot:
 
 def finish(plot: Plot, key: str, title: str, caption: str, alt: str) -> Figure:
     """Write a plot in all formats, without dates or anything else that changes between builds."""
+    plot.draw_without_rendering()
+    plot.set_layout_engine("none")  # laid out once, not again for each format
     vector, raster, print_ = io.StringIO(), io.BytesIO(), io.BytesIO()
     plot.savefig(vector, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     plot.savefig(raster, format="png", dpi=160, metadata={"Software": None})
@@ -105,6 +107,6 @@ def inline(figure: Figure) -> str:
     svg = re.sub(r'xlink:href="#', f'xlink:href="#{figure.key}-', svg)
     for colour, name in ((INK, "ink"), (MUTED, "muted"), (GRID, "grid")):
         svg = svg.replace(colour, f"var(--figure-{name}, {colour})")
-    svg = re.sub(r'(<svg [^>]*?)\swidth="([\d.]+)pt"', r'\1 style="max-width: \2pt"', svg, count=1)
+    svg = re.sub(r'(<svg [^>]*?)\swidth="([\d.]+)pt"', r'\1 style="max-width: 840px"', svg, count=1)
     svg = re.sub(r'(<svg [^>]*?)\sheight="[\d.]+pt"', r"\1", svg, count=1)
     return svg.replace("<svg ", f'<svg role="img" aria-labelledby="{figure.key}-alt" ', 1)

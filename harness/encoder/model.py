@@ -21,7 +21,7 @@ from harness.errors import InputError
 
 # Tokens a batch holds per unit of `batch_size`. Sentences average some 25 tokens, so short ones make wider batches.
 # Small batches stay in a CPU's cache; a GPU needs wide ones to be busy.
-_TOKENS_PER_ROW = {"cpu": 32, "cuda": 256}
+_TOKENS_PER_ROW = {"cpu": 24, "cuda": 256}
 _WINDOW = 65_536  # distinct sentences tokenised at a time, which bounds the memory of a million of them
 
 
@@ -184,7 +184,7 @@ class Encoder(nn.Module):
                 rates.check_used(str(self.transformer.config.model_type))
         finally:
             # Gradient checkpointing runs the layers again in the backward pass, which then needs the same rates.
-            if not self.transformer.is_gradient_checkpointing:
+            if not any(getattr(module, "gradient_checkpointing", False) for module in self.transformer.modules()):
                 rates.clear()
         return vectors[:count], vectors[count:]
 

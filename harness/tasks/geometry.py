@@ -50,7 +50,7 @@ def uniformity(x: Any, *, t: float = 2) -> float:
         raise ValueError(f"uniformity needs an (n, d) array with n > 1, got {a.shape}")
     # exp(-4t) would fall below float32's smallest number for a sharp kernel; the usual t = 2 spans exp(-8) to 1.
     unit: NDArray[np.floating[Any]] = unit_rows(a).astype(np.float32 if t <= 10 else np.float64)
-    squares = t * np.einsum("ij,ij->i", unit, unit)  # t, or 0 for a zero vector
+    squares = (t * np.einsum("ij,ij->i", unit, unit, dtype=np.float64)).astype(unit.dtype)  # t, or 0 for a zero vector
     total = 0.0
     for i in range(0, len(unit), _BLOCK):
         for j in range(i, len(unit), _BLOCK):

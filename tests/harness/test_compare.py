@@ -1,0 +1,175 @@
+"""A whole comparison on a small scale: records, what is kept and what is redone, and kill -9 at three points."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from harness.cli import main
+from harness.records import Record, RunFolder, read_manifest, read_records
+
+pytestmark = pytest.mark.timeout(240)
+
+EXPERIMENT = """
+name = "small"
+seeds = [1, 2]
+suites = ["Embedded-STS-natural"]
+max_steps = 6
+precision = "fp32"
+[corpus]
+uri = "embedded:sentences"
+limit = 80
+[dev]
+task = "Embedded-STS-natural"
+[[methods]]
+method = "pooling"
+config = { pooling = "cls" }
+[[methods]]
+name = "SimCSE"
+method = "simcse"
+preset = "mini"
+config = { batch_size = 8, eval_every = 3, train_length = 12 }
+"""
+
+
+def run(folder: Path, work: str, *more: str) -> int:
+    file = folder / "small.toml"
+    file.write_text(EXPERIMENT)
+    return main(["compare", str(file), "--workdir", str(folder / work), "--no-tracking", "--quiet", *more])
+
+
+def scores(folder: Path) -> dict[tuple[str, int], list[float]]:
+    return {(r.row, r.seed): [s.value for s in r.scores] for r in read_records(folder, "small")}
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("compare")
+    assert run(folder, "work") == 0
+    return folder
+
+
+def test_records_hold_what_a_reader_asks_for(done: Path) -> None:
+    records = read_records(done / "work", "small")
+    assert [(r.row, r.seed) for r in records] == [("pooling", 1), ("SimCSE", 1), ("SimCSE", 2)]  # cls is deterministic
+    simcse = records[1]
+    assert simcse.status == "finished"
+    assert simcse.training["steps"] == 6
+    assert simcse.training["best_step"] in (3, 6)
+    assert simcse.corpus is not None
+    assert (simcse.corpus["count"], len(simcse.corpus["sha256"])) == (80, 64)
+    assert simcse.supervision == "unsupervised"
+    assert {s.protocol for s in simcse.scores} <= set(simcse.protocols)
+    assert simcse.cost["parameters"] > 7e6
+    assert simcse.environment["versions"]["torch"]
+    pairs = RunFolder(done / "work", simcse.id).pairs()
+    assert isinstance(pairs, pd.DataFrame)
+    score = simcse.score("Embedded-STS-natural")
+    assert pairs["score"].corr(pairs["gold"], method="spearman") == pytest.approx(score, abs=1e-6)
+    assert not RunFolder(done / "work", simcse.id).checkpoint.exists()
+    assert (done / "work" / "reports" / "small" / "index.html").exists()
+
+
+def test_the_same_command_again_recomputes_nothing(done: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*args: object, **kwargs: object) -> Record:
+        raise AssertionError("a finished cell was run again")
+
+    monkeypatch.setattr("harness.compare.run_cell", never)
+    assert run(done, "work") == 0
+
+
+def test_another_suite_evaluates_again_without_training(done: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*args: object, **kwargs: object) -> None:
+        raise AssertionError("a trained model was trained again")
+
+    monkeypatch.setattr("harness.training.TrainedMethod.fit", never)
+    assert run(done, "work", "--set", 'suites=["Embedded-STS-natural", "Embedded-STS-contrast"]') == 0
+    for record in read_records(done / "work", "small"):
+        assert {s.task for s in record.scores} == {"Embedded-STS-natural", "Embedded-STS-contrast"}
+    assert run(done, "work") == 0
+
+
+def test_a_changed_setting_trains_again_and_keeps_the_old_run(done: Path) -> None:
+    before = {r.id for r in read_records(done / "work")}
+    assert run(done, "work", "--set", "methods.SimCSE.temperature=0.2", "--set", "name=other") == 0
+    manifest = read_manifest(done / "work", "other")
+    assert manifest is not None
+    ids = [cell["id"] for cell in manifest["cells"]]
+    assert ids[0] in before  # the pooling row is shared
+    assert not set(ids[1:]) & before
+    assert {r.id for r in read_records(done / "work")} == before | set(ids)
+
+
+def test_a_row_that_collapses_and_one_that_fails_are_rows_and_not_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    collapsing = ["--set", "methods.SimCSE.min_rank=1000", "--set", "seeds=[1]"]
+    assert run(tmp_path, "collapsed", *collapsing) == 0
+    record = read_records(tmp_path / "collapsed", "small")[-1]
+    assert record.status == "collapsed"
+    assert "effective rank" in record.reason
+    assert record.scores == []
+
+    def broken(*args: object, **kwargs: object) -> None:
+        raise ValueError("no luck")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("methods.simcse.SimCSE.loss", broken)
+        assert run(tmp_path, "failed", "--set", "seeds=[1]") == 1
+    assert read_records(tmp_path / "failed", "small")[-1].reason == "ValueError: no luck"
+    assert "all other runs are kept" in capsys.readouterr().out
+    assert run(tmp_path, "failed", "--set", "seeds=[1]") == 0  # failed cells are tried again
+
+
+KILLED = """
+import os, signal, sys
+import harness.training, harness.runner, harness.embeddings
+def die(*args, **kwargs):
+    os.kill(os.getpid(), signal.SIGKILL)
+point = sys.argv.pop(1)
+if point == "training":
+    import harness.method
+    harness.method.FitContext.__dataclass_fields__["checkpoint_seconds"].default = 0.0
+    harness.method.FitContext.__init__.__defaults__ = tuple(
+        0.0 if d == 30.0 else d for d in harness.method.FitContext.__init__.__defaults__)
+    update = harness.training.Trainer._update
+    def deadly(self):
+        update(self)
+        if self.step == 5:
+            die()
+    harness.training.Trainer._update = deadly
+elif point == "between":
+    harness.runner._evaluate = die
+else:
+    harness.embeddings.evaluate = die
+from harness.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("point", ["training", "between", "evaluation"])
+def test_kill_9_and_the_same_command_again_give_the_uninterrupted_result(
+    done: Path, tmp_path: Path, point: str
+) -> None:
+    file = tmp_path / "small.toml"
+    file.write_text(EXPERIMENT.replace("[[methods]]\nmethod = \"pooling\"\nconfig = { pooling = \"cls\" }\n", ""))
+    argv = ["compare", str(file), "--workdir", str(tmp_path / "work"), "--no-tracking", "--quiet"]
+    killed = subprocess.run([sys.executable, "-c", KILLED, point, *argv], env={**os.environ}, capture_output=True)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
+    left = list((tmp_path / "work" / "runs").iterdir())
+    assert len(left) == 1
+    assert (left[0] / "checkpoint" / "state.pt").exists() == (point == "training")
+    assert not (left[0] / "record.json").exists()
+    assert main(argv) == 0
+    whole, mine = scores(done / "work"), scores(tmp_path / "work")
+    assert mine[("SimCSE", 1)] == whole[("SimCSE", 1)]
+    assert mine[("SimCSE", 2)] == whole[("SimCSE", 2)]
+    curves = [[json.dumps(line) for line in RunFolder(f / "work", left[0].name).curves()] for f in (done, tmp_path)]
+    assert curves[0] == curves[1]

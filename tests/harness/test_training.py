@@ -1,0 +1,208 @@
+"""The training loop: data order, schedule, selection, guard, and resuming bit for bit."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from harness.encoder import Encoder
+from harness.errors import InputError, TrainingStopped
+from harness.method import FitContext, MethodCard
+from harness.sources import Corpus, load_corpus
+from harness.training import Batch, BatchStream, TrainedMethod, Trainer, TrainingConfig
+
+pytestmark = pytest.mark.timeout(120)
+
+
+class Pull(TrainedMethod):
+    """Two views of a sentence attract: enough of a loss to move weights and to use dropout."""
+
+    name = "pull"
+    card = MethodCard(title="pull", paper="", text="sentences", supervision="unsupervised")
+    Config = TrainingConfig
+
+    def heads(self, encoder: Encoder) -> nn.Module:
+        return nn.Linear(encoder.dimension, 8)
+
+    def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, torch.Tensor]:
+        ids = encoder.tokenize(batch.texts, max_length=self.config.train_length)
+        a, b = encoder.two_views(ids, ids)
+        return {"loss": (heads(a) - heads(b)).square().mean(), "size": a.norm(dim=-1).mean()}
+
+
+class Broken(Pull):
+    """A loss that is not a number from the third update on."""
+
+    def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, torch.Tensor]:
+        terms = super().loss(encoder, heads, batch)
+        return {"loss": terms["loss"] * (math.nan if batch.step >= 2 else 1.0)}
+
+
+class FakeDev:
+    """A selection set with a script: what each evaluation sees."""
+
+    sha256 = "0" * 64
+
+    def __init__(self, script: list[dict[str, float]]) -> None:
+        self.script = list(script)
+
+    def evaluate(self, encode: Any) -> dict[str, float]:
+        encode(["a sentence", "another"])
+        return self.script.pop(0)
+
+
+def seen(spearman: float, std: float = 0.5, rank: float = 50.0) -> dict[str, float]:
+    return {"spearman": spearman, "std": std, "effective_rank": rank}
+
+
+@pytest.fixture(scope="module")
+def corpus() -> Corpus:
+    return load_corpus("embedded:sentences", limit=67)
+
+
+def config(**values: Any) -> TrainingConfig:
+    base = {"batch_size": 8, "learning_rate": 1e-3, "eval_every": 2, "max_steps": 8, "log_every": 1, "bucket": 2}
+    return TrainingConfig(**{**base, **values})
+
+
+def stream(corpus: Any, **values: Any) -> BatchStream:
+    return BatchStream(corpus, **{"batch_size": 8, "bucket": 2, "seed": 1, "length_cap": 1000, **values})
+
+
+def test_an_epoch_holds_every_sentence_once_and_epochs_differ(corpus: Corpus) -> None:
+    batches = stream(corpus)
+    assert batches.steps_per_epoch == 9  # 67 = 8 * 8 + 3
+    epochs = [[t for s in range(9) for t in batches.batch(e * 9 + s).texts] for e in range(2)]
+    for texts in epochs:
+        assert sorted(texts) == sorted(corpus[i] for i in range(67))
+    assert epochs[0] != epochs[1]
+
+
+def test_a_step_can_be_asked_for_in_any_order(corpus: Corpus) -> None:
+    forward = [stream(corpus).batch(step).texts for step in range(12)]
+    backward = stream(corpus)
+    assert [backward.batch(step).texts for step in reversed(range(12))] == forward[::-1]
+
+
+def test_methods_of_one_seed_share_the_order_and_seeds_differ(corpus: Corpus) -> None:
+    assert stream(corpus).batch(3).texts == stream(corpus).batch(3).texts
+    assert stream(corpus, seed=2).batch(3).texts != stream(corpus).batch(3).texts
+
+
+def test_buckets_bring_similar_lengths_together(corpus: Corpus) -> None:
+    def spread(bucket: int) -> float:
+        batches = stream(corpus, bucket=bucket)
+        return float(np.mean([np.std([len(t) for t in batches.batch(s).texts]) for s in range(8)]))
+
+    assert spread(8) < 0.6 * spread(1)
+
+
+def test_a_last_batch_of_one_is_dropped() -> None:
+    corpus = load_corpus("embedded:sentences", limit=17)
+    batches = stream(corpus)
+    assert batches.steps_per_epoch == 2
+    assert all(len(batches.batch(step).items) == 8 for step in range(4))
+
+
+def test_linear_warm_up_and_decay(corpus: Corpus) -> None:
+    method = Pull(config(warmup=0.25, learning_rate=1.0))
+    encoder = method.load_base()
+    trainer = Trainer(method, encoder, nn.Identity(), corpus, FitContext(precision="fp32"))
+    rates = [trainer.learning_rate(s) for s in range(8)]
+    assert rates == pytest.approx([1 / 2, 1, 1, 5 / 6, 4 / 6, 3 / 6, 2 / 6, 1 / 6])
+
+
+def weights(method: Pull) -> dict[str, torch.Tensor]:
+    return {name: tensor.clone() for name, tensor in method.encoder.state_dict().items()}
+
+
+def script() -> list[dict[str, float]]:
+    return [seen(0.1), seen(0.3), seen(0.2), seen(0.4), seen(0.35)]  # before training, then at steps 2, 4, 6, 8
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_an_interrupted_run_ends_like_an_uninterrupted_one(tmp_path: Path, corpus: Corpus, precision: str) -> None:
+    class StopError(Exception):
+        pass
+
+    def stop_at(wanted: int) -> Any:
+        def progress(step: int, steps: int, text: str) -> None:
+            if step == wanted:
+                raise StopError
+
+        return progress
+
+    whole = Pull(config())
+    common: dict[str, Any] = {"seed": 3, "precision": precision, "checkpoint_seconds": 0.0}
+    whole.fit(corpus, FitContext(**common, dev=FakeDev(script()), folder=tmp_path / "whole"))  # type: ignore[arg-type]
+    evaluations = {3: 2, 5: 3, 7: 4}  # how many evaluations lie before the checkpoint that a stop leaves
+    for wanted, done in evaluations.items():
+        folder = tmp_path / f"cut{wanted}"
+        with pytest.raises(StopError):
+            Pull(config()).fit(
+                corpus,
+                FitContext(**common, dev=FakeDev(script()), folder=folder, progress=stop_at(wanted)),  # type: ignore[arg-type]
+            )
+        resumed = Pull(config())
+        resumed.fit(corpus, FitContext(**common, dev=FakeDev(script()[done:]), folder=folder))  # type: ignore[arg-type]
+        for name, tensor in weights(whole).items():
+            assert torch.equal(tensor, weights(resumed)[name]), (wanted, name)
+        assert (folder / "curves.jsonl").read_bytes() == (tmp_path / "whole" / "curves.jsonl").read_bytes()
+        assert resumed.fit_report.training == whole.fit_report.training
+    assert whole.fit_report.training["best_step"] == 6
+    assert whole.fit_report.training["initial_dev"] == 0.1
+
+
+def test_the_best_weights_are_returned_not_the_last(tmp_path: Path, corpus: Corpus) -> None:
+    rising = [seen(0.1), seen(0.2), seen(0.3)]
+    best_first = [seen(0.1), seen(0.3), seen(0.2)]
+    last = Pull(config(max_steps=4)).fit(corpus, FitContext(seed=1, dev=FakeDev(rising), precision="fp32"))  # type: ignore[arg-type]
+    first = Pull(config(max_steps=4)).fit(corpus, FitContext(seed=1, dev=FakeDev(best_first), precision="fp32"))  # type: ignore[arg-type]
+    assert first.fit_report.training["best_step"] == 2
+    assert any(not torch.equal(a, weights(first)[n]) for n, a in weights(last).items())
+
+
+def test_step_zero_is_evaluated_but_selected_only_when_asked(corpus: Corpus) -> None:
+    falling: ClassVar = [seen(0.5), seen(0.3), seen(0.2)]
+    default = Pull(config(max_steps=4)).fit(corpus, FitContext(dev=FakeDev(falling), precision="fp32"))  # type: ignore[arg-type]
+    asked = Pull(config(max_steps=4, select_initial=True))
+    asked.fit(corpus, FitContext(dev=FakeDev(falling), precision="fp32"))  # type: ignore[arg-type]
+    assert (default.fit_report.training["best_step"], asked.fit_report.training["best_step"]) == (2, 0)
+    untrained = asked.load_base().state_dict()
+    assert all(torch.equal(tensor, weights(asked)[name]) for name, tensor in untrained.items())
+
+
+def test_a_loss_that_is_not_a_number_ends_the_run_as_diverged(tmp_path: Path, corpus: Corpus) -> None:
+    with pytest.raises(TrainingStopped, match="step 3 of 8") as stop:
+        Broken(config()).fit(corpus, FitContext(precision="fp32", folder=tmp_path))
+    assert stop.value.status == "diverged"
+    assert [json.loads(line)["step"] for line in (tmp_path / "curves.jsonl").read_text().splitlines()] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("bad", [seen(0.2, std=0.001), seen(0.2, rank=1.1)])
+def test_constant_or_one_dimensional_embeddings_end_the_run_as_collapsed(corpus: Corpus, bad: dict[str, float]) -> None:
+    method = Pull(config())
+    with pytest.raises(TrainingStopped, match="at step 2 of 8") as stop:
+        method.fit(corpus, FitContext(dev=FakeDev([seen(0.1), bad]), precision="fp32"))  # type: ignore[arg-type]
+    assert stop.value.status == "collapsed"
+    assert method.fit_report.training["steps"] == 2
+
+
+def test_without_a_dev_set_the_last_weights_are_kept(corpus: Corpus) -> None:
+    report = Pull(config(max_steps=2)).fit(corpus, FitContext(precision="fp32")).fit_report
+    assert report.training["best_step"] is None
+    assert report.cost["corpus_sentences_seen"] == 16
+
+
+def test_a_missing_or_wrong_corpus_is_one_clear_line(corpus: Corpus) -> None:
+    with pytest.raises(InputError, match="learns from sentences: give it a corpus"):
+        Pull(config()).fit(None)
+    with pytest.raises(InputError, match="embedded:pairs holds pairs"):
+        Pull(config()).fit(load_corpus("embedded:pairs", kind="pairs"))
