@@ -231,7 +231,11 @@ def _conclusion(rows: list[Row], base: str, analysis: Analysis, target: Target) 
     if differences:
         parts = []
         for verdict, phrase in (("better", "above"), ("worse", "below"), ("not separable", "not separable from")):
-            names = [f"{row.label} ({number_text(100 * d.estimate.value, 2, signed=True)})" for row, d in differences if d.verdict == verdict]
+            names = [
+                f"{row.label} ({number_text(100 * d.estimate.value, 2, signed=True)})"
+                for row, d in differences
+                if d.verdict == verdict
+            ]
             if names:
                 parts.append(f"{phrase} it: {_list(names)}")
         sentences.append(f"Trained rows against their untrained base, {'; '.join(parts)}.")

@@ -149,7 +149,10 @@ def _score_table(comparison: Comparison, analysis: Analysis | None, key: str, me
             cells[i].append(_average_cell(row, members[0]))
     body = ranked(
         columns,
-        [TableRow(tuple(c), block_of(row), row.supervision != "supervised") for row, c in zip(rows, cells, strict=True)],
+        [
+            TableRow(tuple(c), block_of(row), row.supervision != "supervised")
+            for row, c in zip(rows, cells, strict=True)
+        ],
     )
     legend = ["Spearman's correlation ×100, mean ± standard deviation over seeds."]
     if analysis:
@@ -223,7 +226,16 @@ def against_base(comparison: Comparison, analysis: Analysis) -> Table | None:
                 continue
             e = d.estimate
             low, high = (number_text(100 * x, 2, signed=True) for x in (e.low, e.high))
-            line.append(Cell(number_text(100 * e.value, 2, signed=True), f"[{low}, {high}]", 100 * e.value, None, d.seeds[0], "value"))
+            line.append(
+                Cell(
+                    number_text(100 * e.value, 2, signed=True),
+                    f"[{low}, {high}]",
+                    100 * e.value,
+                    None,
+                    d.seeds[0],
+                    "value",
+                )
+            )
             line.append(Cell(p_text(d.holm), value=d.holm, state="value"))
             line.append(Cell(d.verdict))
     legend = [
@@ -234,10 +246,17 @@ def against_base(comparison: Comparison, analysis: Analysis) -> Table | None:
         f"the smallest that {analysis.replicates:,} resamples can show for one row is {p_text(2 / (analysis.replicates + 1))}.",
     ]
     if any(len(row.finished) < 2 for row, _ in found):
-        legend.append("A row with one seed: its interval holds the sampling of pairs only, not the spread between seeds.")
+        legend.append(
+            "A row with one seed: its interval holds the sampling of pairs only, not the spread between seeds."
+        )
     body = tuple(TableRow(tuple(c), block_of(row)) for (row, _), c in zip(found, cells, strict=True))
     return Table(
-        "against-base", "Difference to the untrained base", "What training added to the same encoder.", tuple(columns), body, tuple(legend)
+        "against-base",
+        "Difference to the untrained base",
+        "What training added to the same encoder.",
+        tuple(columns),
+        body,
+        tuple(legend),
     )
 
 
@@ -264,7 +283,9 @@ def geometry_tables(comparison: Comparison) -> list[Table]:
         for metric, (title, digits) in GEOMETRY.items():
             if not any(row.scores(task, source, metric) for row in comparison.rows):
                 continue
-            size = _pairs_text(comparison.rows, task, source, metric, "", "pairs" if metric == "alignment" else "sentences")
+            size = _pairs_text(
+                comparison.rows, task, source, metric, "", "pairs" if metric == "alignment" else "sentences"
+            )
             columns.append(Column(metric, title, size))
             for line, row in zip(cells, comparison.rows, strict=True):
                 line.append(score_cell(row, task, source, metric, "", scale=1, digits=digits))
@@ -275,8 +296,12 @@ def geometry_tables(comparison: Comparison) -> list[Table]:
             "only both together mean anything: a collapsed space aligns perfectly. Effective rank: how many directions carry the variance. Mean cosine: near 1 in a "
             "narrow cone. Spread: 1 when even over the sphere, 0 when collapsed.",
         )
-        caption = f"{data} ({SOURCES.get(source, source)}), L2-normalised embeddings, mean ± standard deviation over seeds."
-        tables.append(Table(f"geometry-{source}-{data}", f"Geometry of the space · {data}", caption, tuple(columns), body, legend))
+        caption = (
+            f"{data} ({SOURCES.get(source, source)}), L2-normalised embeddings, mean ± standard deviation over seeds."
+        )
+        tables.append(
+            Table(f"geometry-{source}-{data}", f"Geometry of the space · {data}", caption, tuple(columns), body, legend)
+        )
     return tables
 
 
@@ -312,7 +337,9 @@ def cost_table(comparison: Comparison) -> Table:
     if len(devices) > 1:
         legend.append(f"Runs on unlike devices ({', '.join(devices)}): times are not comparable between them.")
     body = tuple(TableRow(tuple(c), block_of(row)) for row, c in zip(comparison.rows, cells, strict=True))
-    return Table("cost", "Cost", "Wall-clock times as measured where each run ran.", tuple(columns), body, tuple(legend))
+    return Table(
+        "cost", "Cost", "Wall-clock times as measured where each run ran.", tuple(columns), body, tuple(legend)
+    )
 
 
 def _cost(*candidates: object) -> float | None:

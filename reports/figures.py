@@ -82,45 +82,73 @@ def _interval(axes: Any, y: int, d: Difference) -> None:
     axes.plot([100 * e.value], [y], marker=marker, color=colour, markerfacecolor=fill, markersize=6.5)
 
 
+# Offsets in points around a dot, nearest first: right, left, corners, above, below; then the same farther out.
+_AROUND = ((7, 0, "left"), (-7, 0, "right"), (5, 8, "left"), (5, -8, "left"), (-5, 8, "right"), (-5, -8, "right"),
+           (0, 11, "center"), (0, -11, "center"))  # fmt: skip
+
+
 def _place_labels(axes: Any, points: Sequence[tuple[float, float]], labels: Sequence[str]) -> None:
-    """Write each label at the first of several places around its point that covers no point and no earlier label."""
-    plot = axes.figure
-    plot.canvas.draw()
-    renderer = plot.canvas.get_renderer()
-    from matplotlib.text import Text
+    """Write each label at the nearest place around its dot that covers no dot and no earlier label.
+
+    Call last: the layout is fixed here, since places are measured in it. Labels that stand off get a line.
+    """
     from matplotlib.transforms import Bbox
 
-    taken = []
-    for x, y in axes.transData.transform(points):
-        taken.append(Bbox.from_extents(x - 5, y - 5, x + 5, y + 5))
+    plot = axes.figure
+    plot.draw_without_rendering()
+    plot.set_layout_engine("none")
+    renderer = plot.canvas.get_renderer()
     area = axes.get_window_extent(renderer)
-    for point, label in zip(points, labels, strict=True):
-        tries = [
-            (dx * r, dy * r, h)
-            for r in (1, 2, 3.2)
-            for dx, dy, h in ((7, 0, "left"), (-7, 0, "right"), (5, 8, "left"), (5, -8, "left"), (-5, 8, "right"),
-                              (-5, -8, "right"), (0, 10, "center"), (0, -10, "center"))
-        ]  # fmt: skip
-        best = None
-        for dx, dy, horizontal in tries:
-            far = max(abs(dx), abs(dy)) > 12
-            text = axes.annotate(
-                label, point, xytext=(dx, dy), textcoords="offset points", ha=horizontal, va="center", fontsize=8, color=INK,
-                arrowprops={"arrowstyle": "-", "color": MUTED, "linewidth": 0.6, "shrinkB": 4} if far else None,
-            )  # fmt: skip
-            box = Text.get_window_extent(text, renderer)  # of the words, without the line to the point
-            outside = not (area.x0 <= box.x0 and box.x1 <= area.x1 and area.y0 <= box.y0 and box.y1 <= area.y1)
-            cost = sum(box.overlaps(other) for other in taken) + 2 * outside
-            if best is None or cost < best[0]:
-                if best is not None:
-                    best[1].remove()
-                best = (cost, text, box)
-            else:
-                text.remove()
-            if cost == 0:
+    unit = plot.dpi / 72  # pixels a point
+    taken = [
+        Bbox.from_extents(x - 5 * unit, y - 5 * unit, x + 5 * unit, y + 5 * unit)
+        for x, y in axes.transData.transform(points)
+    ]
+    # Crowded dots first would be better still; top to bottom keeps the outcome easy to foresee.
+    for i in sorted(range(len(points)), key=lambda k: (-points[k][1], points[k][0])):
+        best: tuple[int, Any, Any, bool] | None = None
+        for far in (1.0, 2.0, 3.2, 4.5):
+            for dx, dy, side in _AROUND:
+                text = axes.annotate(
+                    labels[i],
+                    points[i],
+                    xytext=(dx * far, dy * far),
+                    textcoords="offset points",
+                    ha=side,
+                    va="center",
+                    fontsize=8,
+                )
+                box = text.get_window_extent(renderer)
+                outside = box.x0 < area.x0 or box.x1 > area.x1 or box.y0 < area.y0 or box.y1 > area.y1
+                cost = sum(box.overlaps(other) for other in taken) + 3 * outside
+                if best is None or cost < best[0]:
+                    if best is not None:
+                        best[1].remove()
+                    best = (cost, text, box, far > 1)
+                else:
+                    text.remove()
+                if cost == 0:
+                    break
+            if best is not None and best[0] == 0:
                 break
         assert best is not None
         taken.append(best[2])
+        if best[3]:
+            end = axes.transData.inverted().transform(
+                (
+                    min(max(axes.transData.transform(points[i])[0], best[2].x0), best[2].x1),
+                    (best[2].y0 + best[2].y1) / 2,
+                )
+            )
+            axes.plot(
+                [points[i][0], end[0]],
+                [points[i][1], end[1]],
+                color=MUTED,
+                linewidth=0.6,
+                zorder=2,
+                scalex=False,
+                scaley=False,
+            )
 
 
 def scatter(comparison: Comparison, task: str, source: str, target: Target | None) -> Figure | None:
@@ -166,7 +194,16 @@ def scatter(comparison: Comparison, task: str, source: str, target: Target | Non
         axes.margins(0.16)
         if len(kinds) > 1:
             handles = [
-                Line2D([], [], linestyle="", marker=marker, markersize=size**0.5, markerfacecolor=GRID, markeredgecolor=INK, label=label)
+                Line2D(
+                    [],
+                    [],
+                    linestyle="",
+                    marker=marker,
+                    markersize=size**0.5,
+                    markerfacecolor=GRID,
+                    markeredgecolor=INK,
+                    label=label,
+                )
                 for label, marker, size in kinds
             ]
             plot.legend(handles=handles, loc="outside upper left", ncols=3, fontsize=8)
@@ -176,8 +213,14 @@ def scatter(comparison: Comparison, task: str, source: str, target: Target | Non
             bar.outline.set_visible(False)
         _place_labels(axes, points, [_name(row, comparison) for row in rows])
         data = task.removeprefix("geometry:")
-        said = "; ".join(f"{r.label}: uniformity {x:.2f}, alignment {y:.2f}" for r, (x, y) in zip(rows, points, strict=True))
-        shade = f" Colour: {target.short}, light is high; white: not known." if mappable is not None and target is not None else ""
+        said = "; ".join(
+            f"{r.label}: uniformity {x:.2f}, alignment {y:.2f}" for r, (x, y) in zip(rows, points, strict=True)
+        )
+        shade = (
+            f" Colour: {target.short}, light is high; white: not known."
+            if mappable is not None and target is not None
+            else ""
+        )
         return finish(
             plot,
             f"geometry-{source}-{data}",
@@ -221,7 +264,9 @@ def _draw_seeds(axes: Any, runs: list[tuple[list[float], list[float]]], look_: d
         axes.plot(steps, values, color=colour, linestyle=dash, linewidth=0.7, alpha=0.45)
     common = sorted(set.intersection(*(set(steps) for steps, _ in runs)))
     mean = [float(np.mean([v[s.index(step)] for s, v in runs])) for step in common]
-    axes.plot(common, mean, color=colour, linestyle=dash, linewidth=1.9, label=label, **(few if len(common) <= 25 else {}))
+    axes.plot(
+        common, mean, color=colour, linestyle=dash, linewidth=1.9, label=label, **(few if len(common) <= 25 else {})
+    )
     return True
 
 
@@ -241,7 +286,10 @@ def development(comparison: Comparison, curves: Curves) -> Figure | None:
         grid = plot.subplots(1, len(have), width_ratios=[1.5, *[1] * (len(have) - 1)], squeeze=False)[0]
         for axes, (key, title, convert) in zip(grid, have, strict=True):
             for i, row in enumerate(rows):
-                runs = [(s, [convert(x) for x in v]) for s, v in (_series(lines, "dev", key) for _, lines in curves[row.key])]
+                runs = [
+                    (s, [convert(x) for x in v])
+                    for s, v in (_series(lines, "dev", key) for _, lines in curves[row.key])
+                ]
                 _draw_seeds(axes, runs, look(i), _name(row, comparison))
             axes.set_title(title)
             axes.set_xlabel("step")
@@ -262,7 +310,9 @@ def losses(comparison: Comparison, curves: Curves) -> Figure | None:
     """Every loss term of every row in its own small panel: their scales have nothing in common."""
     panels: list[tuple[Row, str, int]] = []
     for i, row in enumerate(r for r in comparison.rows if r.key in curves):
-        named = dict.fromkeys(k for _, lines in curves[row.key] for line in lines if line.get("kind") == "train" for k in line)
+        named = dict.fromkeys(
+            k for _, lines in curves[row.key] for line in lines if line.get("kind") == "train" for k in line
+        )
         terms = [k for k in named if k not in ("step", "kind", "lr", "seconds", "epoch")]
         # "loss" alone when a method has one term only: the term repeats it.
         panels += [(row, term, i) for term in (["loss"] if len(terms) <= 2 and "loss" in terms else terms)]

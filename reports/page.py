@@ -41,14 +41,19 @@ def _slots(table: Table) -> list[dict[str, int]]:
 def page(document: Document, data: dict[str, Any]) -> str:
     """Render the page. Every text is escaped by the template engine; only our own style, script and SVG are not."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
-    from markupsafe import Markup
+    from markupsafe import Markup, escape
 
     environment = Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined)
 
     def svg(figure: Figure) -> Markup:
         return Markup(inline(figure))  # noqa: S704 - matplotlib's own XML, which escapes the labels in it
 
+    def breakable(text: str) -> Markup:
+        """Long identifiers may break after "_" and "/"."""
+        return Markup(re.sub(r"([_/])(?=.)", r"\1<wbr>", str(escape(text))))  # noqa: S704 - escaped before
+
     environment.filters.update(
+        breakable=breakable,
         kind=lambda block: type(block).__name__,
         inline=svg,
         slug=slug,

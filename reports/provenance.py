@@ -78,7 +78,7 @@ def data_table(comparison: Comparison) -> Table | None:
                     Cell("" if count is None else f"{count:,}" if isinstance(count, int) else str(count),
                          value=count if isinstance(count, int) else None),
                     Cell(str(part.get("sha256", "?"))[:16], code=True),
-                    Cell(", ".join(dict.fromkeys(labels))),
+                    Cell(" · ".join(dict.fromkeys(labels))),
                 )
             )
         )  # fmt: skip
@@ -122,7 +122,11 @@ def protocol_table(comparison: Comparison) -> Table | None:
         )
     )  # fmt: skip
     return Table(
-        "protocols", "Protocols", "Equal ids: the same data, preparation, metric and version. Only such numbers share a column unmarked.", columns, tuple(rows)
+        "protocols",
+        "Protocols",
+        "Equal ids: the same data, preparation, metric and version. Only such numbers share a column unmarked.",
+        columns,
+        tuple(rows),
     )
 
 
@@ -144,7 +148,8 @@ def limits(comparison: Comparison, analysis: Analysis) -> Text:
         said.append(
             f"{'A single seed says' if few == 1 else f'Few seeds ({few} for some rows) say'} little about the spread between "
             "runs. Intervals are widened for few seeds (Student's t in place of the normal), but with fewer than five "
-            "they rest on that assumption more than on data" + ("; with one seed they leave seeds out." if few == 1 else ".")
+            "they rest on that assumption more than on data"
+            + ("; with one seed they leave seeds out." if few == 1 else ".")
         )
     said.append(
         "Intervals hold the chance of the drawn test pairs and seeds. They do not hold the choice of hyperparameters, corpus or base model: "
@@ -164,7 +169,9 @@ def limits(comparison: Comparison, analysis: Analysis) -> Text:
     lost = [row for row in comparison.rows if row.unfinished]
     if any(row.finished for row in lost):
         names = ", ".join(row.label for row in lost if row.finished)
-        said.append(f"Means of {names} are over the seeds that finished, which flatters a method that sometimes collapses.")
+        said.append(
+            f"Means of {names} are over the seeds that finished, which flatters a method that sometimes collapses."
+        )
     if analysis.unlike:
         runs = ", ".join(sorted({run for run, _, _ in analysis.unlike}))
         said.append(f"Scored on other pairs than the rest, so left out of intervals and separation marks: {runs}.")

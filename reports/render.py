@@ -77,7 +77,9 @@ def markdown(document: Document) -> str:
         for block in section.blocks:
             match block:
                 case Text(items, bullets):
-                    lines += [f"{'- ' if bullets else ''}{markdown_text(item)}" + ("" if bullets else "\n") for item in items]
+                    lines += [
+                        f"{'- ' if bullets else ''}{markdown_text(item)}" + ("" if bullets else "\n") for item in items
+                    ]
                     lines += [""]
                 case Table():
                     lines += [markdown_table(block)]
@@ -143,7 +145,10 @@ def latex_text(text: str) -> str:
             out.append(_LATEX[c])
         elif c.isascii() and c.isprintable():
             out.append(c)
-        elif "\u00c0" <= c <= "\u017f" and c not in "\u0132\u0133\u0138\u013f\u0140\u0149\u017f\u0126\u0127\u0166\u0167\u00d7\u00f7":
+        elif (
+            "\u00c0" <= c <= "\u017f"
+            and c not in "\u0132\u0133\u0138\u013f\u0140\u0149\u017f\u0126\u0127\u0166\u0167\u00d7\u00f7"
+        ):
             out.append(c)  # Latin letters of the T1 encoding
         else:
             out.append(rf"\texttt{{\small U+{ord(c):04X}}}")
@@ -183,7 +188,9 @@ def _latex_head(table: Table, notes: dict[str, str]) -> list[str]:
         titles.append(latex_text(column.title) + (rf"\textsuperscript{{{marks}}}" if marks else ""))
     lines.append(" & ".join(titles) + r" \\")
     if any(column.sub for column in table.columns):
-        lines.append(" & ".join(rf"{{\scriptsize {latex_text(c.sub)}}}" if c.sub else "" for c in table.columns) + r" \\")
+        lines.append(
+            " & ".join(rf"{{\scriptsize {latex_text(c.sub)}}}" if c.sub else "" for c in table.columns) + r" \\"
+        )
     return lines
 
 
@@ -196,7 +203,9 @@ def latex_table(table: Table) -> str:
     kinds = []
     for j, column in enumerate(table.columns):
         longest = max((len(row.cells[j].text) for row in table.rows), default=0)
-        kinds.append("r" if column.numeric else "l" if longest <= _PROSE else r">{\raggedright\arraybackslash}p{0.42\textwidth}")
+        kinds.append(
+            "r" if column.numeric else "l" if longest <= _PROSE else r">{\raggedright\arraybackslash}p{0.42\textwidth}"
+        )
     lines = [r"\begin{table}[htbp]", r"\centering", r"\small"]
     lines.append(rf"\caption{{\textbf{{{latex_text(table.title)}.}} {latex_text(table.caption)}}}")
     lines.append(r"\sbox0{%")
@@ -248,7 +257,10 @@ def latex(document: Document) -> str:
                 case Figure():
                     caption = rf"\textbf{{{latex_text(block.title)}.}} {latex_text(block.caption)}"
                     lines += [r"\begin{figure}[htbp]", r"\centering"]
-                    lines += [rf"\includegraphics[width=0.92\textwidth]{{figures/{block.key}.pdf}}", rf"\caption{{{caption}}}"]
+                    lines += [
+                        rf"\includegraphics[width=0.92\textwidth]{{figures/{block.key}.pdf}}",
+                        rf"\caption{{{caption}}}",
+                    ]
                     lines.append(r"\end{figure}")
                 case Facts(_, title, items, commands):
                     lines.append(rf"\textbf{{{latex_text(title)}.}}{{\footnotesize")

@@ -105,7 +105,7 @@ def inline(figure: Figure) -> str:
     svg = re.sub(r'\bid="', f'id="{figure.key}-', figure.svg)
     svg = re.sub(r"url\(#", f"url(#{figure.key}-", svg)
     svg = re.sub(r'xlink:href="#', f'xlink:href="#{figure.key}-', svg)
-    for colour, name in ((INK, "ink"), (MUTED, "muted"), (GRID, "grid")):
+    for colour, name in ((INK, "ink"), (MUTED, "muted"), (GRID, "grid"), ("#0072b2", "blue")):
         svg = svg.replace(colour, f"var(--figure-{name}, {colour})")
     svg = re.sub(r'(<svg [^>]*?)\swidth="([\d.]+)pt"', r'\1 style="max-width: 840px"', svg, count=1)
     svg = re.sub(r'(<svg [^>]*?)\sheight="[\d.]+pt"', r"\1", svg, count=1)

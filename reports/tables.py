@@ -131,7 +131,9 @@ class Table:
             said.append("Bold: best of its block; underlined: second.")
         if any(cell.tied for cell in cells):
             said.append(f"{TIED} not separable from the best of its block.")
-        said += [f"{text} = {meaning}." for state, (text, meaning) in ABSENT.items() if any(c.state == state for c in cells)]
+        said += [
+            f"{text} = {meaning}." for state, (text, meaning) in ABSENT.items() if any(c.state == state for c in cells)
+        ]
         return said + list(self.legend)
 
     def as_dict(self) -> dict[str, Any]:
@@ -140,7 +142,14 @@ class Table:
             "title": self.title,
             "caption": self.caption,
             "columns": [
-                {"key": c.key, "title": c.title, "sub": c.sub, "group": c.group, "better": c.better, "notes": list(c.notes)}
+                {
+                    "key": c.key,
+                    "title": c.title,
+                    "sub": c.sub,
+                    "group": c.group,
+                    "better": c.better,
+                    "notes": list(c.notes),
+                }
                 for c in self.columns
             ],
             "rows": [

@@ -24,8 +24,14 @@ _LONGEST = 512
 _NO_FINAL_NORM = frozenset({"albert", "bert", "camembert", "distilbert", "electra", "mpnet", "roberta", "xlm-roberta"})
 
 
-def from_pretrained(cls: type[E], name: str, pooling: Pooling, max_length: int | None, subfolder: str = "") -> E:
-    """See `Encoder.from_pretrained`; `subfolder` is where in the repository the transformer lies."""
+def from_pretrained(
+    cls: type[E], name: str, pooling: Pooling, max_length: int | None, *, saved: bool = False, subfolder: str = ""
+) -> E:
+    """See `Encoder.from_pretrained`.
+
+    For a `saved` sentence encoder `max_length` is its author's: kept where the model has the positions, and without
+    one the tokenizer's limit counts however long. `subfolder` is where in the repository the transformer lies.
+    """
     from harness.sources import resolve_model
 
     resolved = resolve_model(name)
@@ -36,7 +42,7 @@ def from_pretrained(cls: type[E], name: str, pooling: Pooling, max_length: int |
         transformer,
         tokenizer,
         pooling=pooling,
-        max_length=_max_length(name, transformer, tokenizer, max_length),
+        max_length=_max_length(name, transformer, tokenizer, max_length, saved),
         head=head,
     )
 
@@ -108,13 +114,17 @@ def _tokenizer(name: str, resolved: str, subfolder: str) -> PreTrainedTokenizerB
     return tokenizer
 
 
-def _max_length(name: str, transformer: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, wanted: int | None) -> int:
+def _max_length(
+    name: str, transformer: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, wanted: int | None, saved: bool
+) -> int:
     positions = getattr(transformer.config, "max_position_embeddings", None)
     limit = int(positions) if positions and positions > 0 else 10**9
     for part, module in transformer.named_modules():
         # RoBERTa and its kin number positions from padding_idx + 1, so that many are never used.
         if part.endswith("position_embeddings") and getattr(module, "padding_idx", None) is not None:
             limit -= int(module.padding_idx) + 1
+    if saved:
+        return min(int(wanted or tokenizer.model_max_length), limit)
     if wanted is None:
         return min(int(tokenizer.model_max_length), limit, _LONGEST)
     if not 3 <= wanted <= limit:

@@ -76,7 +76,7 @@ def load(cls: type[E], name: str) -> E:
 
     pooling = Pooling(mode) if weights is None else _layer_pooling(name, weights, mode)
     # The transformer was cut when it was saved, and its pooler became a Dense module: neither is done again here.
-    encoder = from_pretrained(cls, name, pooling, settings.get("max_seq_length"), root)
+    encoder = from_pretrained(cls, name, pooling, settings.get("max_seq_length"), saved=True, subfolder=root)
     encoder.pooling = _label(extras.get("harness"), pooling, int(encoder.transformer.config.num_hidden_layers))
     if settings.get("do_lower_case"):
         _lower_case(encoder.tokenizer)
@@ -193,10 +193,11 @@ def _dense(name: str, resolved: str, folder: str) -> list[nn.Module]:
     inputs = {config.get("module_input_name"), config.get("module_output_name")} - {None, "sentence_embedding"}
     if activation not in _ACTIVATIONS or config.get("use_residual") or inputs:
         raise InputError(f"{name}: {folder}/config.json describes a Dense module that is not understood: {config}")
-    linear = nn.Linear(int(config["in_features"]), int(config["out_features"]), bias=bool(config.get("bias", True)))
     tensors = _tensors(name, resolved, folder)
     try:
+        linear = nn.Linear(int(config["in_features"]), int(config["out_features"]), bias=bool(config.get("bias", True)))
         linear.load_state_dict({key.removeprefix("linear."): tensor for key, tensor in tensors.items()})
-    except RuntimeError as error:
-        raise InputError(f"{name}: {folder}/model.safetensors does not fit its config.json: {error}") from error
+    except (RuntimeError, KeyError, ValueError, TypeError) as error:
+        reason = " ".join(str(error).split())
+        raise InputError(f"{name}: {folder}/model.safetensors does not fit its config.json: {reason}") from error
     return [linear] if activation == "Identity" else [linear, _ACTIVATIONS[activation]()]

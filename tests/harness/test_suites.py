@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zlib
+
 import numpy as np
 import pytest
 
@@ -56,3 +58,31 @@ def test_embedded_suite_runs_without_a_hub() -> None:
     assert set(geometry) == {"geometry:Embedded-STS-natural", "geometry:Embedded-STS-contrast"}
     assert result.pairs is not None
     assert set(result.pairs["subset"]) == {"a", "b", "c", "d", "e"}
+
+
+@pytest.mark.hub
+def test_both_sources_of_the_years_agree() -> None:
+    """MTEB's STS12-16 are SentEval's pairs in one set a year, so `all` of any encoder is one number.
+
+    One sentence of STS14 is tokenised otherwise ("t." and "t ."), which moves one pair of 3,750.
+    """
+    from harness.embeddings import evaluate
+
+    def words(texts: list[str]) -> np.ndarray:
+        counts = np.zeros((len(texts), 256), dtype=np.float32)
+        for row, text in enumerate(texts):
+            for word in text.split():
+                counts[row, zlib.crc32(word.encode()) % 256] += 1
+        return counts
+
+    senteval, mteb = (
+        {
+            s.task: (s.value, s.n)
+            for s in evaluate(words, resolve_tasks(SEVEN[:5], source=source), pooling="words").scores
+            if (s.metric, s.aggregation) == ("spearman", "all")
+        }
+        for source in ("senteval", "mteb")
+    )
+    assert [n for _, n in mteb.values()] == [3108, 1500, 3750, 3000, 1186]
+    for task, (value, n) in mteb.items():
+        assert senteval[task] == (pytest.approx(value, abs=5e-4 if task == "STS14" else 1e-9), n)

@@ -27,7 +27,8 @@ class Invented:
         self.count = 0
         generator = np.random.default_rng(5)
         self.gold = {
-            task: np.round(generator.uniform(0, 5, max(30, int(n * scale))) * 5) / 5 for task, n in (STS | EMBEDDED).items()
+            task: np.round(generator.uniform(0, 5, max(30, int(n * scale))) * 5) / 5
+            for task, n in (STS | EMBEDDED).items()
         }
         # What every model finds easy or hard about a pair: makes models correlate, as real ones do.
         self.common = {task: generator.normal(size=len(gold)) for task, gold in self.gold.items()}
@@ -64,21 +65,43 @@ class Invented:
             cosine = gold / 5 + level * (0.35 * self.common[task] + 0.25 * generator.normal(size=len(gold)))
             suite, where = ("sts", source) if task in STS else ("embedded", "embedded")
             comparable = f"{data}{task}"[:12]
-            protocols[comparable] = {"task": task, "source": where, "data": "0123abcd" * 8, "similarity": "cosine", "version": "v1"}
-            for metric, value in (("spearman", spearman(gold, cosine)), ("pearson", float(np.corrcoef(gold, cosine)[0, 1]))):
+            protocols[comparable] = {
+                "task": task,
+                "source": where,
+                "data": "0123abcd" * 8,
+                "similarity": "cosine",
+                "version": "v1",
+            }
+            for metric, value in (
+                ("spearman", spearman(gold, cosine)),
+                ("pearson", float(np.corrcoef(gold, cosine)[0, 1])),
+            ):
                 scores.append(
                     Score(task=task, suite=suite, source=where, split="test", metric=metric, aggregation="all", value=value,
                           n=len(gold), protocol=f"p{task}", comparable=comparable)
                 )  # fmt: skip
             frames.append(
                 pd.DataFrame(
-                    {"task": task, "source": where, "split": "test", "subset": "x", "pair": np.arange(len(gold)), "gold": gold, "score": cosine}
+                    {
+                        "task": task,
+                        "source": where,
+                        "split": "test",
+                        "subset": "x",
+                        "pair": np.arange(len(gold)),
+                        "gold": gold,
+                        "score": cosine,
+                    }
                 )
             )
         if status == "finished" and geometry:
             for task, where in (("geometry:Embedded-STS-natural", "embedded"),):
-                for metric, value in (("alignment", 0.2 + 0.25 / noise), ("uniformity", -1 - 2 / (0.5 + noise)), ("effective_rank", 80 / noise),
-                                      ("mean_cosine", noise / 8), ("std", 1 - noise / 8)):
+                for metric, value in (
+                    ("alignment", 0.2 + 0.25 / noise),
+                    ("uniformity", -1 - 2 / (0.5 + noise)),
+                    ("effective_rank", 80 / noise),
+                    ("mean_cosine", noise / 8),
+                    ("std", 1 - noise / 8),
+                ):
                     scores.append(
                         Score(task=task, suite="geometry", source=where, split="all", metric=metric, aggregation="",
                               value=value + 0.01 * generator.normal(), n=90 if metric == "alignment" else 480, protocol="g", comparable=f"g{metric}")
@@ -106,9 +129,26 @@ class Invented:
             lines: list[dict[str, Any]] = []
             for step in range(0, 251, 10):
                 fall = float(np.exp(-step / 80))
-                lines.append({"step": step, "kind": "train", "loss": 1 + 3 * fall + 0.1 * generator.normal(), "invariance": fall, "redundancy": 1 - fall, "lr": 3e-5})
+                lines.append(
+                    {
+                        "step": step,
+                        "kind": "train",
+                        "loss": 1 + 3 * fall + 0.1 * generator.normal(),
+                        "invariance": fall,
+                        "redundancy": 1 - fall,
+                        "lr": 3e-5,
+                    }
+                )
                 if step % 50 == 0:
-                    lines.append({"step": step, "kind": "dev", "spearman": 0.65 - 0.13 * fall - 0.05 * noise + 0.01 * generator.normal(), "std": 0.9, "effective_rank": 60 - 20 * fall})
+                    lines.append(
+                        {
+                            "step": step,
+                            "kind": "dev",
+                            "spearman": 0.65 - 0.13 * fall - 0.05 * noise + 0.01 * generator.normal(),
+                            "std": 0.9,
+                            "effective_rank": 60 - 20 * fall,
+                        }
+                    )
             folder.curves_file.write_text("".join(json.dumps(line) + "\n" for line in lines))
         return record
 
@@ -116,7 +156,11 @@ class Invented:
 def full(workdir: Path, scale: float = 1.0, seeds: tuple[int, ...] = (1, 2, 3)) -> Invented:
     """Everything a report has to cope with, in one comparison."""
     made = Invented(workdir, scale=scale)
-    for label, noise, pooling in (("mean", 1.3, "mean"), ("cls", 2.1, "cls"), ("first_last_avg", 1.25, "first_last_avg")):
+    for label, noise, pooling in (
+        ("mean", 1.3, "mean"),
+        ("cls", 2.1, "cls"),
+        ("first_last_avg", 1.25, "first_last_avg"),
+    ):
         made.add(label, 0, noise=noise, supervision="untrained", pooling=pooling)
     made.add("random", 0, noise=40, supervision="untrained", pooling=None)
     made.add("whitening", 0, noise=1.1, supervision="transductive")
@@ -124,8 +168,20 @@ def full(workdir: Path, scale: float = 1.0, seeds: tuple[int, ...] = (1, 2, 3)) 
         made.add("SimCSE", seed, noise=0.98, pooling="cls")
         made.add("SimCSE (paper)", seed, noise=1.0, pooling="cls")
         made.add("SCD", seed, noise=1.27)
-        made.add("Barlow Twins", seed, noise=1.5, status="diverged" if seed == 3 else "finished", reason="loss is NaN at step 120" if seed == 3 else "")
-        made.add("SCD, L_C only", seed, noise=9, status="collapsed", reason="std of the embeddings 0.0003 below 0.01 at step 50")
+        made.add(
+            "Barlow Twins",
+            seed,
+            noise=1.5,
+            status="diverged" if seed == 3 else "finished",
+            reason="loss is NaN at step 120" if seed == 3 else "",
+        )
+        made.add(
+            "SCD, L_C only",
+            seed,
+            noise=9,
+            status="collapsed",
+            reason="std of the embeddings 0.0003 below 0.01 at step 50",
+        )
         made.add("SCD, L_S only", seed, noise=1.6, tasks=("STS12", "STS13", "STS-B", "Embedded-STS-natural"))
     made.add("all-MiniLM-L6-v2", 0, noise=0.5, supervision="supervised", base="sentence-transformers/all-MiniLM-L6-v2")
     return made

@@ -1,0 +1,86 @@
+"""Tiny random encoders of several families, saved as a base model would be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+from transformers import (
+    AutoModel,
+    BertConfig,
+    DistilBertConfig,
+    MPNetConfig,
+    PreTrainedConfig,
+    PreTrainedTokenizerFast,
+    RobertaConfig,
+    XLMRobertaConfig,
+)
+
+WORDS = [
+    "the",
+    "a",
+    "cat",
+    "dog",
+    "sat",
+    "on",
+    "mat",
+    "and",
+    "ran",
+    "fast",
+    "slow",
+    "red",
+    "big",
+    "small",
+    "tree",
+    "bird",
+]
+SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]
+TEXTS = [
+    "the cat sat on the mat",
+    "a dog ran",
+    "",
+    "big red bird sang and the small blue bird sang",
+    "xyzzy cat",
+    "tree",
+]
+SHAPE = {
+    "vocab_size": len(SPECIAL) + len(WORDS),
+    "hidden_size": 32,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "intermediate_size": 48,
+    "max_position_embeddings": 26,
+    "pad_token_id": 1,
+}
+DISTIL = {"dim": 32, "n_layers": 3, "n_heads": 4, "hidden_dim": 48, "max_position_embeddings": 26, "pad_token_id": 1}
+FAMILIES: dict[str, PreTrainedConfig] = {
+    "bert": BertConfig(**SHAPE),
+    "roberta": RobertaConfig(**SHAPE),
+    "distilbert": DistilBertConfig(vocab_size=SHAPE["vocab_size"], **DISTIL),
+    "mpnet": MPNetConfig(**SHAPE),
+    "xlm-roberta": XLMRobertaConfig(**SHAPE),
+}
+
+
+def tokenizer(lower: bool = True) -> PreTrainedTokenizerFast:
+    vocabulary = {word: i for i, word in enumerate([*SPECIAL, *WORDS])}
+    backend = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
+    if lower:
+        backend.normalizer = normalizers.Lowercase()
+    backend.pre_tokenizer = pre_tokenizers.Whitespace()
+    backend.post_processor = processors.TemplateProcessing("<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)])
+    names = {"bos_token": "<s>", "cls_token": "<s>", "eos_token": "</s>", "sep_token": "</s>"}
+    return PreTrainedTokenizerFast(tokenizer_object=backend, pad_token="<pad>", unk_token="<unk>", **names)
+
+
+def base_model(folder: Path, family: str = "bert", *, lower: bool = True) -> str:
+    """Save a random model of `family`, weights large enough that layers and tokens matter, and return its folder."""
+    torch.manual_seed(7)
+    model = AutoModel.from_config(FAMILIES[family])
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.2 * torch.randn_like(parameter))
+    model.save_pretrained(folder)
+    tokenizer(lower).save_pretrained(folder)
+    return str(folder)
