@@ -160,7 +160,7 @@ def resolve_rows(experiment: Experiment, where: str) -> list[Row]:
     """Load every plugin and validate its config; `shared` values reach the methods that have the key.
 
     Raises:
-        InputError: unknown method, preset or key, value out of range, a shared key that no method knows, two equal labels.
+        InputError: unknown method, preset or key, value out of range, a shared key that no method has, equal labels.
     """
     rows: list[Row] = []
     used: set[str] = set()

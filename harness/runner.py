@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.config import Config
-from harness.environment import describe, peak_memory_bytes, reset_peak_memory
+from harness.environment import describe, device_name, peak_memory_bytes, reset_peak_memory
 from harness.errors import InputError, TrainingStopped
 from harness.method import METHOD_FILE, FitContext, FitReport, Method
 from harness.plan import Cell, Plan, describe_data
@@ -52,7 +52,7 @@ def run_cell(cell: Cell, plan: Plan, workdir: Path, *, command: str, progress: P
     method = cell.row.method(cell.row.config, base_model=cell.base_model)
     reset_peak_memory(plan.device)
     try:
-        method = _fitted(method, cell, plan, folder, progress)
+        method = _fitted(method, cell, plan, workdir, progress)
         result = _evaluate(method, plan, progress)
         timing = {**result.cost, "parameters": float(method.parameters())}
     except TrainingStopped as stop:
@@ -81,7 +81,7 @@ def run_cell(cell: Cell, plan: Plan, workdir: Path, *, command: str, progress: P
         evaluation=plan.evaluation_id,
         training={**report.training, **({"notes": result.notes} if result and result.notes else {})},
         cost={**report.cost, **timing, **memory},
-        environment=describe(plan.device, report.training.get("precision", "fp32")),
+        environment=describe(plan.device, precision_of(plan, workdir) if report.training.get("precision") else "fp32"),
         command=command,
         started=started,
         finished=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -97,11 +97,12 @@ def run_cell(cell: Cell, plan: Plan, workdir: Path, *, command: str, progress: P
     return record
 
 
-def _fitted(method: Method, cell: Cell, plan: Plan, folder: RunFolder, progress: Progress | None) -> Method:
+def _fitted(method: Method, cell: Cell, plan: Plan, workdir: Path, progress: Progress | None) -> Method:
     """The fitted method: loaded when an earlier process had finished the training, else trained now.
 
     A trained method is always evaluated as it was saved, so an evaluation that is repeated sees the same weights.
     """
+    folder = RunFolder(workdir, cell.id)
     state = folder.path / "fitted.json"
     if state.exists() and (folder.model / METHOD_FILE).exists():
         method = type(method).load(folder.model)
@@ -111,7 +112,7 @@ def _fitted(method: Method, cell: Cell, plan: Plan, folder: RunFolder, progress:
         seed=cell.seed,
         dev=plan.dev,
         device=plan.device,
-        precision=plan.experiment.precision,
+        precision=precision_of(plan, workdir)["choice"],
         folder=folder.path,
         max_steps=plan.experiment.max_steps,
         progress=progress,
@@ -138,6 +139,23 @@ def _evaluate(method: Method, plan: Plan, progress: Progress | None) -> TaskResu
         return method.encode(texts, device=plan.device)
 
     return evaluate(encode, plan.tasks, pooling=method.config.pooling)
+
+
+def precision_of(plan: Plan, workdir: Path) -> dict[str, Any]:
+    """The training precision of a work directory: measured once, so that no two runs of a comparison differ in it."""
+    if plan.experiment.precision != "auto":
+        return {"choice": plan.experiment.precision, "reason": "asked for"}
+    file = workdir / "precision.json"
+    known: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
+    device = device_name(plan.device)
+    if device not in known:
+        from harness.encoder.precision import choose_precision
+
+        chosen = choose_precision(plan.device)
+        known[device] = {"choice": chosen.name, **chosen.measurement}
+        write_atomic(file, json.dumps(known, indent=1) + "\n")
+    found: dict[str, Any] = known[device]
+    return found
 
 
 def steps_of(config: Config, items: int, bound: int | None) -> int:

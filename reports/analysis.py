@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from reports.records import Comparison, Row, STS_ORDER, base_name
-from reports.tables import number_text
+from reports.records import STS_ORDER, Comparison, Row, base_name
 from reports.statistics import Estimate, bootstrap_spearman, hierarchical_difference, holm, resample_counts
+from reports.tables import number_text
 
 Floats = NDArray[np.float64]
 REPLICATES = 1000
@@ -171,8 +171,8 @@ class Analysis:
             return None
         best = max(entered, key=lambda row: means[row.key])
         others = [row for row in entered if row is not best]
-        found = self.differences([(best, row) for row in others], target)
-        return best, [row for row, d in zip(others, found, strict=True) if d is not None and d.holm > ALPHA]
+        apart = self.differences([(best, row) for row in others], target)
+        return best, [row for row, d in zip(others, apart, strict=True) if d is not None and d.holm > ALPHA]
 
 
 def untrained_base(row: Row, rows: Sequence[Row], analysis: Analysis, target: Target) -> tuple[Row, str] | None:

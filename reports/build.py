@@ -53,12 +53,13 @@ def build_comparison(
 
 def describe(comparison: Comparison) -> Document:
     """The comparison as a document: every table, figure and remark."""
-    from reports import figures, provenance
+    from reports import curves, figures, provenance
     from reports.analysis import Analysis, headline
-    from reports.content import against_base, cost_table, geometry_tables, score_tables
+    from reports.content import against_base, score_tables
+    from reports.measures import cost_table, geometry_tables
 
     analysis = Analysis(comparison)
-    curves = figures.read_curves(comparison)
+    logs = curves.read_curves(comparison)
     conclusion = headline(comparison, analysis)
 
     def section(key: str, title: str, *blocks: Block | None) -> Section:
@@ -69,7 +70,8 @@ def describe(comparison: Comparison) -> Document:
         data = task.removeprefix("geometry:")
         own = [t for t in analysis.targets if t.key == f"embedded-{data}"]
         same = [t for t in analysis.targets if t.key == f"sts-{source}"]
-        spaces.append(figures.scatter(comparison, task, source, (own or same or analysis.targets or [None])[0]))
+        coloured_by = next(iter([*own, *same, *analysis.targets]), None)
+        spaces.append(figures.scatter(comparison, task, source, coloured_by))
     tables = score_tables(comparison, analysis)
     sections = [
         section("scores", "Scores", *tables),
@@ -80,7 +82,7 @@ def describe(comparison: Comparison) -> Document:
             figures.forest(comparison, analysis),
         ),
         section("space", "Alignment and uniformity", *geometry_tables(comparison), *spaces),
-        section("training", "Training", figures.development(comparison, curves), figures.losses(comparison, curves)),
+        section("training", "Training", curves.development(comparison, logs), curves.losses(comparison, logs)),
         section("cost", "Cost", cost_table(comparison)),
         section("run", "How it was run", *provenance.how_it_was_run(comparison)),
         section("limits", "Limits", provenance.limits(comparison, analysis)),
@@ -105,7 +107,7 @@ def _facts(comparison: Comparison, tables: list[Table]) -> list[tuple[str, str]]
 
 
 def _write(document: Document, comparison: Comparison, folder: Path, formats: Sequence[str]) -> dict[str, Path]:
-    from reports import render
+    from reports import latex, render
     from reports.page import page, slug
 
     files: dict[str, str | bytes] = {}
@@ -118,13 +120,13 @@ def _write(document: Document, comparison: Comparison, folder: Path, formats: Se
         if "csv" in formats:
             files[f"tables/{slug(table.key)}.csv"] = render.csv_table(table)
         if "latex" in formats:
-            files[f"tables/{slug(table.key)}.tex"] = render.latex_table(table)
+            files[f"tables/{slug(table.key)}.tex"] = latex.latex_table(table)
     if "csv" in formats:
         files["tables/all-scores.csv"] = _all_scores(comparison)
     if "md" in formats:
         files["report.md"] = render.markdown(document)
     if "latex" in formats:
-        files["report.tex"] = render.latex(document)
+        files["report.tex"] = latex.latex(document)
     data: dict[str, Any] = {
         "comparison": document.title,
         "headline": document.headline,

@@ -1,10 +1,11 @@
-"""The tables of a comparison: scores, differences to the untrained base, geometry, cost."""
+"""The main tables of a comparison: scores, and differences to the untrained base."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 
-from reports.analysis import SOURCES, Analysis, Target, untrained_base
+from reports.analysis import SOURCES, Analysis, Target, targets, untrained_base
 from reports.records import Comparison, Row, base_name
 from reports.statistics import mean_sd
 from reports.tables import (
@@ -91,7 +92,7 @@ def _average_cell(row: Row, target: Target) -> Cell:
     return cell if len(whole) == len(row.finished) else cell.noted(f"mean of {len(whole)} seeds with all tasks")
 
 
-def _mark_unlike(
+def mark_unlike(
     rows: Sequence[Row], cells: list[list[Cell]], column: int, task: str, source: str, metric: str, aggregation: str
 ) -> None:
     """Footnote every cell whose protocol is not the one that most runs of the column share."""
@@ -111,7 +112,7 @@ def _mark_unlike(
             )
 
 
-def _pairs_text(rows: Sequence[Row], task: str, source: str, metric: str, aggregation: str, noun: str) -> str:
+def size_text(rows: Sequence[Row], task: str, source: str, metric: str, aggregation: str, noun: str) -> str:
     sizes = sorted({s.n for row in rows for _, s in row.scores(task, source, metric, aggregation)})
     return f"{' / '.join(f'{n:,}' for n in sizes)} {noun}" if sizes else ""
 
@@ -119,15 +120,9 @@ def _pairs_text(rows: Sequence[Row], task: str, source: str, metric: str, aggreg
 def score_tables(comparison: Comparison, analysis: Analysis | None) -> list[Table]:
     """One table for each source of the STS tasks, one for the embedded tasks. Without `analysis`, no marks of it."""
     groups: dict[str, list[Target]] = {}
-    for target in analysis.targets if analysis else _targets(comparison):
+    for target in analysis.targets if analysis else targets(comparison):
         groups.setdefault("embedded" if target.key.startswith("embedded-") else target.key, []).append(target)
     return [_score_table(comparison, analysis, key, members) for key, members in groups.items()]
-
-
-def _targets(comparison: Comparison) -> list[Target]:
-    from reports.analysis import targets
-
-    return targets(comparison)
 
 
 def _score_table(comparison: Comparison, analysis: Analysis | None, key: str, members: list[Target]) -> Table:
@@ -136,11 +131,11 @@ def _score_table(comparison: Comparison, analysis: Analysis | None, key: str, me
     columns = list(HEAD)
     cells = [list(head_cells(row)) for row in rows]
     for task, source in tasks:
-        size = _pairs_text(rows, task, source, "spearman", "all", "pairs")
+        size = size_text(rows, task, source, "spearman", "all", "pairs")
         columns.append(Column(f"{task}", task, size, better="higher"))
         for i, row in enumerate(rows):
             cells[i].append(score_cell(row, task, source, "spearman", "all", scale=100, digits=2))
-        _mark_unlike(rows, cells, len(columns) - 1, task, source, "spearman", "all")
+        mark_unlike(rows, cells, len(columns) - 1, task, source, "spearman", "all")
     deciding = {target.key: len(HEAD) + i for i, target in enumerate(members)}
     if len(members[0].tasks) > 1:
         deciding = {members[0].key: len(columns)}
@@ -185,8 +180,6 @@ def _mark_tied(
     body: tuple[TableRow, ...],
 ) -> tuple[TableRow, ...]:
     """Mark the rows that the bootstrap does not separate from the best of their block."""
-    from dataclasses import replace
-
     tied: set[tuple[tuple[str, str], int]] = set()
     for target in members:
         for base in comparison.base_models:
@@ -242,8 +235,8 @@ def against_base(comparison: Comparison, analysis: Analysis) -> Table | None:
         "Difference of the means over seeds, in points of Spearman ×100; the same resampled pairs for both rows.",
         "Base: the untrained row with the same base model and pooling; where there is none, the best untrained row of "
         "that base model.",
-        "p: Holm-corrected over the rows of this table, column by column; "
-        f"the smallest that {analysis.replicates:,} resamples can show for one row is {p_text(2 / (analysis.replicates + 1))}.",
+        "p: Holm-corrected over the rows of this table, column by column; the smallest that "
+        f"{analysis.replicates:,} resamples can show for one row is {p_text(2 / (analysis.replicates + 1))}.",
     ]
     if any(len(row.finished) < 2 for row, _ in found):
         legend.append(
@@ -262,88 +255,3 @@ def against_base(comparison: Comparison, analysis: Analysis) -> Table | None:
 
 def p_text(p: float) -> str:
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
-
-
-# Metric -> title, digits. None is ranked: a collapsed space has the best alignment of all.
-GEOMETRY = {
-    "alignment": ("Alignment", 3),
-    "uniformity": ("Uniformity", 3),
-    "effective_rank": ("Effective rank", 1),
-    "mean_cosine": ("Mean cosine", 3),
-    "std": ("Spread", 3),
-}
-
-
-def geometry_tables(comparison: Comparison) -> list[Table]:
-    """Alignment, uniformity and what else was measured of the space: one table for each data set."""
-    tables = []
-    for task, source in comparison.columns("geometry"):
-        data = task.removeprefix("geometry:")
-        columns, cells = list(HEAD), [list(head_cells(row)) for row in comparison.rows]
-        for metric, (title, digits) in GEOMETRY.items():
-            if not any(row.scores(task, source, metric) for row in comparison.rows):
-                continue
-            size = _pairs_text(
-                comparison.rows, task, source, metric, "", "pairs" if metric == "alignment" else "sentences"
-            )
-            columns.append(Column(metric, title, size))
-            for line, row in zip(cells, comparison.rows, strict=True):
-                line.append(score_cell(row, task, source, metric, "", scale=1, digits=digits))
-            _mark_unlike(comparison.rows, cells, len(columns) - 1, task, source, metric, "")
-        body = tuple(TableRow(tuple(c), block_of(r)) for r, c in zip(comparison.rows, cells, strict=True))
-        legend = (
-            "Alignment (distance within positive pairs) and uniformity (spread over the sphere): lower is better, and "
-            "only both together mean anything: a collapsed space aligns perfectly. Effective rank: how many directions carry the variance. Mean cosine: near 1 in a "
-            "narrow cone. Spread: 1 when even over the sphere, 0 when collapsed.",
-        )
-        caption = (
-            f"{data} ({SOURCES.get(source, source)}), L2-normalised embeddings, mean ± standard deviation over seeds."
-        )
-        tables.append(
-            Table(f"geometry-{source}-{data}", f"Geometry of the space · {data}", caption, tuple(columns), body, legend)
-        )
-    return tables
-
-
-def cost_table(comparison: Comparison) -> Table:
-    """What each row cost, mean over its seeds."""
-    wanted: list[tuple[str, str, str, Callable[[float], float], int]] = [
-        ("train_seconds", "Training", "seconds", float, 1),
-        ("steps", "Steps", "", float, 0),
-        ("corpus_sentences_seen", "Sentences seen", "in training", float, 0),
-        ("encode_seconds", "Encoding", "seconds", float, 1),
-        ("sentences_per_second", "Throughput", "sentences/s", float, 0),
-        ("evaluate_seconds", "Evaluation", "seconds", float, 1),
-        ("peak_memory_bytes", "Peak memory", "GiB", lambda b: b / 2**30, 2),
-        ("parameters", "Parameters", "millions", lambda p: p / 1e6, 2),
-    ]
-    columns, cells = list(HEAD), [list(head_cells(row)) for row in comparison.rows]
-    for key, title, unit, convert, digits in wanted:
-        values = [[(r.id, _cost(r.cost.get(key), r.training.get(key))) for r in row.records] for row in comparison.rows]
-        if not any(v is not None for line in values for _, v in line):
-            continue
-        columns.append(Column(key, title, unit))
-        for line, found in zip(cells, values, strict=True):
-            have = [(run, convert(v)) for run, v in found if v is not None]
-            if not have:
-                line.append(Cell("–", state="empty"))
-                continue
-            mean, sd = mean_sd([v for _, v in have])
-            text = f"{mean:,.{digits}f}"
-            shown = f"± {sd:,.{digits}f}" if sd is not None and key in ("train_seconds", "sentences_per_second") else ""
-            line.append(Cell(text, shown, mean, sd, len(have), "value", records=tuple(run for run, _ in have)))
-    devices = sorted({str(r.environment.get("device", "")) for r in comparison.records} - {""})
-    legend = ["Mean over all seeds, also of runs that ended early. –: not recorded, or nothing to do."]
-    if len(devices) > 1:
-        legend.append(f"Runs on unlike devices ({', '.join(devices)}): times are not comparable between them.")
-    body = tuple(TableRow(tuple(c), block_of(row)) for row, c in zip(comparison.rows, cells, strict=True))
-    return Table(
-        "cost", "Cost", "Wall-clock times as measured where each run ran.", tuple(columns), body, tuple(legend)
-    )
-
-
-def _cost(*candidates: object) -> float | None:
-    for value in candidates:
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            return float(value)
-    return None

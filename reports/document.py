@@ -1,4 +1,4 @@
-"""A report as a list of sections of text, tables, figures and facts: what the HTML, Markdown and LaTeX writers share."""
+"""A report as a list of sections of text, tables, figures and facts: what the writers of all formats share."""
 
 from __future__ import annotations
 

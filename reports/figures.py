@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from reports.analysis import Analysis, Difference, Target, untrained_base
 from reports.document import Figure
-from reports.records import Comparison, Row, base_name
+from reports.records import Comparison, Row
 from reports.statistics import mean_sd
-from reports.style import COLOURS, GRID, INK, MUTED, finish, look, new, style
+from reports.style import COLOURS, GRID, INK, MUTED, finish, new, style
 
 _ENDS = ("untrained", "supervised")
 _LABEL = 28  # longest row label inside a figure; the tables carry the whole
@@ -22,9 +22,10 @@ def short(label: str) -> str:
     return label if len(label) <= _LABEL else label[: _LABEL - 1] + "…"
 
 
-def _name(row: Row, comparison: Comparison) -> str:
+def row_name(row: Row, comparison: Comparison) -> str:
+    """A row's label as figures show it, with its base model where the label alone is ambiguous."""
     twins = sum(other.label == row.label for other in comparison.rows)
-    return short(f"{row.label} · {base_name(row.base_model)}" if twins > 1 else row.label)
+    return short(f"{row.label} · {baserow_name(row.base_model)}" if twins > 1 else row.label)
 
 
 def forest(comparison: Comparison, analysis: Analysis) -> Figure | None:
@@ -59,7 +60,7 @@ def forest(comparison: Comparison, analysis: Analysis) -> Figure | None:
             axes.tick_params(axis="y", length=0)
             axes.locator_params(axis="x", nbins=5)
             axes.set_title(target.short)
-        names = [f"{_name(pairs[i][0], comparison)} − {short(pairs[i][1].label)}" for i in kept]
+        names = [f"{row_name(pairs[i][0], comparison)} − {short(pairs[i][1].label)}" for i in kept]
         grid[0].set_yticks(range(len(kept)), names)
         grid[0].set_ylim(-0.6, len(kept) - 0.4)
         plot.supxlabel("difference in points of Spearman ×100", fontsize=8.5)
@@ -67,8 +68,8 @@ def forest(comparison: Comparison, analysis: Analysis) -> Figure | None:
             plot,
             "differences",
             "Difference to the untrained base",
-            "Each trained row minus its base, with 95 % intervals of a paired hierarchical bootstrap. Filled triangles: separable "
-            "from zero after Holm's correction; open circles: not.",
+            "Each trained row minus its base, with 95 % intervals of a paired hierarchical bootstrap. "
+            "Filled triangles: separable from zero after Holm's correction; open circles: not.",
             f"Dot and interval for each trained row. {'; '.join(said)}.",
         )
 
@@ -177,13 +178,14 @@ def scatter(comparison: Comparison, task: str, source: str, target: Target | Non
         low, high = (min(known), max(known)) if known else (0.0, 1.0)
         if high - low < 1e-9:
             low, high = low - 1, high + 1
-        mappable, kinds = None, []
+        mappable: Any = None
+        kinds: list[tuple[str, str, int]] = []
         for kind, marker, size in (("untrained", "s", 60), ("trained", "o", 64), ("supervised", "*", 150)):
             chosen = [i for i, r in enumerate(rows) if kind == (r.supervision if r.supervision in _ENDS else "trained")]
             if not chosen:
                 continue
             kinds.append((kind, marker, size))
-            common = {"marker": marker, "s": size, "edgecolors": INK, "linewidths": 0.8, "zorder": 3}
+            common: dict[str, Any] = {"marker": marker, "s": size, "edgecolors": INK, "linewidths": 0.8, "zorder": 3}
             for i in chosen:
                 if math.isnan(scores[i]):
                     axes.scatter(*points[i], c="white", **common)
@@ -211,7 +213,7 @@ def scatter(comparison: Comparison, task: str, source: str, target: Target | Non
             bar = plot.colorbar(mappable, ax=axes, pad=0.02, aspect=30)
             bar.set_label(target.short)
             bar.outline.set_visible(False)
-        _place_labels(axes, points, [_name(row, comparison) for row in rows])
+        _place_labels(axes, points, [row_name(row, comparison) for row in rows])
         data = task.removeprefix("geometry:")
         said = "; ".join(
             f"{r.label}: uniformity {x:.2f}, alignment {y:.2f}" for r, (x, y) in zip(rows, points, strict=True)
@@ -227,118 +229,4 @@ def scatter(comparison: Comparison, task: str, source: str, target: Target | Non
             f"Alignment and uniformity · {data}",
             f"Means over seeds; the lower left corner is best.{shade}",
             f"Scatter of {len(rows)} rows. {said}.",
-        )
-
-
-Curves = dict[tuple[str, str], list[tuple[int, list[dict[str, Any]]]]]  # row key -> (seed, log lines)
-
-
-def read_curves(comparison: Comparison) -> Curves:
-    """The training logs of every row that has any, read once for all figures."""
-    found: Curves = {}
-    for row in comparison.rows:
-        logs = [(r.seed, lines) for r in row.records if (lines := comparison.curves(r))]
-        if logs:
-            found[row.key] = logs
-    return found
-
-
-def _series(lines: list[dict[str, Any]], kind: str, key: str) -> tuple[list[float], list[float]]:
-    steps, values = [], []
-    for line in lines:
-        value = line.get(key)
-        if line.get("kind") == kind and isinstance(value, int | float) and math.isfinite(value):
-            steps.append(float(line["step"]))
-            values.append(float(value))
-    return steps, values
-
-
-def _draw_seeds(axes: Any, runs: list[tuple[list[float], list[float]]], look_: dict[str, Any], label: str) -> bool:
-    """Seeds as thin lines, their mean over the steps that all share as a thick one."""
-    runs = [run for run in runs if run[0]]
-    if not runs:
-        return False
-    colour, dash = look_["color"], look_["linestyle"]
-    few = {"marker": look_["marker"], "markersize": 3.5}
-    for steps, values in runs if len(runs) > 1 else ():
-        axes.plot(steps, values, color=colour, linestyle=dash, linewidth=0.7, alpha=0.45)
-    common = sorted(set.intersection(*(set(steps) for steps, _ in runs)))
-    mean = [float(np.mean([v[s.index(step)] for s, v in runs])) for step in common]
-    axes.plot(
-        common, mean, color=colour, linestyle=dash, linewidth=1.9, label=label, **(few if len(common) <= 25 else {})
-    )
-    return True
-
-
-def development(comparison: Comparison, curves: Curves) -> Figure | None:
-    """Dev score, effective rank and spread of the embeddings over training: what learns and what collapses."""
-    rows = [row for row in comparison.rows if row.key in curves]
-    panels: list[tuple[str, str, Callable[[float], float]]] = [
-        ("spearman", "Dev Spearman ×100", lambda v: 100 * v),
-        ("effective_rank", "Effective rank", float),
-        ("std", "Spread (std)", float),
-    ]
-    have = [p for p in panels if any(_series(lines, "dev", p[0])[0] for row in rows for _, lines in curves[row.key])]
-    if not have:
-        return None
-    with style():
-        plot = new(7.2, 3.4 if len(have) == 1 else 2.9)
-        grid = plot.subplots(1, len(have), width_ratios=[1.5, *[1] * (len(have) - 1)], squeeze=False)[0]
-        for axes, (key, title, convert) in zip(grid, have, strict=True):
-            for i, row in enumerate(rows):
-                runs = [
-                    (s, [convert(x) for x in v])
-                    for s, v in (_series(lines, "dev", key) for _, lines in curves[row.key])
-                ]
-                _draw_seeds(axes, runs, look(i), _name(row, comparison))
-            axes.set_title(title)
-            axes.set_xlabel("step")
-            axes.locator_params(axis="x", nbins=5, integer=True)
-        handles, labels = grid[0].get_legend_handles_labels()
-        plot.legend(handles, labels, loc="outside lower center", ncols=min(4, len(labels)), fontsize=8)
-        names = ", ".join(row.label for row in rows)
-        return finish(
-            plot,
-            "development",
-            "Dev score and collapse statistics during training",
-            "Thick: mean over seeds; thin: single seeds. Effective rank and spread that fall towards zero show a collapse.",
-            f"Line plots over training steps of {', '.join(title for _, title, _ in have)} for {names}.",
-        )
-
-
-def losses(comparison: Comparison, curves: Curves) -> Figure | None:
-    """Every loss term of every row in its own small panel: their scales have nothing in common."""
-    panels: list[tuple[Row, str, int]] = []
-    for i, row in enumerate(r for r in comparison.rows if r.key in curves):
-        named = dict.fromkeys(
-            k for _, lines in curves[row.key] for line in lines if line.get("kind") == "train" for k in line
-        )
-        terms = [k for k in named if k not in ("step", "kind", "lr", "seconds", "epoch")]
-        # "loss" alone when a method has one term only: the term repeats it.
-        panels += [(row, term, i) for term in (["loss"] if len(terms) <= 2 and "loss" in terms else terms)]
-    panels = [p for p in panels if any(_series(lines, "train", p[1])[0] for _, lines in curves[p[0].key])][:24]
-    if not panels:
-        return None
-    columns = min(3, len(panels))
-    height = math.ceil(len(panels) / columns)
-    with style():
-        plot = new(7.2, 0.35 + 1.65 * height)
-        grid = plot.subplots(height, columns, squeeze=False).ravel()
-        for axes, (row, term, i) in zip(grid, panels, strict=False):
-            runs = [_series(lines, "train", term) for _, lines in curves[row.key]]
-            look_ = look(i) | {"marker": ""}
-            _draw_seeds(axes, runs, look_, "")
-            axes.set_title(f"{_name(row, comparison)}: {term}", fontsize=8, fontweight="normal")
-            axes.locator_params(axis="x", nbins=4, integer=True)
-            axes.locator_params(axis="y", nbins=4)
-            axes.tick_params(labelsize=7.5)
-        for axes in grid[len(panels) :]:
-            axes.set_visible(False)
-        plot.supxlabel("step", fontsize=8.5)
-        return finish(
-            plot,
-            "losses",
-            "Loss terms",
-            "Each term on its own scale. Thick: mean over seeds; thin: single seeds.",
-            f"Small line plots over training steps: {'; '.join(f'{row.label} {term}' for row, term, _ in panels)}.",
         )

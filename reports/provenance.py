@@ -118,7 +118,8 @@ def protocol_table(comparison: Comparison) -> Table | None:
     columns = tuple(
         Column(key, title, numeric=False)
         for key, title in (
-            ("id", "Id"), ("task", "Task"), ("source", "Source"), ("split", "Split"), ("metric", "Metric"), ("what", "What defines it"),
+            ("id", "Id"), ("task", "Task"), ("source", "Source"), ("split", "Split"), ("metric", "Metric"),
+            ("what", "What defines it"),
         )
     )  # fmt: skip
     return Table(
@@ -146,25 +147,25 @@ def limits(comparison: Comparison, analysis: Analysis) -> Text:
     if counts and min(counts) < 5:
         few = min(counts)
         said.append(
-            f"{'A single seed says' if few == 1 else f'Few seeds ({few} for some rows) say'} little about the spread between "
-            "runs. Intervals are widened for few seeds (Student's t in place of the normal), but with fewer than five "
+            f"{'A single seed says' if few == 1 else f'Few seeds ({few} for some rows) say'} little about the spread "
+            "between runs. Intervals are widened for few seeds (Student's t in place of the normal), but with fewer than five "
             "they rest on that assumption more than on data"
             + ("; with one seed they leave seeds out." if few == 1 else ".")
         )
     said.append(
-        "Intervals hold the chance of the drawn test pairs and seeds. They do not hold the choice of hyperparameters, corpus or base model: "
-        "another setting of a method may reverse its place."
+        "Intervals hold the chance of the drawn test pairs and seeds. They do not hold the choice of hyperparameters, "
+        "corpus or base model: another setting of a method may reverse its place."
     )
     selected = sorted({str(r.dev["task"]) for r in comparison.records if r.dev and r.dev.get("task")})
     if selected:
         said.append(
-            f"Trained rows kept the checkpoint that scored best on the dev part of {', '.join(selected)}: no test score was looked at, "
-            "but tasks like it are favoured."
+            f"Trained rows kept the checkpoint that scored best on the dev part of {', '.join(selected)}: no test score "
+            "was looked at, but tasks like it are favoured."
         )
     if comparison.columns("embedded"):
         said.append(
-            "The embedded tasks are small and scored by one author without a second annotator: they show direction, not rank "
-            "on public benchmarks, and are not STS-B or any of its kin."
+            "The embedded tasks are small and scored by one author without a second annotator: they show direction, "
+            "not rank on public benchmarks, and are not STS-B or any of its kin."
         )
     lost = [row for row in comparison.rows if row.unfinished]
     if any(row.finished for row in lost):
@@ -172,6 +173,11 @@ def limits(comparison: Comparison, analysis: Analysis) -> Text:
         said.append(
             f"Means of {names} are over the seeds that finished, which flatters a method that sometimes collapses."
         )
+    keys = [key for target in analysis.targets for key in target.tasks]
+    finished = [r for row in comparison.rows for r in row.finished]
+    stored = [r.id for r in finished if keys and all(comparison.pairs(r, *key) is None for key in keys)]
+    if stored:
+        said.append(f"Without stored pairs, so left out of intervals and separation marks: {', '.join(stored)}.")
     if analysis.unlike:
         runs = ", ".join(sorted({run for run, _, _ in analysis.unlike}))
         said.append(f"Scored on other pairs than the rest, so left out of intervals and separation marks: {runs}.")

@@ -64,10 +64,10 @@ class Row:
         found = []
         for record in self.finished:
             for s in record.scores:
-                if (s.task, s.source, s.metric, s.aggregation) == (task, source, metric, aggregation):
-                    if s.split != "dev":
-                        found.append((record, s))
-                        break
+                same = (s.task, s.source, s.metric, s.aggregation) == (task, source, metric, aggregation)
+                if same and s.split != "dev":
+                    found.append((record, s))
+                    break
         return found
 
 

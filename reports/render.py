@@ -1,16 +1,13 @@
-"""A table, and a whole document, as Markdown, LaTeX and CSV. Text from data stays text in each of them."""
+"""A table and a whole document as Markdown, a table as CSV. Text from data stays text in each."""
 
 from __future__ import annotations
 
 import csv
 import io
 import re
-import unicodedata
 
 from reports.document import Document, Facts, Figure, Text
 from reports.tables import TIED, Cell, Table
-
-# ---------------------------------------------------------------------------------------------------------- Markdown
 
 # Also what Markdown only reads in places (lists, links, tables, emphasis, code, HTML): escaping more than needed is
 # harmless, missing one is not.
@@ -99,179 +96,6 @@ def _html(text: str) -> str:
     import html
 
     return html.escape(" ".join(text.split()))
-
-
-# ------------------------------------------------------------------------------------------------------------- LaTeX
-
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    "{": r"\{",
-    "}": r"\}",
-    "$": r"\$",
-    "&": r"\&",
-    "#": r"\#",
-    "%": r"\%",
-    "_": r"\_\allowbreak{}",
-    "/": r"/\allowbreak{}",
-    "^": r"\textasciicircum{}",
-    "~": r"\textasciitilde{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    '"': r"\textquotedbl{}",
-    "'": r"\textquotesingle{}",
-    "`": r"\textasciigrave{}",
-    "-": "{-}",  # no ligatures to dashes: "--set" is what it says
-    "\u2212": r"\ensuremath{-}",
-    "±": r"\ensuremath{\pm}",
-    "×": r"\ensuremath{\times}",
-    "·": r"\textperiodcentered{}",
-    "†": r"\textdagger{}",
-    "–": r"\textendash{}",
-    "—": r"\textemdash{}",
-    "…": r"\dots{}",
-    "≥": r"\ensuremath{\geq}",
-    "≤": r"\ensuremath{\leq}",
-    "→": r"\ensuremath{\to}",
-    "\u00a0": "~",
-}
-
-
-def latex_text(text: str) -> str:
-    """Text for pdflatex, lualatex or xelatex alike. Letters that no standard font carries become their code point."""
-    out = []
-    for c in unicodedata.normalize("NFC", " ".join(text.split())):
-        if c in _LATEX:
-            out.append(_LATEX[c])
-        elif c.isascii() and c.isprintable():
-            out.append(c)
-        elif (
-            "\u00c0" <= c <= "\u017f"
-            and c not in "\u0132\u0133\u0138\u013f\u0140\u0149\u017f\u0126\u0127\u0166\u0167\u00d7\u00f7"
-        ):
-            out.append(c)  # Latin letters of the T1 encoding
-        else:
-            out.append(rf"\texttt{{\small U+{ord(c):04X}}}")
-    return "".join(out)
-
-
-def _latex_cell(cell: Cell, notes: dict[str, str]) -> str:
-    text = latex_text(cell.text)
-    if cell.code:
-        text = rf"\texttt{{{text}}}"
-    if cell.rank == 1:
-        text = rf"\textbf{{{text}}}"
-    elif cell.rank == 2:
-        text = rf"\underline{{{text}}}"
-    if cell.state in ("missing", "collapsed", "diverged", "failed"):
-        text = rf"\textit{{{text}}}"
-    text += r"\textdagger{}" if cell.tied else ""
-    text += rf"\,{{\scriptsize {latex_text(cell.spread)}}}" if cell.spread else ""
-    marks = ",".join(notes[note] for note in cell.notes)
-    return text + (rf"\textsuperscript{{{marks}}}" if marks else "")
-
-
-def _latex_head(table: Table, notes: dict[str, str]) -> list[str]:
-    lines = []
-    groups = table.head_groups()
-    if groups:
-        spans, rules, at = [], [], 1
-        for title, width in groups:
-            spans.append(rf"\multicolumn{{{width}}}{{c}}{{{latex_text(title)}}}" if title else "&" * (width - 1))
-            if title:
-                rules.append(rf"\cmidrule(lr){{{at}-{at + width - 1}}}")
-            at += width
-        lines += [" & ".join(spans) + r" \\", " ".join(rules)]
-    titles = []
-    for column in table.columns:
-        marks = ",".join(notes[note] for note in column.notes)
-        titles.append(latex_text(column.title) + (rf"\textsuperscript{{{marks}}}" if marks else ""))
-    lines.append(" & ".join(titles) + r" \\")
-    if any(column.sub for column in table.columns):
-        lines.append(
-            " & ".join(rf"{{\scriptsize {latex_text(c.sub)}}}" if c.sub else "" for c in table.columns) + r" \\"
-        )
-    return lines
-
-
-_PROSE = 45  # characters from which a column of words is broken into lines
-
-
-def latex_table(table: Table) -> str:
-    """A booktabs table, shrunk to the width of the text only when it is wider (needs booktabs, array and graphicx)."""
-    notes = table.footnotes()
-    kinds = []
-    for j, column in enumerate(table.columns):
-        longest = max((len(row.cells[j].text) for row in table.rows), default=0)
-        kinds.append(
-            "r" if column.numeric else "l" if longest <= _PROSE else r">{\raggedright\arraybackslash}p{0.42\textwidth}"
-        )
-    lines = [r"\begin{table}[htbp]", r"\centering", r"\small"]
-    lines.append(rf"\caption{{\textbf{{{latex_text(table.title)}.}} {latex_text(table.caption)}}}")
-    lines.append(r"\sbox0{%")
-    lines.append(rf"\begin{{tabular}}{{@{{}}{''.join(kinds)}@{{}}}}")
-    lines += [r"\toprule", *_latex_head(table, notes), r"\midrule"]
-    blocks = table.blocks()
-    for i, (block, rows) in enumerate(blocks):
-        if i:
-            lines.append(r"\midrule")
-        if block and len(blocks) > 1:
-            lines.append(rf"\multicolumn{{{len(table.columns)}}}{{@{{}}l}}{{\textit{{{latex_text(block)}}}}} \\")
-        lines += [" & ".join(_latex_cell(cell, notes) for cell in row.cells) + r" \\" for row in rows]
-    lines += [r"\bottomrule", r"\end{tabular}}%"]
-    lines.append(r"\ifdim\wd0>\textwidth\resizebox{\textwidth}{!}{\usebox0}\else\usebox0\fi")
-    small = [latex_text(text) for text in table.explanations()]
-    small += [rf"\textsuperscript{{{letter}}}\,{latex_text(note)}" for note, letter in notes.items()]
-    if small:
-        lines.append(rf"\par\smallskip\parbox{{\textwidth}}{{\scriptsize {' '.join(small)}}}")
-    return "\n".join([*lines, r"\end{table}"]) + "\n"
-
-
-_PREAMBLE = r"""\documentclass[11pt,a4paper]{article}
-\usepackage[margin=22mm]{geometry}
-\usepackage{iftex}
-\ifPDFTeX\usepackage[utf8]{inputenc}\fi
-\usepackage[T1]{fontenc}
-\usepackage{lmodern,textcomp,array,booktabs,graphicx}
-\usepackage[font=small,skip=4pt]{caption}
-\setlength{\parindent}{0pt}\setlength{\parskip}{5pt}
-\emergencystretch=3em
-\begin{document}
-"""
-
-
-def latex(document: Document) -> str:
-    """A whole article that compiles as it is beside its `figures` folder."""
-    lines = [rf"\section*{{{latex_text(document.title)}}}", latex_text(document.headline), ""]
-    lines += [r" \textperiodcentered{} ".join(f"{latex_text(v)} {latex_text(w)}" for v, w in document.facts), ""]
-    for section in document.sections:
-        lines.append(rf"\subsection*{{{latex_text(section.title)}}}")
-        for block in section.blocks:
-            match block:
-                case Text(items, True):
-                    lines += [r"\begin{itemize}", *(rf"\item {latex_text(item)}" for item in items), r"\end{itemize}"]
-                case Text(items, _):
-                    lines += [latex_text(item) + "\n" for item in items]
-                case Table():
-                    lines.append(latex_table(block))
-                case Figure():
-                    caption = rf"\textbf{{{latex_text(block.title)}.}} {latex_text(block.caption)}"
-                    lines += [r"\begin{figure}[htbp]", r"\centering"]
-                    lines += [
-                        rf"\includegraphics[width=0.92\textwidth]{{figures/{block.key}.pdf}}",
-                        rf"\caption{{{caption}}}",
-                    ]
-                    lines.append(r"\end{figure}")
-                case Facts(_, title, items, commands):
-                    lines.append(rf"\textbf{{{latex_text(title)}.}}{{\footnotesize")
-                    lines.append("; ".join(f"{latex_text(name)}: {latex_text(value)}" for name, value in items) + ".")
-                    lines += [rf"\par\texttt{{{latex_text(command)}}}" for command in commands]
-                    lines.append("\\par}\n")
-        lines.append(r"\clearpage" if any(isinstance(b, Table | Figure) for b in section.blocks) else "")
-    return _PREAMBLE + "\n".join(lines) + "\n\\end{document}\n"
-
-
-# --------------------------------------------------------------------------------------------------------------- CSV
 
 
 def csv_text(text: str) -> str:

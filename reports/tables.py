@@ -120,7 +120,9 @@ class Table:
     def footnotes(self) -> dict[str, str]:
         """Note text -> its letter, in reading order."""
         cells = [cell for _, rows in self.blocks() for row in rows for cell in row.cells]
-        notes = dict.fromkeys(note for part in (*self.columns, *cells) for note in part.notes)
+        notes = dict.fromkeys(
+            note for notes in (*(c.notes for c in self.columns), *(c.notes for c in cells)) for note in notes
+        )
         return {note: letters(i) for i, note in enumerate(notes)}
 
     def explanations(self) -> list[str]:

@@ -1,0 +1,128 @@
+"""Figures of training: dev score and collapse statistics, loss terms. Each is None when there is nothing to draw."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from reports.document import Figure
+from reports.figures import row_name
+from reports.records import Comparison, Row
+from reports.style import finish, look, new, style
+
+Curves = dict[tuple[str, str], list[tuple[int, list[dict[str, Any]]]]]  # row key -> (seed, log lines)
+
+
+def read_curves(comparison: Comparison) -> Curves:
+    """The training logs of every row that has any, read once for all figures."""
+    found: Curves = {}
+    for row in comparison.rows:
+        logs = [(r.seed, lines) for r in row.records if (lines := comparison.curves(r))]
+        if logs:
+            found[row.key] = logs
+    return found
+
+
+def _series(lines: list[dict[str, Any]], kind: str, key: str) -> tuple[list[float], list[float]]:
+    steps, values = [], []
+    for line in lines:
+        value = line.get(key)
+        if line.get("kind") == kind and isinstance(value, int | float) and math.isfinite(value):
+            steps.append(float(line["step"]))
+            values.append(float(value))
+    return steps, values
+
+
+def _draw_seeds(axes: Any, runs: list[tuple[list[float], list[float]]], look_: dict[str, Any], label: str) -> bool:
+    """Seeds as thin lines, their mean over the steps that all share as a thick one."""
+    runs = [run for run in runs if run[0]]
+    if not runs:
+        return False
+    colour, dash = look_["color"], look_["linestyle"]
+    few = {"marker": look_["marker"], "markersize": 3.5}
+    for steps, values in runs if len(runs) > 1 else ():
+        axes.plot(steps, values, color=colour, linestyle=dash, linewidth=0.7, alpha=0.45)
+    common = sorted(set.intersection(*(set(steps) for steps, _ in runs)))
+    mean = [float(np.mean([v[s.index(step)] for s, v in runs])) for step in common]
+    axes.plot(
+        common, mean, color=colour, linestyle=dash, linewidth=1.9, label=label, **(few if len(common) <= 25 else {})
+    )
+    return True
+
+
+def development(comparison: Comparison, curves: Curves) -> Figure | None:
+    """Dev score, effective rank and spread of the embeddings over training: what learns and what collapses."""
+    rows = [row for row in comparison.rows if row.key in curves]
+    panels: list[tuple[str, str, Callable[[float], float]]] = [
+        ("spearman", "Dev Spearman ×100", lambda v: 100 * v),
+        ("effective_rank", "Effective rank", float),
+        ("std", "Spread (std)", float),
+    ]
+    have = [p for p in panels if any(_series(lines, "dev", p[0])[0] for row in rows for _, lines in curves[row.key])]
+    if not have:
+        return None
+    with style():
+        plot = new(7.2, 3.4 if len(have) == 1 else 2.9)
+        grid = plot.subplots(1, len(have), width_ratios=[1.5, *[1] * (len(have) - 1)], squeeze=False)[0]
+        for axes, (key, title, convert) in zip(grid, have, strict=True):
+            for i, row in enumerate(rows):
+                runs = [
+                    (s, [convert(x) for x in v])
+                    for s, v in (_series(lines, "dev", key) for _, lines in curves[row.key])
+                ]
+                _draw_seeds(axes, runs, look(i), row_name(row, comparison))
+            axes.set_title(title)
+            axes.set_xlabel("step")
+            axes.locator_params(axis="x", nbins=5, integer=True)
+        handles, labels = grid[0].get_legend_handles_labels()
+        plot.legend(handles, labels, loc="outside lower center", ncols=min(4, len(labels)), fontsize=8)
+        names = ", ".join(row.label for row in rows)
+        return finish(
+            plot,
+            "development",
+            "Dev score and collapse statistics during training",
+            "Thick: mean over seeds; thin: single seeds. "
+            "Effective rank and spread that fall towards zero show a collapse.",
+            f"Line plots over training steps of {', '.join(title for _, title, _ in have)} for {names}.",
+        )
+
+
+def losses(comparison: Comparison, curves: Curves) -> Figure | None:
+    """Every loss term of every row in its own small panel: their scales have nothing in common."""
+    panels: list[tuple[Row, str, int]] = []
+    for i, row in enumerate(r for r in comparison.rows if r.key in curves):
+        named = dict.fromkeys(
+            k for _, lines in curves[row.key] for line in lines if line.get("kind") == "train" for k in line
+        )
+        terms = [k for k in named if k not in ("step", "kind", "lr", "seconds", "epoch")]
+        # "loss" alone when a method has one term only: the term repeats it.
+        panels += [(row, term, i) for term in (["loss"] if len(terms) <= 2 and "loss" in terms else terms)]
+    panels = [p for p in panels if any(_series(lines, "train", p[1])[0] for _, lines in curves[p[0].key])][:24]
+    if not panels:
+        return None
+    columns = min(3, len(panels))
+    height = math.ceil(len(panels) / columns)
+    with style():
+        plot = new(7.2, 0.35 + 1.65 * height)
+        grid = plot.subplots(height, columns, squeeze=False).ravel()
+        for axes, (row, term, i) in zip(grid, panels, strict=False):
+            runs = [_series(lines, "train", term) for _, lines in curves[row.key]]
+            look_ = look(i) | {"marker": ""}
+            _draw_seeds(axes, runs, look_, "")
+            axes.set_title(f"{row_name(row, comparison)}: {term}", fontsize=8, fontweight="normal")
+            axes.locator_params(axis="x", nbins=4, integer=True)
+            axes.locator_params(axis="y", nbins=4)
+            axes.tick_params(labelsize=7.5)
+        for axes in grid[len(panels) :]:
+            axes.set_visible(False)
+        plot.supxlabel("step", fontsize=8.5)
+        return finish(
+            plot,
+            "losses",
+            "Loss terms",
+            "Each term on its own scale. Thick: mean over seeds; thin: single seeds.",
+            f"Small line plots over training steps: {'; '.join(f'{row.label} {term}' for row, term, _ in panels)}.",
+        )

@@ -1,0 +1,95 @@
+"""The tables of a comparison beside its scores: geometry of the space, cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from reports.analysis import SOURCES
+from reports.content import HEAD, block_of, head_cells, mark_unlike, score_cell, size_text
+from reports.records import Comparison
+from reports.statistics import mean_sd
+from reports.tables import Cell, Column, Table, TableRow
+
+# Metric -> title, digits. None is ranked: a collapsed space has the best alignment of all.
+GEOMETRY = {
+    "alignment": ("Alignment", 3),
+    "uniformity": ("Uniformity", 3),
+    "effective_rank": ("Effective rank", 1),
+    "mean_cosine": ("Mean cosine", 3),
+    "std": ("Spread", 3),
+}
+
+
+def geometry_tables(comparison: Comparison) -> list[Table]:
+    """Alignment, uniformity and what else was measured of the space: one table for each data set."""
+    tables = []
+    for task, source in comparison.columns("geometry"):
+        data = task.removeprefix("geometry:")
+        columns, cells = list(HEAD), [list(head_cells(row)) for row in comparison.rows]
+        for metric, (title, digits) in GEOMETRY.items():
+            if not any(row.scores(task, source, metric) for row in comparison.rows):
+                continue
+            size = size_text(
+                comparison.rows, task, source, metric, "", "pairs" if metric == "alignment" else "sentences"
+            )
+            columns.append(Column(metric, title, size))
+            for line, row in zip(cells, comparison.rows, strict=True):
+                line.append(score_cell(row, task, source, metric, "", scale=1, digits=digits))
+            mark_unlike(comparison.rows, cells, len(columns) - 1, task, source, metric, "")
+        body = tuple(TableRow(tuple(c), block_of(r)) for r, c in zip(comparison.rows, cells, strict=True))
+        legend = (
+            "Alignment (distance within positive pairs) and uniformity (spread over the sphere): lower is better, and only "
+            "both together mean anything: a collapsed space aligns perfectly. Effective rank: how many directions "
+            "carry the variance. Mean cosine: near 1 in a narrow cone. Spread: 1 when even over the sphere, 0 when collapsed.",
+        )
+        caption = (
+            f"{data} ({SOURCES.get(source, source)}), L2-normalised embeddings, mean ± standard deviation over seeds."
+        )
+        tables.append(
+            Table(f"geometry-{source}-{data}", f"Geometry of the space · {data}", caption, tuple(columns), body, legend)
+        )
+    return tables
+
+
+def cost_table(comparison: Comparison) -> Table:
+    """What each row cost, mean over its seeds."""
+    wanted: list[tuple[str, str, str, Callable[[float], float], int]] = [
+        ("train_seconds", "Training", "seconds", float, 1),
+        ("steps", "Steps", "", float, 0),
+        ("corpus_sentences_seen", "Sentences seen", "in training", float, 0),
+        ("encode_seconds", "Encoding", "seconds", float, 1),
+        ("sentences_per_second", "Throughput", "sentences/s", float, 0),
+        ("evaluate_seconds", "Evaluation", "seconds", float, 1),
+        ("peak_memory_bytes", "Peak memory", "GiB", lambda b: b / 2**30, 2),
+        ("parameters", "Parameters", "millions", lambda p: p / 1e6, 2),
+    ]
+    columns, cells = list(HEAD), [list(head_cells(row)) for row in comparison.rows]
+    for key, title, unit, convert, digits in wanted:
+        values = [[(r.id, _cost(r.cost.get(key), r.training.get(key))) for r in row.records] for row in comparison.rows]
+        if not any(v is not None for line in values for _, v in line):
+            continue
+        columns.append(Column(key, title, unit))
+        for line, found in zip(cells, values, strict=True):
+            have = [(run, convert(v)) for run, v in found if v is not None]
+            if not have:
+                line.append(Cell("–", state="empty"))
+                continue
+            mean, sd = mean_sd([v for _, v in have])
+            text = f"{mean:,.{digits}f}"
+            shown = f"± {sd:,.{digits}f}" if sd is not None and key in ("train_seconds", "sentences_per_second") else ""
+            line.append(Cell(text, shown, mean, sd, len(have), "value", records=tuple(run for run, _ in have)))
+    devices = sorted({str(r.environment.get("device", "")) for r in comparison.records} - {""})
+    legend = ["Mean over all seeds, also of runs that ended early. –: not recorded, or nothing to do."]
+    if len(devices) > 1:
+        legend.append(f"Runs on unlike devices ({', '.join(devices)}): times are not comparable between them.")
+    body = tuple(TableRow(tuple(c), block_of(row)) for row, c in zip(comparison.rows, cells, strict=True))
+    return Table(
+        "cost", "Cost", "Wall-clock times as measured where each run ran.", tuple(columns), body, tuple(legend)
+    )
+
+
+def _cost(*candidates: object) -> float | None:
+    for value in candidates:
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return float(value)
+    return None
