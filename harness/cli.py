@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from harness import __version__, compare, evaluate_command, list_command, registry, train_command
 from harness.environment import disable_telemetry
-from harness.errors import HarnessError
+from harness.errors import HarnessError, InputError
 
 DESCRIPTION = """\
 Which self-supervised sentence-embedding method is really better, and by how much?
@@ -36,7 +36,10 @@ def build_parser() -> argparse.ArgumentParser:
         module.register(subparsers)
     _register_doctor(subparsers)
     for name in registry.names(registry.COMMANDS):
-        registry.load(registry.COMMANDS, name)(subparsers)
+        try:
+            registry.load(registry.COMMANDS, name)(subparsers)
+        except InputError as error:  # a third party's broken command must not take the others with it
+            print(f"harness: warning: {error}", file=sys.stderr)
     return parser
 
 

@@ -89,6 +89,7 @@ def compare(plan: Plan, workdir: Path, args: argparse.Namespace) -> int:
             reporter.start(cell.label)
             known = finished(cell, plan, workdir)
             record = known or run_cell(cell, plan, workdir, command=command_of(args, cell), progress=reporter.step)
+            record = record.model_copy(update={"row": cell.row.label, "comparison": plan.experiment.name})
             records.append(record)
             reporter.done(summary(record) + (" (kept)" if known else ""))
             if tracker is not None:

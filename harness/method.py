@@ -57,7 +57,7 @@ class MethodConfig(Config):
     @field_validator("pooling")
     @classmethod
     def _known_pooling(cls, value: str) -> str:
-        if not re.fullmatch(r"cls|cls_pooler|mean|max|first_last_avg|last2_avg|layer:\d+:(cls|mean|max)", value):
+        if not re.fullmatch(r"none|cls|cls_pooler|mean|max|first_last_avg|last2_avg|layer:\d+:(cls|mean|max)", value):
             raise ValueError(f"must be one of {POOLING_HELP}")
         return value
 

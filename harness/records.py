@@ -29,7 +29,7 @@ class Score(BaseModel):
     table column, unlike ones are marked.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
 
     task: str  # "STS12", "STS-B", "SICK-R", "Embedded-STS-natural", "alignment", ...
     suite: str  # "sts", "geometry", "embedded"
@@ -46,7 +46,7 @@ class Score(BaseModel):
 class Record(BaseModel):
     """Everything known about one run (one cell of a comparison: row label x base model x seed)."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", ser_json_inf_nan="constants")
 
     schema_version: int = 1
     id: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -28,9 +29,10 @@ def block_of(row: Row) -> str:
 
 
 def anchor(row: Row) -> str:
-    """Id of the row's card on the page; hostile labels cannot break it."""
+    """Id of the row's card on the page: readable, unique, and unbreakable by odd labels."""
     text = "".join(c if c.isascii() and c.isalnum() else "-" for c in f"{base_name(row.base_model)}-{row.label}")
-    return f"run-{text.lower()[:60]}"
+    digest = hashlib.sha256("\n".join(row.key).encode("utf-8", "surrogatepass")).hexdigest()[:6]
+    return f"run-{text.lower()[:50]}-{digest}"
 
 
 def head_cells(row: Row) -> tuple[Cell, Cell, Cell]:

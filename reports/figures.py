@@ -10,7 +10,7 @@ import numpy as np
 
 from reports.analysis import Analysis, Difference, Target, untrained_base
 from reports.document import Figure
-from reports.records import Comparison, Row
+from reports.records import Comparison, Row, base_name
 from reports.statistics import mean_sd
 from reports.style import COLOURS, GRID, INK, MUTED, finish, new, style
 
@@ -25,7 +25,7 @@ def short(label: str) -> str:
 def row_name(row: Row, comparison: Comparison) -> str:
     """A row's label as figures show it, with its base model where the label alone is ambiguous."""
     twins = sum(other.label == row.label for other in comparison.rows)
-    return short(f"{row.label} · {baserow_name(row.base_model)}" if twins > 1 else row.label)
+    return short(f"{row.label} · {base_name(row.base_model)}" if twins > 1 else row.label)
 
 
 def forest(comparison: Comparison, analysis: Analysis) -> Figure | None:

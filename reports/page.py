@@ -25,7 +25,8 @@ def slug(text: str) -> str:
 
 def _footnotes(table: Table) -> dict[str, dict[str, str]]:
     return {
-        text: {"letter": letter, "id": f"{slug(table.key)}-note-{letter}"} for text, letter in table.footnotes().items()
+        text: {"letter": letter, "id": f"table-{slug(table.key)}-note-{letter}"}
+        for text, letter in table.footnotes().items()
     }
 
 
@@ -46,7 +47,7 @@ def page(document: Document, data: dict[str, Any]) -> str:
     environment = Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined)
 
     def svg(figure: Figure) -> Markup:
-        return Markup(inline(figure))  # noqa: S704 - matplotlib's own XML, which escapes the labels in it
+        return Markup(inline(figure, f"figure-{slug(figure.key)}"))  # noqa: S704 - matplotlib's own XML, which escapes the labels in it
 
     def breakable(text: str) -> Markup:
         """Long identifiers may break after "_" and "/"."""

@@ -135,7 +135,9 @@ def how_it_was_run(comparison: Comparison) -> list[Block]:
     """Row cards, machines, data, protocols."""
     blocks: list[Block] = [_card(row) for row in comparison.rows]
     machine = _shared(comparison.records, "environment")
-    blocks.append(Facts("environment", "Hardware and versions", tuple((k, " / ".join(v)) for k, v in machine.items())))
+    blocks.append(
+        Facts("run-environment", "Hardware and versions", tuple((k, " / ".join(v)) for k, v in machine.items()))
+    )
     blocks += [table for table in (data_table(comparison), protocol_table(comparison)) if table is not None]
     return blocks
 
@@ -148,8 +150,8 @@ def limits(comparison: Comparison, analysis: Analysis) -> Text:
         few = min(counts)
         said.append(
             f"{'A single seed says' if few == 1 else f'Few seeds ({few} for some rows) say'} little about the spread "
-            "between runs. Intervals are widened for few seeds (Student's t in place of the normal), but with fewer than five "
-            "they rest on that assumption more than on data"
+            "between runs. Intervals are widened for few seeds (Student's t in place of the normal), but with fewer "
+            "than five they rest on that assumption more than on data"
             + ("; with one seed they leave seeds out." if few == 1 else ".")
         )
     said.append(
@@ -159,8 +161,8 @@ def limits(comparison: Comparison, analysis: Analysis) -> Text:
     selected = sorted({str(r.dev["task"]) for r in comparison.records if r.dev and r.dev.get("task")})
     if selected:
         said.append(
-            f"Trained rows kept the checkpoint that scored best on the dev part of {', '.join(selected)}: no test score "
-            "was looked at, but tasks like it are favoured."
+            f"Trained rows kept the checkpoint that scored best on the dev part of {', '.join(selected)}: no "
+            "test score was looked at, but tasks like it are favoured."
         )
     if comparison.columns("embedded"):
         said.append(

@@ -100,13 +100,13 @@ def finish(plot: Plot, key: str, title: str, caption: str, alt: str) -> Figure:
     return Figure(key, title, caption, alt, svg, raster.getvalue(), print_.getvalue())
 
 
-def inline(figure: Figure) -> str:
-    """The SVG for the inside of a page: ids made unique, ink and grid following the page's light or dark colours."""
-    svg = re.sub(r'\bid="', f'id="{figure.key}-', figure.svg)
-    svg = re.sub(r"url\(#", f"url(#{figure.key}-", svg)
-    svg = re.sub(r'xlink:href="#', f'xlink:href="#{figure.key}-', svg)
+def inline(figure: Figure, prefix: str) -> str:
+    """The SVG for the inside of a page: ids made unique by `prefix`, ink and grid following the page's light or dark colours."""
+    svg = re.sub(r'\bid="', f'id="{prefix}-', figure.svg)
+    svg = re.sub(r"url\(#", f"url(#{prefix}-", svg)
+    svg = re.sub(r'xlink:href="#', f'xlink:href="#{prefix}-', svg)
     for colour, name in ((INK, "ink"), (MUTED, "muted"), (GRID, "grid"), ("#0072b2", "blue")):
         svg = svg.replace(colour, f"var(--figure-{name}, {colour})")
     svg = re.sub(r'(<svg [^>]*?)\swidth="([\d.]+)pt"', r'\1 style="max-width: 840px"', svg, count=1)
     svg = re.sub(r'(<svg [^>]*?)\sheight="[\d.]+pt"', r"\1", svg, count=1)
-    return svg.replace("<svg ", f'<svg role="img" aria-labelledby="{figure.key}-alt" ', 1)
+    return svg.replace("<svg ", f'<svg role="img" aria-labelledby="{prefix}-alt" ', 1)

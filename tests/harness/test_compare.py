@@ -173,3 +173,10 @@ def test_kill_9_and_the_same_command_again_give_the_uninterrupted_result(
     assert mine[("SimCSE", 2)] == whole[("SimCSE", 2)]
     curves = [[json.dumps(line) for line in RunFolder(f / "work", left[0].name).curves()] for f in (done, tmp_path)]
     assert curves[0] == curves[1]
+
+
+def test_a_record_keeps_scores_that_are_not_finite(done: Path) -> None:
+    record = read_records(done / "work", "small")[0]
+    odd = record.model_copy(update={"scores": [record.scores[0].model_copy(update={"value": float("nan")})]})
+    back = Record.model_validate_json(odd.model_dump_json())
+    assert back.scores[0].value != back.scores[0].value

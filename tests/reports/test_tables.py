@@ -1,0 +1,95 @@
+"""The table model and its renderers: marks, footnotes, and text that stays text."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+
+from reports.latex import latex_table, latex_text
+from reports.render import csv_table, markdown_table, markdown_text
+from reports.tables import Cell, Column, Table, TableRow, absent, letters, number, ranked
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    r"\input{/etc/passwd}",
+    "$x^2$ & 100 % #1 _a_ {b} ~",
+    "a | b\nc",
+    "[x](javascript:alert(1)) **b** `c`",
+    '=HYPERLINK("http://x")',
+    "עברית \u202e مرحبا",
+    "x" * 500,
+]
+
+
+def table(*rows: TableRow, columns: tuple[Column, ...] | None = None) -> Table:
+    columns = columns or (Column("name", "Name", numeric=False), Column("score", "Score", better="higher"))
+    return Table("t", "Title", "Caption.", columns, ranked(columns, rows))
+
+
+def test_best_and_second_by_block_and_shown_digits():
+    rows = [
+        TableRow((Cell("a"), number(1.001)), "x"),
+        TableRow((Cell("b"), number(1.004)), "x"),  # shown 1.00 as well: shares the first place
+        TableRow((Cell("c"), number(-0.5)), "x"),
+        TableRow((Cell("d"), number(3.0)), "y"),
+        TableRow((Cell("e"), number(2.0)), "y"),
+        TableRow((Cell("f"), number(9.0)), "y", ranked=False),
+        TableRow((Cell("g"), absent("collapsed")), "y"),
+    ]
+    assert [row.cells[1].rank for row in table(*rows).rows] == [1, 1, 0, 1, 2, 0, 0]
+
+
+def test_one_number_in_a_block_is_not_best_of_anything():
+    assert table(TableRow((Cell("a"), number(1.0)))).rows[0].cells[1].rank == 0
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "text"), [(-0.001, 2, "0.00"), (-1.5, 1, "\u22121.5"), (12.345, 1, "12.3"), (0.0, 0, "0")]
+)
+def test_numbers(value, digits, text):
+    assert number(value, digits=digits).text == text
+
+
+def test_letters():
+    assert [letters(i) for i in (0, 25, 26, 51, 52)] == ["a", "z", "aa", "az", "ba"]
+
+
+def test_absent_cells_are_told_apart_in_every_format():
+    t = table(*(TableRow((Cell(s), absent(s, f"why {s}"))) for s in ("missing", "collapsed", "diverged", "failed")))
+    for text in (markdown_table(t), latex_table(t)):
+        for said in ("n/a", "coll.", "div.", "fail.", "why missing", "why failed"):
+            assert said in text
+    lines = list(csv.DictReader(io.StringIO(csv_table(t))))
+    assert [line["Score"] for line in lines] == ["missing", "collapsed", "diverged", "failed"]
+
+
+def test_csv_keeps_full_numbers_and_spread():
+    t = table(TableRow((Cell("a"), number(56.123456789, sd=0.25, n=3))), TableRow((Cell("b"), number(1.0))))
+    lines = list(csv.DictReader(io.StringIO(csv_table(t))))
+    assert (lines[0]["Score"], lines[0]["Score sd"], lines[0]["Score n"]) == ("56.123456789", "0.25", "3")
+    assert lines[1]["Score sd"] == ""
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_text_stays_text(text):
+    t = table(TableRow((Cell(text, notes=(text,)), number(1.0)), text), TableRow((Cell("b"), number(2.0)), "other"))
+    rows = list(csv.reader(io.StringIO(csv_table(t))))
+    assert rows[1][1].lstrip("'") == text
+    assert rows[1][1][0] not in "=+-@"
+    markdown = markdown_table(t)
+    assert "<script" not in markdown
+    assert "](javascript" not in markdown
+    body = [line for line in markdown.splitlines() if line.startswith("|")]
+    assert {line.replace("\\|", "").count("|") for line in body} == {3}
+    latex = latex_table(t)
+    assert r"\input{" not in latex
+    assert latex.count("{") - latex.count(r"\{") == latex.count("}") - latex.count(r"\}")
+
+
+def test_escapes_worked():
+    assert markdown_text("a_b*<c>|d") == r"a\_b\*\<c\>\|d"
+    assert latex_text("50% & $5") == r"50\% \& \$5"
+    assert latex_text("中") == r"\texttt{\small U+4E2D}"
+    assert latex_text("--set é") == "{-}{-}set é"
