@@ -38,9 +38,9 @@ def geometry_tables(comparison: Comparison) -> list[Table]:
             mark_unlike(comparison.rows, cells, len(columns) - 1, task, source, metric, "")
         body = tuple(TableRow(tuple(c), block_of(r)) for r, c in zip(comparison.rows, cells, strict=True))
         legend = (
-            "Alignment (distance within positive pairs) and uniformity (spread over the sphere): lower is "
-            "better, and only both together mean anything: a collapsed space aligns perfectly. Effective rank: how many directions "
-            "carry the variance. Mean cosine: near 1 in a narrow cone. Spread: 1 when even over the sphere, "
+            "Alignment (distance within positive pairs) and uniformity (spread over the sphere): lower is better, "
+            "and only both together mean anything: a collapsed space aligns perfectly. Effective rank: how many "
+            "directions carry the variance. Mean cosine: near 1 in a narrow cone. Spread: 1 when even over the sphere, "
             "0 when collapsed.",
         )
         caption = (

@@ -9,14 +9,15 @@ import re
 from reports.document import Document, Facts, Figure, Text
 from reports.tables import TIED, Cell, Table
 
-# Also what Markdown only reads in places (lists, links, tables, emphasis, code, HTML): escaping more than needed is
-# harmless, missing one is not.
-_MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|~$&])")
+# Also what Markdown only reads in places (lists, links, tables, emphasis, code): escaping more than needed is harmless,
+# missing one is not. HTML's own characters become entities, which hold inside and outside of HTML blocks.
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]#|~$])")
+_ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
 def markdown_text(text: str) -> str:
     """Text that Markdown and the HTML in it leave alone; one line."""
-    return _MARKDOWN.sub(r"\\\1", " ".join(text.split()))
+    return _MARKDOWN.sub(r"\\\1", " ".join(text.split())).translate(_ENTITIES)
 
 
 def _code(text: str) -> str:

@@ -101,8 +101,8 @@ def finish(plot: Plot, key: str, title: str, caption: str, alt: str) -> Figure:
 
 
 def inline(figure: Figure, prefix: str) -> str:
-    """The SVG for the inside of a page: ids made unique by `prefix`, ink and grid following the page's light or dark colours."""
-    svg = re.sub(r'\bid="', f'id="{prefix}-', figure.svg)
+    """The SVG for the inside of a page: ids made unique by `prefix`, colours that follow light and dark."""
+    svg = re.sub(r'(?<=\s)id="', f'id="{prefix}-', figure.svg)
     svg = re.sub(r"url\(#", f"url(#{prefix}-", svg)
     svg = re.sub(r'xlink:href="#', f'xlink:href="#{prefix}-', svg)
     for colour, name in ((INK, "ink"), (MUTED, "muted"), (GRID, "grid"), ("#0072b2", "blue")):

@@ -100,20 +100,24 @@ def _join(folder: str, file: str) -> str:
 
 def _file(name: str, resolved: str, file: str) -> Path | None:
     """The local path of a file of a folder or hub repository; None where it has no such file."""
-    from transformers.utils.hub import cached_file
+    from huggingface_hub import hf_hub_download, try_to_load_from_cache
+    from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
 
     if ".." in Path(file).parts or Path(file).is_absolute():
         raise InputError(f'{name}: modules.json points outside its folder: "{file}"')
+    if Path(resolved).is_dir():
+        path = Path(resolved, file)
+        return path if path.is_file() else None
     try:
-        found = cached_file(
-            resolved,
-            file,
-            _raise_exceptions_for_missing_entries=False,
-            _raise_exceptions_for_gated_repo=True,
-        )
-    except (OSError, ValueError) as error:
+        return Path(hf_hub_download(resolved, file))
+    except LocalEntryNotFoundError as error:  # no connection: a model that was fetched before simply has no such file
+        if isinstance(try_to_load_from_cache(resolved, "config.json"), str):
+            return None
         raise no_model(name, error) from error
-    return Path(found) if found else None
+    except EntryNotFoundError:
+        return None
+    except Exception as error:  # no such model, no access, a name that the hub refuses
+        raise no_model(name, error) from error
 
 
 def _read_json(name: str, resolved: str, file: str) -> Any:

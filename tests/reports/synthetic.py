@@ -1,4 +1,5 @@
-"""Invented records, pairs and curves of a comparison, for tests and for looking at reports. No real result is in them."""
+# ruff: noqa: E501 - literals of invented records read best one field a line
+"""Invented records, pairs and curves of a comparison, for tests and for looking at reports. Nothing in them is real."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 
 import pytest
 
@@ -58,7 +59,7 @@ def test_letters():
 
 def test_absent_cells_are_told_apart_in_every_format():
     t = table(*(TableRow((Cell(s), absent(s, f"why {s}"))) for s in ("missing", "collapsed", "diverged", "failed")))
-    for text in (markdown_table(t), latex_table(t)):
+    for text in (markdown_table(t), latex_table(t).replace(r"\allowbreak{}", "")):
         for said in ("n/a", "coll.", "div.", "fail.", "why missing", "why failed"):
             assert said in text
     lines = list(csv.DictReader(io.StringIO(csv_table(t))))
@@ -80,7 +81,7 @@ def test_hostile_text_stays_text(text):
     assert rows[1][1][0] not in "=+-@"
     markdown = markdown_table(t)
     assert "<script" not in markdown
-    assert "](javascript" not in markdown
+    assert not re.search(r"(?<!\\)\]\(", markdown)
     body = [line for line in markdown.splitlines() if line.startswith("|")]
     assert {line.replace("\\|", "").count("|") for line in body} == {3}
     latex = latex_table(t)
@@ -89,7 +90,7 @@ def test_hostile_text_stays_text(text):
 
 
 def test_escapes_worked():
-    assert markdown_text("a_b*<c>|d") == r"a\_b\*\<c\>\|d"
+    assert markdown_text("a_b*<c>|d") == r"a\_b\*&lt;c&gt;\|d"
     assert latex_text("50% & $5") == r"50\% \& \$5"
     assert latex_text("中") == r"\texttt{\small U+4E2D}"
     assert latex_text("--set é") == "{-}{-}set é"
