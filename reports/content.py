@@ -159,6 +159,8 @@ def _score_table(comparison: Comparison, analysis: Analysis | None, key: str, me
             f"Separation is judged on {where}: paired hierarchical bootstrap over seeds and pairs, "
             f"{analysis.replicates:,} resamples, Holm-corrected at 0.05."
         )
+        if any(len(row.finished) == 1 and row.supervision == "unsupervised" for row in rows):
+            legend.append("Of a row with one seed only the chance of the pairs is known, not that of the seed.")
     if any(row.supervision == "transductive" for row in rows):
         legend.append("Transductive rows were fitted on the text of the test set (without its scores).")
     if key == "embedded":

@@ -13,6 +13,9 @@ from reports.figures import row_name
 from reports.records import Comparison, Row
 from reports.style import finish, look, new, style
 
+# Named numbers of a training line that are no part of the loss.
+_NO_TERMS = ("step", "kind", "lr", "seconds", "epoch", "grad_norm", "temperature")
+
 Curves = dict[tuple[str, str], list[tuple[int, list[dict[str, Any]]]]]  # row key -> (seed, log lines)
 
 
@@ -65,7 +68,7 @@ def development(comparison: Comparison, curves: Curves) -> Figure | None:
     if not have:
         return None
     with style():
-        plot = new(7.2, 3.4 if len(have) == 1 else 2.9)
+        plot = new(7.2, 2.7 + 0.17 * math.ceil(len(rows) / 4))
         grid = plot.subplots(1, len(have), width_ratios=[1.5, *[1] * (len(have) - 1)], squeeze=False)[0]
         for axes, (key, title, convert) in zip(grid, have, strict=True):
             for i, row in enumerate(rows):
@@ -97,7 +100,7 @@ def losses(comparison: Comparison, curves: Curves) -> Figure | None:
         named = dict.fromkeys(
             k for _, lines in curves[row.key] for line in lines if line.get("kind") == "train" for k in line
         )
-        terms = [k for k in named if k not in ("step", "kind", "lr", "seconds", "epoch")]
+        terms = [k for k in named if k not in _NO_TERMS]
         # "loss" alone when a method has one term only: the term repeats it.
         panels += [(row, term, i) for term in (["loss"] if len(terms) <= 2 and "loss" in terms else terms)]
     panels = [p for p in panels if any(_series(lines, "train", p[1])[0] for _, lines in curves[p[0].key])][:24]

@@ -39,27 +39,36 @@ def resample_counts(n: int, replicates: int, seed: int) -> Floats:
     return counts
 
 
-def _centred_ranks(values: Floats, counts: Floats) -> Floats:
-    """Average ranks, minus their mean, that each item has inside each resample; shape (n, replicates).
+@dataclass(frozen=True)
+class _Sorted:
+    """The ascending order of some values and, where values are equal, the groups of equal ones."""
 
-    A resample holds item i `counts[i]` times. In ascending order a group of equal values that occupies c places after
-    b earlier places has the average rank b + (c + 1) / 2, so one sort of the original values and a running sum of the
-    counts re-rank every resample exactly. The mean rank of N places is (N + 1) / 2 with N = sum of the counts.
-    """
-    order = np.argsort(values, kind="stable")
-    ordered = values[order]
-    new_group = np.r_[True, ordered[1:] != ordered[:-1]]
-    sizes = counts[order]
-    if new_group.all():
-        ranks = np.cumsum(sizes, axis=0) - (sizes - 1) / 2
-    else:
-        starts = np.flatnonzero(new_group)
-        grouped = np.add.reduceat(sizes, starts, axis=0)
-        ranks = (np.cumsum(grouped, axis=0) - (grouped - 1) / 2)[np.cumsum(new_group) - 1]
-    centred = np.empty_like(ranks)
-    centred[order] = ranks
-    centred -= (counts.sum(axis=0) + 1) / 2
-    return centred
+    order: NDArray[np.intp]
+    starts: NDArray[np.intp] | None  # first place of each group; None when all values differ
+    group: NDArray[np.intp] | None  # group of each place
+
+    @classmethod
+    def of(cls, values: Floats) -> _Sorted:
+        order = np.argsort(values, kind="stable")
+        ordered = values[order]
+        new = np.r_[True, ordered[1:] != ordered[:-1]]
+        return cls(order, None, None) if new.all() else cls(order, np.flatnonzero(new), np.cumsum(new) - 1)
+
+    def ranks(self, sizes: Floats) -> Floats:
+        """Average ranks minus their mean inside each resample; (n, replicates), rows in ascending order.
+
+        `sizes` are the counts in that order. In ascending order a group of equal values that occupies c places after
+        b earlier places has the average rank b + (c + 1) / 2, so one sort of the original values and a running sum of
+        the counts re-rank every resample exactly. The mean rank of N places is (N + 1) / 2.
+        """
+        if self.starts is None or self.group is None:
+            ranks = np.cumsum(sizes, axis=0)
+            ranks -= ranks[-1] / 2
+            ranks -= sizes / 2
+            return ranks
+        grouped = np.add.reduceat(sizes, self.starts, axis=0)
+        ends = np.cumsum(grouped, axis=0)
+        return np.asarray((ends - ends[-1] / 2 - grouped / 2)[self.group])
 
 
 def bootstrap_spearman(models: Sequence[Floats], gold: Floats, counts: Floats) -> Floats:
@@ -77,16 +86,20 @@ def bootstrap_spearman(models: Sequence[Floats], gold: Floats, counts: Floats) -
     """
     n, replicates = counts.shape
     result = np.zeros((len(models), replicates))
+    by_gold = _Sorted.of(np.asarray(gold, dtype=np.float64))
+    by_model = [_Sorted.of(np.asarray(scores, dtype=np.float64)) for scores in models]
     for start in range(0, replicates, _BLOCK):
         block = np.ascontiguousarray(counts[:, start : start + _BLOCK])
-        y = _centred_ranks(np.asarray(gold, dtype=np.float64), block)
+        y = np.empty_like(block)
+        y[by_gold.order] = by_gold.ranks(block[by_gold.order])
         weighted_y = block * y
         yy = np.einsum("ij,ij->j", weighted_y, y)
-        for m, scores in enumerate(models):
-            x = _centred_ranks(np.asarray(scores, dtype=np.float64), block)
-            xy = np.einsum("ij,ij->j", weighted_y, x)
-            x *= x
-            scale = np.sqrt(np.einsum("ij,ij->j", block, x) * yy)
+        for m, model in enumerate(by_model):
+            sizes = block[model.order]
+            x = model.ranks(sizes)
+            xy = np.einsum("ij,ij->j", weighted_y[model.order], x)
+            sizes *= x
+            scale = np.sqrt(np.einsum("ij,ij->j", sizes, x) * yy)
             # A constant variable has ranks that are zero up to rounding; n is far above that rounding.
             result[m, start : start + _BLOCK] = np.where(scale > n * 1e-9, xy / np.where(scale > 0, scale, 1.0), 0.0)
     return result

@@ -77,15 +77,22 @@ def measure(device: torch.device, *, seconds: float = 0.25) -> dict[str, float]:
     """Best time of one training step of a small feed-forward block in fp32 and in bf16 autocast, in seconds.
 
     Starts with few rows and stops there where bf16 is hopeless, so that hardware that emulates bf16 costs no more
-    than some small steps. Little over `seconds` in all; the random state of the caller is left alone.
+    than some small steps. Little over `seconds` in all; the random state of the caller is left alone. A CPU is measured
+    on one thread: the gain is the core's, and threads that wait for each other on a busy machine would hide it.
     """
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(0)
         block = nn.Sequential(nn.Linear(256, 1024), nn.GELU(), nn.Linear(1024, 256)).to(device)
         small = torch.randn(16, 256, device=device)
         large = torch.randn(256 if device.type == "cpu" else 8192, 256, device=device)
-    best = _race(block, small, seconds / 4)
-    return best if best["bf16"] > 5 * best["fp32"] else _race(block, large, seconds)
+    threads = torch.get_num_threads()
+    if device.type == "cpu":
+        torch.set_num_threads(1)
+    try:
+        best = _race(block, small, seconds / 4)
+        return best if best["bf16"] > 5 * best["fp32"] else _race(block, large, seconds)
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _race(block: nn.Module, rows: Tensor, seconds: float) -> dict[str, float]:

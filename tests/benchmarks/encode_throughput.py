@@ -3,7 +3,8 @@
     python tests/benchmarks/encode_throughput.py [--model embedded:mini-bert] [--count 10000] [--rounds 3]
 
 The sentences are distinct and of mixed length (a word to a paragraph), drawn from the embedded suite with a fixed seed.
-The two take turns, the best round of each counts, and the vectors are compared.
+The two take turns, the best round of each counts, and the vectors are compared. Processor time is printed beside
+wall time: it is the fairer figure on a CPU that others use too.
 """
 
 from __future__ import annotations
@@ -39,10 +40,11 @@ def mixed_sentences(count: int, seed: int = 0) -> list[str]:
     return list(texts)
 
 
-def timed(encode: Callable[[list[str]], np.ndarray], texts: list[str]) -> tuple[float, np.ndarray]:
-    start = time.perf_counter()
+def timed(encode: Callable[[list[str]], np.ndarray], texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    """(wall seconds, processor seconds) and the vectors."""
+    start = np.array([time.perf_counter(), time.process_time()])
     vectors = encode(texts)
-    return time.perf_counter() - start, vectors
+    return np.array([time.perf_counter(), time.process_time()]) - start, vectors
 
 
 def main() -> None:
@@ -73,22 +75,23 @@ def main() -> None:
         "Encoder": lambda batch: encoder.encode(batch, batch_size=size, device=arguments.device),
         "SentenceTransformer": lambda batch: other.encode(batch, batch_size=size, show_progress_bar=False),
     }
-    best = dict.fromkeys(contenders, float("inf"))
+    best = {name: np.full(2, np.inf) for name in contenders}
     vectors: dict[str, np.ndarray] = {}
     for encode in contenders.values():
         encode(texts[:256])  # set-up is not measured
     for _ in range(arguments.rounds):
         for name, encode in contenders.items():
             seconds, vectors[name] = timed(encode, texts)
-            best[name] = min(best[name], seconds)
+            best[name] = np.minimum(best[name], seconds)
     lengths = [len(ids) for ids in encoder.tokenize(texts)]
     print(f"{arguments.model}, {encoder.pooling.name}, {arguments.device}, {torch.get_num_threads()} threads")
     print(f"{len(texts)} distinct texts, {np.mean(lengths):.1f} tokens on average ({min(lengths)} to {max(lengths)})")
-    for name, seconds in best.items():
-        print(f"{name:20s} {len(texts) / seconds:10.0f} sentences/s")
+    for name, (wall, processor) in best.items():
+        print(f"{name:20s} {len(texts) / wall:8.0f} sentences/s, {len(texts) / processor:8.0f} a processor second")
     ours, theirs = vectors.values()
-    ratio = best["SentenceTransformer"] / best["Encoder"]
-    print(f"ratio {ratio:.2f}, largest difference {np.abs(ours - theirs).max():.1e}")
+    wall, processor = best["SentenceTransformer"] / best["Encoder"]
+    print(f"ratio {wall:.2f} in wall time, {processor:.2f} in processor time")
+    print(f"largest difference {np.abs(ours - theirs).max():.1e}")
 
 
 if __name__ == "__main__":
