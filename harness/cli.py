@@ -59,6 +59,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code; errors for the user are one line on standard error."""
     disable_telemetry()
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
+    # Threads that spin while they wait make training four times slower as soon as another process wants a core.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         args = build_parser().parse_args(argv)
         code: int = args.run(args)
