@@ -87,7 +87,8 @@ def describe(comparison: Comparison) -> Document:
         section("run", "How it was run", *provenance.how_it_was_run(comparison)),
         section("limits", "Limits", provenance.limits(comparison, analysis)),
     ]
-    return Document(comparison.name, conclusion, _facts(comparison, tables), [s for s in sections if s.blocks])
+    kept = [s for s in sections if s.blocks]
+    return Document(comparison.title, conclusion, _facts(comparison, tables), kept, comparison.description)
 
 
 def _facts(comparison: Comparison, tables: list[Table]) -> list[tuple[str, str]]:
@@ -128,7 +129,8 @@ def _write(document: Document, comparison: Comparison, folder: Path, formats: Se
     if "latex" in formats:
         files["report.tex"] = latex.latex(document)
     data: dict[str, Any] = {
-        "comparison": document.title,
+        "comparison": comparison.name,
+        "title": document.title,
         "headline": document.headline,
         "facts": [list(fact) for fact in document.facts],
         "tables": {table.key: table.as_dict() for table in document.tables()},

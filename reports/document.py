@@ -54,6 +54,7 @@ class Document:
     headline: str  # what was found, in a sentence or two
     facts: list[tuple[str, str]]  # number and what it counts: ("3", "seeds")
     sections: list[Section]
+    description: str = ""  # what the experiment file says about itself
 
     def tables(self) -> list[Table]:
         return [block for section in self.sections for block in section.blocks if isinstance(block, Table)]

@@ -152,6 +152,7 @@ _PREAMBLE = r"""\documentclass[11pt,a4paper]{article}
 def latex(document: Document) -> str:
     """A whole article that compiles as it is beside its `figures` folder."""
     lines = [rf"\section*{{{latex_text(document.title)}}}", latex_text(document.headline), ""]
+    lines += [latex_text(document.description), ""]
     lines += [r" \textperiodcentered{} ".join(f"{latex_text(v)} {latex_text(w)}" for v, w in document.facts), ""]
     for section in document.sections:
         lines.append(rf"\subsection*{{{latex_text(section.title)}}}")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from harness.config import nearest
 from harness.errors import InputError
-from harness.records import Record, RunFolder, Score, read_records
+from harness.records import Record, RunFolder, Score, read_manifest, read_records
 
 SUPERVISION = ("untrained", "transductive", "unsupervised", "supervised")
 STS_ORDER = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")
@@ -78,6 +78,8 @@ class Comparison:
     name: str
     workdir: Path
     rows: tuple[Row, ...]
+    title: str = ""  # heading and paragraph of the experiment file
+    description: str = ""
     set_aside: tuple[Record, ...] = ()  # runs of an older configuration of the same row, in no table
     warnings: list[str] = field(default_factory=list)  # filled while pairs and curves are read
 
@@ -179,8 +181,10 @@ def load(workdir: Path, name: str) -> Comparison:
         row, old = _row(label, base_model, members)
         rows.append(row)
         aside += old
-    rows.sort(key=lambda r: (r.base_model, SUPERVISION.index(r.supervision), r.label))
-    return Comparison(name, workdir, tuple(rows), tuple(aside))
+    rows.sort(key=lambda r: (r.base_model, SUPERVISION.index(r.supervision)))  # inside: the order of the experiment
+    manifest = read_manifest(workdir, name) or {}
+    title, description = manifest.get("title") or name, (manifest.get("description") or "").strip()
+    return Comparison(name, workdir, tuple(rows), title, description, tuple(aside))
 
 
 def comparisons(workdir: Path) -> dict[str, int]:

@@ -69,6 +69,7 @@ def markdown_table(table: Table) -> str:
 
 def markdown(document: Document) -> str:
     lines = [f"# {markdown_text(document.title)}", "", markdown_text(document.headline), ""]
+    lines += [markdown_text(document.description), ""]
     lines += [" · ".join(f"{markdown_text(value)} {markdown_text(what)}" for value, what in document.facts), ""]
     for section in document.sections:
         lines += [f"## {markdown_text(section.title)}", ""]
