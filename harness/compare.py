@@ -66,7 +66,7 @@ def dry_run(plan: Plan, workdir: Path) -> int:
             known[key] = estimate_seconds(cell, plan)
         seconds = 0.0 if done else known[key]
         total += seconds
-        steps = steps_of(cell.row.config, len(plan.corpus) if plan.corpus else 0, plan.experiment.max_steps)
+        steps = steps_of(cell, plan)
         state = "finished" if done else "to do"
         table.add_row(cell.id, cell.row.label, cell.base_model, str(cell.seed), f"{steps:,}", state, f"{seconds:.0f} s")
     console = Console()

@@ -59,6 +59,24 @@ def _float32(x: Array) -> Array:
         return x.astype(np.float32)
 
 
+def joined(parts: Sequence[TaskResult]) -> TaskResult:
+    """One result of several; their costs are added up."""
+    whole = TaskResult()
+    for part in parts:
+        whole.scores += part.scores
+        whole.protocols |= part.protocols
+        whole.notes += part.notes
+        whole.cost = {key: whole.cost.get(key, 0.0) + part.cost.get(key, 0.0) for key in whole.cost | part.cost}
+    frames = [part.pairs for part in parts if part.pairs is not None]
+    if frames:
+        import pandas as pd
+
+        whole.pairs = pd.concat(frames, ignore_index=True)
+    if whole.cost.get("encode_seconds"):
+        whole.cost["sentences_per_second"] = whole.cost["sentences"] / whole.cost["encode_seconds"]
+    return whole
+
+
 def evaluate(
     encode: Encode,
     tasks: Sequence[Task],
@@ -79,19 +97,7 @@ def evaluate(
     start = time.perf_counter()
     table = encode_once(encode, texts, cache=cache)
     encoded = time.perf_counter()
-    result = TaskResult()
-    frames = []
-    for task in tasks:
-        part = task.evaluate(table, pooling=pooling)
-        result.scores += part.scores
-        result.protocols |= part.protocols
-        result.notes += part.notes
-        if part.pairs is not None:
-            frames.append(part.pairs)
-    if frames:
-        import pandas as pd
-
-        result.pairs = pd.concat(frames, ignore_index=True)
+    result = joined([task.evaluate(table, pooling=pooling) for task in tasks])
     seconds = encoded - start
     result.cost = {
         "encode_seconds": seconds,

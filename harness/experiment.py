@@ -48,6 +48,12 @@ class Entry(Config):
     name: str = option("", "row label; the method's name when empty")
     preset: str | None = option(None, "a preset of the method")
     config: dict[str, Any] = option({}, "values that override the preset")
+    corpus: CorpusSettings | None = option(None, "text of this row alone; empty: the comparison's")
+
+    @field_validator("corpus", mode="before")
+    @classmethod
+    def _short_corpus(cls, value: Any) -> Any:
+        return {"uri": value} if isinstance(value, str) else value
 
 
 class Experiment(Config):
@@ -61,6 +67,9 @@ class Experiment(Config):
     suites: list[str] = option(["embedded"], "suites or tasks to evaluate")
     source: Literal["senteval", "mteb"] = option("senteval", "which copy of the STS sets")
     corpus: CorpusSettings = CorpusSettings()
+    corpora: dict[Literal["sentences", "pairs", "documents"], CorpusSettings] = option(
+        {}, "further text, by kind, for the methods that learn from another kind than corpus holds"
+    )
     dev: DevSettings | None = DevSettings()
     max_steps: int | None = option(None, "upper bound on updates of every method", ge=1)
     device: str = option("auto", "auto, cpu, cuda, cuda:N or mps")
@@ -72,6 +81,14 @@ class Experiment(Config):
     @classmethod
     def _short_corpus(cls, value: Any) -> Any:
         return {"uri": value} if isinstance(value, str) else value
+
+    @field_validator("corpora", mode="before")
+    @classmethod
+    def _kinds_of_corpora(cls, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        tables = {kind: {"uri": c} if isinstance(c, str) else c for kind, c in value.items()}
+        return {kind: {"kind": kind, **c} if isinstance(c, dict) else c for kind, c in tables.items()}
 
     @field_validator("methods", "seeds", "base_models")
     @classmethod
@@ -154,6 +171,33 @@ class Row:
     label: str
     method: type[Method]
     config: MethodConfig
+    corpus: CorpusSettings | None  # None for methods that learn from no text
+
+    @property
+    def trained(self) -> bool:
+        """Does `fit` learn from text?"""
+        return self.corpus is not None
+
+
+def corpus_for(experiment: Experiment, entry: Entry, kind: str, where: str) -> CorpusSettings | None:
+    """The text of a row whose method learns from `kind`.
+
+    Raises:
+        InputError: the experiment names none of that kind.
+    """
+    if kind == "none":
+        return None
+    own = entry.corpus
+    if own is not None:
+        own = own if "kind" in own.model_fields_set else own.model_copy(update={"kind": kind})
+    found = own or next((c for c in (experiment.corpus, *experiment.corpora.values()) if c.kind == kind), None)
+    if found is None or found.kind != kind:
+        label = entry.name or entry.method
+        held = found.kind if found is not None else experiment.corpus.kind
+        raise InputError(
+            f'{where}: row "{label}" learns from {kind}, but its corpus holds {held}; add a table [corpora.{kind}]'
+        )
+    return found
 
 
 def resolve_rows(experiment: Experiment, where: str) -> list[Row]:
@@ -173,7 +217,8 @@ def resolve_rows(experiment: Experiment, where: str) -> list[Row]:
         shared = {k: v for k, v in experiment.shared.items() if k in method.Config.model_fields}
         used.update(shared)
         config = method.configure({**shared, **entry.config}, preset=entry.preset, where=place)
-        rows.append(Row(entry.name or entry.method, method, config))
+        corpus = corpus_for(experiment, entry, method.text_for(config), where)
+        rows.append(Row(entry.name or entry.method, method, config, corpus))
     unused = sorted(set(experiment.shared) - used)
     if unused:
         known = sorted({name for row in rows for name in row.method.Config.model_fields})

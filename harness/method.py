@@ -127,6 +127,35 @@ class Method(ABC):
             base = cls.presets[preset]
         return cls.Config.parse({**base, **values}, where)
 
+    @classmethod
+    def text_for(cls, config: Any) -> Text:
+        """The kind of corpus that `fit` asks for under `config`; the card's, unless a setting decides."""
+        return cls.card.text
+
+    @classmethod
+    def supervision_for(cls, config: Any) -> Supervision:
+        """What was known about the data under `config`; the card's, unless a setting decides."""
+        return cls.card.supervision
+
+    @classmethod
+    def base_for(cls, config: Any, base_model: str) -> str:
+        """The base model of a row; methods that do not start from one name here what they start from instead."""
+        return base_model
+
+    @classmethod
+    def inputs(cls, config: Any) -> dict[str, str]:
+        """Name -> content hash of what a config refers to besides corpus and base model (word vectors, a model)."""
+        return {}
+
+    @property
+    def transductive(self) -> bool:
+        """Is the method fitted to the unlabelled text of each task, by `for_task`, before it encodes it?"""
+        return False
+
+    def for_task(self, texts: Sequence[str]) -> Self:
+        """This method adapted to a task's texts; see `transductive`."""
+        return self
+
     @abstractmethod
     def fit(self, corpus: Corpus | None = None, context: FitContext | None = None) -> Self:
         """Learn from `corpus` (of the kind `card.text` names; None for untrained methods) and return self."""
@@ -216,7 +245,7 @@ def require_corpus(method: Method, corpus: Corpus | None) -> Corpus:
     Raises:
         InputError: none given, or of another kind.
     """
-    wanted = method.card.text
+    wanted = method.text_for(method.config)
     if corpus is None:
         raise InputError(f'method "{method.name}" learns from {wanted}: give it a corpus')
     if corpus.kind != wanted:

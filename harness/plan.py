@@ -27,10 +27,6 @@ class Cell:
     seeds: int  # how many runs the row has
 
     @property
-    def trained(self) -> bool:
-        return self.row.method.card.text != "none"
-
-    @property
     def label(self) -> str:
         return f"{self.row.label} · {self.base_model} · seed {self.seed}"
 
@@ -41,7 +37,7 @@ class Plan:
 
     experiment: Experiment
     rows: list[Row]
-    corpus: Corpus | None
+    corpora: dict[str, Corpus]  # by the content of their settings, see `corpus`
     dev: DevSet | None
     tasks: list[Task]
     device: str
@@ -52,19 +48,28 @@ class Plan:
         code = [code_version("harness.embeddings"), code_version("harness.tasks.suites")]
         return content_id([self.experiment.suites, self.experiment.source, code])
 
+    def corpus(self, row: Row) -> Corpus | None:
+        """The text that a row learns from."""
+        return self.corpora[row.corpus.model_dump_json()] if row.corpus is not None else None
+
     @cached_property
     def cells(self) -> list[Cell]:
         cells = []
+        seen = set()
         for base_model in self.experiment.base_models:
-            model = model_fingerprint(base_model)
             for row in self.rows:
+                base = row.method.base_for(row.config, base_model)
+                if (row.label, base) in seen:  # a method that starts from something else has one row, not one a base
+                    continue
+                seen.add((row.label, base))
+                model = model_fingerprint(base) if base == base_model else base
                 deterministic = row.method.card.deterministic
                 seeds = self.experiment.seeds[:1] if deterministic else self.experiment.seeds
-                cells += [Cell(self._id(row, model, seed), row, base_model, seed, len(seeds)) for seed in seeds]
+                cells += [Cell(self._id(row, model, seed), row, base, seed, len(seeds)) for seed in seeds]
         return cells
 
     def _id(self, row: Row, model: str, seed: int) -> str:
-        learns = row.method.card.text != "none"
+        corpus = self.corpus(row)
         trains = hasattr(row.config, "learning_rate")
         return content_id(
             {
@@ -72,7 +77,8 @@ class Plan:
                 "config": row.config.model_dump(),
                 "model": model,
                 "seed": None if row.method.card.deterministic else seed,
-                "corpus": self.corpus.sha256 if learns and self.corpus is not None else None,
+                "corpus": corpus.sha256 if corpus is not None else None,
+                "inputs": row.method.inputs(row.config),
                 "dev": self.dev.sha256 if trains and self.dev is not None else None,
                 "max_steps": self.experiment.max_steps if trains else None,
                 "precision": self.experiment.precision if trains else None,
@@ -111,26 +117,24 @@ def make_plan(experiment: Experiment, where: str) -> Plan:
     from harness.tasks.sts import DevSet
     from harness.tasks.suites import resolve_tasks
 
-    corpus = None
-    needed = {row.method.card.text for row in rows} - {"none"}
-    if needed:
-        c = experiment.corpus
-        if needed != {c.kind}:
-            asks = {row.label: row.method.card.text for row in rows if row.method.card.text not in ("none", c.kind)}
-            row, kind = next(iter(asks.items()))
-            raise InputError(f'{where}: row "{row}" learns from {kind}, but corpus.kind is "{c.kind}"')
-        corpus = load_corpus(c.uri, kind=c.kind, columns=c.columns, limit=c.limit)
+    wanted = {row.corpus.model_dump_json(): row.corpus for row in rows if row.corpus is not None}
+    corpora = {
+        key: load_corpus(c.uri, kind=c.kind, columns=c.columns, limit=c.limit) for key, c in wanted.items()
+    }
     dev = None
     if experiment.dev is not None and any(hasattr(row.config, "learning_rate") for row in rows):
         dev = DevSet(load_sts(experiment.dev.task, source=experiment.dev.where, split="dev"))
     tasks = resolve_tasks(experiment.suites, source=experiment.source)
-    return Plan(experiment, rows, corpus, dev, tasks, pick_device(experiment.device))
+    return Plan(experiment, rows, corpora, dev, tasks, pick_device(experiment.device))
 
 
-def describe_data(plan: Plan) -> dict[str, Any]:
-    """The corpus and the selection set, for records."""
+def describe_data(plan: Plan, row: Row) -> dict[str, Any]:
+    """The corpus and the selection set of a row, for its record."""
     e = plan.experiment
     dev = None
     if plan.dev is not None and e.dev is not None:
         dev = {"task": e.dev.task, "source": e.dev.where, "split": "dev", "sha256": plan.dev.sha256}
-    return {"corpus": plan.corpus.describe() if plan.corpus is not None else None, "dev": dev}
+    corpus = plan.corpus(row)
+    if corpus is None:
+        return {}
+    return {"corpus": corpus.describe(), "dev": dev if hasattr(row.config, "learning_rate") else None}

@@ -60,6 +60,7 @@ class Record(BaseModel):
     seed: int
     supervision: Literal["untrained", "unsupervised", "transductive", "supervised"]
     corpus: dict[str, Any] | None = None  # uri, kind, count, sha256
+    inputs: dict[str, str] = {}  # what else the method reads -> content hash (word vectors, another model)
     dev: dict[str, Any] | None = None  # task, source, sha256 of the selection set
     scores: list[Score] = []
     protocols: dict[str, dict[str, Any]] = {}  # protocol id -> what was hashed

@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.config import Config
 from harness.environment import describe, device_name, peak_memory_bytes, reset_peak_memory
 from harness.errors import InputError, TrainingStopped
 from harness.method import METHOD_FILE, FitContext, FitReport, Method
@@ -74,8 +73,9 @@ def run_cell(cell: Cell, plan: Plan, workdir: Path, *, command: str, progress: P
         config=cell.row.config.model_dump(mode="json"),
         base_model=cell.base_model,
         seed=cell.seed,
-        supervision=cell.row.method.card.supervision,
-        **(describe_data(plan) if cell.trained else {}),
+        supervision=cell.row.method.supervision_for(cell.row.config),
+        **describe_data(plan, cell.row),
+        inputs=cell.row.method.inputs(cell.row.config),
         scores=result.scores if result else [],
         protocols=result.protocols if result else {},
         evaluation=plan.evaluation_id,
@@ -118,8 +118,8 @@ def _fitted(method: Method, cell: Cell, plan: Plan, workdir: Path, progress: Pro
         progress=progress,
     )
     started = time.perf_counter()
-    method.fit(plan.corpus if cell.trained else None, context)
-    if not cell.trained:
+    method.fit(plan.corpus(cell.row), context)
+    if not cell.row.trained:
         return method
     method.fit_report.cost.setdefault("train_seconds", time.perf_counter() - started)
     card = f"{cell.row.label}: trained by `{method.name}` from {cell.base_model}, seed {cell.seed}.\n"
@@ -131,14 +131,22 @@ def _fitted(method: Method, cell: Cell, plan: Plan, workdir: Path, progress: Pro
 
 
 def _evaluate(method: Method, plan: Plan, progress: Progress | None) -> TaskResult:
-    from harness.embeddings import evaluate
+    from harness.embeddings import evaluate, joined
 
-    def encode(texts: list[str]) -> Any:
-        if progress:
-            progress(0, 0, f"encoding {len(texts):,} sentences")
-        return method.encode(texts, device=plan.device)
+    def encoder_of(fitted: Method) -> Callable[[list[str]], Any]:
+        def encode(texts: list[str]) -> Any:
+            if progress:
+                progress(0, 0, f"encoding {len(texts):,} sentences")
+            return fitted.encode(texts, device=plan.device)
 
-    return evaluate(encode, plan.tasks, pooling=method.config.pooling)
+        return encode
+
+    pooling = method.config.pooling
+    if not method.transductive:
+        return evaluate(encoder_of(method), plan.tasks, pooling=pooling)
+    parts = [evaluate(encoder_of(method.for_task(t.texts())), [t], pooling=f"{pooling}, fitted to the task's text")
+             for t in plan.tasks]  # fmt: skip
+    return joined(parts)
 
 
 def precision_of(plan: Plan, workdir: Path) -> dict[str, Any]:
@@ -158,14 +166,15 @@ def precision_of(plan: Plan, workdir: Path) -> dict[str, Any]:
     return found
 
 
-def steps_of(config: Config, items: int, bound: int | None) -> int:
-    """How many updates a training config makes on a corpus of `items`; 0 for methods that do not train."""
-    if not hasattr(config, "learning_rate"):
+def steps_of(cell: Cell, plan: Plan) -> int:
+    """How many updates a cell makes; 0 for methods that the training loop does not train."""
+    from harness.training import TrainedMethod, planned_steps
+
+    corpus = plan.corpus(cell.row)
+    if corpus is None or not issubclass(cell.row.method, TrainedMethod):
         return 0
-    values: Any = config
-    whole, rest = divmod(items, min(values.batch_size, items))
-    bounds: list[int | None] = [values.epochs * (whole + (rest >= 2)), values.max_steps, bound]
-    return min(b for b in bounds if b is not None)
+    method = cell.row.method(cell.row.config, base_model=cell.base_model)
+    return planned_steps(method.config, method.stream(corpus, cell.seed), plan.experiment.max_steps)
 
 
 def estimate_seconds(cell: Cell, plan: Plan, probe_steps: int = 4) -> float:
@@ -173,16 +182,17 @@ def estimate_seconds(cell: Cell, plan: Plan, probe_steps: int = 4) -> float:
     method = cell.row.method(cell.row.config, base_model=cell.base_model)
     context = FitContext(device=plan.device, precision=plan.experiment.precision)
     total = 0.0
-    steps = steps_of(cell.row.config, len(plan.corpus) if plan.corpus else 0, plan.experiment.max_steps)
+    corpus = plan.corpus(cell.row)
+    steps = steps_of(cell, plan)
     dev_texts = list(dict.fromkeys(plan.dev.texts())) if plan.dev and steps else []
     if steps:
         for bound in (1, 1 + probe_steps):  # the first call pays for warming up
             context.max_steps = bound
-            method.fit(plan.corpus, context)
+            method.fit(corpus, context)
         total += method.fit_report.cost["train_seconds"] / (1 + probe_steps) * steps
     else:
         started = time.perf_counter()
-        method.fit(plan.corpus if cell.trained else None, context)
+        method.fit(plan.corpus(cell.row), context)
         total += time.perf_counter() - started
     texts = list(dict.fromkeys(text for task in plan.tasks for text in task.texts()))
     sample = texts[:: max(1, len(texts) // 256)]

@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
 
     if (out / METHOD_FILE).exists():
         raise InputError(f"--out {out}: holds a saved model already; name another folder or delete it")
-    kind = cls.card.text
+    kind = cls.text_for(config)
     corpus = None if kind == "none" else load_corpus(args.corpus, kind=kind, limit=args.limit)
     dev = None
     if args.dev != "none" and hasattr(config, "learning_rate"):

@@ -10,13 +10,13 @@ from __future__ import annotations
 import math
 import time
 from abc import abstractmethod
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-import numpy as np
 import torch
 from torch import nn
 
+from harness.batches import Batch, BatchStream
 from harness.checkpoint import Checkpoints, Curves
 from harness.config import option
 from harness.encoder import Encoder
@@ -41,6 +41,10 @@ class TrainingConfig(MethodConfig):
     weight_decay: float = option(0.0, "decoupled weight decay (none on biases and LayerNorm)", ge=0)
     max_grad_norm: float = option(1.0, "gradient norm is clipped to this", gt=0)
     eval_every: int = option(125, "updates between two evaluations on the dev set", ge=1)
+    select: Literal["best", "last"] = option("best", "which weights are kept: best on the dev set, or the last")
+    patience: int | None = option(
+        None, "stop after this many evaluations that were worse than the one before; empty: never", ge=1
+    )
     select_initial: bool = option(False, "may the untrained weights be selected as the best checkpoint")
     bucket: int = option(32, "batches per length-sorted megabatch; 1 turns length bucketing off", ge=1)
     log_every: int = option(5, "updates between two lines of the training curve", ge=1)
@@ -48,80 +52,47 @@ class TrainingConfig(MethodConfig):
     min_rank: float = option(1.5, "collapse guard: least effective rank of the dev embeddings", ge=0)
 
 
-@dataclass(frozen=True)
-class Batch:
-    """The items of one update, and the generator that its views may draw from."""
-
-    items: list[Any]  # str, or harness.sources.Pair
-    rng: np.random.Generator
-    step: int
-
-    @property
-    def texts(self) -> list[str]:
-        """The sentences (of a pair: its anchor)."""
-        return [item if isinstance(item, str) else item.anchor for item in self.items]
-
-
-class BatchStream:
-    """Batches by step number: shuffled per epoch, length-sorted inside megabatches, batch order shuffled again.
-
-    The order depends on (corpus, seed, batch size, bucket) only, so methods of one comparison see the same batches.
-    A last batch of a single item is dropped: batch statistics need two.
-    """
-
-    def __init__(self, corpus: Corpus, *, batch_size: int, bucket: int, seed: int, length_cap: int) -> None:
-        self.corpus = corpus
-        self.batch_size = min(batch_size, len(corpus))
-        self.mega = bucket * self.batch_size
-        self.bucket = bucket
-        self.seed = seed
-        self.length_cap = length_cap
-        whole, rest = divmod(len(corpus), self.batch_size)
-        self.steps_per_epoch = whole + (1 if rest >= 2 else 0)
-        self._epoch: tuple[int, np.ndarray] | None = None
-        self._cut: tuple[tuple[int, int], list[np.ndarray]] | None = None
-
-    def _order(self, epoch: int) -> np.ndarray:
-        if self._epoch is None or self._epoch[0] != epoch:
-            rng = np.random.default_rng(derive(self.seed, f"data order {epoch}"))
-            self._epoch = (epoch, rng.permutation(len(self.corpus)))
-        return self._epoch[1]
-
-    def _megabatch(self, epoch: int, number: int) -> list[np.ndarray]:
-        if self._cut is None or self._cut[0] != (epoch, number):
-            indices = self._order(epoch)[number * self.mega : (number + 1) * self.mega]
-            if self.bucket > 1:
-                lengths = [min(self._length(int(i)), self.length_cap) for i in indices]
-                indices = indices[np.argsort(lengths, kind="stable")]
-            batches = [indices[i : i + self.batch_size] for i in range(0, len(indices), self.batch_size)]
-            batches = [b for b in batches if len(b) >= 2]
-            if self.bucket > 1:
-                rng = np.random.default_rng(derive(self.seed, f"batch order {epoch} {number}"))
-                batches = [batches[i] for i in rng.permutation(len(batches))]
-            self._cut = ((epoch, number), batches)
-        return self._cut[1]
-
-    def _length(self, index: int) -> int:
-        item = self.corpus[index]
-        return len(item) if isinstance(item, str) else len(item.anchor)
-
-    def batch(self, step: int) -> Batch:
-        """The batch of update `step` (0-based, over all epochs)."""
-        epoch, within = divmod(step, self.steps_per_epoch)
-        number, position = divmod(within, self.bucket)
-        indices = self._megabatch(epoch, number)[position]
-        rng = np.random.default_rng(derive(self.seed, f"views {step}"))
-        return Batch([self.corpus[int(i)] for i in indices], rng, step)
-
-
 class TrainedMethod(Method):
-    """A method trained by gradient descent. Subclasses write `heads` and `loss`."""
+    """A method trained by gradient descent. Subclasses write `heads` and `loss`; the other hooks have defaults.
+
+    Parameters of encoder and heads are trained unless `heads` turned their `requires_grad` off, so a frozen copy of the
+    encoder, or a slowly following one, is a part of the heads.
+    """
 
     Config: ClassVar[type[MethodConfig]] = TrainingConfig
 
     def heads(self, encoder: Encoder) -> nn.Module:
-        """Modules trained beside the encoder and dropped afterwards (projectors); none by default."""
+        """Modules trained beside the encoder and dropped afterwards (projectors); none by default.
+
+        Called once, before the first update, with the untrained encoder: the place to freeze or copy parts of it.
+        """
         return nn.Module()
+
+    def stream(self, corpus: Corpus, seed: int) -> BatchStream:
+        """The batches; by default shuffled and length-bucketed, and equal for all methods of a comparison."""
+        return BatchStream(
+            corpus,
+            batch_size=self.config.batch_size,
+            bucket=self.config.bucket,
+            seed=seed,
+            length_cap=6 * self.config.train_length,  # about the characters that survive the cut
+        )
+
+    def optimizer(self, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
+        """The optimiser of parameter groups that carry their weight decay; AdamW with PyTorch's defaults."""
+        return torch.optim.AdamW(groups, lr=self.config.learning_rate, betas=(0.9, 0.999), eps=1e-8, fused=True)
+
+    def schedule(self, step: int, steps: int) -> float:
+        """Share of the peak learning rate at update `step` of `steps`: linear warm-up, then linear decay to 0."""
+        warm: int = round(self.config.warmup * steps)
+        return (step + 1) / warm if step < warm else (steps - step) / max(1, steps - warm)
+
+    def after_update(self, encoder: Encoder, heads: nn.Module) -> None:
+        """Called after every update: moving averages, queues. State belongs in buffers of the heads."""
+
+    def candidates(self, encoder: Encoder, heads: nn.Module) -> tuple[Encoder, ...]:
+        """Encoders that compete on the dev set, each of the architecture of `encoder`; the best one is kept."""
+        return (encoder,)
 
     @abstractmethod
     def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, torch.Tensor]:
@@ -146,6 +117,12 @@ class TrainedMethod(Method):
         return self
 
 
+def planned_steps(config: TrainingConfig, stream: BatchStream, bound: int | None = None) -> int:
+    """How many updates a run makes: its epochs, cut by the config's bound and by the caller's."""
+    bounds = [config.epochs * stream.steps_per_epoch, config.max_steps, bound]
+    return min(b for b in bounds if b is not None)
+
+
 class Trainer:
     """One run of the loop. State lives here, so that a checkpoint can hold all of it."""
 
@@ -154,24 +131,15 @@ class Trainer:
     ) -> None:
         config: TrainingConfig = method.config
         self.method, self.encoder, self.heads, self.config, self.context = method, encoder, heads, config, context
-        self.stream = BatchStream(
-            corpus,
-            batch_size=config.batch_size,
-            bucket=config.bucket,
-            seed=context.seed,
-            length_cap=6 * config.train_length,  # about the characters that survive the cut
-        )
-        bounds = [config.epochs * self.stream.steps_per_epoch, config.max_steps, context.max_steps]
-        self.steps = min(bound for bound in bounds if bound is not None)
+        self.stream = method.stream(corpus, context.seed)
+        self.steps = planned_steps(config, self.stream, context.max_steps)
         self.precision = choose_precision(context.device, context.precision).name
         named = [*encoder.named_parameters(), *((f"heads.{n}", p) for n, p in heads.named_parameters())]
-        plain = [p for _, p in named if p.ndim < 2]
-        decayed = [p for _, p in named if p.ndim >= 2]
+        plain = [p for _, p in named if p.requires_grad and p.ndim < 2]
+        decayed = [p for _, p in named if p.requires_grad and p.ndim >= 2]
         self.parameters = [*decayed, *plain]
         groups = [{"params": decayed, "weight_decay": config.weight_decay}, {"params": plain, "weight_decay": 0.0}]
-        self.optimizer = torch.optim.AdamW(
-            [g for g in groups if g["params"]], lr=config.learning_rate, betas=(0.9, 0.999), eps=1e-8, fused=True
-        )
+        self.optimizer = method.optimizer([group for group in groups if group["params"]])
         self.scaler = torch.amp.GradScaler(context.device.split(":")[0], enabled=self.precision == "fp16")
         self.checkpoints = Checkpoints(context.folder)
         self.curves = Curves(context.folder)
@@ -181,13 +149,8 @@ class Trainer:
         self.best: dict[str, Any] = {"step": None, "dev": -math.inf}
         self.initial_dev: float | None = None
         self.last: dict[str, float] = {}
-
-    def learning_rate(self, step: int) -> float:
-        """Linear warm-up, then linear decay to 0 at the last step."""
-        warm = round(self.config.warmup * self.steps)
-        if step < warm:
-            return self.config.learning_rate * (step + 1) / warm
-        return self.config.learning_rate * (self.steps - step) / max(1, self.steps - warm)
+        self.worse = 0
+        self.stopped_early = False
 
     def run(self, report: FitReport) -> FitReport:
         """Train to the end, or from the last checkpoint to the end, and load the selected weights.
@@ -204,6 +167,9 @@ class Trainer:
                 self._update()
                 if self.step % self.config.eval_every == 0 or self.step == self.steps:
                     self._evaluate()
+                    if self.config.patience is not None and self.worse >= self.config.patience:
+                        self.stopped_early = True
+                        break
                 if time.monotonic() - saved > self.context.checkpoint_seconds:
                     self._save()
                     saved = time.monotonic()
@@ -219,7 +185,7 @@ class Trainer:
         self.encoder.train()
         self.heads.train()
         batch = self.stream.batch(self.step)
-        rate = self.learning_rate(self.step)
+        rate = self.config.learning_rate * self.method.schedule(self.step, self.steps)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         with autocast(self.precision, self.context.device):
@@ -230,6 +196,7 @@ class Trainer:
         norm = nn.utils.clip_grad_norm_(self.parameters, self.config.max_grad_norm)
         self.scaler.step(self.optimizer)
         self.scaler.update()
+        self.method.after_update(self.encoder, self.heads)
         self.step += 1
         self.sentences_seen += len(batch.items)
         self.seconds["train"] += time.perf_counter() - started
@@ -248,19 +215,29 @@ class Trainer:
         if self.context.dev is None:
             return
         started = time.perf_counter()
-        self.encoder.eval()
-        seen = self.context.dev.evaluate(
-            lambda texts: self.encoder.encode(texts, device=self.context.device, precision=self.precision)
-        )
+        best: tuple[int, dict[str, float]] | None = None
+        encoders = self.method.candidates(self.encoder, self.heads)
+        for number, encoder in enumerate(encoders):
+            encoder.eval()
+            encode = partial(encoder.encode, device=self.context.device, precision=self.precision)
+            seen = self.context.dev.evaluate(encode)
+            if best is None or seen["spearman"] > best[1]["spearman"]:
+                best = number, seen
+        assert best is not None
+        number, seen = best
         self.seconds["dev"] += time.perf_counter() - started
-        self.curves.add({"step": self.step, "kind": "dev", **seen})
-        self.last = seen
+        which = {"encoder": number} if len(encoders) > 1 else {}
+        self.curves.add({"step": self.step, "kind": "dev", **seen, **which})
         if self.step == 0:
             self.initial_dev = seen["spearman"]
+        elif seen["spearman"] < self.last["spearman"]:
+            self.worse += 1
+        self.last = seen
         self._guard(seen)
-        if seen["spearman"] > self.best["dev"] and (self.step > 0 or self.config.select_initial):
+        last = self.config.select == "last"
+        if (last or seen["spearman"] > self.best["dev"]) and (self.step > 0 or self.config.select_initial):
             self.best = {"step": self.step, "dev": seen["spearman"]}
-            self.checkpoints.keep_best(self.encoder, self.step)
+            self.checkpoints.keep_best(encoders[number], self.step)
 
     def _guard(self, seen: dict[str, float]) -> None:
         """End a run whose embeddings have become constant (std) or span a line only (effective rank)."""
@@ -285,6 +262,7 @@ class Trainer:
             "initial_dev": self.initial_dev,
             "final": self.last,
             "precision": self.precision,
+            **({"stopped_early": True} if self.stopped_early else {}),
         }
         report.cost = {
             "train_seconds": self.seconds["train"],
@@ -311,6 +289,7 @@ class Trainer:
                 "best": dict(self.best),
                 "initial_dev": self.initial_dev,
                 "last": dict(self.last),
+                "worse": self.worse,
                 "precision": self.precision,
             }
         )
@@ -327,6 +306,6 @@ class Trainer:
         torch.set_rng_state(state["rng"])
         if state["cuda_rng"]:
             torch.cuda.set_rng_state_all(state["cuda_rng"])
-        for name in ("step", "sentences_seen", "seconds", "best", "initial_dev", "last", "precision"):
+        for name in ("step", "sentences_seen", "seconds", "best", "initial_dev", "last", "worse", "precision"):
             setattr(self, name, state[name])
         return True

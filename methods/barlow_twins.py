@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from harness.batches import Batch
 from harness.config import option
 from harness.method import POOLING_HELP, MethodCard, MethodConfig
 from harness.sources.views import shuffle_tokens
-from harness.training import Batch, TrainedMethod, TrainingConfig
+from harness.training import TrainedMethod, TrainingConfig
 from methods.heads import projector
 from methods.objectives import barlow_twins
 

@@ -12,11 +12,12 @@ import pytest
 import torch
 from torch import nn
 
+from harness.batches import Batch, BatchStream
 from harness.encoder import Encoder
 from harness.errors import InputError, TrainingStopped
 from harness.method import FitContext, MethodCard
 from harness.sources import Corpus, load_corpus
-from harness.training import Batch, BatchStream, TrainedMethod, Trainer, TrainingConfig
+from harness.training import TrainedMethod, Trainer, TrainingConfig
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -115,7 +116,7 @@ def test_linear_warm_up_and_decay(corpus: Corpus) -> None:
     method = Pull(config(warmup=0.25, learning_rate=1.0))
     encoder = method.load_base()
     trainer = Trainer(method, encoder, nn.Identity(), corpus, FitContext(precision="fp32"))
-    rates = [trainer.learning_rate(s) for s in range(8)]
+    rates = [trainer.config.learning_rate * trainer.method.schedule(s, trainer.steps) for s in range(8)]
     assert rates == pytest.approx([1 / 2, 1, 1, 5 / 6, 4 / 6, 3 / 6, 2 / 6, 1 / 6])
 
 

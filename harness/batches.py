@@ -1,0 +1,79 @@
+"""Which items make up the batch of each update: a function of corpus, seed and step alone, so that a run can resume."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from harness.seeds import derive
+
+if TYPE_CHECKING:
+    from harness.sources import Corpus
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The items of one update, and the generator that its views may draw from."""
+
+    items: list[Any]  # str, or harness.sources.Pair
+    rng: np.random.Generator
+    step: int
+
+    @property
+    def texts(self) -> list[str]:
+        """The sentences (of a pair: its anchor)."""
+        return [item if isinstance(item, str) else item.anchor for item in self.items]
+
+
+class BatchStream:
+    """Batches by step number: shuffled per epoch, length-sorted inside megabatches, batch order shuffled again.
+
+    The order depends on (corpus, seed, batch size, bucket) only, so methods of one comparison see the same batches.
+    A last batch of a single item is dropped: batch statistics need two.
+    """
+
+    def __init__(self, corpus: Corpus, *, batch_size: int, bucket: int, seed: int, length_cap: int) -> None:
+        self.corpus = corpus
+        self.batch_size = min(batch_size, len(corpus))
+        self.mega = bucket * self.batch_size
+        self.bucket = bucket
+        self.seed = seed
+        self.length_cap = length_cap
+        whole, rest = divmod(len(corpus), self.batch_size)
+        self.steps_per_epoch = whole + (1 if rest >= 2 else 0)
+        self._epoch: tuple[int, np.ndarray] | None = None
+        self._cut: tuple[tuple[int, int], list[np.ndarray]] | None = None
+
+    def _order(self, epoch: int) -> np.ndarray:
+        if self._epoch is None or self._epoch[0] != epoch:
+            rng = np.random.default_rng(derive(self.seed, f"data order {epoch}"))
+            self._epoch = (epoch, rng.permutation(len(self.corpus)))
+        return self._epoch[1]
+
+    def _megabatch(self, epoch: int, number: int) -> list[np.ndarray]:
+        if self._cut is None or self._cut[0] != (epoch, number):
+            indices = self._order(epoch)[number * self.mega : (number + 1) * self.mega]
+            if self.bucket > 1:
+                lengths = [min(self._length(int(i)), self.length_cap) for i in indices]
+                indices = indices[np.argsort(lengths, kind="stable")]
+            batches = [indices[i : i + self.batch_size] for i in range(0, len(indices), self.batch_size)]
+            batches = [b for b in batches if len(b) >= 2]
+            if self.bucket > 1:
+                rng = np.random.default_rng(derive(self.seed, f"batch order {epoch} {number}"))
+                batches = [batches[i] for i in rng.permutation(len(batches))]
+            self._cut = ((epoch, number), batches)
+        return self._cut[1]
+
+    def _length(self, index: int) -> int:
+        item = self.corpus[index]
+        return len(item) if isinstance(item, str) else len(item.anchor)
+
+    def batch(self, step: int) -> Batch:
+        """The batch of update `step` (0-based, over all epochs)."""
+        epoch, within = divmod(step, self.steps_per_epoch)
+        number, position = divmod(within, self.bucket)
+        indices = self._megabatch(epoch, number)[position]
+        rng = np.random.default_rng(derive(self.seed, f"views {step}"))
+        return Batch([self.corpus[int(i)] for i in indices], rng, step)
