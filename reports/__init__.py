@@ -1,1 +1,5 @@
 """Reports built from the records of runs: statistics, tables, figures and pages."""
+
+from pathlib import Path
+
+PUBLISHED = Path(__file__).parent / "published"  # the entry point `harness.published`: numbers that papers print

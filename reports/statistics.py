@@ -3,9 +3,10 @@
 Everything is plain numpy on arrays; nothing here knows records, tasks or tables.
 
 The test pairs and the seeds of a comparison are crossed, not nested: every seed is scored on the same pairs. One
-bootstrap replicate therefore draws pairs once, for all seeds and all models together, and draws seeds with replacement
-(Owen, "The pigeonhole bootstrap", Annals of Applied Statistics 1(2), 2007). Drawing new pairs for each seed would
-divide the variance that comes from the pairs by the number of seeds and make intervals too narrow.
+bootstrap replicate therefore draws pairs once, for all seeds and all models together (Owen, "The pigeonhole bootstrap",
+Annals of Applied Statistics 1(2), 2007). Drawing new pairs for each seed would divide the variance that comes from the
+pairs by the number of seeds and make intervals too narrow. Seeds are too few to be resampled: with three, a bootstrap
+knows ten different means. Their part is a normal deviation with Student's correction (`with_seed_spread`).
 """
 
 from __future__ import annotations
@@ -105,34 +106,6 @@ def bootstrap_spearman(models: Sequence[Floats], gold: Floats, counts: Floats) -
     return result
 
 
-def seed_inflation(n: int, confidence: float = 0.95) -> float:
-    """Factor by which resampled seed means must deviate more, so that few seeds do not look certain.
-
-    Drawing n seeds with replacement has the standard error of the n-denominator deviation, too small by
-    sqrt((n - 1) / n), and a percentile interval uses normal quantiles where Student's apply. The factor is
-    sqrt(n / (n - 1)) * t(n - 1) / z at the wanted confidence (the two causes of narrowness that Hesterberg, "What
-    teachers should know about the bootstrap", The American Statistician 69(4), 2015, section 3, describes; applied here
-    to the deviations, since with three seeds no percentile of the drawn means reaches far enough). 1 for a single seed,
-    where nothing is known about seeds at all.
-    """
-    if n < 2:
-        return 1.0
-    from scipy.stats import norm, t
-
-    tail = (1 + confidence) / 2
-    return math.sqrt(n / (n - 1)) * float(t.ppf(tail, n - 1)) / float(norm.ppf(tail))
-
-
-def seed_weights(n: int, replicates: int, seed: int) -> Floats:
-    """Weights of n seeds in each replicate: drawn with replacement, widened by `seed_inflation`; (n, replicates).
-
-    Columns sum to 1. `weights.T @ values` for constant values over seeds gives that constant.
-    """
-    generator = np.random.default_rng([seed, n])
-    draws = generator.multinomial(n, np.full(n, 1 / n), size=replicates).T / n
-    return np.asarray(1 / n + seed_inflation(n) * (draws - 1 / n))
-
-
 @dataclass(frozen=True)
 class Estimate:
     """A value with its 95 % interval and the two-sided p-value of "the true value is 0"."""
@@ -155,6 +128,38 @@ def percentile_estimate(value: float, replicates: Floats, confidence: float = 0.
     return Estimate(value, float(low), float(high), min(1.0, 2 * side / (replicates.size + 1)))
 
 
+def with_seed_spread(
+    replicates: Floats, groups: Sequence[Floats], *, seed: int = 0, confidence: float = 0.95
+) -> Floats:
+    """Replicates of a mean over seeds whose spread holds the pairs' chance and the seeds' chance.
+
+    Args:
+        replicates: (R,) the mean over seeds in R resamples of the pairs: what the pairs alone do.
+        groups: scores by seed of each independently seeded side; a side with one seed adds nothing, since nothing is
+            known about its seeds.
+
+    The standard error of each side's mean over n seeds is sd / sqrt(n), of variance V_g. It is estimated from few
+    values, so deviations are widened by t(f) / z. The seeds' part has f_s = (sum V_g)^2 / sum(V_g^2 / (n_g - 1))
+    effective degrees of freedom (Welch, Biometrika 34, 1947; Satterthwaite, Biometrics Bulletin 2, 1946). The pairs'
+    variance counts as known and raises them in proportion: f = f_s (1 + V_pairs / sum V_g). Satterthwaite's square in
+    its place covers 91-93 % with three seeds. Simulated coverage of 95 % intervals with this rule, over 3 to 5 seeds on
+    one or both sides and spreads of seeds from far below to far above the pairs': 94.5-96.7 %; with two seeds 92-96 %.
+    """
+    from scipy.stats import norm, t
+
+    variances = [(float(np.var(g, ddof=1)) / len(g), len(g) - 1) for g in groups if len(g) > 1]
+    from_seeds = sum(v for v, _ in variances)
+    if from_seeds == 0:
+        return replicates
+    seeds_freedom = from_seeds**2 / sum(v * v / f for v, f in variances)
+    freedom = seeds_freedom * (1 + float(replicates.var()) / from_seeds)
+    tail = (1 + confidence) / 2
+    widening = float(t.ppf(tail, freedom)) / float(norm.ppf(tail))
+    noise = np.random.default_rng(seed).standard_normal(replicates.size) * math.sqrt(from_seeds)
+    centre = replicates.mean()
+    return np.asarray(centre + widening * (replicates - centre + noise))
+
+
 def hierarchical_mean(by_seed: Floats, replicates_by_seed: Floats, *, seed: int = 0) -> Estimate:
     """A model's mean score over seeds with an interval over seeds (outer) and pairs (inner).
 
@@ -162,8 +167,8 @@ def hierarchical_mean(by_seed: Floats, replicates_by_seed: Floats, *, seed: int 
         by_seed: (s,) scores of the s seeds.
         replicates_by_seed: (s, R) the same scores in R resamples of the pairs (the same resamples for every seed).
     """
-    weights = seed_weights(len(by_seed), replicates_by_seed.shape[1], seed)
-    return percentile_estimate(float(np.mean(by_seed)), (weights * replicates_by_seed).sum(axis=0))
+    drawn = with_seed_spread(replicates_by_seed.mean(axis=0), [by_seed], seed=seed)
+    return percentile_estimate(float(np.mean(by_seed)), drawn)
 
 
 def hierarchical_difference(
@@ -174,21 +179,16 @@ def hierarchical_difference(
     Args:
         a, b: (s_a,) and (s_b,) scores by seed.
         replicates_a, replicates_b: (s_a, R) and (s_b, R), from the same `counts`.
-        paired_seeds: entry i of a and of b come from the same seed (same data order, same initialisation): seeds
-            are then drawn together; otherwise separately.
+        paired_seeds: entry i of a and of b come from the same seed (same data order, same initialisation): the spread
+            of their differences counts then; otherwise that of each side.
 
     With one seed on a side, the interval holds no seed variation of that side.
     """
-    value = float(np.mean(a) - np.mean(b))
-    total = replicates_a.shape[1]
-    if paired_seeds:
-        if len(a) != len(b):
-            raise ValueError(f"paired seeds need equally many on both sides, not {len(a)} and {len(b)}")
-        drawn = (seed_weights(len(a), total, seed) * (replicates_a - replicates_b)).sum(axis=0)
-    else:
-        drawn = (seed_weights(len(a), total, seed) * replicates_a).sum(axis=0)
-        drawn -= (seed_weights(len(b), total, seed + 1) * replicates_b).sum(axis=0)
-    return percentile_estimate(value, drawn)
+    if paired_seeds and len(a) != len(b):
+        raise ValueError(f"paired seeds need equally many on both sides, not {len(a)} and {len(b)}")
+    difference = replicates_a.mean(axis=0) - replicates_b.mean(axis=0)
+    groups = [a - b] if paired_seeds else [a, b]
+    return percentile_estimate(float(np.mean(a) - np.mean(b)), with_seed_spread(difference, groups, seed=seed))
 
 
 def paired_permutation(

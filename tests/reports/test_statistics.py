@@ -15,8 +15,7 @@ from reports.statistics import (
     paired_permutation,
     percentile_estimate,
     resample_counts,
-    seed_inflation,
-    seed_weights,
+    with_seed_spread,
 )
 
 
@@ -69,11 +68,15 @@ def test_permutation_equals_scipy_exact_and_close_when_sampled():
     assert paired_permutation(np.array([1.0, 2.0, 3.0]), np.array([0.0, 1.0, 2.0])) == 0.25
 
 
-def test_seed_weights_keep_a_constant_and_a_single_seed_says_nothing():
-    assert seed_weights(4, 50, 0).sum(axis=0) == pytest.approx(np.ones(50))
-    assert (seed_weights(1, 50, 0) == 1).all()
-    assert seed_inflation(1) == 1
-    assert seed_inflation(3) == pytest.approx(1.5**0.5 * 4.302653 / 1.959964, rel=1e-6)
+def test_seed_spread_of_one_seed_says_nothing_and_of_several_is_students():
+    from scipy.stats import t
+
+    still = np.full(20_000, 0.5)
+    assert (with_seed_spread(still, [np.array([0.5])]) == still).all()
+    seeds = np.array([0.4, 0.5, 0.6])
+    drawn = with_seed_spread(still, [seeds])  # no chance from the pairs: Student's interval with 2 degrees of freedom
+    half = t.ppf(0.975, 2) * seeds.std(ddof=1) / 3**0.5
+    assert np.quantile(drawn, [0.025, 0.975]) == pytest.approx([0.5 - half, 0.5 + half], rel=0.03)
 
 
 def test_percentile_estimate():
@@ -97,14 +100,16 @@ def test_interval_of_a_mean_over_seeds_covers_95_percent(seeds):
     assert 0.93 <= hits / trials <= 0.97
 
 
-def test_interval_of_a_paired_difference_covers_with_seeds_and_pairs():
+@pytest.mark.parametrize("spread", [0.02, 0.3])
+@pytest.mark.parametrize("seeds", [3, 5])
+def test_interval_of_a_difference_covers_with_seeds_and_pairs(seeds, spread):
     """Both sources of chance at once: pair effects shared by all seeds, seed effects, a true difference of 0.3."""
     generator = np.random.default_rng(8)
-    trials, hits, pairs, seeds, replicates = 400, 0, 60, 5, 300
+    trials, hits, pairs, replicates = 400, 0, 60, 300
     for trial in range(trials):
         counts = resample_counts(pairs, replicates, seed=trial) / pairs
         effect = generator.normal(0.3, 1.0, size=pairs)  # of each pair, the same for all seeds
-        a = effect + generator.normal(0, 0.15, size=(seeds, 1)) + generator.normal(0, 0.3, size=(seeds, pairs))
+        a = effect + generator.normal(0, spread, size=(seeds, 1)) + generator.normal(0, 0.3, size=(seeds, pairs))
         b = generator.normal(0, 0.3, size=(1, pairs))  # an untrained base: one seed
         found = hierarchical_difference(
             a.mean(axis=1), b.mean(axis=1), a @ counts, b @ counts, paired_seeds=False, seed=trial
