@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import shutil
 import time
 import traceback
@@ -59,6 +60,8 @@ def run_cell(cell: Cell, plan: Plan, workdir: Path, *, command: str, progress: P
     except Exception as error:
         if isinstance(error, OSError) and error.errno == errno.ENOSPC:
             raise
+        if os.strerror(errno.ENOSPC) in str(error):  # as safetensors and Arrow report it, in errors of their own
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder.path)) from error
         status, reason = "failed", f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
         write_atomic(folder.path / "error.txt", traceback.format_exc())
     report = method.fit_report

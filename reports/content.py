@@ -52,8 +52,8 @@ def head_cells(row: Row) -> tuple[Cell, Cell, Cell]:
 
 HEAD = (
     Column("row", "Method", numeric=False),
-    Column("supervision", "Supervision", numeric=False),
-    Column("seeds", "Seeds"),
+    Column("supervision", "Supervision", numeric=False, aside=True),
+    Column("seeds", "Seeds", aside=True),
 )
 
 
@@ -204,7 +204,11 @@ def against_base(comparison: Comparison, analysis: Analysis) -> Table | None:
     found = [(row, b) for row in comparison.rows if (b := untrained_base(row, comparison.rows, analysis, first))]
     if not found:
         return None
-    columns = [HEAD[0], Column("base", "Untrained base", numeric=False), Column("seeds", "Seeds", "trained · base")]
+    columns = [
+        HEAD[0],
+        Column("base", "Untrained base", numeric=False, aside=True),
+        Column("seeds", "Seeds", "trained · base", aside=True),
+    ]
     cells = [
         [head_cells(row)[0], Cell(base.label, notes=(remark,) if remark else (), link=anchor(base)),
          Cell(f"{len(row.finished)} · {len(base.finished)}", value=len(row.finished), notes=head_cells(row)[2].notes)]

@@ -79,6 +79,7 @@ class Column:
     group: str = ""  # columns with the same group stand under one spanning head
     numeric: bool = True
     better: Literal["higher", "lower", ""] = ""
+    aside: bool = False  # left out on a phone, where the numbers come first
     notes: tuple[str, ...] = ()
 
 
