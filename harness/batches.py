@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from harness.seeds import derive
-
-if TYPE_CHECKING:
-    from harness.sources import Corpus
 
 
 @dataclass(frozen=True)
@@ -34,7 +32,7 @@ class BatchStream:
     A last batch of a single item is dropped: batch statistics need two.
     """
 
-    def __init__(self, corpus: Corpus, *, batch_size: int, bucket: int, seed: int, length_cap: int) -> None:
+    def __init__(self, corpus: Sequence[Any], *, batch_size: int, bucket: int, seed: int, length_cap: int) -> None:
         self.corpus = corpus
         self.batch_size = min(batch_size, len(corpus))
         self.mega = bucket * self.batch_size

@@ -8,7 +8,16 @@ import os
 import sys
 from collections.abc import Sequence
 
-from harness import __version__, compare, evaluate_command, list_command, registry, train_command
+from harness import (
+    __version__,
+    check_command,
+    compare,
+    evaluate_command,
+    list_command,
+    pretrain_command,
+    registry,
+    train_command,
+)
 from harness.environment import disable_telemetry
 from harness.errors import HarnessError, InputError
 
@@ -18,6 +27,7 @@ Which self-supervised sentence-embedding method is really better, and by how muc
   harness compare demo               train, evaluate and report a comparison (see: harness list presets)
   harness evaluate MODEL             score any model of the hub or a folder
   harness train METHOD               train one method and save it as a SentenceTransformer
+  harness pretrain --corpus TEXT     make or adapt a base model by masked-language modelling
   harness list methods               what there is to compare
 """
 
@@ -32,7 +42,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"harness {__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for module in (compare, evaluate_command, train_command, list_command):
+    for module in (compare, evaluate_command, train_command, pretrain_command, list_command, check_command):
         module.register(subparsers)
     _register_doctor(subparsers)
     for name in registry.names(registry.COMMANDS):

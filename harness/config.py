@@ -63,6 +63,8 @@ class Config(BaseModel):
                 raise InputError(
                     f'{where}: unknown key "{key}"{nearest(leaf, known)}; known keys: {", ".join(known)}'
                 ) from None
+            if not first["loc"]:  # a rule about several keys, which names them itself
+                raise InputError(f"{where}: {first['msg'].removeprefix('Value error, ')}") from None
             given = "" if first["type"] == "missing" else f", not {first['input']!r}"
             raise InputError(f'{where}: key "{key}": {first["msg"]}{given}') from None
 

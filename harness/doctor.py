@@ -41,6 +41,7 @@ def examine() -> dict[str, Any]:
         "hub": _hub(),
         "caches": _caches(),
         "disk": _disk(),
+        "wordnet": _wordnet(),
         "broken_plugins": _broken_plugins(),
     }
 
@@ -116,6 +117,16 @@ def _disk() -> list[dict[str, Any]]:
     ]
 
 
+def _wordnet() -> dict[str, str]:
+    """Where EDA views find WordNet, or how to get it."""
+    from harness.views import wordnet
+
+    try:
+        return {"path": wordnet.find()[0]}
+    except HarnessError as error:
+        return {"missing": str(error)}
+
+
 def _broken_plugins() -> list[str]:
     """One line for each plugin that is installed but cannot be imported."""
     broken = []
@@ -152,6 +163,7 @@ def _print(report: dict[str, Any]) -> None:
         table.add_row(f"cache: {cache['what']}", f"{cache['path']} ({_human(cache['bytes'])})")
     for disk in report["disk"]:
         table.add_row(f"free: {disk['what']}", f"{_human(disk['free_bytes'])} at {disk['path']}")
+    table.add_row("WordNet", report["wordnet"].get("path") or report["wordnet"]["missing"])
     versions = {**machine["versions"], **report["tools"]}
     table.add_row("versions", ", ".join(f"{name} {version}" for name, version in versions.items()))
     git = machine["git"]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
+from typing import TypeVar
 
 import numpy as np
 
+from harness.errors import InputError
 from harness.tasks.base import Array, Encode, Task, TaskResult, checked
 
 
@@ -66,6 +68,7 @@ def joined(parts: Sequence[TaskResult]) -> TaskResult:
         whole.scores += part.scores
         whole.protocols |= part.protocols
         whole.notes += part.notes
+        whole.missing |= part.missing
         whole.cost = {key: whole.cost.get(key, 0.0) + part.cost.get(key, 0.0) for key in whole.cost | part.cost}
     frames = [part.pairs for part in parts if part.pairs is not None]
     if frames:
@@ -77,6 +80,29 @@ def joined(parts: Sequence[TaskResult]) -> TaskResult:
     return whole
 
 
+T = TypeVar("T")
+
+
+def each(tasks: Sequence[Task], ask: Callable[[Task], T]) -> tuple[list[tuple[Task, T]], dict[str, str]]:
+    """What `ask` gives for every task whose data is sound, and of each other task the reason why it is left out.
+
+    Raises:
+        InputError: the data of every task is missing or damaged (the first task's fault, one of one as of many).
+    """
+    found: list[tuple[Task, T]] = []
+    missing: dict[str, str] = {}
+    first: InputError | None = None
+    for task in tasks:
+        try:
+            found.append((task, ask(task)))
+        except InputError as error:
+            first = first or error
+            missing[task.name] = str(error)
+    if first is not None and not found:
+        raise first
+    return found, missing
+
+
 def evaluate(
     encode: Encode,
     tasks: Sequence[Task],
@@ -86,18 +112,24 @@ def evaluate(
 ) -> TaskResult:
     """All scores of `tasks` for one encoder, whose texts are encoded once.
 
-    `pooling` names how the vectors are made (it enters the protocol ids). `cost` of the result has "encode_seconds",
-    "evaluate_seconds" (scoring, without encoding), "sentences" (distinct texts) and "sentences_per_second".
+    A task whose data is missing or damaged does not stop the others: it has no scores, stands in `missing` with the
+    reason, and in `notes`. `pooling` names how the vectors are made (it enters the protocol ids). `cost` of the result
+    has "encode_seconds", "evaluate_seconds" (scoring, without encoding), "sentences" (distinct texts) and
+    "sentences_per_second".
 
     Raises:
-        InputError: a task's data is missing or damaged.
+        InputError: the data of every task is missing or damaged.
         RunError: `encode` returned something else than one vector a text.
     """
-    texts = list(dict.fromkeys(text for task in tasks for text in task.texts()))
+    readable, missing = each(tasks, lambda task: task.texts())
+    texts = list(dict.fromkeys(text for _, announced in readable for text in announced))
     start = time.perf_counter()
     table = encode_once(encode, texts, cache=cache)
     encoded = time.perf_counter()
-    result = joined([task.evaluate(table, pooling=pooling) for task in tasks])
+    scored, unfit = each([task for task, _ in readable], lambda task: task.evaluate(table, pooling=pooling))
+    result = joined([part for _, part in scored])
+    result.missing = missing | unfit
+    result.notes += [f"{name}: no scores: {reason}" for name, reason in result.missing.items()]
     seconds = encoded - start
     result.cost = {
         "encode_seconds": seconds,

@@ -15,6 +15,10 @@ class InputError(HarnessError):
     exit_code = 2
 
 
+class UnsupportedModel(InputError):  # noqa: N818 - says what it is
+    """A sound model of a kind that `harness.encoder.Encoder` does not know; sentence-transformers itself may."""
+
+
 class RunError(HarnessError):
     """Something failed while running; the message says what was kept (exit code 1)."""
 

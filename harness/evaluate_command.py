@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
+from pathlib import Path
 from typing import Any
 
 
@@ -30,29 +32,22 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(args: argparse.Namespace) -> int:
     """Exit code 0 when every task was scored."""
     from harness.embeddings import evaluate
-    from harness.encoder import Encoder
     from harness.environment import describe
     from harness.plan import pick_device
-    from harness.sources import resolve_model
     from harness.tasks.suites import resolve_tasks
 
     tasks = resolve_tasks([name.strip() for name in args.suite.split(",")], source=args.source)
     device = pick_device(args.device)
-    if args.pooling:
-        encoder = Encoder.from_pretrained(args.model, pooling=args.pooling, max_length=args.max_length)
-    else:
-        encoder = Encoder.load(resolve_model(args.model))
-        if args.max_length:
-            encoder.max_length = min(args.max_length, encoder.max_length)
+    model, pooling = open_for_evaluation(args.model, args.pooling, args.max_length)
 
     def encode(texts: list[str]) -> Any:
-        return encoder.encode(texts, batch_size=args.batch_size, device=device, show_progress_bar=args.progress)
+        return model.encode(texts, batch_size=args.batch_size, device=device, show_progress_bar=args.progress)
 
-    result = evaluate(encode, tasks, pooling=encoder.pooling.name)
+    result = evaluate(encode, tasks, pooling=pooling)
     if args.json:
         document = {
             "model": args.model,
-            "pooling": encoder.pooling.name,
+            "pooling": pooling,
             "scores": [score.model_dump() for score in result.scores],
             "protocols": result.protocols,
             "notes": result.notes,
@@ -63,13 +58,48 @@ def run(args: argparse.Namespace) -> int:
         if args.json == "-":
             print(text)
             return 0
-        from pathlib import Path
-
         from harness.records import write_atomic
 
         write_atomic(Path(args.json), text + "\n")
     _show(args.model, result, args.source)
     return 0
+
+
+def open_for_evaluation(name: str, pooling: str | None = None, max_length: int | None = None) -> tuple[Any, str]:
+    """Something with the `encode` of a method, and how its vectors are pooled.
+
+    A folder that only its method can read (word vectors, a flow, several encoders) is loaded by that method; a model
+    that our encoder does not know is run by sentence-transformers.
+
+    Raises:
+        InputError: no such model, a damaged one, or a length that cannot be set.
+    """
+    from harness.encoder import Encoder
+    from harness.encoder.foreign import ForeignEncoder, open_model
+    from harness.errors import InputError
+    from harness.method import METHOD_FILE
+    from harness.sources import resolve_model
+
+    if pooling:
+        return Encoder.from_pretrained(name, pooling=pooling, max_length=max_length), pooling
+    folder = Path(resolve_model(name))
+    if (folder / METHOD_FILE).is_file() and not (folder / "modules.json").exists():
+        from harness import registry
+
+        if max_length:
+            raise InputError(f"--max-length: {name} is a saved method with a length of its own; leave it out")
+        about = json.loads((folder / METHOD_FILE).read_text("utf-8"))
+        method = registry.load(registry.METHODS, about["method"]).load(folder)
+        return method, str(method.config.pooling)
+    model = open_model(name)
+    if isinstance(model, ForeignEncoder):
+        print(f"run by sentence-transformers ({model.modules}): {model.why}", file=sys.stderr)
+        if max_length:
+            model.limit_length(max_length)
+        return model, model.modules
+    if max_length:
+        model.max_length = min(max_length, model.max_length)
+    return model, model.pooling.name
 
 
 def _show(model: str, result: Any, source: str) -> None:

@@ -5,16 +5,29 @@ from __future__ import annotations
 import argparse
 import json
 import tomllib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness import registry
+from harness.config import Config
+from harness.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from harness.method import Method
+
+CARD = ("paper", "equations", "reference", "text", "supervision", "deterministic", "cost", "kept", "notes")
+# What the parts of a preset's name say about the base model that it was made for.
+FAMILIES = {"mini": "embedded:mini-bert", "roberta": "RoBERTa", "distilroberta": "DistilRoBERTa", "large": "large"}
 
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `harness list` to the command line."""
     parser = subparsers.add_parser("list", help="installed methods, tasks, suites and presets")
     parser.add_argument("what", choices=["methods", "tasks", "suites", "presets"])
-    parser.add_argument("--verbose", action="store_true", help="methods: cards, options with ranges, presets")
+    parser.add_argument(
+        "--verbose", action="store_true", help="methods: cards, published numbers, options with ranges, presets"
+    )
     parser.add_argument("--json", action="store_true", help="machine-readable")
     parser.set_defaults(run=run)
 
@@ -30,38 +43,138 @@ def run(args: argparse.Namespace) -> int:
     console = Console(highlight=False)
     width = max((len(name) for name in found), default=0)
     for name, about in found.items():
-        console.print(f"{name:<{width}}  {about['about']}", markup=False, soft_wrap=True)
         if args.verbose and args.what == "methods":
-            _details(console, about)
+            _details(console, name, about)
+        else:
+            console.print(f"{name:<{width}}  {about['about']}", markup=False, soft_wrap=True)
     return 0
 
 
-def _details(console: Any, about: dict[str, Any]) -> None:
-    for key in ("paper", "equations", "reference", "text", "supervision", "cost", "notes"):
-        if about["card"].get(key):
-            console.print(f"    {key}: {about['card'][key]}", markup=False, soft_wrap=True)
-    for key, field in about["options"].items():
-        sweep = f" [study: {field['sweep']}]" if field["sweep"] else ""
-        console.print(f"    {key} = {field['default']!r}  {field['help']}{sweep}", markup=False, soft_wrap=True)
-    for preset, values in about["presets"].items():
-        console.print(f"    preset {preset}: {values}", markup=False, soft_wrap=True)
+def _details(console: Console, name: str, about: dict[str, Any]) -> None:
+    """A method's card, published numbers, options and presets, wrapped to the width of the terminal."""
+    from rich.rule import Rule
+
+    console.print(Rule(f"[bold]{name}[/bold]", align="left", style="dim"))
+    card = about["card"]
+    _block(console, None, [("title", card["title"]), *((key, str(card[key])) for key in CARD if card.get(key))])
+    _block(console, "published", [(key, "\n".join(lines)) for key, lines in about["published"].items()])
+    written = {f"{key} = {_value(field['default'])}": field for key, field in about["options"].items()}
+    rows = [(key, _option(field)) for key, field in written.items() if not field["shared"]]
+    shared = ", ".join(key for key, field in written.items() if field["shared"])
+    _block(console, "options", [*rows, *([("as for all methods", shared)] if shared else [])])
+    _block(console, "presets", [(key, _preset(preset)) for key, preset in about["presets"].items()])
     console.print()
 
 
+def _block(console: Console, heading: str | None, rows: list[tuple[str, str]]) -> None:
+    from rich.padding import Padding
+    from rich.table import Table
+    from rich.text import Text
+
+    if not rows:
+        return
+    if heading:
+        console.print(f"  [bold]{heading}[/bold]")
+    table = Table.grid(padding=(0, 2))
+    widest = max(24, console.width // 3)
+    table.add_column(overflow="fold", max_width=widest, min_width=min(widest, max(len(left) for left, _ in rows)))
+    table.add_column(overflow="fold", ratio=1)
+    for left, right in rows:
+        table.add_row(Text(left, style="cyan"), Text(right))
+    console.print(Padding(table, (0, 0, 0, 4)))
+
+
+def _option(field: dict[str, Any]) -> str:
+    notes = [note for note in (field["range"], f"study: {_sweep(field['sweep'])}" if field["sweep"] else "") if note]
+    return str(field["help"]) + (f" [{'; '.join(notes)}]" if notes else "")
+
+
+def _sweep(sweep: dict[str, Any]) -> str:
+    if "choices" in sweep:
+        return ", ".join(_value(choice) for choice in sweep["choices"])
+    return f"{sweep['low']} to {sweep['high']}{', logarithmic' if sweep['log'] else ''}"
+
+
+def _preset(preset: dict[str, Any]) -> str:
+    values = ", ".join(f"{key} = {_value(value)}" for key, value in preset["values"].items()) or "the defaults"
+    learns = "" if preset["text"] == "none" else f"; learns from {preset['text']}"
+    return f"({preset['base_model']}{learns}) {values}"
+
+
+def _value(value: Any) -> str:
+    if value is None:
+        return "empty"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(_value(part) for part in value) + "]"
+    return str(value)
+
+
 def _methods() -> dict[str, dict[str, Any]]:
+    return {name: _about(registry.load(registry.METHODS, name)) for name in registry.names(registry.METHODS)}
+
+
+def _about(method: type[Method]) -> dict[str, Any]:
     from dataclasses import asdict
 
-    found = {}
-    for name in registry.names(registry.METHODS):
-        method = registry.load(registry.METHODS, name)
-        sweeps = method.Config.sweeps()
-        options = {
-            key: {"default": field.default, "help": field.description, "sweep": sweeps.get(key)}
-            for key, field in method.Config.model_fields.items()
+    sweeps = method.Config.sweeps()
+    bases = (base for base in method.Config.__mro__ if base.__module__.startswith("harness."))
+    common = next(base for base in bases if issubclass(base, Config)).model_fields
+    options = {
+        key: {
+            "default": field.default,
+            "help": field.description,
+            "range": _range(field.metadata),
+            "sweep": sweeps.get(key),
+            "shared": key in common and repr(common[key]) == repr(field),
         }
-        found[name] = {"about": method.card.title, "card": asdict(method.card), "options": options,
-                       "presets": method.presets}  # fmt: skip
-    return found
+        for key, field in method.Config.model_fields.items()
+    }
+    presets = {
+        name: {"base_model": preset_family(name), "text": _text(method, name), "values": values}
+        for name, values in method.presets.items()
+    }
+    return {
+        "about": method.card.title,
+        "card": asdict(method.card),
+        "published": {key: _published(key) for key in method.card.published},
+        "options": options,
+        "presets": presets,
+    }
+
+
+def preset_family(name: str) -> str:
+    """The base model that a preset was made for, by the parts of its name: "paper-roberta" -> "RoBERTa"; a paper's or
+    a code's without another part: "BERT-base"."""
+    parts = name.replace("_", "-").split("-")
+    found = " ".join(FAMILIES[part] for part in parts if part in FAMILIES)
+    return found or ("BERT-base" if {"paper", "code"} & set(parts) else "any base model")
+
+
+def _text(method: type[Method], preset: str) -> str:
+    """The kind of corpus under a preset; the card's where the preset needs more than it says."""
+    try:
+        return method.text_for(method.configure({}, preset=preset))
+    except InputError:
+        return method.card.text
+
+
+def _published(key: str) -> list[str]:
+    from harness.published import published_rows, summary
+
+    try:
+        return summary(published_rows(key))
+    except InputError as error:
+        return [f"not installed ({error})"]
+
+
+def _range(metadata: list[Any]) -> str:
+    """ "from 0, below 1" of a field's bounds."""
+    words = {"ge": "from", "gt": "above", "le": "to", "lt": "below"}
+    bounds = [f"{words[name]} {value:g}" for limit in metadata for name in words
+              if (value := getattr(limit, name, None)) is not None]  # fmt: skip
+    return ", ".join(bounds)
 
 
 def _suites() -> dict[str, dict[str, Any]]:

@@ -44,6 +44,8 @@ class MethodCard:
     supervision: Supervision = "untrained"
     deterministic: bool = False  # one run says it all: no seed enters
     cost: str = "none"  # one phrase: what training costs
+    published: tuple[str, ...] = ()  # "FILE:MODEL": its rows in the published tables that reports carry
+    kept: str = ""  # what is trained beside the base model and stays when encoding: a layer on top, a convolution
     notes: str = ""  # disagreements between paper and code, known defects
 
 
@@ -147,6 +149,11 @@ class Method(ABC):
         """Name -> content hash of what a config refers to besides corpus and base model (word vectors, a model)."""
         return {}
 
+    @classmethod
+    def uses_dev(cls, config: Any) -> bool:
+        """Does `fit` select weights on the dev set under `config`? By default: has it a learning rate?"""
+        return hasattr(config, "learning_rate")
+
     @property
     def transductive(self) -> bool:
         """Is the method fitted to the unlabelled text of each task, by `for_task`, before it encodes it?"""
@@ -243,11 +250,13 @@ def require_corpus(method: Method, corpus: Corpus | None) -> Corpus:
     """The corpus, checked to be of the kind the method asks for.
 
     Raises:
-        InputError: none given, or of another kind.
+        InputError: none given, of another kind, or fewer than two items.
     """
     wanted = method.text_for(method.config)
     if corpus is None:
         raise InputError(f'method "{method.name}" learns from {wanted}: give it a corpus')
     if corpus.kind != wanted:
         raise InputError(f'method "{method.name}" learns from {wanted}, but {corpus.uri} holds {corpus.kind}')
+    if len(corpus) < 2:
+        raise InputError(f'{corpus.uri}: method "{method.name}" needs at least 2 {wanted}, this corpus has {len(corpus)}')
     return corpus

@@ -70,7 +70,8 @@ class Plan:
 
     def _id(self, row: Row, model: str, seed: int) -> str:
         corpus = self.corpus(row)
-        trains = hasattr(row.config, "learning_rate")
+        selects = row.method.uses_dev(row.config)
+        trains = selects or hasattr(row.config, "learning_rate")
         return content_id(
             {
                 "method": row.method.name,
@@ -79,7 +80,7 @@ class Plan:
                 "seed": None if row.method.card.deterministic else seed,
                 "corpus": corpus.sha256 if corpus is not None else None,
                 "inputs": row.method.inputs(row.config),
-                "dev": self.dev.sha256 if trains and self.dev is not None else None,
+                "dev": self.dev.sha256 if selects and self.dev is not None else None,
                 "max_steps": self.experiment.max_steps if trains else None,
                 "precision": self.experiment.precision if trains else None,
                 "code": code_version(row.method.__module__),
@@ -122,7 +123,7 @@ def make_plan(experiment: Experiment, where: str) -> Plan:
         key: load_corpus(c.uri, kind=c.kind, columns=c.columns, limit=c.limit) for key, c in wanted.items()
     }
     dev = None
-    if experiment.dev is not None and any(hasattr(row.config, "learning_rate") for row in rows):
+    if experiment.dev is not None and any(row.method.uses_dev(row.config) for row in rows):
         dev = DevSet(load_sts(experiment.dev.task, source=experiment.dev.where, split="dev"))
     tasks = resolve_tasks(experiment.suites, source=experiment.source)
     return Plan(experiment, rows, corpora, dev, tasks, pick_device(experiment.device))
@@ -137,4 +138,4 @@ def describe_data(plan: Plan, row: Row) -> dict[str, Any]:
     corpus = plan.corpus(row)
     if corpus is None:
         return {}
-    return {"corpus": corpus.describe(), "dev": dev if hasattr(row.config, "learning_rate") else None}
+    return {"corpus": corpus.describe(), "dev": dev if row.method.uses_dev(row.config) else None}

@@ -91,7 +91,8 @@ class TrainedMethod(Method):
         """Called after every update: moving averages, queues. State belongs in buffers of the heads."""
 
     def candidates(self, encoder: Encoder, heads: nn.Module) -> tuple[Encoder, ...]:
-        """Encoders that compete on the dev set, each of the architecture of `encoder`; the best one is kept."""
+        """Encoders that compete on the dev set, each of the architecture of `encoder`; the best one is kept (the first
+        one without a dev set)."""
         return (encoder,)
 
     @abstractmethod
@@ -175,8 +176,11 @@ class Trainer:
                     saved = time.monotonic()
         finally:
             self._fill(report)
+        kept = self.method.candidates(self.encoder, self.heads)[0]
         if self.best["step"] is not None:
             self.checkpoints.load_best(self.encoder, self.best["step"])
+        elif kept is not self.encoder:
+            self.encoder.load_state_dict(kept.state_dict())
         self.curves.flush()
         return report
 

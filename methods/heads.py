@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
+from pydantic import Field
 from torch import nn
 
 Bias = Literal["first", "hidden", "none", "all"]
 Init = Literal["normal", "pytorch"]
+Widths = Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1)]  # of a projector, in a config
 
 
 def _linear(inputs: int, outputs: int, *, bias: bool, init: Init, generator: torch.Generator | None) -> nn.Linear:

@@ -21,7 +21,7 @@ from torch.nn import functional
 _P = ParamSpec("_P")
 
 
-def _full_precision(objective: Callable[_P, Tensor]) -> Callable[_P, Tensor]:
+def full_precision(objective: Callable[_P, Tensor]) -> Callable[_P, Tensor]:
     """Run `objective` outside autocast on inputs of at least float32."""
 
     @wraps(objective)
@@ -41,7 +41,7 @@ def _full_precision(objective: Callable[_P, Tensor]) -> Callable[_P, Tensor]:
     return wrapped
 
 
-def _check(a: Tensor, b: Tensor, *, rows: int = 1) -> None:
+def check_rows(a: Tensor, b: Tensor, *, rows: int = 1) -> None:
     """Both (n, d) of the same shape with at least `rows` rows."""
     if a.ndim != 2 or a.shape != b.shape:
         raise ValueError(f"expected two (n, d) tensors of one shape, got {tuple(a.shape)} and {tuple(b.shape)}")
@@ -49,17 +49,23 @@ def _check(a: Tensor, b: Tensor, *, rows: int = 1) -> None:
         raise ValueError(f"batch statistics need at least {rows} rows, got {a.shape[0]}")
 
 
-def _check_temperature(temperature: float) -> None:
+def check_temperature(temperature: float) -> None:
+    """A temperature divides: it must be positive."""
     if not temperature > 0:
         raise ValueError(f"temperature must be > 0, got {temperature}")
 
 
-def _unit(x: Tensor) -> Tensor:
+def unit(x: Tensor) -> Tensor:
     """Rows (last axis) of length 1; a zero row stays zero, so its cosines are 0."""
     return functional.normalize(x, dim=-1, eps=1e-8)
 
 
-@_full_precision
+_full_precision, _check, _check_temperature, _unit = full_precision, check_rows, check_temperature, unit
+
+Similarity = Literal["cosine", "dot"]
+
+
+@full_precision
 def nt_xent(
     anchors: Tensor,
     positives: Tensor,
@@ -67,6 +73,7 @@ def nt_xent(
     temperature: float,
     hard_negatives: Tensor | None = None,
     hard_negative_weight: float = 0.0,
+    similarity: Similarity = "cosine",
 ) -> Tensor:
     """Contrast every anchor with all positives (and all hard negatives), one direction only.
 
@@ -78,23 +85,30 @@ def nt_xent(
     Args:
         anchors, positives: (n, d); row i of one belongs to row i of the other.
         hard_negatives: (n, d) or None.
+        similarity: "dot" puts dot products in the cosines' place (the paper's ablation, with temperature 1).
 
     Source: SimCSE Eq. 4 (unsupervised) and Eq. 5 with its weighted form; paper and code agree. The positive is part of
     the denominator and the gradient flows through both sides. n = 1 without hard negatives gives 0.
     """
-    _check(anchors, positives)
-    _check_temperature(temperature)
-    a = _unit(anchors)
-    logits = a @ _unit(positives).T / temperature
+    check_rows(anchors, positives)
+    check_temperature(temperature)
+    if similarity not in ("cosine", "dot"):
+        raise ValueError(f'similarity must be "cosine" or "dot", got {similarity!r}')
+
+    def scale(x: Tensor) -> Tensor:
+        return unit(x) if similarity == "cosine" else x
+
+    a = scale(anchors)
+    logits = a @ scale(positives).T / temperature
     if hard_negatives is not None:
-        _check(anchors, hard_negatives)
-        hard = a @ _unit(hard_negatives).T / temperature
+        check_rows(anchors, hard_negatives)
+        hard = a @ scale(hard_negatives).T / temperature
         own = torch.eye(len(a), dtype=a.dtype, device=a.device)
         logits = torch.cat([logits, hard + hard_negative_weight * own], dim=1)
     return functional.cross_entropy(logits, torch.arange(len(a), device=a.device))
 
 
-@_full_precision
+@full_precision
 def nt_xent_symmetric(a: Tensor, b: Tensor, *, temperature: float) -> Tensor:
     """Contrast each of the 2n rows with the 2n - 1 others (SimCLR, DeCLUTR, SG's L_base); mean over 2n.
 
@@ -103,10 +117,10 @@ def nt_xent_symmetric(a: Tensor, b: Tensor, *, temperature: float) -> Tensor:
     Source: DeCLUTR Eq. 2. Its Eq. 1 sums the 2n terms, its code averages them; this is the mean. SG's released class
     fails on this form (n labels for 2n rows); the mean over 2n is what its summary describes.
     """
-    _check(a, b)
-    _check_temperature(temperature)
+    check_rows(a, b)
+    check_temperature(temperature)
     n = len(a)
-    x = _unit(torch.cat([a, b]))
+    x = unit(torch.cat([a, b]))
     itself = torch.eye(2 * n, dtype=torch.bool, device=x.device)
     logits = (x @ x.T / temperature).masked_fill(itself, float("-inf"))
     partner = torch.arange(2 * n, device=x.device).roll(n)
@@ -136,7 +150,7 @@ def _standardise(x: Tensor, *, eps: float, unbiased: bool = False) -> Tensor:
     return centred / (variance + eps).sqrt()
 
 
-@_full_precision
+@full_precision
 def barlow_twins(
     z_a: Tensor, z_b: Tensor, *, off_diagonal_weight: float, unbiased: bool = False, eps: float = 1e-5
 ) -> Tensor:
@@ -154,13 +168,13 @@ def barlow_twins(
 
     Source: NC Eq. 2; facebookresearch/barlowtwins.
     """
-    _check(z_a, z_b, rows=2)
+    check_rows(z_a, z_b, rows=2)
     a, b = (_standardise(z, eps=eps, unbiased=unbiased) for z in (z_a, z_b))
     on, off = _identity_penalty(a, b, off_diagonal_weight)
     return on + off
 
 
-@_full_precision
+@full_precision
 def vicreg(
     z_a: Tensor,
     z_b: Tensor,
@@ -183,7 +197,7 @@ def vicreg(
     Source: NC Eq. 3. The reference code (facebookresearch/vicreg) averages the invariance over d as well and halves the
     variance term: its coefficients (i, v, c) are (i/d, v/2, c) here.
     """
-    _check(z_a, z_b, rows=2)
+    check_rows(z_a, z_b, rows=2)
     n, d = z_a.shape
     total = invariance * (z_a - z_b).square().sum() / n
     for z in (z_a, z_b):
@@ -199,7 +213,7 @@ def vicreg(
     return total
 
 
-@_full_precision
+@full_precision
 def self_contrast(h_a: Tensor, h_b: Tensor, *, temperature: float = 1.0) -> Tensor:
     """Mean cosine of a sentence's two views over `temperature`: L_S = (1/n) sum_i cos(hA_i, hB_i) / t.
 
@@ -208,15 +222,15 @@ def self_contrast(h_a: Tensor, h_b: Tensor, *, temperature: float = 1.0) -> Tens
     Source: SCD Eq. 2, which has no temperature (the default, 1). The code divides by 0.05; its released weights were
     trained with the sum over the batch instead of the mean (multiply by n).
     """
-    _check(h_a, h_b)
-    _check_temperature(temperature)
-    return (_unit(h_a) * _unit(h_b)).sum(-1).mean() / temperature
+    check_rows(h_a, h_b)
+    check_temperature(temperature)
+    return (unit(h_a) * unit(h_b)).sum(-1).mean() / temperature
 
 
 Normalisation = Literal["center", "no_center", "literal"]
 
 
-@_full_precision
+@full_precision
 def decorrelation(
     p_a: Tensor,
     p_b: Tensor,
@@ -243,7 +257,7 @@ def decorrelation(
 
     Source: SCD Eq. 3-4 and its code.
     """
-    _check(p_a, p_b, rows=2)
+    check_rows(p_a, p_b, rows=2)
     if normalisation == "literal":
         c = (p_a.T @ p_b) / (p_a.square().T @ p_b.square() + eps).sqrt()
         on = (1 - c.diagonal()).square().sum()
@@ -272,7 +286,7 @@ def decorrelation_floor(n: int, d: int, off_diagonal_weight: float) -> float:
     return d * wk / (1 + wk)
 
 
-@_full_precision
+@full_precision
 def self_guided(
     cls: Tensor,
     layer_views: Tensor,
@@ -299,7 +313,7 @@ def self_guided(
     views = layer_views.unsqueeze(1) if layer_views.ndim == 2 else layer_views
     if cls.ndim != 2 or views.ndim != 3 or (views.shape[0], views.shape[2]) != tuple(cls.shape):
         raise ValueError(f"expected (n, d) and (n, L, d), got {tuple(cls.shape)} and {tuple(layer_views.shape)}")
-    _check_temperature(temperature)
+    check_temperature(temperature)
     if variant not in ("base", "opt1", "opt2", "opt3"):
         raise ValueError(f'variant must be "base", "opt1", "opt2" or "opt3", got {variant!r}')
     if variant != "opt3":
@@ -311,8 +325,8 @@ def self_guided(
         if variant == "opt2":
             return nt_xent(cls, h, temperature=temperature)
     n = len(cls)
-    c = _unit(cls)
-    scores = torch.einsum("id,jkd->ijk", c, _unit(views)) / temperature  # (n, n, L)
+    c = unit(cls)
+    scores = torch.einsum("id,jkd->ijk", c, unit(views)) / temperature  # (n, n, L)
     itself = torch.eye(n, dtype=torch.bool, device=c.device)
     others = scores.masked_fill(itself[:, :, None], float("-inf")).flatten(1)  # (n, n L)
     if variant == "opt1":

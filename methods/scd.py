@@ -8,7 +8,7 @@ from harness.batches import Batch
 from harness.config import option
 from harness.method import POOLING_HELP, MethodCard, MethodConfig
 from harness.training import TrainedMethod, TrainingConfig
-from methods.heads import projector
+from methods.heads import Widths, projector
 from methods.objectives import decorrelation, self_contrast
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ class SCDConfig(TrainingConfig):
     batch_size: int = option(192, "sentences per update", ge=2, sweep=[64, 128, 192, 256])
     eval_every: int = option(250, "updates between two evaluations on the dev set", ge=1)
     terms: Literal["both", "self_contrast", "decorrelation"] = option("both", "both, L_S only or L_C only")
+    self_contrast_weight: float = option(1.0, "weight of the self-contrast L_S (task_alpha in the code)", ge=0)
     decorrelation_weight: float = option(
         0.005225, "weight of the decorrelation L_C (alpha; task_beta in the code)", ge=0, sweep=(1e-3, 1e-1), log=True
     )
@@ -37,7 +38,7 @@ class SCDConfig(TrainingConfig):
     attention_dropout: Literal["views", "checkpoint"] = option(
         "views", "attention probabilities: the views' two rates (code), or the checkpoint's own rate"
     )
-    projector: tuple[int, ...] = option((4096, 4096, 4096), "widths of the projector's layers")
+    projector: Widths = option((4096, 4096, 4096), "widths of the projector's layers")
     projector_bias: Literal["first", "hidden", "none", "all"] = option("first", "which projector layers have a bias")
     normalisation: Literal["center", "no_center", "literal"] = option(
         "center", "Pearson correlation (code), without centring, or Eq. 3 as printed"
@@ -57,8 +58,19 @@ class SCD(TrainedMethod):
         text="sentences",
         supervision="unsupervised",
         cost="one epoch, both views in one forward, a wide projector",
-        notes="Paper and code differ in temperature (none / 0.05), sign of Eq. 4, normaliser of Eq. 3 and weights. "
-        "The code selects checkpoints on SICK-R's trial part; here every method uses the comparison's dev set.",
+        published=(
+            "scd.csv:SCD-BERT",
+            "scd.csv:SCD-RoBERTa",
+            "scd.csv:SCD (L_S + L_C)",
+            "scd.csv:SCD (L_S only)",
+            "scd.csv:SCD (L_C only)",
+            "reference_repos.csv:SCD-BERT",
+            "reference_repos.csv:SCD-RoBERTa",
+        ),
+        notes="Paper and code differ in temperature (none / 0.05), sign of Eq. 4, normaliser of Eq. 3 and weights, and "
+        "in SCD-BERT's transfer row: the README's numbers (average 84.35) are the plausible ones, not the paper's. "
+        "The code selects checkpoints on SICK-R's trial part; here every method uses the comparison's dev set "
+        "(dev.task = SICK-R gives the code's). Late checkpoints can be far worse than early ones: evaluate often.",
     )
     Config: ClassVar[type[MethodConfig]] = SCDConfig
     presets: ClassVar[dict[str, dict[str, Any]]] = {
@@ -112,7 +124,8 @@ class SCD(TrainedMethod):
         terms: dict[str, Tensor] = {}
         if config.terms != "decorrelation":
             repel = self_contrast(h_a, h_b, temperature=config.temperature)
-            terms["self_contrast"] = repel * len(h_a) if config.reduction == "sum" else repel
+            count = len(h_a) if config.reduction == "sum" else 1
+            terms["self_contrast"] = config.self_contrast_weight * count * repel
         if config.terms != "self_contrast":
             terms["decorrelation"] = config.decorrelation_weight * decorrelation(
                 heads(h_a),

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import time
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from harness.config import option
 from harness.errors import InputError
-from harness.method import FitContext, FitReport, Method, MethodCard, MethodConfig, require_corpus
+from harness.method import FitContext, FitReport, MethodCard, MethodConfig
+from methods.vector_maps import VectorMap, VectorMapConfig, text_chunks, twin
 
 if TYPE_CHECKING:
-    from harness.sources import Corpus
+    import torch
 
-CHUNK = 8192  # sentences encoded at a time: memory stays the same however large the corpus is
+    from harness.encoder import Encoder
+
 RANK_TOLERANCE = 1e-10  # variances below this share of the largest are rounding noise of float32 vectors
 
 Matrix = NDArray[np.float64]
@@ -82,16 +85,29 @@ def whitening_matrix(covariance: Matrix, *, k: int | None, epsilon: float = 0.0)
     return matrix
 
 
-class WhiteningConfig(MethodConfig):
-    """Pooling and length are the paper's."""
+def affine_layer(matrix: Matrix, mean: Matrix) -> torch.nn.Linear:
+    """y = (x - mean) matrix as a layer in float32."""
+    import torch
 
-    pooling: str = option("first_last_avg", "cls, cls_pooler, mean, max, first_last_avg, last2_avg or layer:K:...")
-    max_length: int | None = option(64, "word pieces kept, when fitting and when encoding", ge=4)
+    affine = torch.nn.utils.skip_init(torch.nn.Linear, *matrix.shape)  # type: ignore[no-untyped-call]
+    assert isinstance(affine, torch.nn.Linear)
+    with torch.no_grad():
+        affine.weight.copy_(torch.from_numpy(matrix.T.copy()))
+        affine.bias.copy_(torch.from_numpy(-mean @ matrix))
+    return affine
+
+
+class WhiteningConfig(VectorMapConfig):
+    """How much is kept."""
+
     k: int | None = option(None, "dimensions kept; empty: all that have a variance", ge=1, sweep=[128, 256, 384, 768])
     epsilon: float = option(0.0, "shrinkage added to the variances; the paper has none", ge=0)
 
 
-class Whitening(Method):
+_PAPER: dict[str, Any] = {"pooling": "first_last_avg", "first_layer": 1, "max_length": 64, "k": None}
+
+
+class Whitening(VectorMap):
     """y = (x - mean) W, kept as a Dense layer after the pooling; length-normalising is left to the cosine."""
 
     name = "whitening"
@@ -104,47 +120,56 @@ class Whitening(Method):
         supervision="unsupervised",
         deterministic=True,
         cost="one pass of encoding and one SVD of a d x d matrix",
-        notes="Fitted on the comparison's corpus. The paper's rows are fitted on NLI sentences, or on the unlabelled "
-        "test texts (a transductive setting). Directions without variance are dropped; the code divides by noise.",
+        published=(
+            "scd.csv:BERT-whitening",
+            "reference_repos.csv:BERT-whitening (NLI)",
+            "reference_repos.csv:BERT-whitening (target)",
+            "reference_repos.csv:BERTbase-whiten(nli)",
+            "reference_repos.csv:BERTbase-whiten-256(nli)",
+            "reference_repos.csv:BERTbase-whiten-256(target)",
+        ),
+        notes="Fitted to the comparison's sentences, to both sides of NLI pairs (as in SimCSE's and SCD's tables), or "
+        "to the unlabelled text of each task (transductive: the paper's target rows); fit_on says which. Directions "
+        "without variance are dropped; the code divides by noise.",
     )
     Config: ClassVar[type[MethodConfig]] = WhiteningConfig
     presets: ClassVar[dict[str, dict[str, Any]]] = {
-        "paper": {"pooling": "first_last_avg", "first_layer": 1, "max_length": 64, "k": None},
-        "paper-256": {"pooling": "first_last_avg", "first_layer": 1, "max_length": 64, "k": 256},
-        "mini": {"pooling": "first_last_avg", "first_layer": 1, "max_length": 64, "k": None},
+        "paper": _PAPER,
+        "paper-256": {**_PAPER, "k": 256},
+        "nli": {**_PAPER, "fit_on": "pairs"},
+        "nli-256": {**_PAPER, "fit_on": "pairs", "k": 256},
+        "target": {**_PAPER, "fit_on": "task"},
+        "target-256": {**_PAPER, "fit_on": "task", "k": 256},
+        "mini": _PAPER,
     }
 
-    def fit(self, corpus: Corpus | None = None, context: FitContext | None = None) -> Self:
-        """Estimate mean and covariance of the corpus's vectors and set the map.
+    def _without_map(self) -> Encoder:
+        encoder = twin(self.encoder)
+        encoder.affine = None
+        return encoder
 
-        Raises:
-            InputError: no corpus, fewer than two sentences, or k out of reach.
-        """
-        import torch
-
-        context = context or FitContext()
-        corpus = require_corpus(self, corpus)
-        if len(corpus) < 2:
-            raise InputError(f"{corpus.uri}: whitening needs at least 2 sentences, this corpus has {len(corpus)}")
-        started = time.perf_counter()
-        encoder = self.load_base().to(context.device).eval()
-        moments = Moments()
-        for start in range(0, len(corpus), CHUNK):
-            chunk = [str(corpus[i]) for i in range(start, min(start + CHUNK, len(corpus)))]
-            moments.add(np.asarray(encoder.encode(chunk, device=context.device, precision="fp32")))
-            if context.progress:
-                context.progress(moments.count, len(corpus), "encoding the corpus")
+    def _learn(self, encoder: Encoder, items: Sequence[Any], context: FitContext) -> FitReport:
+        encode = partial(encoder.encode, device=context.device, precision="fp32")
+        moments = moments_of((encode(texts) for texts in text_chunks(items)), context, total=len(items))
         w = whitening_matrix(moments.covariance(), k=self.config.k, epsilon=self.config.epsilon)
         d, k = w.shape
-        affine = torch.nn.utils.skip_init(torch.nn.Linear, d, k)  # type: ignore[no-untyped-call]
-        assert isinstance(affine, torch.nn.Linear)
-        with torch.no_grad():
-            affine.weight.copy_(torch.from_numpy(w.T.copy()))
-            affine.bias.copy_(torch.from_numpy(-moments.mean() @ w))
-        encoder.affine = affine.to(context.device)
-        self.fit_report = FitReport(
-            training={"dimensions": d, "kept": k},
-            cost={"train_seconds": time.perf_counter() - started, "corpus_sentences_seen": float(moments.count)},
+        distinct = len(set(items)) if self.transductive else None
+        if distinct is not None and self.config.epsilon == 0 and k >= distinct - 1:
+            raise InputError(
+                f"whitening: the task has {distinct} distinct sentences: with {k} dimensions whitened, any two of them "
+                "would be equally far apart; lower k, set epsilon, or fit_on another text"
+            )
+        encoder.affine = affine_layer(w, moments.mean()).to(context.device)
+        return FitReport(
+            training={"dimensions": d, "kept": k}, cost={"corpus_sentences_seen": float(moments.count)}
         )
-        self._encoder = encoder
-        return self
+
+
+def moments_of(chunks: Iterable[NDArray[Any]], context: FitContext, *, total: int) -> Moments:
+    """The moments of vectors that come in chunks (n, d)."""
+    moments = Moments()
+    for rows in chunks:
+        moments.add(rows)
+        if context.progress:
+            context.progress(min(moments.count, total), total, "encoding the corpus")
+    return moments

@@ -11,7 +11,7 @@ from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedModel, 
 
 from harness.encoder.pooling import Pooling
 from harness.encoder.quiet import quiet_transformers
-from harness.errors import InputError
+from harness.errors import InputError, UnsupportedModel
 
 if TYPE_CHECKING:
     from harness.encoder.model import Encoder
@@ -61,7 +61,9 @@ def _transformer(
     except (OSError, ValueError, KeyError) as error:
         raise no_model(name, error) from error
     if getattr(config, "is_encoder_decoder", False) or not hasattr(config, "num_hidden_layers"):
-        raise InputError(f'model "{name}" of type "{config.model_type}" is not a text encoder such as BERT or RoBERTa')
+        raise UnsupportedModel(
+            f'model "{name}" of type "{config.model_type}" is not a text encoder such as BERT or RoBERTa'
+        )
     depth = int(config.num_hidden_layers)
     _cut(name, config, pooling, depth)
     config.output_hidden_states = False  # a saved first-last average has it on; we ask for them call by call

@@ -1,10 +1,11 @@
-"""The encoder: a transformer, a pooling rule and what follows it (dense layers, normalisation, an affine map)."""
+"""The encoder: a transformer, a pooling rule, and what stands between them (a module over tokens) and after them (dense
+layers, normalisation, an affine map)."""
 
 from __future__ import annotations
 
+import copy
 import inspect
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,6 +16,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from harness.encoder.batching import token_budget_batches
 from harness.encoder.dropout import Rates, attach
+from harness.encoder.modes import clean, evaluation, progress
 from harness.encoder.pooling import Pooling, average_layers, reduce_tokens
 from harness.encoder.precision import autocast
 from harness.errors import InputError
@@ -39,11 +41,14 @@ class Encoder(nn.Module):
     Attributes:
         transformer, tokenizer: of Hugging Face transformers; weights in float32.
         pooling: the frozen rule that makes one vector of the hidden states.
+        token_module: maps token vectors (n, length, d) and mask (n, length) to (n, length, d') before they are pooled,
+            d' its `out_features`; None for none. Assign a `TokenConvolution` to set it.
         head: modules applied to the pooled vector (the checkpoint's tanh pooler, dense layers, normalisation).
         affine: a linear map applied last, such as a whitening; None for none. Assign an `nn.Linear` to set it.
         max_length: tokens kept of a sentence, special tokens included.
     """
 
+    token_module: nn.Module | None
     affine: nn.Linear | None
 
     def __init__(
@@ -53,6 +58,7 @@ class Encoder(nn.Module):
         *,
         pooling: Pooling,
         max_length: int,
+        token_module: nn.Module | None = None,
         head: nn.Sequential | None = None,
         affine: nn.Linear | None = None,
     ) -> None:
@@ -61,6 +67,7 @@ class Encoder(nn.Module):
         self.tokenizer = tokenizer
         self.pooling = pooling
         self.max_length = max_length
+        self.register_module("token_module", token_module)
         self.head = head if head is not None else nn.Sequential()
         self.register_module("affine", affine)
         self.view_rates = attach(transformer)
@@ -110,7 +117,8 @@ class Encoder(nn.Module):
     @property
     def dimension(self) -> int:
         """d of the vectors."""
-        sizes = [int(self.transformer.config.hidden_size)]
+        tokens: int = getattr(self.token_module, "out_features", self.transformer.config.hidden_size)
+        sizes = [tokens]
         sizes += [module.out_features for module in self.head if isinstance(module, nn.Linear)]
         return self.affine.out_features if self.affine is not None else sizes[-1]
 
@@ -220,7 +228,7 @@ class Encoder(nn.Module):
             self.to(device)
         as_tensor = convert_to_tensor or not convert_to_numpy
         out = torch.empty(len(places), self.dimension, device=self.device if as_tensor else "cpu")
-        with _evaluation(self), _progress(len(places), show_progress_bar) as advance:
+        with evaluation(self), progress(len(places), show_progress_bar) as advance:
             distinct = list(places)
             for start in range(0, len(distinct), _WINDOW):
                 ids = self.tokenize(distinct[start : start + _WINDOW])
@@ -240,52 +248,47 @@ class Encoder(nn.Module):
         per_row = _TOKENS_PER_ROW.get(self.device.type, _TOKENS_PER_ROW["cuda"])
         return token_budget_batches([len(row) for row in ids], batch_size * per_row)
 
+    def hidden_states(self, features: dict[str, Tensor]) -> tuple[Tensor, ...]:
+        """(H_0 .. H_L) of collated `features`, each (n, length, d); the checkpoint's own dropout in training.
+
+        H_0 is the output of the embedding block, H_L what the last layer gives, its final normalisation included.
+        """
+        self.view_rates.clear()
+        output = self.transformer(**self._placed(features), output_hidden_states=True)
+        return (*output.hidden_states[:-1], output.last_hidden_state)
+
+    def token_states(self, features: dict[str, Tensor]) -> Tensor:
+        """What pooling reduces over tokens (n, length, d): H_L, or the average of the layers that the pooling names,
+        after the token module if there is one; the checkpoint's own dropout in training."""
+        self.view_rates.clear()
+        return self._tokens(self._placed(features))
+
+    def pool(self, tokens: Tensor, attention_mask: Tensor) -> Tensor:
+        """Vectors (n, d) of token vectors (n, length, d): reduced over tokens, head and affine applied.
+
+        `pool(token_states(features), features["attention_mask"])` is `forward(features)`.
+        """
+        mask = attention_mask.to(tokens.device)
+        vectors: Tensor = self.head(reduce_tokens(tokens, mask, self.pooling.mode))
+        return vectors if self.affine is None else self.affine(vectors)
+
+    def copy(self) -> Self:
+        """An independent copy: own weights and own dropout rates; only the tokenizer is shared."""
+        return copy.deepcopy(self, {id(self.tokenizer): self.tokenizer})
+
     def _vectors(self, features: dict[str, Tensor]) -> Tensor:
+        features = self._placed(features)
+        return self.pool(self._tokens(features), features["attention_mask"])
+
+    def _placed(self, features: dict[str, Tensor]) -> dict[str, Tensor]:
         device = self.device
-        features = {name: tensor.to(device, non_blocking=True) for name, tensor in features.items()}
+        return {name: tensor.to(device, non_blocking=True) for name, tensor in features.items()}
+
+    def _tokens(self, features: dict[str, Tensor]) -> Tensor:
         layers = self.pooling.layers(self._depth)
         if layers == (self._depth,):
-            tokens = self.transformer(**features).last_hidden_state
+            tokens: Tensor = self.transformer(**features).last_hidden_state
         else:
             states = self.transformer(**features, output_hidden_states=True).hidden_states
             tokens = average_layers(states, layers)
-        vectors: Tensor = self.head(reduce_tokens(tokens, features["attention_mask"], self.pooling.mode))
-        return vectors if self.affine is None else self.affine(vectors)
-
-
-def clean(text: str, row: int = 0) -> str:
-    """`text` as valid Unicode: a lone surrogate becomes "?".
-
-    Raises:
-        InputError: not a string; `row` says where.
-    """
-    if not isinstance(text, str):
-        raise InputError(f"sentence {row} is {type(text).__name__}, not a string: {text!r:.80}")
-    if text.isascii():
-        return text
-    return text.encode("utf-8", "replace").decode("utf-8")
-
-
-@contextmanager
-def _evaluation(module: nn.Module) -> Iterator[None]:
-    """Evaluation mode inside the block; afterwards exactly the modules that were training train again."""
-    training = [part for part in module.modules() if part.training]
-    module.eval()
-    try:
-        yield
-    finally:
-        for part in training:
-            part.training = True
-
-
-@contextmanager
-def _progress(total: int, show: bool) -> Iterator[Any]:
-    if not show:
-        yield lambda count: None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("encoding", total=total)
-        yield lambda count: progress.advance(task, count)
+        return tokens if self.token_module is None else self.token_module(tokens, features["attention_mask"])

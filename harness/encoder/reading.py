@@ -10,9 +10,10 @@ import torch
 from torch import nn
 from transformers import PreTrainedTokenizerBase
 
+from harness.encoder.convolution import TokenConvolution
 from harness.encoder.loading import from_pretrained, no_model
 from harness.encoder.pooling import Mode, Pooling
-from harness.errors import InputError
+from harness.errors import InputError, UnsupportedModel
 
 if TYPE_CHECKING:
     from harness.encoder.model import Encoder
@@ -39,10 +40,10 @@ def load(cls: type[E], name: str) -> E:
         return from_pretrained(cls, name, Pooling("mean"), None)
     kinds = [(str(module["type"]).rpartition(".")[2], str(module.get("path", ""))) for module in modules]
     if not kinds or kinds[0][0] != "Transformer":
-        raise InputError(f"{name}: modules.json must begin with a Transformer, not {kinds[:1]}")
+        raise UnsupportedModel(f"{name}: modules.json must begin with a Transformer, not {kinds[:1]}")
     extras = _read_json(name, resolved, "config_sentence_transformers.json") or {}
     if extras.get("default_prompt_name"):
-        raise InputError(
+        raise UnsupportedModel(
             f'{name}: puts the prompt "{extras["default_prompt_name"]}" before sentences; prompts are not supported'
         )
     root = kinds[0][1]
@@ -54,12 +55,17 @@ def load(cls: type[E], name: str) -> E:
 
     mode: Mode | None = None
     weights: torch.Tensor | None = None
+    convolution: TokenConvolution | None = None
     head: list[nn.Module] = []
     for kind, path in kinds[1:]:
         if kind == "Pooling" and mode is None:
             mode = _mode(name, _read_json(name, resolved, _join(path, "config.json")) or {})
         elif kind == "WeightedLayerPooling" and mode is None:
             weights = _weighted_layers(name, resolved, path)
+        elif kind == "WordWeights" and mode is None and convolution is None:
+            _only_ones(name, resolved, path)
+        elif kind == "CNN" and mode is None and convolution is None:
+            convolution = _convolution(name, resolved, path)
         elif kind == "Dense" and mode is not None:
             head += _dense(name, resolved, path)
         elif kind == "Normalize" and mode is not None:
@@ -67,17 +73,18 @@ def load(cls: type[E], name: str) -> E:
 
             head.append(Normalize())
         else:
-            raise InputError(
-                f"{name}: modules.json holds {kind} where Transformer, WeightedLayerPooling, Pooling, Dense, Normalize "
-                "are understood, in that order"
+            raise UnsupportedModel(
+                f"{name}: modules.json holds {kind} where Transformer, WeightedLayerPooling, WordWeights, CNN, "
+                "Pooling, Dense, Normalize are understood, in that order"
             )
     if mode is None:
-        raise InputError(f"{name}: modules.json has no Pooling module")
+        raise UnsupportedModel(f"{name}: modules.json has no Pooling module")
 
     pooling = Pooling(mode) if weights is None else _layer_pooling(name, weights, mode)
     # The transformer was cut when it was saved, and its pooler became a Dense module: neither is done again here.
     encoder = from_pretrained(cls, name, pooling, settings.get("max_seq_length"), saved=True, subfolder=root)
     encoder.pooling = _label(extras.get("harness"), pooling, int(encoder.transformer.config.num_hidden_layers))
+    encoder.token_module = convolution
     if settings.get("do_lower_case"):
         _lower_case(encoder.tokenizer)
     if len(head) and isinstance(head[-1], nn.Linear):
@@ -155,7 +162,7 @@ def _mode(name: str, config: dict[str, Any]) -> Mode:
     if not isinstance(modes, str) and len(modes) == 1:
         modes = modes[0]
     if modes not in ("cls", "mean", "max"):
-        raise InputError(f"{name}: pooling {modes!r} is not one of cls, mean, max")
+        raise UnsupportedModel(f"{name}: pooling {modes!r} is not one of cls, mean, max")
     return cast(Mode, modes)
 
 
@@ -188,7 +195,30 @@ def _layer_pooling(name: str, weights: torch.Tensor, mode: Mode) -> Pooling:
             return Pooling("first_last_avg", used[0])
         if used == [depth - 1, depth]:
             return Pooling("last2_avg")
-    raise InputError(f"{name}: a weighted mean of layers {used} is none of the poolings known here")
+    raise UnsupportedModel(f"{name}: a weighted mean of layers {used} is none of the poolings known here")
+
+
+def _only_ones(name: str, resolved: str, folder: str) -> None:
+    """Accept the WordWeights that `saving` writes to say that padding counts as zeros, and no others."""
+    weights = _tensors(name, resolved, folder).get("emb_layer.weight")
+    if weights is None or not bool((weights == 1).all()):
+        raise UnsupportedModel(f"{name}: {folder} weights words, which is not supported")
+
+
+def _convolution(name: str, resolved: str, folder: str) -> TokenConvolution:
+    config = _read_json(name, resolved, _join(folder, "cnn_config.json")) or {}
+    inputs = config.get("in_word_embedding_dimension", config.get("in_embedding_dimension"))
+    strides, widths = config.get("stride_sizes") or [], config.get("kernel_sizes") or []
+    if any(stride != 1 for stride in strides) or any(width % 2 == 0 for width in widths):
+        raise UnsupportedModel(f"{name}: {folder}/cnn_config.json has strides or even widths, which is not supported")
+    tensors = _tensors(name, resolved, folder)
+    try:
+        module = TokenConvolution(int(str(inputs)), int(config["out_channels"]), widths)
+        module.load_state_dict(tensors)
+    except (RuntimeError, KeyError, ValueError, TypeError) as error:
+        reason = " ".join(str(error).split())
+        raise InputError(f"{name}: {folder}/model.safetensors does not fit its cnn_config.json: {reason}") from error
+    return module
 
 
 def _dense(name: str, resolved: str, folder: str) -> list[nn.Module]:
@@ -196,7 +226,9 @@ def _dense(name: str, resolved: str, folder: str) -> list[nn.Module]:
     activation = str(config.get("activation_function", "Tanh")).rpartition(".")[2]
     inputs = {config.get("module_input_name"), config.get("module_output_name")} - {None, "sentence_embedding"}
     if activation not in _ACTIVATIONS or config.get("use_residual") or inputs:
-        raise InputError(f"{name}: {folder}/config.json describes a Dense module that is not understood: {config}")
+        raise UnsupportedModel(
+            f"{name}: {folder}/config.json describes a Dense module that is not understood: {config}"
+        )
     tensors = _tensors(name, resolved, folder)
     try:
         linear = nn.Linear(int(config["in_features"]), int(config["out_features"]), bias=bool(config.get("bias", True)))

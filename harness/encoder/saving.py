@@ -9,6 +9,8 @@ import inspect
 import json
 import shutil
 import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +18,7 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
+from harness.encoder.convolution import TokenConvolution
 from harness.encoder.quiet import quiet_transformers
 from harness.errors import InputError
 
@@ -27,11 +30,20 @@ def save(encoder: Encoder, path: Path, card: str) -> None:
     """See `Encoder.save`."""
     if path.exists() and not (path.is_dir() and ((path / "modules.json").exists() or not any(path.iterdir()))):
         raise InputError(f"{path} exists and is not a saved model; choose another folder or remove it")
+    with staged_folder(path) as staged:
+        _write(encoder, staged, card)
+
+
+@contextmanager
+def staged_folder(path: Path) -> Iterator[Path]:
+    """An empty folder to write into, which takes the place of `path` when the block ends well and is gone otherwise."""
     path.parent.mkdir(parents=True, exist_ok=True)
     staged = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     try:
         staged.chmod(0o755)
-        _write(encoder, staged, card)
+        yield staged
+        for file in staged.rglob("*"):  # safetensors makes files that only their owner may read
+            file.chmod(0o755 if file.is_dir() else 0o644)
         if path.exists():
             old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
             path.rename(old / path.name)
@@ -60,7 +72,7 @@ def _write(encoder: Encoder, folder: Path, card: str) -> None:
     def add(kind: str, config: dict[str, Any], tensors: dict[str, torch.Tensor] | None = None) -> None:
         place = folder / f"{len(modules)}_{kind}"
         place.mkdir()
-        _json(place / "config.json", config)
+        _json(place / f"{'cnn_' if kind == 'CNN' else ''}config.json", config)
         if tensors:
             plain = {name: tensor.detach().float().cpu().contiguous() for name, tensor in tensors.items()}
             save_file(plain, place / "model.safetensors")
@@ -76,8 +88,11 @@ def _write(encoder: Encoder, folder: Path, card: str) -> None:
         add("WeightedLayerPooling", shape, {"layer_weights": weights})
         written = json.loads((folder / "config.json").read_text("utf-8"))
         _json(folder / "config.json", {**written, "output_hidden_states": True})
+    if encoder.token_module is not None:
+        _token_module(encoder, add)
     flags = {"cls": "pooling_mode_cls_token", "mean": "pooling_mode_mean_tokens", "max": "pooling_mode_max_tokens"}
-    add("Pooling", {"word_embedding_dimension": width, **{key: pooling.mode == m for m, key in flags.items()}})
+    tokens = getattr(encoder.token_module, "out_features", width)
+    add("Pooling", {"word_embedding_dimension": tokens, **{key: pooling.mode == m for m, key in flags.items()}})
 
     steps = [*encoder.head, *([encoder.affine] if encoder.affine is not None else [])]
     for position, step in enumerate(steps):
@@ -112,6 +127,19 @@ def _write(encoder: Encoder, folder: Path, card: str) -> None:
         },
     )
     (folder / "README.md").write_text(_card(encoder, card), "utf-8")
+
+
+def _token_module(encoder: Encoder, add: Callable[..., None]) -> None:
+    module = encoder.token_module
+    if not isinstance(module, TokenConvolution):
+        raise InputError(f"a token module of type {type(module).__name__} cannot be saved; use a TokenConvolution")
+    rows = int(encoder.transformer.config.vocab_size)
+    words = [word or "" for word in encoder.tokenizer.convert_ids_to_tokens(list(range(rows)))]
+    ones = {"vocab": words, "word_weights": {}, "unknown_word_weight": 1}  # times the mask, so that padding is zeros
+    add("WordWeights", ones, {"emb_layer.weight": torch.ones(rows, 1)})
+    shape = {"in_word_embedding_dimension": module.inputs, "out_channels": module.filters}
+    widths = {"kernel_sizes": list(module.widths), "stride_sizes": [1] * len(module.widths)}
+    add("CNN", {**shape, **widths}, module.state_dict())
 
 
 def _is_activation(step: nn.Module) -> bool:

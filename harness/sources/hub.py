@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from harness.errors import InputError
 from harness.sources.cache import writing
@@ -45,7 +45,9 @@ def _out_of_reach(what: str) -> str:
 
 
 @contextmanager
-def _clear_errors(what: str, repo: str, revision: str | None, folder: str | Path) -> Iterator[None]:
+def _clear_errors(
+    what: str, repo: str, revision: str | None, folder: str | Path, kind: str = "data set"
+) -> Iterator[None]:
     from huggingface_hub import errors
 
     at = f" at revision {revision}" if revision else ""
@@ -59,12 +61,12 @@ def _clear_errors(what: str, repo: str, revision: str | None, folder: str | Path
         ) from None
     except errors.RepositoryNotFoundError:
         raise InputError(
-            f"{what}: the hub has no data set {repo}; check its name (private ones need HF_TOKEN)"
+            f"{what}: the hub has no {kind} {repo}; check its name (private ones need HF_TOKEN)"
         ) from None
     except errors.RevisionNotFoundError:
-        raise InputError(f"{what}: data set {repo} has no revision {revision}") from None
+        raise InputError(f"{what}: {kind} {repo} has no revision {revision}") from None
     except errors.RemoteEntryNotFoundError:
-        raise InputError(f"{what}: data set {repo} has no such file{at}; see its list of files on the hub") from None
+        raise InputError(f"{what}: {kind} {repo} has no such file{at}; see its list of files on the hub") from None
     except (errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled):
         raise InputError(_out_of_reach(what)) from None
     except errors.HfHubHTTPError as error:
@@ -83,8 +85,10 @@ def _root(error: BaseException) -> BaseException:
 
 
 @cache
-def hub_file(repo: str, file: str, revision: str | None = None) -> Path:
-    """The local path of `file` of the data set `repo` ("ORG/NAME"), downloaded unless the hub's cache has it.
+def hub_file(
+    repo: str, file: str, revision: str | None = None, *, kind: Literal["dataset", "model"] = "dataset"
+) -> Path:
+    """The local path of `file` of the data set (or model) `repo` ("ORG/NAME"), downloaded unless it is cached.
 
     Raises:
         InputError: no such data set, revision or file; hub out of reach and no cached copy; disk full.
@@ -92,11 +96,11 @@ def hub_file(repo: str, file: str, revision: str | None = None) -> Path:
     from huggingface_hub import constants, hf_hub_download
     from huggingface_hub.errors import HfHubHTTPError
 
-    what = f"hf://datasets/{repo}{'@' + revision if revision else ''}/{file}"
-    with _clear_errors(what, repo, revision, constants.HF_HUB_CACHE):
+    what = f"hf://{'datasets/' if kind == 'dataset' else ''}{repo}{'@' + revision if revision else ''}/{file}"
+    with _clear_errors(what, repo, revision, constants.HF_HUB_CACHE, "data set" if kind == "dataset" else "model"):
         try:
             local = not hub_reachable()
-            return Path(hf_hub_download(repo, file, repo_type="dataset", revision=revision, local_files_only=local))
+            return Path(hf_hub_download(repo, file, repo_type=kind, revision=revision, local_files_only=local))
         except ValueError as error:
             if isinstance(error, HfHubHTTPError):
                 raise

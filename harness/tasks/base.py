@@ -34,6 +34,7 @@ class TaskResult:
     `protocols` maps every id found in the scores to the description it was hashed from. `pairs` holds one row a scored
     pair (task, source, split, subset, pair, gold, score = cosine), None for tasks without pairs. `notes` are sentences
     for the reader about anything unusual (NaN vectors, constant scores). `cost` has seconds and counts by name.
+    `missing` says of each task without scores why it has none: an average over its suite is not complete.
     """
 
     scores: list[Score] = field(default_factory=list)
@@ -41,6 +42,7 @@ class TaskResult:
     pairs: pd.DataFrame | None = None
     notes: list[str] = field(default_factory=list)
     cost: dict[str, float] = field(default_factory=dict)
+    missing: dict[str, str] = field(default_factory=dict)
 
 
 class Task(Protocol):

@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING
 from harness.config import nearest
 from harness.errors import InputError
 from harness.tasks.base import Task
+from harness.tasks.classifier import CONFIGURATIONS
+from harness.tasks.downstream import CaptionRetrievalTask, regressor_task
 from harness.tasks.geometry import GeometryTask
+from harness.tasks.probing import PROBING, probing_task
 from harness.tasks.sts import STSTask
+from harness.tasks.transfer import TRANSFER, transfer_task
 
 if TYPE_CHECKING:
     from harness.sources.sts import Source
@@ -23,6 +27,11 @@ SUITES: dict[str, tuple[str, ...]] = {
         "geometry:Embedded-STS-natural",
         "geometry:Embedded-STS-contrast",
     ),
+    "transfer": TRANSFER,
+    "transfer-prototyping": tuple(f"prototyping:{name}" for name in TRANSFER),
+    "transfer-lbfgs": tuple(f"lbfgs:{name}" for name in TRANSFER),
+    "downstream": ("SST5", "SICK-E", "SNLI", "regressor:SICK-R", "regressor:STS-B", "caption-retrieval"),
+    "probing": PROBING,
 }
 SOURCES: tuple[Source, ...] = ("senteval", "mteb")  # where the tasks with public data sets may read them from
 
@@ -41,11 +50,32 @@ def _embedded_geometry(name: str) -> Factory:
     return lambda source: GeometryTask(name, "embedded", splits=("dev", "test"))
 
 
+def _transfer(dataset: str, suite: str, configuration: str = "full") -> Factory:
+    name = dataset if configuration == "full" else f"{configuration}:{dataset}"
+    classifier = CONFIGURATIONS[configuration]
+    return lambda source: transfer_task(dataset, name=name, suite=suite, classifier=classifier)
+
+
+def _regressor(dataset: str) -> Factory:
+    return lambda source: regressor_task(dataset)
+
+
+def _probing(dataset: str) -> Factory:
+    return lambda source: probing_task(dataset)
+
+
 _FACTORIES: dict[str, Factory] = {
     **{name: _sts(name) for name in SUITES["sts"]},
     "geometry:STS-B": lambda source: GeometryTask("STS-B", source, splits=("train", "dev", "test")),
     **{name: _embedded(name) for name in SUITES["embedded"][:2]},
     **{f"geometry:{name}": _embedded_geometry(name) for name in SUITES["embedded"][:2]},
+    **{name: _transfer(name, "transfer") for name in TRANSFER},
+    **{f"prototyping:{name}": _transfer(name, "transfer-prototyping", "prototyping") for name in TRANSFER},
+    **{f"lbfgs:{name}": _transfer(name, "transfer-lbfgs", "lbfgs") for name in TRANSFER},
+    **{name: _transfer(name, "downstream") for name in SUITES["downstream"][:3]},
+    **{f"regressor:{name}": _regressor(name) for name in ("SICK-R", "STS-B")},
+    "caption-retrieval": lambda source: CaptionRetrievalTask(),
+    **{name: _probing(name) for name in PROBING},
 }
 
 

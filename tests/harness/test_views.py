@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.sources.views import shuffle_tokens
+from harness.views import shuffle_tokens
 
 CLS, SEP, PAD = 101, 102, 0
 SPECIAL = frozenset({CLS, SEP, PAD})

@@ -1,0 +1,127 @@
+"""Promises that need no fit: configuration, card, and one clear line for wrong input."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, get_args
+
+from harness.conformance.subject import BrokenPromiseError, Subject, expect
+from harness.errors import InputError, NotFitted
+from harness.method import Supervision, Text
+
+
+def refusal(call: Callable[[], Any], what: str, kind: type[Exception] = InputError) -> str:
+    """The message of the one-line `kind` that `call` must raise."""
+    try:
+        call()
+    except kind as error:
+        expect("\n" not in str(error) and str(error).strip() != "", f"{what}: the message is not one line: {error}")
+        return str(error)
+    except Exception as error:
+        raise BrokenPromiseError(
+            f"{what}: {type(error).__name__} ({' '.join(str(error).split()):.120}), expected {kind.__name__}"
+        ) from error
+    raise BrokenPromiseError(f"{what}: accepted, expected {kind.__name__}")
+
+
+def round_trip(s: Subject) -> str:
+    """config -> dict -> config, and through JSON."""
+    config = s.config
+    again = type(config).parse(config.model_dump(), "model_dump")
+    expect(again == config, f"parse(model_dump()) differs from the config: {_difference(config, again)}")
+    again = type(config).parse(json.loads(config.model_dump_json()), "JSON")
+    expect(again == config, f"the config changes on its way through JSON: {_difference(config, again)}")
+    return f"{len(type(config).model_fields)} options"
+
+
+def _difference(a: Any, b: Any) -> str:
+    return ", ".join(key for key, value in a.model_dump().items() if b.model_dump().get(key) != value)
+
+
+def unknown_key(s: Subject) -> str:
+    """A misspelt key is refused in one line that names it."""
+    values = {**s.config.model_dump(), "no_such_option": 1}
+    message = refusal(lambda: s.method.Config.parse(values, "config"), "an unknown key")
+    expect("no_such_option" in message, f"the message does not name the key: {message}")
+    return message.partition(";")[0]
+
+
+def help_texts(s: Subject) -> str:
+    """Every option says in one line what it is."""
+    fields = s.method.Config.model_fields
+    silent = [key for key, field in fields.items() if not (field.description or "").strip()]
+    expect(not silent, f"no help: {', '.join(silent)}; declare options with harness.config.option(default, help)")
+    long = [key for key, field in fields.items() if "\n" in (field.description or "")]
+    expect(not long, f"help of more than one line: {', '.join(long)}")
+    return f"{len(fields)} options"
+
+
+def presets_and_sweeps(s: Subject) -> str:
+    """Every preset is a valid configuration, every value that a study may try is allowed."""
+    for preset in s.method.presets:
+        s.method.configure(s.values, preset=preset)
+    plain = s.method.configure(s.values, preset=s.preset).model_dump()
+    sweeps = s.method.Config.sweeps()
+    for key, sweep in sweeps.items():
+        for value in sweep.get("choices") or (sweep["low"], sweep["high"]):
+            s.method.Config.parse({**plain, key: value}, f"sweep of {key}")
+    return f"presets: {', '.join(s.method.presets) or 'none'}; to sweep: {', '.join(sweeps) or 'none'}"
+
+
+def card(s: Subject) -> str:
+    """Title, source, kind of text, supervision and cost are told; published rows exist."""
+    method, about = s.method, s.method.card
+    expect(bool(re.fullmatch(r"[a-z][a-z0-9_]*", method.name)), f'name "{method.name}" is not lower_case')
+    expect(s.entry in (None, method.name), f'installed as "{s.entry}", but its name is "{method.name}"')
+    expect(bool(about.title.strip() and about.paper.strip()), "card: title and paper must say something")
+    expect(about.text in get_args(Text), f'card: text "{about.text}" is not one of {", ".join(get_args(Text))}')
+    expect(
+        about.supervision in get_args(Supervision),
+        f'card: supervision "{about.supervision}" is not one of {", ".join(get_args(Supervision))}',
+    )
+    expect(s.text in get_args(Text), f'text_for: "{s.text}" is not one of {", ".join(get_args(Text))}')
+    learns = s.text != "none"
+    supervision = method.supervision_for(s.config)
+    expect(not learns or supervision != "untrained", f'learns from {s.text}, but its supervision is "untrained"')
+    expect(not learns or about.cost != "none", 'learns, but card.cost is "none"; one phrase: what does training cost?')
+    from harness.published import folders, published_rows
+
+    rows = [len(published_rows(key)) for key in about.published] if folders() else []
+    return f"{about.title}; {supervision}; {sum(rows)} published numbers"
+
+
+def before_fit(s: Subject) -> str:
+    """`encode` and `save` before `fit` raise `NotFitted`."""
+    for name, use in (("encode", lambda m: m.encode("early")), ("save", lambda m: m.save(s.folder / "early"))):
+        refusal(lambda use=use: use(s.new()), f"{name} before fit", NotFitted)  # type: ignore[misc]
+    expect(not (s.folder / "early").exists(), "save before fit wrote something")
+    return "encode and save raise NotFitted"
+
+
+def wrong_corpus(s: Subject) -> str:
+    """No corpus, a corpus of another kind and a corpus of one item are each refused in one line."""
+    if s.text == "none":
+        return "does not apply: learns from no text"
+    from harness.sources import load_corpus
+
+    refusal(lambda: s.new().fit(None), "no corpus")
+    for kind in ("sentences", "pairs", "documents"):
+        if kind != s.text:
+            other = load_corpus(f"embedded:{kind}", kind=kind, limit=4)
+            refusal(lambda other=other: s.new().fit(other), f"a corpus of {kind}")  # type: ignore[misc]
+    refusal(lambda: s.new().fit(_one_item(s)), "a corpus of one item")
+    return "none, of another kind, of one item: one line each"
+
+
+def _one_item(s: Subject) -> Any:
+    from harness.sources.corpus import Corpus
+    from harness.sources.store import StoreWriter
+
+    texts = [b"Only one of its kind.", b"There is no other.", b"There are many."]
+    with StoreWriter(3 if s.text == "pairs" else 1) as writer:
+        writer.add(texts[: 3 if s.text == "pairs" else 1])
+        store = writer.finish()
+    return Corpus("one.txt", s.text, store, path=Path("one.txt"), skipped=0)  # type: ignore[arg-type]

@@ -1,0 +1,138 @@
+"""Promises of the fitted method: what `fit`, `encode`, `save` and `load` give."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from harness.conformance.subject import TEXTS, Subject, expect, gap, vectors
+
+TOLERANCE = 1e-5  # of the largest value; rounding in float32 depends on the shape of a batch
+ODD = [
+    "",
+    " \t\n",
+    "🙂🙃👩‍👩‍👧‍👦",
+    "word " * 3000,
+    "x" * 5000,
+    "line\nbreak\x00and\u200bzero width",
+    "日本語 العربية हिन्दी",
+    "lone surrogate \ud800",
+    "[CLS] [MASK] </s>",
+]
+
+
+def fit(s: Subject) -> str:
+    """`fit` returns the method itself, and reports what can be written to a record."""
+    method, returned = s.first_fit()
+    expect(returned is method, f"fit returned {type(returned).__name__}, not self")
+    report = method.fit_report
+    json.dumps([report.training, report.cost], allow_nan=False)
+    expect(isinstance(method.parameters(), int), "parameters() is not a whole number")
+    steps = f"{report.training['steps']} updates, " if "steps" in report.training else ""
+    return f"{steps}{method.parameters():,} parameters"
+
+
+def shapes(s: Subject) -> str:
+    """(n, d) in float32, finite; (d,) for a string; (0, d) for none; tensors and unit length when asked for."""
+    import numpy as np
+    import torch
+
+    method = s.fitted
+    seen = vectors(method)
+    expect(seen.ndim == 2 and len(seen) == len(TEXTS), f"shape {seen.shape} for {len(TEXTS)} sentences")
+    expect(seen.dtype == np.float32, f"dtype {seen.dtype}, not float32")
+    expect(bool(np.isfinite(seen).all()), "values that are not finite")
+    d = seen.shape[1]
+    if method.transductive:
+        method = method.for_task(TEXTS)
+    one = np.asarray(method.encode(TEXTS[0]))
+    expect(one.shape == (d,), f"shape {one.shape} for one string, not ({d},)")
+    empty = np.asarray(method.encode([]))
+    expect(empty.shape == (0, d), f"shape {empty.shape} for no sentences, not (0, {d})")
+    tensor = method.encode(TEXTS[:2], convert_to_tensor=True)
+    expect(torch.is_tensor(tensor) and tensor.shape == (2, d), "convert_to_tensor does not give a tensor (2, d)")
+    norms = np.linalg.norm(np.asarray(method.encode(TEXTS, normalize_embeddings=True)), axis=1)
+    expect(
+        bool(np.abs(norms - 1).max() < 1e-4), f"normalize_embeddings: lengths {norms.min():.4g} to {norms.max():.4g}"
+    )
+    expect(len(np.unique(seen, axis=0)) == len(TEXTS), "different sentences have the same vector")
+    return f"(n, {d}) float32"
+
+
+def deterministic(s: Subject) -> str:
+    """The same call gives the same bits; nothing random is left in it."""
+    first, second = vectors(s.fitted), vectors(s.fitted)
+    expect(bool((first == second).all()), f"two calls differ by {gap(first, second):.1e}; is dropout off in encode?")
+    return "two calls are equal bit for bit"
+
+
+def batches(s: Subject) -> str:
+    """Neither batch size nor order changes a vector."""
+    texts = TEXTS * 2 + ["A short one.", *TEXTS[::-1]]
+    wide = vectors(s.fitted, texts, batch_size=64)
+    narrow = gap(wide, vectors(s.fitted, texts, batch_size=1))
+    expect(narrow < TOLERANCE, f"batch_size=1 and 64 differ by {narrow:.1e} (allowed: {TOLERANCE:g})")
+    back = gap(wide, vectors(s.fitted, texts[::-1], batch_size=2)[::-1])
+    expect(back < TOLERANCE, f"another order changes vectors by {back:.1e} (allowed: {TOLERANCE:g})")
+    return f"largest difference {max(narrow, back):.1e}"
+
+
+def padding(s: Subject) -> str:
+    """A short sentence has the same vector alone and beside a long one."""
+    short, long = "rain", " ".join(TEXTS)
+    alone = vectors(s.fitted, [short])[0]
+    seen = gap(alone, vectors(s.fitted, [long, short], batch_size=1024)[1])
+    expect(seen < TOLERANCE, f"differs by {seen:.1e} beside a long sentence (allowed: {TOLERANCE:g}): mask the padding")
+    return f"largest difference {seen:.1e}"
+
+
+def odd_text(s: Subject) -> str:
+    """Empty, very long, emoji, control characters, other scripts: a finite vector each."""
+    import numpy as np
+
+    for text in ODD:
+        seen = vectors(s.fitted, [text, TEXTS[0]])
+        expect(bool(np.isfinite(seen).all()), f"not finite for {text[:20]!r}")
+        expect(
+            gap(seen[1], vectors(s.fitted, [TEXTS[0]])[0]) < TOLERANCE, f"{text[:20]!r} changes its neighbour's vector"
+        )
+    return f"{len(ODD)} texts"
+
+
+def save_and_load(s: Subject) -> str:
+    """A saved and loaded method has the same settings and vectors; nothing is pickled."""
+    method, path = s.fitted, s.folder / "model"
+    method.save(path)
+    method.save(path)  # a second time replaces the first
+    names = [file.relative_to(path).as_posix() for file in path.rglob("*") if file.is_file()]
+    pickled = [name for name in names if name.endswith((".bin", ".pt", ".pth", ".pkl", ".pickle", ".joblib"))]
+    expect(not pickled, f"pickled files: {', '.join(pickled)}; write safetensors and JSON")
+    expect("README.md" in names, "no README.md in the saved folder")
+    again = type(method).load(path)
+    expect(again.config == method.config, "the loaded config differs")
+    expect(again.base_model == method.base_model, "the loaded base model differs")
+    seen = gap(vectors(method), vectors(again))
+    expect(seen < TOLERANCE, f"loaded vectors differ by {seen:.1e} (allowed: {TOLERANCE:g})")
+    return f"{len(names)} files, largest difference {seen:.1e}"
+
+
+def sentence_transformer(s: Subject) -> str:
+    """`SentenceTransformer(path).encode` gives the same vectors.
+
+    A method whose vectors that layout cannot express writes a layout of its own, without modules.json, in `save`.
+    """
+    method, path = s.fitted, s.folder / "model"
+    if not path.exists():
+        method.save(path)
+    if not (path / "modules.json").exists():
+        return "does not apply: a layout of its own (no modules.json), read by Method.load"
+    from sentence_transformers import SentenceTransformer
+
+    from harness.encoder.quiet import quiet_transformers
+
+    with quiet_transformers():
+        theirs: Any = SentenceTransformer(str(path), device="cpu")
+    texts = [*TEXTS, "", "🙂 emoji", "word " * 600]
+    seen = gap(vectors(method, texts), theirs.encode(texts))
+    expect(seen < TOLERANCE, f"SentenceTransformer's vectors differ by {seen:.1e} (allowed: {TOLERANCE:g})")
+    return f"largest difference {seen:.1e}"

@@ -1,0 +1,188 @@
+"""Promises of training: seeds, descent, small batches, what is kept, and resuming."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from harness.conformance.subject import BrokenPromiseError, Subject, expect, gap, vectors
+
+if TYPE_CHECKING:
+    import torch
+
+    from harness.batches import Batch
+
+NOT_TRAINED = "does not apply: not trained in steps"
+
+
+class KilledError(BaseException):
+    """Ends a run as a kill would; a BaseException, so that no method takes it for an error of its own."""
+
+
+def seeds(s: Subject) -> str:
+    """The same seed gives the same bits, another seed another model (unless the card says deterministic)."""
+    first, second, other = vectors(s.fitted), vectors(s.fit(s.new(), seed=1)), vectors(s.fit(s.new(), seed=2))
+    expect(bool((first == second).all()), f"two fits with one seed differ by {gap(first, second):.1e}: draw from "
+           "batch.rng or torch's global generator only")  # fmt: skip
+    changed = gap(first, other)
+    if s.method.card.deterministic:
+        expect(changed == 0, f"card.deterministic, but another seed changes vectors by {changed:.1e}")
+        return "deterministic, as the card says"
+    expect(changed > 0, "another seed gives the same vectors; if no seed enters, set card.deterministic")
+    return f"another seed changes vectors by {changed:.1e}"
+
+
+class Workbench:
+    """An untrained method with its heads and one fixed batch, in training mode."""
+
+    def __init__(self, s: Subject) -> None:
+        import torch
+
+        from harness.seeds import derive
+
+        self.method = s.new()
+        torch.manual_seed(derive(1, "init"))
+        self.encoder = self.method.load_base()
+        self.heads = self.method.heads(self.encoder)
+        assert s.corpus is not None
+        self.batch: Batch = self.method.stream(s.corpus, 1).batch(0)
+        self.encoder.train()
+        self.heads.train()
+        both = torch.nn.ModuleList([self.encoder, self.heads])
+        self.parameters = [p for p in both.parameters() if p.requires_grad]
+        self._buffers = [(buffer, buffer.clone()) for buffer in both.buffers()]
+
+    def terms(self, batch: Batch | None = None) -> dict[str, torch.Tensor]:
+        """The loss with the same masks, views and queues every time."""
+        import numpy as np
+        import torch
+
+        for buffer, before in self._buffers:
+            buffer.copy_(before)
+        torch.manual_seed(2)
+        fixed = replace(batch or self.batch, rng=np.random.default_rng(3))
+        terms: dict[str, torch.Tensor] = self.method.loss(self.encoder, self.heads, fixed)
+        return terms
+
+
+def descent(s: Subject) -> str:
+    """A small step down the gradient lowers the loss of a fixed batch with fixed masks and views."""
+    if not s.trained:
+        return NOT_TRAINED
+    import torch
+
+    bench = Workbench(s)
+    terms = bench.terms()
+    _sound(terms)
+    before = float(terms["loss"].detach())
+    terms["loss"].backward()  # type: ignore[no-untyped-call]
+    moved = [(p, p.detach().clone(), p.grad) for p in bench.parameters if p.grad is not None]
+    norm = float(torch.sqrt(sum((g.square().sum() for _, _, g in moved), torch.zeros(()))))
+    expect(0 < norm < float("inf"), f"the gradient's norm is {norm}")
+    inside = {id(p) for p in bench.encoder.parameters()}
+    reached = any(id(p) in inside and bool(g.any()) for p, _, g in moved)
+    expect(reached, "no gradient reaches the encoder")
+    after = before
+    for size in (1e-2, 1e-3, 1e-4):
+        with torch.no_grad():
+            for p, start, g in moved:
+                p.copy_(start - size / norm * g)
+            after = float(bench.terms()["loss"])
+        if after < before:
+            return f"{before:.5g} -> {after:.5g} by a step of length {size:g}"
+    raise BrokenPromiseError(f"no step down the gradient lowers the loss ({before:.5g} -> {after:.5g})")
+
+
+def _sound(terms: dict[str, torch.Tensor]) -> None:
+    import torch
+
+    expect(isinstance(terms, dict) and "loss" in terms, 'loss() must return a dict with the key "loss"')
+    for name, term in terms.items():
+        expect(torch.is_tensor(term) and term.numel() == 1, f'the term "{name}" is not a scalar tensor')
+        expect(bool(torch.isfinite(term)), f'the term "{name}" is {float(term.detach())}')
+    expect(terms["loss"].requires_grad, "the loss does not depend on any trained parameter")
+
+
+def small_batch(s: Subject) -> str:
+    """A last batch of two items and autocast in bfloat16 give finite losses and gradients."""
+    if not s.trained:
+        return NOT_TRAINED
+    import torch
+
+    from harness.encoder.precision import autocast
+
+    bench = Workbench(s)
+    pair = replace(bench.batch, items=bench.batch.items[:2])
+    for what, batch, precision in (("two items", pair, "fp32"), ("bfloat16", bench.batch, "bf16")):
+        for p in bench.parameters:
+            p.grad = None
+        try:
+            with autocast(precision, "cpu"):
+                terms = bench.terms(batch)
+            _sound(terms)
+            terms["loss"].backward()  # type: ignore[no-untyped-call]
+        except (RuntimeError, ValueError, IndexError) as error:
+            raise BrokenPromiseError(f"{what}: {type(error).__name__}: {' '.join(str(error).split()):.160}") from error
+        except BrokenPromiseError as error:
+            raise BrokenPromiseError(f"{what}: {error}") from error
+        finite = all(bool(torch.isfinite(p.grad).all()) for p in bench.parameters if p.grad is not None)
+        expect(finite, f"{what}: a gradient is not finite")
+    return "two items; bfloat16"
+
+
+def kept(s: Subject) -> str:
+    """Heads are dropped after training; what is kept beside the base model is told by `card.kept`."""
+    if not s.trained:
+        return NOT_TRAINED
+    from harness.encoder import Encoder
+
+    method = s.fitted
+    shape = {name: tuple(p.shape) for name, p in method.encoder.named_parameters()}
+    bench = Workbench(s)
+    start = {name: tuple(p.shape) for name, p in bench.encoder.named_parameters()}
+    changed = sorted(name for name in {*shape, *start} if shape.get(name) != start.get(name))
+    expect(not changed, f"the fitted encoder is not the one that was trained; it differs in {', '.join(changed[:3])}")
+    config = method.config
+    plain = Encoder.from_pretrained(
+        method.base_model, pooling=config.pooling, max_length=config.max_length, first_layer=config.first_layer
+    )
+    base = {name for name, _ in plain.named_parameters()}
+    more = [(name, p.numel()) for name, p in method.encoder.named_parameters() if name not in base]
+    if not more:
+        return "the encoder is the base model's, nothing beside it"
+    parts = ", ".join(dict.fromkeys(name.partition(".")[0] for name, _ in more))
+    size = f"{parts} ({sum(count for _, count in more):,} parameters)"
+    expect(bool(s.method.card.kept), f"keeps {size} when encoding; say so in card.kept, or drop it after training")
+    return f"keeps {size}: {s.method.card.kept}"
+
+
+def resume(s: Subject) -> str:
+    """A run that is killed and started again ends with the weights of the uninterrupted one, bit for bit."""
+    if not s.trained:
+        return NOT_TRAINED
+    import torch
+
+    whole = s.fitted
+    done = int(whole.fit_report.training["steps"])
+    at, folder = max(1, done // 2), s.folder / "resumed"
+    cut = s.new()
+    loss = cut.loss
+
+    def killed(encoder: Any, heads: Any, batch: Any) -> Any:
+        if batch.step >= at:
+            raise KilledError
+        return loss(encoder, heads, batch)
+
+    cut.__dict__["loss"] = killed
+    with suppress(KilledError):
+        s.fit(cut, folder=folder)
+    expect((folder / "checkpoint" / "state.pt").exists(), "no checkpoint was written; use context.folder")
+    again = s.fit(s.new(), folder=folder)
+    steps = int(again.fit_report.training["steps"])
+    expect(steps == done, f"the resumed run ended after {steps} updates, the whole one after {done}")
+    weights = again.encoder.state_dict()
+    other = [name for name, tensor in whole.encoder.state_dict().items() if not torch.equal(tensor, weights[name])]
+    advice = "state belongs in buffers of the heads, random choices come from batch.rng"
+    expect(not other, f"killed after {at} of {done} updates, {len(other)} weights differ, first {other[:1]}: {advice}")
+    return f"killed after {at} of {done} updates: the same weights"

@@ -1,0 +1,190 @@
+"""Masked-language modelling on top of an `Encoder`: the head, the masking of tokens and the loss (Devlin et al. 2019).
+
+BERT, RoBERTa, DistilBERT, MPNet, XLM-R, ALBERT, ELECTRA and ModernBERT all have the same head: a linear layer, an
+activation, a normalisation, and a decoder that is the input embeddings with a bias of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
+from transformers import AutoModelForMaskedLM, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+from transformers.activations import ACT2FN
+
+from harness.encoder.quiet import quiet_transformers
+from harness.errors import InputError
+
+if TYPE_CHECKING:
+    from harness.encoder.model import Encoder
+
+IGNORED = -100  # the label of a token that is not predicted
+
+
+class MaskedLM(nn.Module):
+    """Token states to logits over the vocabulary: decoder(norm(activation(dense(states)))) + bias.
+
+    The decoder is the embedding matrix of the encoder that it was made for. It is no parameter of this module, so that
+    an optimiser and a checkpoint of both see it once.
+
+    Attributes:
+        pretrained: are the weights those of the checkpoint's own head.
+    """
+
+    def __init__(self, embeddings: nn.Module, dense: nn.Linear, norm: nn.Module, bias: Tensor, activation: str) -> None:
+        super().__init__()
+        self._embeddings = (embeddings,)  # in a tuple it is not registered
+        self.dense, self.norm = dense, norm
+        self.bias = bias if isinstance(bias, nn.Parameter) else nn.Parameter(bias)
+        self.activation: nn.Module = ACT2FN[activation]
+        self.pretrained = False
+
+    @classmethod
+    def from_base(cls, name: str, encoder: Encoder) -> Self:
+        """The head of the base model `name`, from which `encoder` was loaded, on the encoder's device.
+
+        A checkpoint without such a head gets a fresh one: weights N(0, 0.02), biases 0, from torch's global generator.
+        """
+        transformer = encoder.transformer
+        embeddings = transformer.get_input_embeddings()
+        weight = embeddings.weight
+        assert isinstance(weight, Tensor)
+        rows, width = weight.shape
+        config = transformer.config
+        own = _own_head(name)
+        if own is not None and own[2].shape == (rows,) and own[0].out_features == width:
+            head = cls(embeddings, *own)
+            head.pretrained = True
+        else:
+            dense = nn.Linear(int(config.hidden_size), width)
+            nn.init.normal_(dense.weight, std=0.02)
+            nn.init.zeros_(dense.bias)
+            norm = nn.LayerNorm(width, eps=float(getattr(config, "layer_norm_eps", 1e-12)))
+            head = cls(embeddings, dense, norm, torch.zeros(rows), _activation(config))
+        return head.to(encoder.device)
+
+    @classmethod
+    def of(cls, model: PreTrainedModel) -> Self:
+        """The head of a whole masked language model; its parameters are the model's own.
+
+        Raises:
+            InputError: it has none of this form.
+        """
+        parts = _parts(model)
+        if parts is None:
+            raise InputError(
+                f'a model of type "{model.config.model_type}" has no masked-language head that is known here'
+            )
+        return cls(model.get_input_embeddings(), *parts)
+
+    def forward(self, states: Tensor) -> Tensor:
+        """Logits (..., vocabulary) of token states (..., d).
+
+        Almost all the cost is in the decoder, and the loss looks at masked tokens only: give it those,
+        `head(states[labels != IGNORED])`.
+        """
+        embeddings = self._embeddings[0].weight
+        assert isinstance(embeddings, Tensor)
+        hidden = self.norm(self.activation(self.dense(states)))
+        return functional.linear(hidden, embeddings, self.bias)
+
+
+_Parts = tuple[nn.Linear, nn.Module, Tensor, str]  # dense layer, normalisation, bias of the decoder, activation
+
+
+def _own_head(name: str) -> _Parts | None:
+    """What the checkpoint's own head consists of; None where it has none of this form."""
+    from harness.sources import resolve_model
+
+    try:
+        with quiet_transformers(), torch.random.fork_rng(devices=[]):
+            model, report = AutoModelForMaskedLM.from_pretrained(
+                resolve_model(name), output_loading_info=True, dtype=torch.float32, trust_remote_code=False
+            )
+    except (OSError, ValueError, KeyError):  # no plain checkpoint there, or a family without such a head
+        return None
+    complete = all(key.startswith(f"{model.base_model_prefix}.") for key in report["missing_keys"])
+    return _parts(model) if complete else None
+
+
+def _parts(model: PreTrainedModel) -> _Parts | None:
+    base, decoder = f"{model.base_model_prefix}.", model.get_output_embeddings()  # type: ignore[no-untyped-call]
+    outside = [module for name, module in model.named_modules() if not name.startswith(base) and module is not decoder]
+    dense = [module for module in outside if isinstance(module, nn.Linear)]
+    norms = [module for module in outside if isinstance(module, nn.LayerNorm)]
+    tied = decoder is not None and decoder.weight is model.get_input_embeddings().weight
+    if not tied or len(dense) != 1 or len(norms) != 1 or decoder.bias is None:
+        return None
+    return dense[0], norms[0], decoder.bias, _activation(model.config)
+
+
+def _activation(config: PreTrainedConfig) -> str:
+    return str(getattr(config, "hidden_act", None) or getattr(config, "activation", None) or "gelu")
+
+
+class TokenMasker:
+    """`mask_tokens` for arrays of ids of any shape, set up once for a tokenizer.
+
+    Raises:
+        InputError: the tokenizer has no mask token.
+    """
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, *, probability: float = 0.15) -> None:
+        if tokenizer.mask_token_id is None:
+            raise InputError(
+                "masked-language modelling needs a base model whose tokenizer has a mask token; this one's has none"
+            )
+        self.probability = probability
+        self.mask_id = int(tokenizer.mask_token_id)
+        self.maskable = np.ones(len(tokenizer), dtype=bool)
+        self.maskable[tokenizer.all_special_ids] = False
+        self.ordinary = np.flatnonzero(self.maskable)
+
+    def __call__(self, ids: NDArray[Any], rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The changed ids, and the labels, of the shape of `ids`."""
+        ids = ids.astype(np.int64)
+        chosen = (rng.random(ids.shape) < self.probability) & self.maskable[ids]
+        how = rng.random(ids.shape)
+        drawn = self.ordinary[rng.integers(len(self.ordinary), size=ids.shape)]
+        masked = np.where(chosen & (how < 0.8), self.mask_id, ids)
+        return np.where(chosen & (how >= 0.9), drawn, masked), np.where(chosen, ids, IGNORED)
+
+
+def mask_tokens(
+    ids: Sequence[Sequence[int]],
+    tokenizer: PreTrainedTokenizerBase,
+    rng: np.random.Generator,
+    *,
+    probability: float = 0.15,
+) -> tuple[list[list[int]], list[list[int]]]:
+    """Choose each token that is not special with `probability`; of the chosen ones 80 % become the mask token, 10 % a
+    random ordinary token, 10 % stay.
+
+    Returns the ids so changed, and labels: the token's true id where it was chosen, else -100.
+
+    Raises:
+        InputError: the tokenizer has no mask token.
+    """
+    flat = np.array([token for row in ids for token in row], dtype=np.int64)
+    masked, labels = TokenMasker(tokenizer, probability=probability)(flat, rng)
+    if not ids:
+        return [], []
+    ends = np.cumsum([len(row) for row in ids])[:-1]
+    return [part.tolist() for part in np.split(masked, ends)], [part.tolist() for part in np.split(labels, ends)]
+
+
+def masked_lm_loss(logits: Tensor, labels: Tensor) -> Tensor:
+    """Mean cross-entropy in nats over the tokens whose label is not -100; `logits` (..., vocabulary), `labels` (...).
+
+    Zero, with a zero gradient, where no token was chosen. Computed in float32.
+    """
+    labels = labels.to(logits.device)
+    chosen = labels != IGNORED
+    if not bool(chosen.any()):
+        return logits.float().sum() * 0.0
+    return functional.cross_entropy(logits[chosen].float(), labels[chosen])

@@ -1,0 +1,59 @@
+"""Published numbers by key: what papers print for a method, from folders that come in by an entry point.
+
+A package that carries such numbers names a folder (a Path) of CSV files under `harness.published`. Columns: paper,
+table, model, base_model, task, metric, value; a method card names rows as "FILE:MODEL", e.g. "scd.csv:SCD-BERT_base".
+"""
+
+from __future__ import annotations
+
+import csv
+from functools import cache
+from pathlib import Path
+
+from harness import registry
+from harness.config import nearest
+from harness.errors import InputError
+
+PUBLISHED = "harness.published"
+
+Row = dict[str, str]
+
+
+def published_rows(key: str) -> list[Row]:
+    """The rows of "FILE:MODEL" in their order; of several packages with such a file, all.
+
+    Raises:
+        InputError: malformed key, unknown file, or a model that the file does not have (with the nearest one).
+    """
+    name, colon, model = key.partition(":")
+    if not colon or not model:
+        raise InputError(f'published row "{key}": expected FILE.csv:MODEL')
+    files = [path for folder in folders() if (path := folder / name).is_file()]
+    if not files:
+        known = sorted({path.name for folder in folders() for path in folder.glob("*.csv")})
+        raise InputError(f'published row "{key}": no file "{name}"{nearest(name, known)}; known: {", ".join(known)}')
+    found = [row for file in files for row in _table(file) if row["model"] == model]
+    if not found:
+        models = sorted({row["model"] for file in files for row in _table(file)})
+        raise InputError(f'published row "{key}": {name} has no model "{model}"{nearest(model, models)}')
+    return found
+
+
+def folders() -> list[Path]:
+    """The folders of all installed packages that carry published numbers."""
+    return [registry.load(PUBLISHED, name) for name in registry.names(PUBLISHED)]
+
+
+def summary(rows: list[Row]) -> list[str]:
+    """One line for each paper, table, base model and metric: where the values stand, then "task value" in order."""
+    lines: dict[tuple[str, ...], list[str]] = {}
+    for row in rows:
+        place = (row["paper"], row["table"], row["base_model"], row["metric"])
+        lines.setdefault(place, []).append(f"{row['task']} {row['value']}")
+    return [f"{' · '.join(part for part in place if part)}: {', '.join(values)}" for place, values in lines.items()]
+
+
+@cache
+def _table(file: Path) -> list[Row]:
+    with file.open(newline="", encoding="utf-8") as stream:
+        return list(csv.DictReader(stream))

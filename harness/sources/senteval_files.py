@@ -1,0 +1,301 @@
+"""Readers of SentEval's transfer and probing files: labelled sentences and sentence pairs.
+
+Sentences are split at white space and joined by single spaces. Each part is sorted as SentEval sorts it before it draws
+folds and batches (number of words, of both sentences for pairs, then the label): its random states speak of that order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.errors import InputError
+from harness.sources.rows import decoded
+from harness.sources.senteval import senteval_root
+
+PREPARATION = "SentEval's files; words joined by single spaces; an empty sentence is read as a full stop"
+TREC_LABELS = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
+SICK_LABELS = ("CONTRADICTION", "NEUTRAL", "ENTAILMENT")
+SNLI_LABELS = ("entailment", "neutral", "contradiction")
+BINARY = {  # task -> files of label 1 and label 0
+    "MR": ("MR/rt-polarity.pos", "MR/rt-polarity.neg"),
+    "CR": ("CR/custrev.pos", "CR/custrev.neg"),
+    "SUBJ": ("SUBJ/subj.objective", "SUBJ/subj.subjective"),
+    "MPQA": ("MPQA/mpqa.pos", "MPQA/mpqa.neg"),
+}
+PROBING = {
+    "Length": "sentence_length.txt",
+    "WordContent": "word_content.txt",
+    "Depth": "tree_depth.txt",
+    "TopConstituents": "top_constituents.txt",
+    "BigramShift": "bigram_shift.txt",
+    "Tense": "past_present.txt",
+    "SubjNumber": "subj_number.txt",
+    "ObjNumber": "obj_number.txt",
+    "OddManOut": "odd_man_out.txt",
+    "CoordinationInversion": "coordination_inversion.txt",
+}
+_SICK = {"train": "SICK_train", "dev": "SICK_trial", "test": "SICK_test_annotated"}
+
+Example = tuple[str, str, float]  # sentence, second sentence ("" where the task has one), label or score
+
+
+@dataclass(frozen=True)
+class Part:
+    """n examples: first sentences, second ones (empty for tasks of one sentence), (n,) int64 labels or scores."""
+
+    first: list[str]
+    second: list[str]
+    labels: NDArray[Any]
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """A task's parts by name ("all", or "train", "dev", "test"), its number of classes and a fingerprint of all.
+
+    `classes` is 0 where the labels are scores.
+    """
+
+    parts: dict[str, Part]
+    classes: int
+    sha256: str
+
+
+def downstream_folder(root: Path | None = None) -> Path:
+    """The folder that holds MR, SST, STS ...: below `root` or HARNESS_SENTEVAL where given, else the hub's copy.
+
+    Raises:
+        InputError: a given folder does not exist; the hub cannot be reached.
+    """
+    given = _given(root)
+    if given is None:
+        return senteval_root()
+    return given / "downstream" if (given / "downstream").is_dir() else given
+
+
+def probing_folder(root: Path | None = None) -> Path:
+    """The folder of the probing files, which no hub offers: below `root` or HARNESS_SENTEVAL.
+
+    Raises:
+        InputError: neither is given, or the folder does not exist.
+    """
+    given = _given(root)
+    if given is None:
+        raise InputError(
+            "the probing files are not on the hub: set HARNESS_SENTEVAL to SentEval's data folder "
+            "(it holds downstream and probing)"
+        )
+    return given / "probing" if (given / "probing").is_dir() else given
+
+
+def _given(root: Path | None) -> Path | None:
+    named = os.environ.get("HARNESS_SENTEVAL")
+    given = root or (Path(named).expanduser() if named else None)
+    if given is not None and not given.is_dir():
+        raise InputError(f"{given}: no such folder; give SentEval's data folder (it holds downstream and probing)")
+    return given
+
+
+def read_task(task: str, root: Path) -> Labelled:
+    """A task of SentEval's `downstream` folder by its name in the papers.
+
+    Raises:
+        InputError: a missing, truncated or damaged file: which, where and what was expected.
+    """
+    if task in BINARY:
+        positive, negative = BINARY[task]
+        rows = [*_plain(root / positive, 1), *_plain(root / negative, 0)]
+        return _labelled({"all": rows}, classes=2)
+    readers: dict[str, tuple[Callable[[], dict[str, list[Example]]], int]] = {
+        "SST2": (lambda: {p: _sst2(root / f"SST/binary/sentiment-{p}") for p in ("train", "dev", "test")}, 2),
+        "SST5": (lambda: {p: _sst5(root / f"SST/fine/sentiment-{p}") for p in ("train", "dev", "test")}, 5),
+        "TREC": (lambda: {"train": _trec(root / "TREC/train_5500.label"), "test": _trec(root / "TREC/TREC_10.label")},
+                 len(TREC_LABELS)),
+        "MRPC": (lambda: {p: _mrpc(root / f"MRPC/msr_paraphrase_{p}.txt") for p in ("train", "test")}, 2),
+        "SICK-E": (lambda: {p: _sick(root / f"SICK/{f}.txt", entailment=True) for p, f in _SICK.items()}, 3),
+        "SICK-R": (lambda: {p: _sick(root / f"SICK/{f}.txt", entailment=False) for p, f in _SICK.items()}, 0),
+        "STS-B": (lambda: {p: _stsb(root / f"STS/STSBenchmark/sts-{p}.csv") for p in ("train", "dev", "test")}, 0),
+        "SNLI": (lambda: {p: _snli(root / "SNLI", p) for p in ("train", "dev", "test")}, 3),
+    }  # fmt: skip
+    read, classes = readers[task]
+    return _labelled(read(), classes=classes, second_first=task == "SNLI")
+
+
+def read_probing(task: str, folder: Path) -> Labelled:
+    """A probing task: lines of part (tr, va or te), label and sentence, separated by tabs.
+
+    Labels are numbered in the order of their names, those of the training part being all there are.
+
+    Raises:
+        InputError: see `read_task`; also a label that the training part lacks.
+    """
+    file = folder / PROBING[task]
+    rows: dict[str, list[tuple[int, str, str]]] = {"tr": [], "va": [], "te": []}
+    for number, line in _lines(file):
+        fields = line.rstrip().split("\t")
+        if len(fields) < 3 or fields[0] not in rows:
+            raise _wrong(file, number, "tr, va or te, a label and a sentence, separated by tabs")
+        rows[fields[0]].append((number, fields[1], fields[-1]))
+    names = sorted({label for _, label, _ in rows["tr"]})
+    place = {name: i for i, name in enumerate(names)}
+    parts: dict[str, list[Example]] = {}
+    for key, part in (("tr", "train"), ("va", "dev"), ("te", "test")):
+        for number, label, _ in rows[key]:
+            if label not in place:
+                raise InputError(f'{file}, line {number}: label "{label}" does not occur in the training part (tr)')
+        parts[part] = [(text, "", place[label]) for _, label, text in rows[key]]
+    _not_empty(file, parts)
+    return _labelled(parts, classes=len(names))
+
+
+def _labelled(parts: dict[str, list[Example]], *, classes: int, second_first: bool = False) -> Labelled:
+    """`second_first`: SNLI's order, by its second sentence first and by the label's name last."""
+    digest = hashlib.sha256()
+    made = {}
+    for name, rows in parts.items():
+        clean = [(a.split(), b.split(), label) for a, b, label in rows]
+        if second_first:
+            clean.sort(key=lambda row: (len(row[1]), len(row[0]), SNLI_LABELS[int(row[2])]))
+        else:
+            clean.sort(key=lambda row: (len(row[0]), len(row[1]), row[2]))
+        first = [" ".join(a) or "." for a, _, _ in clean]
+        pairs = any(b for _, b, _ in clean)
+        second = [" ".join(b) or "." for _, b, _ in clean] if pairs else []
+        labels = np.array([label for _, _, label in clean], dtype=np.int64 if classes else np.float64)
+        digest.update(repr((name, first, second, labels.tolist())).encode("utf-8", "surrogatepass"))
+        made[name] = Part(first, second, labels)
+    return Labelled(made, classes, digest.hexdigest())
+
+
+def _not_empty(file: Path, parts: dict[str, list[Example]]) -> None:
+    for name, rows in parts.items():
+        if not rows:
+            raise InputError(f"{file}: no {name} examples; the file is empty or truncated")
+
+
+def _lines(file: Path, *, encoding: str = "utf-8", blank: bool = False) -> list[tuple[int, str]]:
+    """Numbered lines from 1, split at newlines only; blank ones are kept only if they mean an empty sentence."""
+    try:
+        raw = file.read_bytes()
+    except FileNotFoundError:
+        raise InputError(f"{file}: no such file; the SentEval folder is not complete") from None
+    except OSError as error:
+        raise InputError(f"{file}: cannot be read ({error.strerror})") from None
+    lines = raw.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    if not lines[-1]:
+        lines.pop()
+    found = []
+    for number, line in enumerate(lines, 1):
+        text = decoded(file, number, line) if encoding == "utf-8" else line.decode(encoding)
+        if blank or text.strip():
+            found.append((number, text.removesuffix("\r")))
+    if not found:
+        raise InputError(f"{file}: is empty")
+    return found
+
+
+def _wrong(file: Path, number: int, expected: str) -> InputError:
+    return InputError(f"{file}, line {number}: expected {expected}; the file is damaged or truncated")
+
+
+def _plain(file: Path, label: int) -> list[Example]:
+    return [(text, "", label) for _, text in _lines(file, encoding="latin-1", blank=True)]
+
+
+def _sst2(file: Path) -> list[Example]:
+    rows: list[Example] = []
+    for number, line in _lines(file):
+        fields = line.strip().split("\t")
+        if len(fields) != 2 or fields[1] not in ("0", "1"):
+            raise _wrong(file, number, "a sentence, a tab and the label 0 or 1")
+        rows.append((fields[0], "", int(fields[1])))
+    return rows
+
+
+def _sst5(file: Path) -> list[Example]:
+    rows: list[Example] = []
+    for number, line in _lines(file):
+        label, _, text = line.strip().partition(" ")
+        if label not in ("0", "1", "2", "3", "4") or not text:
+            raise _wrong(file, number, "a label from 0 to 4, a space and a sentence")
+        rows.append((text, "", int(label)))
+    return rows
+
+
+def _trec(file: Path) -> list[Example]:
+    rows: list[Example] = []
+    for number, line in _lines(file, encoding="latin-1"):
+        label, _, rest = line.strip().partition(":")
+        _, _, text = rest.partition(" ")
+        if label not in TREC_LABELS or not text:
+            raise _wrong(file, number, f"CLASS:subclass and a question, CLASS one of {', '.join(TREC_LABELS)}")
+        rows.append((text, "", TREC_LABELS.index(label)))
+    return rows
+
+
+def _mrpc(file: Path) -> list[Example]:
+    rows: list[Example] = []
+    for number, line in _lines(file)[1:]:
+        fields = line.strip().split("\t")
+        if len(fields) < 5 or fields[0] not in ("0", "1"):
+            raise _wrong(file, number, "0 or 1, two ids and two sentences, separated by tabs")
+        rows.append((fields[3], fields[4], int(fields[0])))
+    _not_empty(file, {"": rows})
+    return rows
+
+
+def _sick(file: Path, *, entailment: bool) -> list[Example]:
+    rows: list[Example] = []
+    for number, line in _lines(file)[1:]:
+        fields = line.strip().split("\t")
+        try:
+            label = SICK_LABELS.index(fields[4]) if entailment else _score(fields[3])
+            rows.append((fields[1], fields[2], label))
+        except (IndexError, ValueError):
+            what = f"a judgment ({', '.join(SICK_LABELS)})" if entailment else "a score from 0 to 5"
+            raise _wrong(file, number, f"an id, two sentences, a score and {what}, separated by tabs") from None
+    _not_empty(file, {"": rows})
+    return rows
+
+
+def _stsb(file: Path) -> list[Example]:
+    rows: list[Example] = []
+    for number, line in _lines(file):
+        fields = line.split("\t")
+        try:
+            rows.append((fields[5], fields[6], _score(fields[4])))
+        except (IndexError, ValueError):
+            raise _wrong(file, number, "four fields, a score from 0 to 5 and two sentences, by tabs") from None
+    return rows
+
+
+def _score(text: str) -> float:
+    value = float(text)
+    if not 0 <= value <= 5:
+        raise ValueError(text)
+    return value
+
+
+def _snli(folder: Path, part: str) -> list[Example]:
+    first, second, labels = (_lines(folder / f"{name}.{part}", blank=True) for name in ("s1", "s2", "labels"))
+    if not len(first) == len(second) == len(labels):
+        raise InputError(
+            f"{folder}: s1.{part}, s2.{part} and labels.{part} have {len(first)}, {len(second)} and {len(labels)} "
+            "lines; they must have one line an example; a file is truncated"
+        )
+    rows: list[Example] = []
+    for (_, a), (_, b), (number, label) in zip(first, second, labels, strict=True):
+        if label.strip() not in SNLI_LABELS:
+            raise _wrong(folder / f"labels.{part}", number, f"one of {', '.join(SNLI_LABELS)}")
+        rows.append((a, b, SNLI_LABELS.index(label.strip())))
+    return rows

@@ -1,0 +1,270 @@
+"""SentEval's classifier (Conneau and Kiela 2018, tools/classifier.py), all fits of a task trained side by side.
+
+A task needs hundreds of fits (outer folds x inner folds x L2 values) of one small head on rows of one matrix. SentEval
+seeds every fit anew with the same number, so fits on equally many rows draw the same weights and the same shuffles:
+they can take their steps together, as one batched matrix product, and each still sees its own batches in the order in
+which SentEval alone would have shown them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.config import nearest
+from harness.errors import InputError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Rows = NDArray[np.int64]
+Array = NDArray[Any]
+
+VERSION = "harness-senteval-classifier-1"
+L2_GRID = (1e-5, 1e-4, 1e-3, 1e-2)
+# Splits whose batches are gathered together. On a CPU the batch should stay in the cache between its three uses.
+_CPU_BYTES, _GPU_BYTES = 2 << 20, 1 << 29
+OPTIMIZERS = ("adam", "rmsprop", "sgd", "adagrad")
+
+
+@dataclass(frozen=True)
+class Classifier:
+    """How a head is fitted and its L2 weight chosen; the defaults are SentEval's "full" configuration.
+
+    `solver`: "senteval" steps through batches with early stopping; "lbfgs" gives the exact minimum of the same convex
+    objective (nhid 0) without seeds, batches or early stopping, so only `kfold` and `l2` have a meaning then.
+    `optim`: a torch optimiser with its default settings, or with some given as in "sgd,lr=0.1".
+    `epoch_size`: passes between two checks of the held-out accuracy. `tenacity`: the fit ends at the check number
+    tenacity + 1 that did not improve, counted over the whole fit, or once more than `max_epoch` passes were made.
+    """
+
+    solver: Literal["senteval", "lbfgs"] = "senteval"
+    nhid: int = 0
+    optim: str = "adam"
+    batch_size: int = 64
+    tenacity: int = 5
+    epoch_size: int = 4
+    max_epoch: int = 200
+    dropout: float = 0.0
+    kfold: int = 10
+    seed: int = 1111
+    l2: tuple[float, ...] = L2_GRID
+
+    def __post_init__(self) -> None:
+        """Raises:
+        InputError: a value out of its range.
+        """
+        name, _ = optimizer_settings(self.optim)
+        checks = {
+            "solver": self.solver in ("senteval", "lbfgs"),
+            "nhid": self.nhid >= 0 and (self.solver == "senteval" or self.nhid == 0),
+            "optim": bool(name),
+            "batch_size": self.batch_size >= 1,
+            "tenacity": self.tenacity >= 0,
+            "epoch_size": self.epoch_size >= 1,
+            "max_epoch": self.max_epoch >= 0,
+            "dropout": 0 <= self.dropout < 1,
+            "kfold": self.kfold >= 2,
+            "l2": bool(self.l2) and all(v >= 0 for v in self.l2),
+        }
+        for key, right in checks.items():
+            if not right:
+                extra = " (lbfgs is for nhid 0)" if key == "nhid" else ""
+                raise InputError(f"classifier: {key} = {getattr(self, key)!r} is out of its range{extra}")
+
+    def describe(self) -> dict[str, Any]:
+        """All that enters a protocol id."""
+        if self.solver == "lbfgs":
+            return {"solver": "lbfgs", "kfold": self.kfold, "l2": list(self.l2), "version": VERSION}
+        return {**asdict(self), "l2": list(self.l2), "version": VERSION}
+
+
+def optimizer_settings(text: str) -> tuple[str, dict[str, float]]:
+    """ "sgd,lr=0.1" -> ("sgd", {"lr": 0.1}).
+
+    Raises:
+        InputError: unknown optimiser, or settings that are no NAME=NUMBER.
+    """
+    name, *settings = [part.strip() for part in text.split(",")]
+    if name not in OPTIMIZERS:
+        raise InputError(f'classifier: optim "{text}"{nearest(name, list(OPTIMIZERS))}; known: {", ".join(OPTIMIZERS)}')
+    try:
+        return name, {key.strip(): float(value) for key, value in (setting.split("=") for setting in settings)}
+    except ValueError:
+        raise InputError(f'classifier: optim "{text}": write settings as NAME=NUMBER, such as "sgd,lr=0.1"') from None
+
+
+FULL = Classifier()
+PROTOTYPING = Classifier(optim="rmsprop", batch_size=128, tenacity=3, epoch_size=2, kfold=5)
+LBFGS = Classifier(solver="lbfgs")
+CONFIGURATIONS = {"full": FULL, "prototyping": PROTOTYPING, "lbfgs": LBFGS}
+
+
+def configuration(name: str) -> Classifier:
+    """ "full", "prototyping" or "lbfgs".
+
+    Raises:
+        InputError: any other name.
+    """
+    if name not in CONFIGURATIONS:
+        known = list(CONFIGURATIONS)
+        raise InputError(f'unknown classifier "{name}"{nearest(name, known)}; known: {", ".join(known)}')
+    return CONFIGURATIONS[name]
+
+
+@dataclass(frozen=True)
+class Split:
+    """One fit: rows to train on, rows that steer early stopping and rate the L2 value, rows to predict."""
+
+    train: Rows
+    held_out: Rows
+    test: Rows
+
+
+@dataclass(frozen=True)
+class Solution:
+    """`accuracy[s, r]`: of split s with L2 value r on its held-out rows, in [0, 1]; `predicted[s]`: (R, test rows)."""
+
+    accuracy: NDArray[np.float64]
+    predicted: list[NDArray[np.int64]]
+
+
+def solve(x: Array, y: Array, splits: Sequence[Split], l2: Array, classes: int, config: Classifier) -> Solution:
+    """Fit one head for each split s and L2 value l2[s, r].
+
+    Args:
+        x: (N, d) features. y: (N,) labels 0 .. classes - 1. l2: (len(splits), R).
+    """
+    import torch
+
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    features = torch.as_tensor(np.ascontiguousarray(x, dtype=np.float32), device=device)
+    labels = torch.as_tensor(np.asarray(y, dtype=np.int64), device=device)
+    if config.solver == "lbfgs":
+        from harness.tasks.convex import solve_convex
+
+        return solve_convex(features, labels, splits, l2, classes)
+    accuracy = np.zeros(l2.shape)
+    predicted: list[NDArray[np.int64]] = [np.zeros((0, 0), dtype=np.int64)] * len(splits)
+    room = _CPU_BYTES if device == "cpu" else _GPU_BYTES
+    together = max(1, room // (4 * features.shape[1] * config.batch_size))
+    sizes = np.array([len(split.train) for split in splits])
+    with torch.no_grad():
+        for size in np.unique(sizes):
+            members = np.flatnonzero(sizes == size)
+            for part in np.array_split(members, math.ceil(len(members) / together)):
+                fits = _Fits(features, labels, [splits[s] for s in part], l2[part], classes, config)
+                fits.run()
+                accuracy[part] = fits.accuracy()
+                for s, prediction in zip(part, fits.predict(), strict=True):
+                    predicted[s] = prediction
+    return Solution(accuracy, predicted)
+
+
+class _Fits:
+    """Fits of equally many training rows in lockstep; S splits x R L2 values."""
+
+    def __init__(
+        self, x: Tensor, y: Tensor, splits: Sequence[Split], l2: Array, classes: int, config: Classifier
+    ) -> None:
+        import torch
+
+        from harness.tasks.heads import fresh_head
+
+        self.x, self.y, self.splits, self.config = x, y, list(splits), config
+        self.train = torch.as_tensor(np.stack([split.train for split in splits]), device=x.device)  # (S, n)
+        decay = torch.as_tensor(l2, dtype=torch.float32, device=x.device)
+        self.head = fresh_head(x.shape[1], classes, decay, config)
+        self.best = self.head.copy()
+        self.best_correct = np.full(l2.shape, -1, dtype=np.int64)
+        self.failures = np.zeros(l2.shape, dtype=np.int64)
+        self.alive = np.arange(len(splits))  # the splits that `head` still holds
+        self.running: NDArray[np.bool_] = np.ones(l2.shape, dtype=bool)
+
+    def run(self) -> None:
+        """Train until every fit has stopped."""
+        from harness.tasks.heads import Optimizer
+
+        c = self.config
+        shuffle = np.random.RandomState(c.seed)  # the legacy generator: SentEval's own shuffles
+        optimizer = Optimizer(self.head, c.optim)
+        passes = 0
+        while self.running.any() and passes <= c.max_epoch:
+            for _ in range(c.epoch_size):
+                self._epoch(shuffle.permutation(self.train.shape[1]), optimizer)
+            passes += c.epoch_size
+            self._check()
+            keep = self.running[self.alive].any(axis=1)
+            if not keep.all() and keep.any():
+                self.alive = self.alive[keep]
+                optimizer.keep(np.flatnonzero(keep))
+
+    def _epoch(self, permutation: Array, optimizer: Any) -> None:
+        import torch
+
+        b, d = self.config.batch_size, self.x.shape[1]
+        alive = len(self.alive)
+        order = self.train[torch.as_tensor(self.alive, device=self.x.device)]
+        order = order[:, torch.as_tensor(permutation, device=self.x.device)]
+        whole = order.shape[1] // b
+        # (steps, S * batch): the rows of one step lie together
+        steps = order[:, : whole * b].reshape(alive, whole, b).transpose(0, 1).reshape(whole, alive * b)
+        labels = self.y[steps]
+        buffer = torch.empty(alive * b, d, device=self.x.device)
+        for rows, target in zip(steps, labels, strict=True):
+            torch.index_select(self.x, 0, rows, out=buffer)
+            self.head.gradients(buffer.view(alive, b, d), target.view(alive, b))
+            optimizer.step()
+        rest = order[:, whole * b :]
+        if rest.shape[1]:
+            self.head.gradients(self.x[rest], self.y[rest])
+            optimizer.step()
+
+    def _check(self) -> None:
+        """Held-out accuracy of the running fits: keep the better ones, count the others' failures."""
+        correct = self._correct()
+        was_running = self.running[self.alive]
+        better = was_running & (correct > self.best_correct[self.alive])
+        self.best.take(self.head, self.alive, better)
+        self.best_correct[self.alive] = np.where(better, correct, self.best_correct[self.alive])
+        failed = was_running & ~better
+        self.running[self.alive] = was_running & ~(failed & (self.failures[self.alive] >= self.config.tenacity))
+        self.failures[self.alive] += failed
+
+    def _correct(self) -> NDArray[np.int64]:
+        rows, inside = self._padded([self.splits[s].held_out for s in self.alive])
+        right = (self.head.predict(self.x, rows) == self.y[rows][:, None]) & inside[:, None]
+        counts: NDArray[np.int64] = right.sum(-1).cpu().numpy()
+        return counts
+
+    def _padded(self, rows: Sequence[Rows]) -> tuple[Tensor, Tensor]:
+        """Ragged lists of rows as one (S, longest) matrix, and which of its entries are real."""
+        import torch
+
+        longest = max(map(len, rows))
+        full = np.zeros((len(rows), longest), dtype=np.int64)
+        inside = np.zeros(full.shape, dtype=bool)
+        for i, some in enumerate(rows):
+            full[i, : len(some)] = some
+            inside[i, : len(some)] = True
+        return torch.as_tensor(full, device=self.x.device), torch.as_tensor(inside, device=self.x.device)
+
+    def accuracy(self) -> NDArray[np.float64]:
+        """(S, R), of the weights that were kept."""
+        held = np.array([[len(split.held_out)] for split in self.splits])
+        result: NDArray[np.float64] = self.best_correct / np.maximum(held, 1)
+        return result
+
+    def predict(self) -> list[NDArray[np.int64]]:
+        """For each split the (R, test rows) labels that the kept weights predict."""
+        tests = [split.test for split in self.splits]
+        if not max(map(len, tests)):
+            return [np.zeros((self.running.shape[1], 0), dtype=np.int64)] * len(tests)
+        rows, _ = self._padded(tests)
+        labels = self.best.predict(self.x, rows).cpu().numpy()
+        return [labels[s, :, : len(test)] for s, test in enumerate(tests)]

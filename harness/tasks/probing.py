@@ -1,0 +1,39 @@
+"""The ten probing tasks of SentEval (Conneau et al. 2018): what a vector still knows about the form of its sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.sources.senteval_files import PROBING as FILES
+from harness.tasks.classifier import FULL, Classifier
+from harness.tasks.transfer import ClassificationTask
+
+if TYPE_CHECKING:
+    from harness.sources.senteval_files import Labelled
+
+PROBING = tuple(FILES)
+PAPER_NAMES = dict(
+    zip(
+        PROBING,
+        ("SentLen", "WC", "TreeDepth", "TopConst", "BShift", "Tense", "SubjNum", "ObjNum", "SOMO", "CoordInv"),
+        strict=True,
+    )
+)
+
+
+def probing_task(
+    dataset: str, *, name: str = "", classifier: Classifier = FULL, root: Path | None = None
+) -> ClassificationTask:
+    """One probing task by SentEval's name, from files below `root` or HARNESS_SENTEVAL, read on first use.
+
+    The default head is the logistic regression of DeCLUTR's tables; SentEval's authors recommend a hidden layer of 50
+    to 200 units whose dropout is tuned on dev (`classifier`). WordContent never has one.
+    """
+
+    def load() -> Labelled:
+        from harness.sources.senteval_files import probing_folder, read_probing
+
+        return read_probing(dataset, probing_folder(root))
+
+    return ClassificationTask(dataset, load, name=name, suite="probing", classifier=classifier)

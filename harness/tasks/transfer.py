@@ -1,0 +1,152 @@
+"""SentEval's classification tasks: a small head on frozen vectors, scored by its accuracy (Conneau and Kiela 2018)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from harness.sources.senteval_files import PREPARATION
+from harness.tasks.base import Array, TaskResult, Vectors, finite
+from harness.tasks.classifier import FULL, Classifier
+from harness.tasks.protocol import add_score
+
+if TYPE_CHECKING:
+    from harness.sources.senteval_files import Labelled, Part
+    from harness.tasks.validation import Outcome
+
+TRANSFER = ("MR", "CR", "SUBJ", "MPQA", "SST2", "TREC", "MRPC")
+_PAIR, _PAIR_WITH_BOTH, _SINGLE = "|u-v|, u*v", "u, v, u*v, |u-v|", "u"
+_FEATURES = {"MRPC": _PAIR, "SICK-E": _PAIR, "SNLI": _PAIR_WITH_BOTH}
+_SCHEMES = {1: "nested k-fold", 2: "k-fold on train", 3: "train, dev, test"}  # by the number of parts
+
+Load = Callable[[], "Labelled"]
+
+
+def pair_features(u: Array, v: Array) -> Array:
+    """[|u - v|, u * v], (n, 2d)."""
+    return np.concatenate([np.abs(u - v), u * v], axis=1)
+
+
+class ClassificationTask:
+    """Accuracy on test and dev; F1 of the positive class too for MRPC.
+
+    The number of its parts says how the L2 weight is chosen: one, nested k-fold; train and test, k-fold on train; with
+    dev, on dev (`harness.tasks.validation`).
+    """
+
+    source = "senteval"
+
+    def __init__(
+        self, data: str, load: Load, *, name: str = "", suite: str = "transfer", classifier: Classifier = FULL
+    ) -> None:
+        """`data`: the data set as the papers call it; `name`: of the task, where one set serves for several."""
+        self.dataset = data
+        self.name = name or data
+        self.suite = suite
+        self.classifier = classifier
+        self._load = load
+        if data == "SNLI":  # no search and few passes: the training set has half a million pairs
+            self.classifier = replace(classifier, l2=(1e-9,), max_epoch=15, epoch_size=1)
+        if data == "WordContent":  # SentEval: a hidden layer would know too little about a thousand words
+            self.classifier = replace(classifier, nhid=0)
+
+    @cached_property
+    def data(self) -> Labelled:
+        """Raises:
+        InputError: the files are missing or damaged.
+        """
+        return self._load()
+
+    @property
+    def sha256(self) -> str:
+        return self.data.sha256
+
+    @property
+    def features(self) -> str:
+        return _FEATURES.get(self.dataset, _SINGLE)
+
+    def texts(self) -> list[str]:
+        return [text for part in self.data.parts.values() for side in (part.first, part.second) for text in side]
+
+    def outcome(self, vectors: Vectors) -> tuple[Outcome, int]:
+        """Accuracies, and how many vectors held NaN or infinity (replaced by 0)."""
+        from harness.tasks import validation
+
+        data = self.data
+        x, y, damaged = {}, {}, 0
+        for name, part in data.parts.items():
+            x[name], bad = self._features(part, vectors)
+            y[name] = part.labels
+            damaged += bad
+        if len(x) == 1:
+            return validation.nested(x["all"], y["all"], data.classes, self.classifier), damaged
+        if len(x) == 2:
+            train, test = "train", "test"
+            found = validation.kfold_on_train(x[train], y[train], x[test], y[test], data.classes, self.classifier)
+            return found, damaged
+        return validation.train_dev_test(x, y, data.classes, self.classifier), damaged
+
+    def _features(self, part: Part, vectors: Vectors) -> tuple[Array, int]:
+        u, damaged = finite(vectors(part.first))
+        if self.features == _SINGLE:
+            return u, damaged
+        v, more = finite(vectors(part.second))
+        pair = pair_features(u, v)
+        both = np.concatenate([u, v, u * v, np.abs(u - v)], axis=1) if self.features == _PAIR_WITH_BOTH else pair
+        return both, damaged + more
+
+    def evaluate(self, vectors: Vectors, *, pooling: str) -> TaskResult:
+        result = TaskResult()
+        outcome, damaged = self.outcome(vectors)
+        if damaged:
+            result.notes.append(f"{self.name}: vectors with NaN or infinity, replaced by 0: {damaged}")
+        parts = self.data.parts
+        whole = next(iter(parts.values()))  # what is cut into folds where there is no dev or test set
+        sizes = {"test": len(parts.get("test", whole)), "dev": len(parts.get("dev", whole))}
+        for split, value in (("test", outcome.test), ("dev", outcome.dev)):
+            self._add(result, split, "accuracy", value / 100, sizes[split], pooling)
+        if self.dataset == "MRPC" and outcome.predicted is not None:
+            self._add(result, "test", "f1", f1(parts["test"].labels, outcome.predicted) / 100, sizes["test"], pooling)
+        return result
+
+    def _add(self, result: TaskResult, split: str, metric: str, value: float, n: int, pooling: str) -> None:
+        description: dict[str, Any] = {
+            "task": self.name,
+            "source": self.source,
+            "split": split,
+            "data": self.data.sha256,
+            "preparation": PREPARATION,
+            "features": self.features,
+            "scheme": _SCHEMES[len(self.data.parts)],
+            "classifier": self.classifier.describe(),
+            "metric": metric,
+            "aggregation": "",
+        }
+        add_score(result, description, suite=self.suite, pooling=pooling, value=value, n=n)
+
+
+def f1(gold: Array, predicted: Array) -> float:
+    """F1 of class 1 in percent, rounded to two decimals as SentEval rounds it; 0 without a true positive."""
+    hits = int(((predicted == 1) & (gold == 1)).sum())
+    claimed, true = int((predicted == 1).sum()), int((gold == 1).sum())
+    return round(200 * hits / (claimed + true), 2) if hits else 0.0
+
+
+def transfer_task(
+    dataset: str, *, name: str = "", suite: str = "transfer", classifier: Classifier = FULL, root: Path | None = None
+) -> ClassificationTask:
+    """MR, CR, SUBJ, MPQA, SST2, SST5, TREC, MRPC, SICK-E or SNLI from SentEval's files below `root` (see
+    `harness.sources.senteval_files.downstream_folder`), read on first use.
+    """
+
+    def load() -> Labelled:
+        from harness.sources.senteval_files import downstream_folder, read_task
+
+        return read_task(dataset, downstream_folder(root))
+
+    return ClassificationTask(dataset, load, name=name, suite=suite, classifier=classifier)

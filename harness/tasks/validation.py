@@ -1,0 +1,112 @@
+"""SentEval's three ways to choose the L2 weight and to report an accuracy (tools/validation.py).
+
+Accuracies are in percent, rounded to two decimals where SentEval rounds them: L2 values are compared after rounding,
+ties go to the first (smallest), and a nested result is the mean of rounded numbers.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.errors import InputError
+from harness.tasks.classifier import Array, Classifier, Rows, Split, solve
+
+_NESTED_STATE = 1111  # fixed in SentEval for both levels, whatever the seed
+_VALIDATION = 0.05
+_NONE: Rows = np.empty(0, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """`dev` and `test` accuracy in percent; `predicted` labels of the test rows, None for nested folds."""
+
+    dev: float
+    test: float
+    predicted: NDArray[np.int64] | None = None
+
+
+def nested(x: Array, y: Array, classes: int, config: Classifier) -> Outcome:
+    """k outer folds; in each, the L2 value by k inner folds of the rest, then a fit on the rest.
+
+    x (n, d), y (n,).
+
+    Raises:
+        InputError: fewer than `kfold` examples.
+    """
+    outer = _folds(y, config.kfold, _NESTED_STATE)
+    inner = [
+        Split(train[a], train[b], _NONE) for train, _ in outer for a, b in _folds(y[train], config.kfold, _NESTED_STATE)
+    ]
+    searched = solve(x, y, inner, _grid(config, len(inner)), classes, config)
+    scores = searched.accuracy.reshape(len(outer), config.kfold, -1).mean(axis=1)
+    rounded = np.array([[round(100 * float(v), 2) for v in row] for row in scores])
+    chosen = rounded.argmax(axis=1)
+    l2 = np.asarray(config.l2)[chosen][:, None]
+    refits = [_with_validation(train, test, config) for train, test in outer]
+    tests = solve(x, y, refits, l2, classes, config).predicted
+    accuracies = [round(100 * float((p[0] == y[test]).mean()), 2) for p, (_, test) in zip(tests, outer, strict=True)]
+    return Outcome(round(float(rounded.max(axis=1).mean()), 2), round(float(np.mean(accuracies)), 2))
+
+
+def kfold_on_train(x: Array, y: Array, test_x: Array, test_y: Array, classes: int, config: Classifier) -> Outcome:
+    """The L2 value by k folds of the training set, a fit on all of it, the official test set.
+
+    Raises:
+        InputError: fewer than `kfold` training examples.
+    """
+    n = len(y)
+    both_x, both_y = np.concatenate([x, test_x]), np.concatenate([y, test_y])
+    folds = [Split(train, test, _NONE) for train, test in _folds(y, config.kfold, config.seed)]
+    scores = solve(both_x, both_y, folds, _grid(config, len(folds)), classes, config).accuracy.mean(axis=0)
+    rounded = [round(100 * float(v), 2) for v in scores]
+    best = int(np.argmax(rounded))
+    refit = _with_validation(np.arange(n), np.arange(n, len(both_y)), config)
+    predicted = solve(both_x, both_y, [refit], np.array([[config.l2[best]]]), classes, config).predicted[0][0]
+    return Outcome(rounded[best], round(100 * float((predicted == test_y).mean()), 2), predicted)
+
+
+def train_dev_test(x: dict[str, Array], y: dict[str, Array], classes: int, config: Classifier) -> Outcome:
+    """The L2 value by the dev set, which steers early stopping too; x and y by "train", "dev" and "test".
+
+    SentEval fits the chosen value a second time; under the same seed that is the same fit, so it is not repeated.
+    """
+    parts = ("train", "dev", "test")
+    ends = np.cumsum([len(y[part]) for part in parts])
+    train, dev, test = np.split(np.arange(ends[-1]), ends[:-1])
+    whole_x, whole_y = (np.concatenate([of[part] for part in parts]) for of in (x, y))
+    solved = solve(whole_x, whole_y, [Split(train, dev, test)], _grid(config, 1), classes, config)
+    rounded = [round(100 * float(v), 2) for v in solved.accuracy[0]]
+    best = int(np.argmax(rounded))
+    predicted = solved.predicted[0][best]
+    return Outcome(rounded[best], round(100 * float((predicted == y["test"]).mean()), 2), predicted)
+
+
+def _grid(config: Classifier, splits: int) -> NDArray[np.float64]:
+    return np.tile(np.asarray(config.l2, dtype=np.float64), (splits, 1))
+
+
+def _folds(y: Array, k: int, state: int) -> list[tuple[Rows, Rows]]:
+    from sklearn.model_selection import StratifiedKFold
+
+    folds = StratifiedKFold(n_splits=k, shuffle=True, random_state=state)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # rare classes (TREC's ABBR in a sample) may miss a fold
+            pairs: list[tuple[Any, Any]] = list(folds.split(np.zeros(len(y)), y))
+    except ValueError as error:
+        raise InputError(f"{len(y)} examples cannot be split into {k} folds: {error}") from None
+    return pairs
+
+
+def _with_validation(train: Rows, test: Rows, config: Classifier) -> Split:
+    """A random twentieth of the training rows steers early stopping; an exact solver needs none and takes all."""
+    if config.solver == "lbfgs":
+        return Split(train, _NONE, test)
+    shuffled = train[np.random.RandomState(config.seed).permutation(len(train))]
+    held = int(_VALIDATION * len(train))
+    return Split(shuffled[held:], shuffled[:held], test)

@@ -1,0 +1,73 @@
+"""The settings of a view, to be mixed into a method's config."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import field_validator
+
+from harness.config import Config, nearest, option
+from harness.views.eda import Operations
+
+TEXT_VIEWS = ("paraphrase", "eda")
+TOKEN_VIEWS = ("shuffle", "deletion", "repetition", "crop")
+VIEWS = ("dropout", *TEXT_VIEWS, *TOKEN_VIEWS)
+
+
+class ViewConfig(Config):
+    """How the two views of a sentence differ. Rates of views that `view` does not name have no effect."""
+
+    view: str = option(
+        "dropout",
+        f"how the two views differ: {', '.join(VIEWS)}; several, in this order of making, as in crop+shuffle",
+    )
+    dropout: float = option(0.1, "dropout view: rate of both views", ge=0, lt=1, sweep=[0.05, 0.1, 0.2])
+    dropout_b: float | None = option(None, "dropout view: rate of the second view; empty: as the first", ge=0, lt=1)
+    attention_dropout: Literal["views", "checkpoint"] = option(
+        "views", "dropout view: attention probabilities get the views' rates, or the checkpoint's own"
+    )
+    native_dropout: bool = option(False, "views without dropout: keep the checkpoint's own (default: none)")
+    shuffle: float = option(
+        0.1, "shuffle view: share of the ordinary tokens permuted", gt=0, le=1, sweep=[0.05, 0.1, 0.2, 0.3, 0.5]
+    )
+    eda: float = option(0.1, "eda view: share of the words changed (alpha)", gt=0, lt=1, sweep=[0.1, 0.2])
+    eda_operations: Operations = option("one", "eda view: one of the four operations, drawn for each view, or all")
+    deletion: float = option(0.1, "deletion view: probability of a token's loss", gt=0, lt=1, sweep=(0.05, 0.5))
+    repetition: float = option(0.32, "repetition view: largest share of tokens doubled", gt=0, le=1, sweep=(0.05, 0.5))
+    crop: float = option(0.1, "crop view: share of the tokens cut off the two ends", gt=0, lt=1, sweep=(0.05, 0.5))
+    pairs_are_labelled: bool = option(
+        True, "paraphrase view: people judged or wrote the pairs (the row then counts as supervised)"
+    )
+
+    @field_validator("view", mode="before")
+    @classmethod
+    def _chain_as_text(cls, value: Any) -> Any:
+        return "+".join(value) if isinstance(value, (list, tuple)) and all(isinstance(v, str) for v in value) else value
+
+    @field_validator("view")
+    @classmethod
+    def _known_views(cls, value: str) -> str:
+        names = value.split("+")
+        for name in names:
+            if name not in VIEWS:
+                raise ValueError(f'no view "{name}"{nearest(name, list(VIEWS))}; views: {", ".join(VIEWS)}')
+        if len(set(names)) < len(names):
+            raise ValueError("names a view twice")
+        order = [*[v for v in TEXT_VIEWS if v in names], *[v for v in names if v in TOKEN_VIEWS]]
+        if [name for name in names if name != "dropout"] != order:
+            raise ValueError(f'words come before tokens: write it as "{"+".join(order)}"')
+        return value
+
+    @property
+    def views(self) -> tuple[str, ...]:
+        """The chain, in order."""
+        return tuple(self.view.split("+"))
+
+    @property
+    def dropout_rates(self) -> tuple[tuple[float, float] | None, tuple[float, float] | None]:
+        """(hidden, attention) dropout: a rate for each view, or None for the checkpoint's own."""
+        if "dropout" not in self.views:
+            # "Augmentations are not combined" (Farina & Pappadopulo, section 3), read literally
+            return (None, None) if self.native_dropout else ((0.0, 0.0), (0.0, 0.0))
+        rates = (self.dropout, self.dropout if self.dropout_b is None else self.dropout_b)
+        return rates, rates if self.attention_dropout == "views" else None

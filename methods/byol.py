@@ -1,0 +1,128 @@
+"""BYOL on sentences: predict a slowly following copy's projection of the other view, without any negatives."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import torch
+from torch import Tensor, nn
+
+from harness.batches import Batch
+from harness.config import option
+from harness.method import POOLING_HELP, MethodCard, MethodConfig
+from harness.training import TrainingConfig
+from harness.views import ViewConfig, Views, make_views
+from methods.heads import Widths, projector
+from methods.objectives import check_rows, full_precision, unit
+from methods.two_views import ViewMethod
+
+if TYPE_CHECKING:
+    from harness.encoder import Encoder
+
+
+@full_precision
+def bootstrap(q_a: Tensor, q_b: Tensor, t_a: Tensor, t_b: Tensor) -> Tensor:
+    """Each view's prediction against the target's projection of the other view, in [0, 8].
+
+    L = (1/n) sum_i [2 - 2 cos(qA_i, tB_i)] + (1/n) sum_i [2 - 2 cos(qB_i, tA_i)],  t without gradient
+
+    Args:
+        q_a, q_b: (n, d) predictions of the online network. t_a, t_b: (n, d) projections of the target network.
+
+    Source: BYOL Eq. 2, the squared distance of unit vectors, symmetrised as in its section 3.1.
+    """
+    check_rows(q_a, t_b)
+    check_rows(q_b, t_a)
+    forth, back = ((unit(q) * unit(t.detach())).sum(-1).mean() for q, t in ((q_a, t_b), (q_b, t_a)))
+    return 4 - 2 * (forth + back)
+
+
+class BYOLConfig(ViewConfig, TrainingConfig):
+    """Defaults: the vision paper's heads and momentum, SimCSE's optimisation."""
+
+    pooling: str = option("cls", POOLING_HELP)
+    projector: Widths = option((4096, 256), "widths of the projector's layers")
+    predictor: int = option(4096, "width of the predictor's hidden layer", ge=1)
+    head_init: Literal["normal", "pytorch"] = option("pytorch", "N(0, 0.02) as in BERT, or PyTorch's default")
+    momentum: float = option(
+        0.996, "share of itself that the target keeps at an update (tau); 1: it never moves", ge=0, le=1
+    )
+    target_dropout: bool = option(True, "does the target drop units in training as the online encoder does")
+
+
+def _encode(encoder: Encoder, views: Views) -> tuple[Tensor, Tensor]:
+    return encoder.two_views(
+        views.ids_a,
+        views.ids_b,
+        hidden_dropout=views.hidden_dropout,
+        attention_dropout=views.attention_dropout,
+    )
+
+
+class Heads(nn.Module):
+    """Projector and predictor of the online encoder; frozen copies of encoder and projector that follow it."""
+
+    def __init__(self, encoder: Encoder, config: BYOLConfig) -> None:
+        super().__init__()
+        out = config.projector[-1]
+        self.projector = projector(encoder.dimension, config.projector, bias="hidden", init=config.head_init)
+        self.predictor = projector(out, (config.predictor, out), bias="hidden", init=config.head_init)
+        self.target_encoder = encoder.copy().requires_grad_(False)
+        self.target_projector = copy.deepcopy(self.projector).requires_grad_(False)
+
+    @torch.no_grad()
+    def follow(self, encoder: Encoder, momentum: float) -> None:
+        """target <- momentum * target + (1 - momentum) * online, for every weight."""
+        online, target = (encoder, self.projector), (self.target_encoder, self.target_projector)
+        for source, follower in zip(online, target, strict=True):
+            for weight, slow in zip(source.parameters(), follower.parameters(), strict=True):
+                slow.lerp_(weight, 1 - momentum)
+
+
+class BYOL(ViewMethod):
+    """L = mean over i of 4 - 2 cos(qA_i, tB_i) - 2 cos(qB_i, tA_i); the target t moves by averaging only."""
+
+    name = "byol"
+    card = MethodCard(
+        title="BYOL",
+        paper="Grill et al., NeurIPS 2020",
+        equations="Eq. 1-2",
+        reference="github.com/google-deepmind/deepmind-research/tree/master/byol",
+        text="sentences",
+        supervision="unsupervised",
+        cost="one epoch, two forwards of both views (one without gradient), a second copy of the encoder in memory",
+        notes="A method for images, here on sentence views. The target's momentum is constant; the paper raises it to "
+        "1 along a cosine. BatchNorm's running statistics are not averaged: the target has its own.",
+    )
+    Config: ClassVar[type[MethodConfig]] = BYOLConfig
+    presets: ClassVar[dict[str, dict[str, Any]]] = {
+        "paper": {"projector": (4096, 256), "predictor": 4096, "momentum": 0.996},
+        # A short run needs a target that moves: 0.99 forgets half of its past in 69 updates.
+        "mini": {
+            "batch_size": 64,
+            "learning_rate": 1e-4,
+            "eval_every": 10,
+            "projector": (1024, 256),
+            "predictor": 1024,
+            "momentum": 0.99,
+        },
+    }
+
+    def heads(self, encoder: Encoder) -> nn.Module:
+        return Heads(encoder, self.config)
+
+    def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, Tensor]:
+        assert isinstance(heads, Heads)
+        config: BYOLConfig = self.config
+        views = make_views(batch.items, encoder, config, batch.rng, max_length=config.train_length)
+        predict = nn.Sequential(heads.projector, heads.predictor)
+        q_a, q_b = (predict(h) for h in _encode(encoder, views))
+        with torch.no_grad():
+            heads.target_encoder.train(config.target_dropout)
+            t_a, t_b = (heads.target_projector(h) for h in _encode(heads.target_encoder, views))
+        return {"loss": bootstrap(q_a, q_b, t_a, t_b)}
+
+    def after_update(self, encoder: Encoder, heads: nn.Module) -> None:
+        assert isinstance(heads, Heads)
+        heads.follow(encoder, self.config.momentum)

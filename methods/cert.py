@@ -1,0 +1,173 @@
+"""CERT: momentum contrast (MoCo) between the two sentences of a paraphrase pair, with a queue of earlier keys."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from harness.batches import Batch
+from harness.config import option
+from harness.encoder import Encoder
+from harness.method import POOLING_HELP, MethodCard, MethodConfig
+from harness.training import TrainedMethod, TrainingConfig
+from methods.objectives import check_rows, check_temperature, full_precision, unit
+
+
+@full_precision
+def info_nce(queries: Tensor, keys: Tensor, queue: Tensor, *, temperature: float) -> Tensor:
+    """L = mean over i of -log( exp(q_i . k_i/t) / [exp(q_i . k_i/t) + sum_m exp(q_i . queue_m/t)] ), unit vectors.
+
+    Args:
+        queries, keys: (n, d), scaled to unit length here; row i of both belongs together. n = 1 is fine: the other
+            rows of the batch are no negatives.
+        queue: (K, d), unit rows, the negatives.
+
+    Source: MoCo (He et al., CVPR 2020, Eq. 1), as CERT uses it.
+    """
+    check_rows(queries, keys)
+    check_temperature(temperature)
+    q = unit(queries)
+    own = (q * unit(keys)).sum(-1, keepdim=True)
+    logits = torch.cat([own, q @ queue.T], dim=1) / temperature
+    return functional.cross_entropy(logits, torch.zeros(len(q), dtype=torch.long, device=q.device))
+
+
+class Queue(nn.Module):
+    """The last `size` keys (size, d) of unit length, first in, first out; random directions until it is full."""
+
+    keys: Tensor
+    place: Tensor
+
+    def __init__(self, size: int, dimension: int) -> None:
+        super().__init__()
+        self.register_buffer("keys", unit(torch.randn(size, dimension)))
+        self.register_buffer("place", torch.zeros((), dtype=torch.long))
+
+    @torch.no_grad()
+    def push(self, keys: Tensor) -> None:
+        """Put `keys` (n, d), unit length, in the place of the n oldest; of more than `size` the last ones stay."""
+        size = len(self.keys)
+        keys = keys[-size:]
+        rows = (self.place + torch.arange(len(keys), device=self.keys.device)) % size
+        self.keys[rows] = keys.to(self.keys.dtype)
+        self.place.copy_((self.place + len(keys)) % size)
+
+
+@torch.no_grad()
+def follow(slow: nn.Module, fast: nn.Module, momentum: float) -> None:
+    """Exponential moving average of weights: slow = momentum * slow + (1 - momentum) * fast."""
+    for s, f in zip(slow.parameters(), fast.parameters(), strict=True):
+        s.lerp_(f, 1 - momentum)
+
+
+class CERTConfig(TrainingConfig):
+    """Defaults: the released script."""
+
+    pooling: str = option("cls", POOLING_HELP)
+    batch_size: int = option(32, "pairs per update", ge=2, sweep=[32, 64, 128])
+    learning_rate: float = option(4e-5, "peak learning rate", gt=0, sweep=(1e-5, 1e-1), log=True)
+    epochs: int = option(50, "passes over the corpus", ge=1)
+    train_length: int = option(64, "word pieces kept in training, special tokens included", ge=4)
+    weight_decay: float = option(1e-5, "weight decay (none on biases and LayerNorm)", ge=0)
+    max_grad_norm: float = option(1e9, "gradient norm is clipped to this; the script does not clip", gt=0)
+    optimizer: Literal["sgd", "adamw"] = option("sgd", "SGD with momentum 0.9, or AdamW")
+    decay: Literal["cosine", "linear"] = option("cosine", "of the learning rate to 0, after the warm-up")
+    temperature: float = option(0.07, "divides the cosines (tau)", gt=0, sweep=(0.01, 0.5), log=True)
+    momentum: float = option(0.999, "of the key encoder: the share of its own weights that it keeps", ge=0, le=1)
+    queue_size: int = option(6720, "earlier keys that serve as negatives", ge=1)
+    head_width: int = option(128, "output width of the projection Linear-ReLU-Linear", ge=1)
+    keep: Literal["key", "query"] = option("key", "which of the two encoders is kept; the README exports the key")
+
+
+class MoCo(nn.Module):
+    """Key encoder and head, which follow the trained ones, the trained head, and the queue."""
+
+    def __init__(self, key: Encoder, head: nn.Module, key_head: nn.Module, queue: Queue) -> None:
+        super().__init__()
+        self.key = key.requires_grad_(False)
+        self.head = head
+        self.key_head = key_head.requires_grad_(False)
+        self.queue = queue
+        self.fresh: Tensor | None = None  # keys of the batch at hand, which enter the queue after the update
+
+
+class CERT(TrainedMethod):
+    """L = InfoNCE of a sentence's query against the key of its paraphrase and the queue's keys."""
+
+    name = "cert"
+    card = MethodCard(
+        title="CERT (momentum contrast on paraphrases)",
+        paper="Fang et al., 2020, arXiv 2005.12766",
+        equations="MoCo's InfoNCE",
+        reference="github.com/UCSD-AI4H/CERT",
+        text="pairs",
+        supervision="supervised",
+        cost="one forward and backward of the model, one forward of the key encoder; 50 short epochs",
+        notes="Pairs come from outside; the paper translates to German and to Chinese and back. What made them decides "
+        "whether a row is unsupervised, so it is marked supervised. The released code fills its queue with a constant "
+        "instead of the keys; this is a proper queue. The learning rate follows the cosine update by update, the "
+        "script's epoch by epoch. With a momentum of 0.999 the key encoder needs thousands of updates to move.",
+    )
+    Config: ClassVar[type[MethodConfig]] = CERTConfig
+    presets: ClassVar[dict[str, dict[str, Any]]] = {
+        "paper": {"pooling": "cls_pooler"},
+        "mini": {
+            "batch_size": 64,
+            "learning_rate": 3e-4,
+            "optimizer": "adamw",
+            "max_grad_norm": 1.0,
+            "epochs": 1,
+            "train_length": 32,
+            "momentum": 0.99,
+            "queue_size": 512,
+            "keep": "query",
+            "eval_every": 10,
+        },
+    }
+
+    def heads(self, encoder: Encoder) -> nn.Module:
+        d, width = encoder.dimension, self.config.head_width
+        head, key_head = (nn.Sequential(nn.Linear(d, d), nn.ReLU(), nn.Linear(d, width)) for _ in range(2))
+        key_head.load_state_dict(head.state_dict())
+        return MoCo(encoder.copy(), head, key_head, Queue(self.config.queue_size, width))
+
+    def optimizer(self, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
+        """SGD with momentum 0.9, or AdamW."""
+        if self.config.optimizer == "adamw":
+            return super().optimizer(groups)
+        return torch.optim.SGD(groups, lr=self.config.learning_rate, momentum=0.9)
+
+    def schedule(self, step: int, steps: int) -> float:
+        """Share of the peak rate: half a cosine from 1 to 0 after the warm-up."""
+        linear = super().schedule(step, steps)
+        if self.config.decay == "linear" or step < round(self.config.warmup * steps):
+            return linear
+        return 0.5 * (1 - math.cos(math.pi * linear))
+
+    def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, Tensor]:
+        assert isinstance(heads, MoCo)
+        length = self.config.train_length
+        queries = heads.head(encoder(encoder.collate(encoder.tokenize(batch.texts, max_length=length))))
+        with torch.no_grad():
+            paraphrases = encoder.tokenize([pair.positive for pair in batch.items], max_length=length)
+            keys = unit(heads.key_head(heads.key(encoder.collate(paraphrases))).float())
+        heads.fresh = keys
+        return {"loss": info_nce(queries, keys, heads.queue.keys, temperature=self.config.temperature)}
+
+    def after_update(self, encoder: Encoder, heads: nn.Module) -> None:
+        """The key encoder and its head follow; the batch's keys enter the queue."""
+        assert isinstance(heads, MoCo)
+        follow(heads.key, encoder, self.config.momentum)
+        follow(heads.key_head, heads.head, self.config.momentum)
+        if heads.fresh is not None:
+            heads.queue.push(heads.fresh)
+            heads.fresh = None
+
+    def candidates(self, encoder: Encoder, heads: nn.Module) -> tuple[Encoder, ...]:
+        """The encoder that `keep` names."""
+        assert isinstance(heads, MoCo)
+        return (heads.key,) if self.config.keep == "key" else (encoder,)

@@ -1,0 +1,211 @@
+"""Contrastive Tension: two copies of one encoder agree on identical sentences and disagree on different ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from harness.batches import Batch
+from harness.config import option
+from harness.encoder import Encoder
+from harness.method import POOLING_HELP, MethodCard, MethodConfig
+from harness.training import TrainedMethod, TrainingConfig
+from methods.objectives import Similarity, check_rows, full_precision, unit
+
+if TYPE_CHECKING:
+    import numpy as np
+
+STEPS = (1.0, 0.8, 0.6, 0.4, 0.2)  # shares of the peak rate; it falls after 10, 20, 30 and 40 % of the updates
+
+PORT = {
+    "dropout": True,
+    "keep": "second",
+    "eval_every": 1000,
+    "max_grad_norm": 1.0,
+    "min_characters": 10,
+    "bucket": 1,
+}
+
+
+@full_precision
+def tension(u: Tensor, v: Tensor, same: Tensor, *, reduction: Literal["mean", "sum"] = "mean") -> Tensor:
+    """Binary cross-entropy of dot products: L = sum_i softplus(x_i) - y_i x_i, x_i = u_i . v_i, mean or sum over pairs.
+
+    Args:
+        u, v: (n, d), vectors of the first copy and of the second; raw, not of unit length.
+        same: (n,), y_i = 1 for a pair of identical sentences, 0 for different ones.
+
+    Source: the CT code (mean) and its port in sentence-transformers (sum).
+    """
+    check_rows(u, v)
+    return functional.binary_cross_entropy_with_logits((u * v).sum(-1), same, reduction=reduction)
+
+
+@full_precision
+def tension_in_batch(u: Tensor, v: Tensor, log_scale: Tensor, *, similarity: Similarity = "dot") -> Tensor:
+    """L = (CE(S) + CE(S^T))/2 with S_ij = sim(u_i, v_j) exp(g), target j = i, each a mean over the n rows.
+
+    Args:
+        u, v: (n, d); row i of both is the same sentence. n = 1 gives 0.
+        log_scale: g, a scalar that learns too.
+
+    Source: ContrastiveTensionLossInBatchNegatives of sentence-transformers.
+    """
+    check_rows(u, v)
+    if similarity == "cosine":
+        u, v = unit(u), unit(v)
+    scores = u @ v.T * log_scale.exp()
+    target = torch.arange(len(u), device=u.device)
+    return (functional.cross_entropy(scores, target) + functional.cross_entropy(scores.T, target)) / 2
+
+
+def pairs_of(texts: Sequence[str], negatives: int, rng: np.random.Generator) -> tuple[list[str], list[str]]:
+    """The sentences that the first copy reads and those of the second, row by row.
+
+    Of n sentences in random order the first n // (1 + 2 K) (one at least) are paired with themselves; all others, each
+    used once, make pairs of two. So n = 30 with K = 7 gives 2 identical pairs and 14 different ones, and no sentence of
+    an identical pair occurs in a different one. With n = 2 there is no different pair.
+    """
+    order = [texts[int(i)] for i in rng.permutation(len(texts))]
+    alike = max(1, len(order) // (1 + 2 * negatives))
+    half = (len(order) - alike) // 2
+    return order[: alike + half], order[:alike] + order[alike + half : alike + 2 * half]
+
+
+class ContrastiveTensionConfig(TrainingConfig):
+    """Defaults: the official code; presets hold the port to sentence-transformers and its in-batch form."""
+
+    pooling: str = option("mean", POOLING_HELP)
+    objective: Literal["pairs", "in_batch"] = option("pairs", "pairs that are alike or not, or all against all")
+    batch_size: int = option(30, "sentences per update; 30 are 2 identical and 14 different pairs", ge=3)
+    negatives: int = option(7, "different pairs per identical one (K)", ge=1)
+    learning_rate: float = option(1e-5, "peak learning rate", gt=0, sweep=(1e-6, 1e-4), log=True)
+    optimizer: Literal["rmsprop", "rmsprop_torch", "adamw"] = option(
+        "rmsprop", "RMSprop with TensorFlow's constants (rho 0.9, eps 1e-7) or PyTorch's (0.99, 1e-8), or AdamW"
+    )
+    decay: Literal["steps", "constant", "linear"] = option(
+        "steps", "to 0.8, 0.6, 0.4, 0.2 of the peak after 10, 20, 30, 40 % of the updates; constant; or linear to 0"
+    )
+    max_grad_norm: float = option(1e9, "gradient norm is clipped to this; the official code does not clip", gt=0)
+    train_length: int = option(75, "word pieces kept in training, special tokens included", ge=4)
+    eval_every: int = option(500, "updates between two evaluations on the dev set", ge=1)
+    dropout: bool = option(False, "drop in training (port); the official code runs its models without")
+    reduction: Literal["mean", "sum"] = option("mean", "over the pairs of a batch; the port sums")
+    keep: Literal["better", "second"] = option("better", "copy that is kept: the better one on dev, or the second")
+    min_characters: int = option(0, "shorter sentences are left out of a batch (port: 10)", ge=0)
+    similarity: Similarity = option("dot", "in_batch: cosine or dot product")
+    scale: float = option(1.0, "in_batch: initial factor of the similarities, which is learned", gt=0)
+
+
+class Twin(nn.Module):
+    """The first copy, trained beside the encoder (the second), and the log of the in-batch form's learned factor."""
+
+    def __init__(self, first: Encoder, scale: float, *, learned: bool) -> None:
+        super().__init__()
+        self.first = first
+        self.log_scale = nn.Parameter(torch.tensor(math.log(scale)), requires_grad=learned)
+
+
+class ContrastiveTension(TrainedMethod):
+    """L = BCE(u . v, 1 for identical sentences, 0 for different ones), u and v from two separately trained copies."""
+
+    name = "contrastive_tension"
+    card = MethodCard(
+        title="Contrastive Tension (CT)",
+        paper="Carlsson et al., ICLR 2021",
+        equations="binary cross-entropy of dot products; in-batch cross-entropy",
+        reference="github.com/FreddeFrallan/Contrastive-Tension; sentence-transformers (port and in-batch form)",
+        text="sentences",
+        supervision="unsupervised",
+        cost="two models are trained; each sentence is read once (an identical pair's twice)",
+        published=(
+            "scd.csv:CT-BERT",
+            "reference_repos.csv:CT",
+            "reference_repos.csv:CT in-batch negatives",
+            "reference_repos.csv:BERT-Base-CT",
+        ),
+        notes="The published BERT row is SimCSE's evaluation of released weights, which the authors say were trained "
+        "with later settings than the paper's. Different pairs that happen to hold the same text count as identical. "
+        "A batch shares out its sentences, where the code draws with replacement; both move on by 30 an update.",
+    )
+    Config: ClassVar[type[MethodConfig]] = ContrastiveTensionConfig
+    presets: ClassVar[dict[str, dict[str, Any]]] = {
+        # 10 rounds of 500 updates, however often that goes through the corpus. Random pairs: no bucketing by length.
+        "official": {"max_steps": 5000, "epochs": 1000, "bucket": 1},
+        "port": {**PORT, "reduction": "sum", "optimizer": "rmsprop_torch", "decay": "constant"},
+        # Warm-up: 1,000 of the 7,813 updates that a million sentences give.
+        "in-batch": {
+            **PORT,
+            "objective": "in_batch",
+            "batch_size": 128,
+            "learning_rate": 5e-5,
+            "optimizer": "adamw",
+            "decay": "linear",
+            "warmup": 0.128,
+            "weight_decay": 0.01,
+        },
+        "mini": {"learning_rate": 3e-5, "batch_size": 60, "train_length": 32, "eval_every": 10},
+        "mini-in-batch": {
+            "objective": "in_batch",
+            "batch_size": 64,
+            "learning_rate": 1e-4,
+            "optimizer": "adamw",
+            "decay": "linear",
+            "dropout": True,
+            "train_length": 32,
+            "eval_every": 10,
+            "similarity": "cosine",
+            "scale": 20.0,
+        },
+    }
+
+    def heads(self, encoder: Encoder) -> nn.Module:
+        return Twin(encoder.copy(), self.config.scale, learned=self.config.objective == "in_batch")
+
+    def optimizer(self, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
+        """RMSprop p -= lr g / (sqrt(mean g^2) + eps), as TensorFlow 2's own optimiser of that time, or AdamW."""
+        if self.config.optimizer == "adamw":
+            return super().optimizer(groups)
+        rho, eps = (0.9, 1e-7) if self.config.optimizer == "rmsprop" else (0.99, 1e-8)
+        return torch.optim.RMSprop(groups, lr=self.config.learning_rate, alpha=rho, eps=eps)
+
+    def schedule(self, step: int, steps: int) -> float:
+        """Share of the peak rate; "steps" falls at 500, 1000, 1500 and 2000 of the official 5,000 updates."""
+        if self.config.decay == "linear":
+            return super().schedule(step, steps)
+        warm: int = round(self.config.warmup * steps)
+        if step < warm:
+            return (step + 1) / warm
+        if self.config.decay == "constant":
+            return 1.0
+        return STEPS[sum(10 * step > part * steps for part in (1, 2, 3, 4))]
+
+    def candidates(self, encoder: Encoder, heads: nn.Module) -> tuple[Encoder, ...]:
+        """Both copies, the second first: it is kept when nothing says which is better."""
+        assert isinstance(heads, Twin)
+        return (encoder, heads.first) if self.config.keep == "better" else (encoder,)
+
+    def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, Tensor]:
+        assert isinstance(heads, Twin)
+        config = self.config
+        texts = [text for text in batch.texts if len(text) >= config.min_characters]
+        if len(texts) < 2:
+            texts = batch.texts
+        left, right = texts, texts
+        if config.objective == "pairs":
+            left, right = pairs_of(texts, config.negatives, batch.rng)
+        u, v = self._vectors(heads.first, left), self._vectors(encoder, right)
+        if config.objective == "in_batch":
+            return {"loss": tension_in_batch(u, v, heads.log_scale, similarity=config.similarity)}
+        same = torch.tensor([float(a == b) for a, b in zip(left, right, strict=True)], device=u.device)
+        return {"loss": tension(u, v, same, reduction=config.reduction)}
+
+    def _vectors(self, copy: Encoder, texts: Sequence[str]) -> Tensor:
+        copy.train(self.config.dropout)
+        vectors: Tensor = copy(copy.collate(copy.tokenize(texts, max_length=self.config.train_length)))
+        return vectors

@@ -1,0 +1,249 @@
+"""BERT-flow: an invertible map from a frozen encoder's sentence vectors to a standard normal distribution."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import IO, Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from harness.checkpoint import Checkpoints, Curves
+from harness.config import option
+from harness.encoder import Encoder
+from harness.encoder.batching import token_budget_batches
+from harness.errors import TrainingStopped
+from harness.method import FitContext, FitReport, MethodCard, MethodConfig
+from harness.seeds import derive
+from harness.sources.cache import writing
+from methods.glow import Glow
+from methods.optimizers import adamw
+from methods.vector_maps import VectorMap, VectorMapConfig, text_chunks
+
+WEIGHTS = "flow.safetensors"
+ROWS = 8192  # vectors that pass the flow at a time
+
+
+class FlowConfig(VectorMapConfig):
+    """Architecture and optimisation of the authors' config_l3_d3_w32 and scripts."""
+
+    levels: int = option(3, "levels; between two of them half of the channels leave the flow", ge=1, sweep=[1, 2, 3])
+    steps: int = option(3, "steps a level: actnorm, mixing, coupling", ge=1, sweep=[1, 2, 3, 4])
+    width: int = option(32, "hidden units of the coupling networks", ge=1, sweep=[16, 32, 64])
+    coupling: Literal["additive", "affine"] = option("additive", "shift the second half, or shift and scale it")
+    mixing: Literal["reversal", "learned"] = option("reversal", "channels reversed, or a learned 1x1 convolution")
+    learning_rate: float = option(1e-3, "constant learning rate of the flow", gt=0, sweep=(1e-4, 1e-2), log=True)
+    batch_size: int = option(64, "sentences an update: the authors' 32 pairs", ge=2, sweep=[32, 64, 128])
+    epochs: int = option(1, "passes over the vectors", ge=1)
+    max_steps: int | None = option(None, "upper bound on updates; empty: no bound", ge=1)
+    weight_decay: float = option(0.01, "decoupled weight decay, on all weights of the flow", ge=0)
+    max_grad_norm: float = option(1.0, "gradient norm is clipped to this", gt=0)
+    dropout: bool = option(False, "encode the text that is fitted to with the encoder's dropout on, as the code does")
+    log_every: int = option(50, "updates between two lines of the training curve", ge=1)
+
+
+class Flow(VectorMap):
+    """z = f(h) with f invertible, learnt by maximum likelihood of h under z ~ N(0, I); the encoder is frozen."""
+
+    name = "flow"
+    card = MethodCard(
+        title="BERT-flow",
+        paper="Li, Zhou, He, Wang, Yang & Li, On the sentence embeddings from pre-trained language models, EMNLP 2020",
+        equations="section 3, equation 4",
+        reference="github.com/bohanli/BERT-flow",
+        text="sentences",
+        supervision="unsupervised",
+        cost="one pass of encoding, then small updates on vectors",
+        published=(
+            "scd.csv:BERT-flow",
+            "sg.csv:BERT + flow",
+            "reference_repos.csv:BERT-flow (NLI)",
+            "reference_repos.csv:BERT-flow (target)",
+        ),
+        notes="The text says the last two layers are averaged; the code averages the first and the last one (default). "
+        "The code keeps dropout on while fitting and lets BERT's weights decay slightly; here BERT is frozen and "
+        "dropout is an option. No SentenceTransformer can hold the flow: Method.load reads what is saved.",
+    )
+    Config: ClassVar[type[MethodConfig]] = FlowConfig
+    presets: ClassVar[dict[str, dict[str, Any]]] = {
+        "paper": {"pooling": "last2_avg", "fit_on": "pairs"},
+        "code": {"pooling": "first_last_avg", "first_layer": 1, "fit_on": "pairs", "dropout": True},
+        "code-target": {"pooling": "first_last_avg", "first_layer": 1, "fit_on": "task", "dropout": True},
+        "target": {"fit_on": "task"},
+        "mini": {"fit_on": "sentences"},
+    }
+
+    _flow: Glow | None = None
+
+    @classmethod
+    def uses_dev(cls, config: Any) -> bool:
+        """No: the last weights are kept, as the authors do."""
+        return False
+
+    def _new_flow(self, dimension: int) -> Glow:
+        c = self.config
+        return Glow(dimension, levels=c.levels, steps=c.steps, width=c.width, coupling=c.coupling, mixing=c.mixing)
+
+    def _learn(self, encoder: Encoder, items: Sequence[Any], context: FitContext) -> FitReport:
+        torch.manual_seed(derive(context.seed, "init"))
+        self._flow = None
+        flow = self._new_flow(encoder.dimension).to(context.device)
+        started = time.perf_counter()
+        vectors = self._vectors(encoder, items, context)
+        encoded = time.perf_counter() - started
+        report = _train(flow, vectors, self.config, context)
+        report.cost |= {"encode_corpus_seconds": encoded, "corpus_sentences_seen": float(len(vectors))}
+        self._flow = flow.eval()
+        return report
+
+    def _vectors(self, encoder: Encoder, items: Sequence[Any], context: FitContext) -> NDArray[np.float32]:
+        """(n, D) in a file: beside the checkpoint, where a run that was killed finds what it had encoded."""
+
+        def encoded(number: int, texts: list[str]) -> NDArray[np.float32]:
+            if context.progress:
+                context.progress(0, 0, "encoding the corpus")
+            if self.config.dropout:
+                torch.manual_seed(derive(context.seed, f"dropout {number}"))
+                return _dropped(encoder, texts)
+            return np.asarray(encoder.encode(texts, device=context.device, precision="fp32"))
+
+        if context.folder is None:
+            with tempfile.TemporaryFile() as file:
+                return _stored(file, Path(tempfile.gettempdir()), text_chunks(items), encoded, encoder.dimension)
+        place = context.folder / "checkpoint" / "vectors.f32"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with place.open("a+b") as named:
+            return _stored(named, place.parent, text_chunks(items), encoded, encoder.dimension)
+
+    def encode(self, sentences: str | Sequence[str], **options: Any) -> NDArray[np.float32] | torch.Tensor:
+        """As `Method.encode`: vectors (n, D) in float32, not normalised unless asked for; the map is applied."""
+        flow = self._flow
+        if flow is None:
+            return super().encode(sentences, **options)
+        as_tensor = options.pop("convert_to_tensor", False)
+        as_tensor = not options.pop("convert_to_numpy", True) or as_tensor
+        normalize = options.pop("normalize_embeddings", False)
+        texts = [sentences] if isinstance(sentences, str) else sentences
+        x = super().encode(texts, convert_to_tensor=True, **options)
+        assert isinstance(x, torch.Tensor)
+        flow.to(x.device)
+        with torch.inference_mode():
+            z = torch.cat([flow(x[start : start + ROWS])[0] for start in range(0, len(x), ROWS)]) if len(x) else x
+            z = nn.functional.normalize(z, dim=-1) if normalize else z
+        result = z[0] if isinstance(sentences, str) else z
+        return result if as_tensor else result.cpu().numpy()
+
+    def parameters(self) -> int:
+        """How many numbers encoder and flow hold."""
+        return super().parameters() + (sum(p.numel() for p in self._flow.parameters()) if self._flow else 0)
+
+    def _stands_alone(self) -> bool:
+        return False
+
+    def _save_map(self, folder: Path) -> None:
+        from safetensors.torch import save_file
+
+        if self._flow is not None:
+            weights = {name: t.detach().cpu().contiguous() for name, t in self._flow.state_dict().items()}
+            save_file(weights, folder / WEIGHTS)
+
+    def _load_map(self, folder: Path) -> None:
+        from safetensors.torch import load_file
+
+        if (folder / WEIGHTS).is_file():
+            self._flow = self._new_flow(self.encoder.dimension).eval()
+            self._flow.load_state_dict(load_file(folder / WEIGHTS))
+
+
+def _dropped(encoder: Encoder, texts: list[str]) -> NDArray[np.float32]:
+    """Vectors (n, D) with the checkpoint's own dropout."""
+    ids = encoder.tokenize(texts)
+    out = np.empty((len(ids), encoder.dimension), dtype=np.float32)
+    encoder.train()
+    with torch.no_grad():
+        for rows in token_budget_batches([len(row) for row in ids], 2048):
+            out[rows] = encoder(encoder.collate([ids[row] for row in rows])).float().cpu().numpy()
+    encoder.eval()
+    return out
+
+
+def _stored(
+    file: IO[bytes], folder: Path, chunks: Iterable[list[str]], encoded: Callable[[int, list[str]], Any], dimension: int
+) -> NDArray[np.float32]:
+    """The vectors of all chunks as a memory map of `file`; whole chunks that it holds already are not encoded again."""
+    size = 4 * dimension
+    present, rows = file.seek(0, 2) // size, 0
+    for number, texts in enumerate(chunks):
+        if rows + len(texts) > present:
+            with writing("the corpus's vectors", folder):
+                file.truncate(rows * size)
+                file.seek(0, 2)
+                file.write(np.ascontiguousarray(encoded(number, texts), dtype=np.float32).tobytes())
+                file.flush()
+        rows += len(texts)
+    file.truncate(rows * size)
+    return np.memmap(file, dtype=np.float32, mode="r", shape=(rows, dimension))
+
+
+def _train(flow: Glow, vectors: NDArray[np.float32], config: Any, context: FitContext) -> FitReport:
+    """Maximum likelihood; goes on from the checkpoint in `context.folder`, if there is one.
+
+    Raises:
+        TrainingStopped: the loss is not finite.
+    """
+    n, size = len(vectors), min(config.batch_size, len(vectors))
+    per_epoch = n // size + (1 if n % size >= 2 else 0)
+    bounds = (config.epochs * per_epoch, config.max_steps, context.max_steps)
+    steps = min(bound for bound in bounds if bound is not None)
+    groups = [{"params": list(flow.parameters()), "weight_decay": config.weight_decay}]
+    optimizer = adamw(groups, learning_rate=config.learning_rate, eps=1e-6, bias_correction=False)
+    checkpoints, curves = Checkpoints(context.folder), Curves(context.folder)
+    state = checkpoints.load()
+    step, seconds, bits = 0, 0.0, float("nan")
+    if state is not None:
+        flow.load_state_dict(state["flow"])
+        optimizer.load_state_dict(state["optimizer"])
+        step, seconds, bits = state["step"], state["seconds"], state["bits"]
+    curves.cut(step if state is not None else -1)
+    order, epoch = np.empty(0, dtype=np.int64), -1
+    saved = started = time.monotonic()
+    flow.train()
+    while step < steps:
+        if step // per_epoch != epoch:
+            epoch = step // per_epoch
+            order = np.random.default_rng(derive(context.seed, f"data order {epoch}")).permutation(n)
+        rows = order[step % per_epoch * size : (step % per_epoch + 1) * size]
+        mean = flow.bits_per_dimension(torch.from_numpy(vectors[rows]).to(context.device)).mean()
+        optimizer.zero_grad()
+        (2 * mean).backward()  # type: ignore[no-untyped-call]  # the sum of the two sides' means, as the authors add them
+        norm = nn.utils.clip_grad_norm_(flow.parameters(), config.max_grad_norm)
+        optimizer.step()
+        step += 1
+        if step % config.log_every == 0 or step in (1, steps):
+            bits = float(mean.detach())
+            curves.add({"step": step, "kind": "train", "loss": 2 * bits, "bits": bits, "grad_norm": float(norm)})
+            if not np.isfinite(bits):
+                curves.flush()
+                raise TrainingStopped("diverged", f"the flow's loss is {bits} at step {step} of {steps}")
+            if context.progress:
+                context.progress(step, steps, f"{bits:.4g} bits a dimension")
+        if time.monotonic() - saved > context.checkpoint_seconds:
+            saved = time.monotonic()
+            curves.flush()
+            checkpoints.save({
+                "flow": flow.state_dict(), "optimizer": optimizer.state_dict(), "step": step,
+                "seconds": seconds + saved - started, "bits": bits, "best": {"step": None},
+            })  # fmt: skip
+    curves.flush()
+    return FitReport(
+        training={"steps": step, "planned_steps": steps, "bits_per_dimension": bits},
+        cost={
+            "flow_seconds": seconds + time.monotonic() - started,
+            "trained_parameters": float(sum(p.numel() for p in flow.parameters())),
+        },
+    )

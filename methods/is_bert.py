@@ -1,0 +1,127 @@
+"""IS-BERT: a sentence vector shares information with the n-grams of its own sentence, and not with those of others."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from pydantic import field_validator
+
+from harness.batches import Batch
+from harness.config import option
+from harness.method import MethodCard, MethodConfig
+from harness.training import TrainedMethod, TrainingConfig
+from methods.optimizers import adamw
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor, nn
+
+    from harness.encoder import Encoder
+
+
+def jensen_shannon_information(local: Tensor, mask: Tensor, vectors: Tensor) -> tuple[Tensor, Tensor]:
+    """The two halves of the Jensen-Shannon estimate of mutual information; the loss is their sum (in nats).
+
+    s_ti = f_t . g_i for all T tokens of the batch and all n sentences:
+
+        own    = (1/T)         sum_t                     (softplus(-s_t,sent(t)) - ln 2)
+        others = (1/(T (n-1))) sum_t sum_{i != sent(t)}  (softplus(s_ti) - ln 2)
+
+    A single sentence has no others: that half is 0.
+
+    Args:
+        local: f, token features (n, length, d). mask: (n, length), 0 where there is no token.
+        vectors: g, sentence vectors (n, d).
+
+    Returns:
+        own, others: scalars, computed in float32 at least.
+    """
+    import torch
+    from torch.nn import functional
+
+    if local.ndim != 3 or mask.shape != local.shape[:2] or vectors.shape != (local.shape[0], local.shape[2]):
+        raise ValueError(
+            "expected (n, length, d), (n, length) and (n, d), got "
+            f"{tuple(local.shape)}, {tuple(mask.shape)} and {tuple(vectors.shape)}"
+        )
+    dtype = torch.promote_types(torch.promote_types(local.dtype, vectors.dtype), torch.float32)
+    n = len(vectors)
+    with torch.autocast(device_type=local.device.type, enabled=False):
+        owner, position = mask.nonzero(as_tuple=True)  # tokens only: padding never enters, so it needs no masking out
+        scores = local[owner, position].to(dtype) @ vectors.to(dtype).T  # (T, n)
+        is_own = owner.unsqueeze(1) == torch.arange(n, device=owner.device)
+        tokens = max(len(owner), 1)
+        own = (functional.softplus(-scores[is_own]) - math.log(2)).sum() / tokens
+        others = (functional.softplus(scores[~is_own]) - math.log(2)).sum() / (tokens * max(n - 1, 1))
+    return own, others
+
+
+class ISBertConfig(TrainingConfig):
+    """Defaults: the released script."""
+
+    pooling: Literal["mean"] = option("mean", "the vector is the mean of the local features")
+    learning_rate: float = option(2e-6, "peak learning rate of AdamW", gt=0, sweep=(1e-6, 1e-4), log=True)
+    batch_size: int = option(32, "sentences per update", ge=2, sweep=[16, 32, 64, 128])
+    train_length: int = option(128, "word pieces kept in training, special tokens included", ge=4)
+    warmup: float = option(0.1, "share of the updates with rising learning rate", ge=0, lt=1)
+    weight_decay: float = option(0.01, "decoupled weight decay (none on biases and LayerNorm)", ge=0)
+    eval_every: int = option(1000, "updates between two evaluations on the dev set", ge=1)
+    filters: int = option(256, "filters of each width; the vector has widths x filters dimensions", ge=1)
+    widths: tuple[int, ...] = option((1, 3, 5), "widths of the convolutions, odd")
+    adam_eps: float = option(1e-7, "added to the denominator of AdamW", gt=0)
+    bias_correction: bool = option(False, "AdamW divides its moments by 1 - beta^t; the released script does not")
+
+    @field_validator("widths")
+    @classmethod
+    def _odd_widths(cls, value: tuple[int, ...]) -> tuple[int, ...]:
+        if not value or any(width < 1 or width % 2 == 0 for width in value):
+            raise ValueError("must be one or more odd positive numbers")
+        return value
+
+
+class ISBert(TrainedMethod):
+    """L = -(Jensen-Shannon estimate of the information between n-gram features and sentence vectors)."""
+
+    name = "is_bert"
+    card = MethodCard(
+        title="IS-BERT (Info-Sentence BERT)",
+        paper="Zhang, He, Liu, Lim & Bing, EMNLP 2020",
+        equations="Eq. 3-5",
+        reference="github.com/yanzhangnlp/IS-BERT (CNN.py, MutualInformationLoss.py)",
+        text="sentences",
+        supervision="unsupervised",
+        cost="one epoch, one forward, scores of all tokens with all sentences of a batch",
+        published=("scd.csv:IS-BERT", "reference_repos.csv:IS-BERT"),
+        kept="the convolutions over tokens, of whose output a vector is the mean",
+        notes="As in the released code the convolutions have no activation; the published model learnt from sentences "
+        "of SNLI and MultiNLI, without labels. The code lets padding leak into the convolutions; here it is 0.",
+    )
+    Config: ClassVar[type[MethodConfig]] = ISBertConfig
+    presets: ClassVar[dict[str, dict[str, Any]]] = {
+        "paper": {"batch_size": 32, "learning_rate": 2e-6, "epochs": 1},
+        "code": {"batch_size": 32, "learning_rate": 2e-6, "epochs": 1, "bias_correction": False, "adam_eps": 1e-7},
+        "mini": {"batch_size": 64, "learning_rate": 1e-4, "train_length": 32, "eval_every": 10},
+    }
+
+    def load_base(self) -> Encoder:
+        """The base model with untrained convolutions on top, which are a part of the model."""
+        from harness.encoder.convolution import TokenConvolution
+
+        encoder = super().load_base()
+        width = int(encoder.transformer.config.hidden_size)
+        encoder.token_module = TokenConvolution(width, self.config.filters, self.config.widths)
+        return encoder
+
+    def optimizer(self, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
+        config = self.config
+        return adamw(
+            groups, learning_rate=config.learning_rate, eps=config.adam_eps, bias_correction=config.bias_correction
+        )
+
+    def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, Tensor]:
+        features = encoder.collate(encoder.tokenize(batch.texts, max_length=self.config.train_length))
+        mask = features["attention_mask"].to(encoder.device)
+        local = encoder.token_states(features)
+        own, others = jensen_shannon_information(local, mask, encoder.pool(local, mask))
+        return {"loss": own + others, "own": own, "others": others}

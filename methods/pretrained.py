@@ -1,0 +1,181 @@
+"""Any model that exists: a hub id or folder as a row of its own, pooled as its own configuration says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from pydantic import field_validator
+
+from harness.config import option
+from harness.errors import InputError, NotFitted
+from harness.fingerprint import model_fingerprint
+from harness.method import (
+    DEFAULT_BASE_MODEL,
+    METHOD_FILE,
+    POOLING_HELP,
+    FitContext,
+    FitReport,
+    Method,
+    MethodCard,
+    MethodConfig,
+    Supervision,
+)
+from harness.records import write_atomic
+from methods.saved import unfitted
+
+if TYPE_CHECKING:
+    import numpy as np
+    import torch
+
+    from harness.encoder import Encoder
+    from harness.encoder.foreign import ForeignEncoder
+    from harness.sources import Corpus
+
+OWN = "own"
+_UNLABELLED: dict[str, Any] = {"supervision": "unsupervised"}
+
+
+class PretrainedConfig(MethodConfig):
+    """Which model, and what its authors knew."""
+
+    pooling: str = option(OWN, f"own: what the model's configuration says, else mean; or {POOLING_HELP}")
+    model: str = option(DEFAULT_BASE_MODEL, "hub id, folder or embedded:NAME, whatever the comparison's base models")
+    supervision: Supervision = option("supervised", "what its authors trained it with; labels, more often than not")
+
+    @field_validator("pooling")
+    @classmethod
+    def _known_pooling(cls, value: str) -> str:
+        return value if value == OWN else super()._known_pooling(value)
+
+
+class Pretrained(Method):
+    """A finished sentence encoder; nothing is trained. What our encoder does not know, sentence-transformers runs."""
+
+    name = "pretrained"
+    card = MethodCard(
+        title="A model trained elsewhere",
+        paper="the model's own",
+        deterministic=True,
+        cost="none: trained by others",
+        supervision="supervised",
+        published=("scd.csv:SBERT (+)", "reference_repos.csv:SBERT", "declutr.csv:USE"),
+        notes="What it was trained on is not known here: `supervision` is what the user says. Test sentences may have "
+        "been in its training data. Prompts and modules that only sentence-transformers knows are run by it.",
+    )
+    Config: ClassVar[type[MethodConfig]] = PretrainedConfig
+    presets: ClassVar[dict[str, dict[str, Any]]] = {
+        "sbert-nli": {"model": "sentence-transformers/bert-base-nli-mean-tokens", "supervision": "supervised"},
+        "simcse": {"model": "princeton-nlp/unsup-simcse-bert-base-uncased", "pooling": "cls", **_UNLABELLED},
+        "simcse-sup": {"model": "princeton-nlp/sup-simcse-bert-base-uncased", "pooling": "cls_pooler"},
+        "declutr": {"model": "johngiorgi/declutr-base", **_UNLABELLED},
+        "minilm": {"model": "sentence-transformers/all-MiniLM-L6-v2"},
+        "mini": {"model": DEFAULT_BASE_MODEL, "supervision": "untrained"},
+    }
+
+    _model: Encoder | ForeignEncoder | None = None
+
+    @classmethod
+    def base_for(cls, config: Any, base_model: str) -> str:
+        """The model itself: no base model of the comparison enters."""
+        return str(config.model)
+
+    @classmethod
+    def supervision_for(cls, config: Any) -> Supervision:
+        """What the configuration says."""
+        found: Supervision = config.supervision
+        return found
+
+    @classmethod
+    def inputs(cls, config: Any) -> dict[str, str]:
+        """The model's fingerprint."""
+        return {"model": fingerprint(config.model)}
+
+    def fit(self, corpus: Corpus | None = None, context: FitContext | None = None) -> Self:
+        """Load the model; there is nothing to learn, a corpus is ignored.
+
+        Raises:
+            InputError: no such model, a damaged one, or one that needs code of its own.
+        """
+        self._open(self.config.model, own=self.config.pooling == OWN)
+        if context is not None:
+            self.model.to(context.device)
+        return self
+
+    def _open(self, name: str, *, own: bool) -> None:
+        from harness.encoder import Encoder
+        from harness.encoder.foreign import ForeignEncoder, open_model
+
+        c = self.config
+        if own:
+            self._model = open_model(name)
+        else:
+            self._model = Encoder.from_pretrained(
+                name, pooling=c.pooling, max_length=c.max_length, first_layer=c.first_layer
+            ).eval()
+        if isinstance(self._model, ForeignEncoder):
+            if c.max_length is not None:
+                self._model.limit_length(c.max_length)
+            how = {"encoder": "sentence-transformers", "modules": self._model.modules, "why": self._model.why}
+        else:
+            self._encoder = self._model
+            if c.max_length is not None:
+                self._model.max_length = min(c.max_length, self._model.max_length)
+            how = {"encoder": "harness", "pooling": self._model.pooling.name}
+        self.fit_report = FitReport(training=how)
+
+    @property
+    def model(self) -> Encoder | ForeignEncoder:
+        """The loaded model.
+
+        Raises:
+            NotFitted: before `fit`.
+        """
+        if self._model is None:
+            raise NotFitted(f"{self.name} is not fitted yet: call fit() or load() first")
+        return self._model
+
+    def parameters(self) -> int:
+        """How many numbers the model holds."""
+        return sum(p.numel() for p in self.model.parameters())
+
+    def encode(self, sentences: str | Sequence[str], **options: Any) -> np.ndarray | torch.Tensor:
+        """As `Method.encode`: vectors (n, d) in float32."""
+        return self.model.encode(sentences, **options)  # type: ignore[no-any-return]
+
+    def save(self, path: str | Path, *, card: str = "") -> None:
+        """Write the model in the SentenceTransformer layout, and beside it how it was configured."""
+        self.model.save(path, card=card)
+        about = {"method": self.name, "base_model": self.base_model, "config": self.config.model_dump()}
+        write_atomic(Path(path) / METHOD_FILE, json.dumps(about, indent=1) + "\n")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """What `save` wrote.
+
+        Raises:
+            InputError: the folder is not one, or another method's.
+        """
+        method = unfitted(cls, path)
+        method._open(str(path), own=True)  # the layout says how to pool, whichever way that was chosen
+        return method
+
+
+def fingerprint(name: str) -> str:
+    """Content hash of a model folder, or the commit of a model on the hub.
+
+    Raises:
+        InputError: there is no such model.
+    """
+    try:
+        return model_fingerprint(name)
+    except InputError as error:
+        # A repository without a transformer's config.json (word vectors): cached files lie in a folder of its commit.
+        from huggingface_hub import hf_hub_download
+
+        try:
+            return Path(hf_hub_download(name, "modules.json")).parent.name
+        except Exception:  # the hub client raises classes of its own
+            raise error from None

@@ -1,0 +1,212 @@
+"""Quick Thoughts: a sentence's neighbours in its document are told from the other sentences of the batch."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from harness.batches import Batch, BatchStream
+from harness.config import option
+from harness.errors import InputError
+from harness.method import POOLING_HELP, MethodCard, MethodConfig
+from harness.seeds import derive
+from harness.training import TrainedMethod, TrainingConfig
+from methods.objectives import check_rows, check_temperature, full_precision, unit
+
+if TYPE_CHECKING:
+    from harness.encoder import Encoder
+    from harness.sources import Corpus
+
+Similarity = Literal["dot", "cosine"]
+Own = Literal["left_out", "zero"]
+
+# A sentence ends where a line does; after ". ! ?" (and closing quotes or brackets) if white space and then a capital, a
+# digit or an opening mark follow, but not after a single capital, as in "J. S. Bach"; and after the full stop of
+# Chinese and Japanese.
+_END = re.compile(r"(?<!\b[^\Wa-z\d_])[.!?]+[\"'”’)\]]*(?=\s+[^\Wa-z_]|\s+[\"'“‘(\[])|[。！？]+[」』”]*|\n+")
+
+
+def split_sentences(text: str) -> list[str]:
+    """The sentences of a document, in order, each with a letter or a digit in it at least.
+
+    The rule is as simple as that: abbreviations such as "Dr. Smith" are split.
+    """
+    found, begin = [], 0
+    for end in [*(match.end() for match in _END.finditer(text)), len(text)]:
+        sentence = text[begin:end].strip()
+        if any(map(str.isalnum, sentence)):
+            found.append(sentence)
+        begin = end
+    return found
+
+
+def neighbours(documents: np.ndarray, context: int) -> np.ndarray:
+    """(n, n): is j at most `context` places from i, in the same document, and not i itself."""
+    places = np.arange(len(documents))
+    distance = np.abs(places[:, None] - places[None, :])
+    same = documents[:, None] == documents[None, :]
+    near: np.ndarray = same & (distance > 0) & (distance <= context)
+    return near
+
+
+@full_precision
+def neighbour_loss(
+    f: Tensor,
+    g: Tensor,
+    targets: Tensor,
+    *,
+    temperature: float = 1.0,
+    similarity: Similarity = "dot",
+    own: Own = "left_out",
+) -> Tensor:
+    """Tell the neighbours of every sentence from the other sentences of the batch.
+
+    L = mean over i of -(1/|N_i|) sum_{j in N_i} log( exp(f_i . g_j / t) / sum_{k != i} exp(f_i . g_k / t) )
+
+    over the sentences that have neighbours; 0 where none has.
+
+    Args:
+        f, g: (n, d), the two encoders' vectors of the same n sentences.
+        targets: (n, n), non-zero where j is a neighbour of i (j in N_i); the diagonal is ignored.
+        similarity: "dot" (the paper) or "cosine".
+        own: a sentence among its own candidates: "left_out" (the paper), or "zero", a score of 0 in its place, which
+            adds 1 to the denominator (the code).
+
+    Source: Logeswaran & Lee, ICLR 2018, Eq. 1-3; lajanugen/S2V, s2v_model.py.
+    """
+    check_rows(f, g)
+    check_temperature(temperature)
+    if similarity == "cosine":
+        f, g = unit(f), unit(g)
+    itself = torch.eye(len(f), dtype=torch.bool, device=f.device)
+    scores = f @ g.T / temperature
+    scores = scores.masked_fill(itself, 0.0 if own == "zero" else float("-inf"))
+    wanted = (targets.to(f.device) != 0) & ~itself
+    rows = wanted.any(1)
+    if not bool(rows.any()):
+        return (f.sum() + g.sum()) * 0.0
+    scores, wanted = scores[rows], wanted[rows]
+    near = scores.masked_fill(~wanted, 0.0).sum(1) / wanted.sum(1)
+    return (scores.logsumexp(1) - near).mean()
+
+
+class QuickThoughtsConfig(TrainingConfig):
+    """Defaults: the paper's objective, with the optimisation that suits a pretrained transformer."""
+
+    pooling: str = option("mean", POOLING_HELP)
+    batch_size: int = option(400, "consecutive sentences per update", ge=2, sweep=[64, 128, 256, 400])
+    train_length: int = option(64, "word pieces kept in training, special tokens included", ge=4)
+    context: int = option(1, "neighbours on each side that are positives", ge=1, sweep=[1, 2, 3])
+    shared: bool = option(False, "one encoder for both sides instead of the paper's two")
+    similarity: Similarity = option("dot", "dot product (paper) or cosine")
+    temperature: float = option(
+        1.0, "divides the similarities; the paper has none (1)", gt=0, sweep=(0.01, 10), log=True
+    )
+    own: Own = option("left_out", "a sentence among its own candidates: left_out (paper), or a score of zero (code)")
+    test: Literal["f", "better"] = option("f", "encoder that is kept: f, or whichever of f and g the dev set prefers")
+
+
+class QuickThoughts(TrainedMethod):
+    """L = mean over i of -mean over neighbours j of log softmax_j( f(s_i) . g(s_j) / temperature )."""
+
+    name = "quick_thoughts"
+    card = MethodCard(
+        title="Quick Thoughts",
+        paper="Logeswaran & Lee, ICLR 2018",
+        equations="Eq. 1-3",
+        reference="github.com/lajanugen/S2V",
+        text="documents",
+        supervision="unsupervised",
+        cost="one epoch, two encoders (f and g), one forward of each",
+        notes="The paper trains two GRUs and tests on f and g side by side (2d values). A sentence-transformers folder "
+        "holds one transformer, so f is kept, or the better of the two (test). Neighbours across the border of two "
+        "documents do not count here; in the code they do. The recipe for a transformer (learning rate) is ours.",
+    )
+    Config: ClassVar[type[MethodConfig]] = QuickThoughtsConfig
+    presets: ClassVar[dict[str, dict[str, Any]]] = {
+        "paper": {"batch_size": 400, "context": 1, "similarity": "dot", "temperature": 1.0, "own": "left_out"},
+        "code": {"batch_size": 400, "context": 1, "similarity": "dot", "temperature": 1.0, "own": "zero"},
+        "mini": {"batch_size": 64, "learning_rate": 1e-4, "train_length": 32, "eval_every": 10},
+    }
+
+    def heads(self, encoder: Encoder) -> nn.Module:
+        heads = nn.Module()
+        if not self.config.shared:
+            heads.g = encoder.copy()
+        return heads
+
+    def stream(self, corpus: Corpus, seed: int) -> BatchStream:
+        return ConsecutiveSentences(corpus, batch_size=self.config.batch_size, seed=seed)
+
+    def candidates(self, encoder: Encoder, heads: Any) -> tuple[Encoder, ...]:
+        return (encoder, heads.g) if self.config.test == "better" and not self.config.shared else (encoder,)
+
+    def loss(self, encoder: Encoder, heads: Any, batch: Batch) -> dict[str, Tensor]:
+        config = self.config
+        features = encoder.collate(encoder.tokenize(batch.texts, max_length=config.train_length))
+        g = encoder if config.shared else heads.g
+        documents = np.array([getattr(item, "document", 0) for item in batch.items])
+        return {
+            "loss": neighbour_loss(
+                encoder(features),
+                g(features),
+                torch.from_numpy(neighbours(documents, config.context)),
+                temperature=config.temperature,
+                similarity=config.similarity,
+                own=config.own,
+            )
+        }
+
+
+class Sentence(str):
+    """A sentence that knows the place of its document in the corpus."""
+
+    document: int
+
+    def __new__(cls, text: str, document: int) -> Sentence:
+        sentence = super().__new__(cls, text)
+        sentence.document = document
+        return sentence
+
+
+class ConsecutiveSentences(BatchStream):
+    """Batches of consecutive sentences: documents are shuffled every epoch and their sentences keep their order."""
+
+    def __init__(self, corpus: Corpus, *, batch_size: int, seed: int) -> None:
+        super().__init__(corpus, batch_size=batch_size, bucket=1, seed=seed, length_cap=1)
+        self._counts = np.array([len(split_sentences(text)) for text in corpus])
+        total = int(self._counts.sum())
+        if int(self._counts.max()) < 2:
+            raise InputError(
+                f"corpus {corpus.uri}: no document has two sentences, so that none has a neighbour; give whole texts"
+            )
+        self.batch_size = min(batch_size, total)
+        whole, rest = divmod(total, self.batch_size)
+        self.steps_per_epoch = whole + (1 if rest >= 2 else 0)
+        self._split = lru_cache(maxsize=64)(self._sentences)
+        self._ends: tuple[int, np.ndarray] | None = None
+
+    def _sentences(self, document: int) -> list[Sentence]:
+        return [Sentence(text, document) for text in split_sentences(self.corpus[document])]
+
+    def batch(self, step: int) -> Batch:
+        """The batch of update `step` (0-based, over all epochs)."""
+        epoch, within = divmod(step, self.steps_per_epoch)
+        order = self._order(epoch)
+        if self._ends is None or self._ends[0] != epoch:
+            self._ends = (epoch, np.cumsum(self._counts[order]))
+        ends = self._ends[1]
+        first, last = within * self.batch_size, (within + 1) * self.batch_size
+        items: list[Sentence] = []
+        place = int(np.searchsorted(ends, first, side="right"))
+        skipped = first - (int(ends[place - 1]) if place else 0)
+        while place < len(order) and len(items) < skipped + last - first:
+            items += self._split(int(order[place]))
+            place += 1
+        items = items[skipped : skipped + last - first]
+        return Batch(items, np.random.default_rng(derive(self.seed, f"views {step}")), step)

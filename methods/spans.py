@@ -1,0 +1,123 @@
+"""Where DeCLUTR's anchor and positive spans lie in a document, from its number of tokens alone.
+
+Source: Giorgi et al. 2021, section 3.1.1, and the sampler of its reference code. All positions count tokens; a span is
+[start, end). A document of n tokens must have n >= 2 * anchors * l_max, so that the anchors fit with room between them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Strategy = Literal["both", "adjacent", "subsuming"]
+ANCHOR_LENGTHS = (4.0, 2.0)  # of the Beta distribution: anchors are long, about 2/3 of the way from l_min to l_max
+POSITIVE_LENGTHS = (2.0, 4.0)  # positives are short, about 1/3 of the way
+
+
+def span_lengths(
+    shape: tuple[float, float], low: int, high: int, count: int, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """floor(Beta(*shape) * (high - low) + low), `count` times: low..high - 1, or high where low = high."""
+    return np.floor(rng.beta(*shape, size=count) * (high - low) + low).astype(np.int64)
+
+
+def anchors_on_grid(n: int, lengths: NDArray[np.int64], l_max: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Starts of anchors of these lengths, as the reference code places them.
+
+    The document is cut into whole cells of l_max tokens, and an anchor lies within a cell. A used cell is taken off the
+    list together with its neighbours on the list, so that anchors are at least l_max apart. Where the list is short
+    for the anchors still to come, its first or last cell is taken.
+    """
+    cells = list(range(0, n - l_max + 1, l_max))
+    starts = np.empty(len(lengths), dtype=np.int64)
+    for i, length in enumerate(lengths.tolist()):
+        left = len(lengths) - i
+        scarce = len(cells) // left < left
+        place = int(rng.integers(2)) * (len(cells) - 1) if scarce else int(rng.integers(len(cells)))
+        starts[i] = cells[place] + rng.integers(l_max - length + 1)
+        del cells[max(0, place - 1) : place + 2]
+    return starts
+
+
+def anchors_apart(n: int, lengths: NDArray[np.int64], l_max: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Starts of anchors of these lengths, as the paper describes them: each uniform over 0..n - length, and at least
+    l_max tokens between the end of one and the start of the next.
+
+    Rejecting whole draws until they keep the distance may take for ever with many anchors. This draws from the same
+    distribution at once: every order of the anchors has equally many placements, and a placement is a choice of how the
+    tokens that are left over fall before, between and after them, all equally likely.
+    """
+    count = len(lengths)
+    order = rng.permutation(count)
+    free = n - int(lengths.sum()) - (count - 1) * l_max
+    before = np.sort(rng.choice(free + count, size=count, replace=False)) - np.arange(count)
+    starts = np.empty(count, dtype=np.int64)
+    starts[order] = before + np.concatenate(([0], np.cumsum(lengths[order] + l_max)[:-1]))
+    return starts
+
+
+def place_positives(
+    n: int, start: int, end: int, count: int, l_min: int, l_max: int, strategy: Strategy, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """(count, 2) start and end of positives of the anchor [start, end) in a document of n tokens.
+
+    - "both": anywhere from directly before to directly after the anchor: overlapping, adjacent or subsumed;
+    - "subsuming": inside the anchor, and no longer than it;
+    - "adjacent": directly before or after, on either side that has room. A positive that would begin the document is
+      placed there only if the other side has no room (a strict inequality in the reference code).
+    """
+    longest = {"both": l_max, "subsuming": end - start, "adjacent": min(l_max, max(start, n - end))}[strategy]
+    lengths = span_lengths(POSITIVE_LENGTHS, min(l_min, longest), longest, count, rng)
+    if strategy == "both":
+        starts = rng.integers(np.maximum(0, start - lengths), np.minimum(end, n - lengths), endpoint=True)
+    elif strategy == "subsuming":
+        starts = rng.integers(start, end - lengths, endpoint=True)
+    else:
+        before, after = start - lengths > 0, end + lengths <= n
+        starts = np.where(after & ~(before & (rng.random(count) < 0.5)), end, start - lengths)
+    return np.stack([starts, starts + lengths], axis=1)
+
+
+@dataclass(frozen=True)
+class SpanSampler:
+    """The rule that draws spans.
+
+    Attributes:
+        l_min, l_max: shortest and longest span, in tokens.
+        anchors, positives: anchors per document and positives per anchor.
+        strategy: where positives lie, see `place_positives`.
+        grid: `anchors_on_grid` (the code) or `anchors_apart` (the paper).
+    """
+
+    l_min: int
+    l_max: int
+    anchors: int = 2
+    positives: int = 2
+    strategy: Strategy = "both"
+    grid: bool = True
+
+    @property
+    def needed(self) -> int:
+        """Tokens that a document must have: 2 * anchors * l_max."""
+        return 2 * self.anchors * self.l_max
+
+    def sample(self, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        """(anchors, 1 + positives, 2): start and end of each anchor and, after it, of its positives.
+
+        Raises:
+            ValueError: n is less than `needed`.
+        """
+        if n < self.needed:
+            raise ValueError(f"a document of {n} tokens is too short; {self.needed} are needed")
+        lengths = span_lengths(ANCHOR_LENGTHS, self.l_min, self.l_max, self.anchors, rng)
+        starts = (anchors_on_grid if self.grid else anchors_apart)(n, lengths, self.l_max, rng)
+        spans = np.empty((self.anchors, 1 + self.positives, 2), dtype=np.int64)
+        for i, (start, length) in enumerate(zip(starts.tolist(), lengths.tolist(), strict=True)):
+            spans[i, 0] = start, start + length
+            spans[i, 1:] = place_positives(
+                n, start, start + length, self.positives, self.l_min, self.l_max, self.strategy, rng
+            )
+        return spans

@@ -1,0 +1,198 @@
+"""Bag of word vectors: the arithmetic mean of the vectors of a sentence's known words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.config import option
+from harness.encoder.modes import clean
+from harness.errors import NotFitted
+from harness.method import FitContext, FitReport, Method, MethodCard, MethodConfig
+from methods.saved import new_folder, unfitted
+from methods.word_vectors import read_word_vectors, vectors_hash
+
+if TYPE_CHECKING:
+    import torch
+    from tokenizers import Tokenizer
+
+    from harness.sources import Corpus
+
+CHUNK = 4096  # sentences averaged at a time
+MODULE = "0_StaticEmbedding"
+MARK = "\ue000"  # stands before every word of the vocabulary; see `word_tokenizer`
+
+
+class StaticConfig(MethodConfig):
+    """Which vectors, and how a sentence becomes words."""
+
+    pooling: Literal["mean"] = option("mean", "word vectors are averaged")
+    max_length: int | None = option(None, "known words kept of a sentence; empty: all", ge=1)
+    vectors: str = option(
+        "package:glove-6b-50d",
+        "word2vec or GloVe text file (.gz too), hf://datasets/ORG/NAME/FILE, or package:glove-6b-50d",
+    )
+    tokens: Literal["space", "punctuation"] = option(
+        "space", "words are what blanks separate (SentEval's files are tokenised), or punctuation is split off as well"
+    )
+    lower_case: bool = option(False, "lower-case the text first: for vectors of lower-cased words, such as GloVe 6B")
+    words: int | None = option(None, "use the first so many words of the file only; empty: all", ge=1)
+
+
+class Static(Method):
+    """h = mean of the vectors of the words that have one; zero where none has; an empty sentence counts as "."."""
+
+    name = "static"
+    card = MethodCard(
+        title="Average of word vectors",
+        paper="Pennington, Socher & Manning, GloVe, EMNLP 2014; the baseline of all later papers",
+        reference="github.com/JohnGiorgi/DeCLUTR, scripts/run_senteval.py (bow)",
+        deterministic=True,
+        cost="none: the vectors are read",
+        published=(
+            "declutr.csv:GloVe",
+            "declutr.csv:fastText",
+            "scd.csv:GloVe embeddings (avg.)",
+            "reference_repos.csv:GloVe embeddings (avg.)",
+        ),
+        notes="Published rows use GloVe 840B or fastText of 300 dimensions. A header is skipped only where the first "
+        "line has two fields; DeCLUTR's script always drops the first line, GloVe's comma. Base models do not enter.",
+    )
+    Config: ClassVar[type[MethodConfig]] = StaticConfig
+    presets: ClassVar[dict[str, dict[str, Any]]] = {
+        "paper": {"tokens": "space", "lower_case": False},
+        "glove-6b-50d": {"vectors": "package:glove-6b-50d", "lower_case": True, "tokens": "space"},
+        "raw-text": {"vectors": "package:glove-6b-50d", "lower_case": True, "tokens": "punctuation"},
+        "mini": {"vectors": "package:glove-6b-50d", "lower_case": True, "tokens": "punctuation"},
+    }
+
+    _tokenizer: Tokenizer | None = None
+    _matrix: NDArray[np.float32] | None = None
+
+    @classmethod
+    def base_for(cls, config: Any, base_model: str) -> str:
+        """The vectors: no base model enters."""
+        return str(config.vectors)
+
+    @classmethod
+    def inputs(cls, config: Any) -> dict[str, str]:
+        """The vectors' content hash."""
+        return {"vectors": vectors_hash(config.vectors)}
+
+    def fit(self, corpus: Corpus | None = None, context: FitContext | None = None) -> Self:
+        """Read the vectors; a corpus is ignored.
+
+        Raises:
+            InputError: no such file, or a line of it that is not a word and its numbers.
+        """
+        found = read_word_vectors(self.config.vectors, self.config.words)
+        self._matrix = found.matrix
+        self._tokenizer = word_tokenizer(found.row, self.config.tokens, self.config.lower_case, self.config.max_length)
+        self.fit_report = FitReport(training={"words": len(found.row), "dimensions": int(found.matrix.shape[1])})
+        return self
+
+    def _fitted(self) -> tuple[Tokenizer, NDArray[np.float32]]:
+        if self._tokenizer is None or self._matrix is None:
+            raise NotFitted(f"{self.name} is not fitted yet: call fit() or load() first")
+        return self._tokenizer, self._matrix
+
+    def parameters(self) -> int:
+        """How many numbers the vectors hold."""
+        return int(self._fitted()[1].size)
+
+    def encode(
+        self,
+        sentences: str | Sequence[str],
+        *,
+        batch_size: int = 64,
+        show_progress_bar: bool = False,
+        convert_to_numpy: bool = True,
+        convert_to_tensor: bool = False,
+        normalize_embeddings: bool = False,
+        device: str | None = None,
+    ) -> NDArray[np.float32] | torch.Tensor:
+        """Vectors (n, d) in float32, or (d,) for a single string.
+
+        Raises:
+            NotFitted: before `fit`.
+            InputError: something that is not a string.
+        """
+        tokenizer, matrix = self._fitted()
+        texts = [sentences] if isinstance(sentences, str) else sentences
+        vectors = np.zeros((len(texts), matrix.shape[1]), dtype=np.float32)
+        for start in range(0, len(texts), CHUNK):
+            # The blank makes an empty text one that the tokenizer's normaliser sees.
+            chunk = [" " + clean(text, start + i) for i, text in enumerate(texts[start : start + CHUNK])]
+            ids = [found.ids for found in tokenizer.encode_batch_fast(chunk, add_special_tokens=False)]
+            counts = np.array([len(row) for row in ids])
+            known = np.flatnonzero(counts)
+            if len(known):
+                flat = np.concatenate([np.array(ids[i]) for i in known])
+                starts = np.concatenate(([0], np.cumsum(counts[known])[:-1]))
+                vectors[start + known] = np.add.reduceat(matrix[flat], starts) / counts[known, None]
+        if normalize_embeddings:
+            vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+        result = vectors[0] if isinstance(sentences, str) else vectors
+        if convert_to_tensor or not convert_to_numpy:
+            import torch
+
+            return torch.from_numpy(result).to(device or "cpu")
+        return result
+
+    def save(self, path: str | Path, *, card: str = "") -> None:
+        """Write the SentenceTransformer layout (a StaticEmbedding), and beside it how the method was configured."""
+        from safetensors.numpy import save_file
+
+        tokenizer, matrix = self._fitted()
+        modules = [{"idx": 0, "name": "0", "path": MODULE, "type": "sentence_transformers.models.StaticEmbedding"}]
+        # The prompt, one blank, is what `encode` puts before a text as well.
+        settings = {"prompts": {"blank": " "}, "default_prompt_name": "blank", "similarity_fn_name": "cosine"}
+        with new_folder(self, path, card) as folder:
+            (folder / MODULE).mkdir()
+            tokenizer.save(str(folder / MODULE / "tokenizer.json"), pretty=False)
+            save_file({"embedding.weight": np.ascontiguousarray(matrix)}, folder / MODULE / "model.safetensors")
+            (folder / "modules.json").write_text(json.dumps(modules, indent=2) + "\n", "utf-8")
+            (folder / "config_sentence_transformers.json").write_text(json.dumps(settings, indent=2) + "\n", "utf-8")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """What `save` wrote.
+
+        Raises:
+            InputError: the folder is not one, or another method's.
+        """
+        from safetensors.numpy import load_file
+        from tokenizers import Tokenizer
+
+        method = unfitted(cls, path)
+        method._tokenizer = Tokenizer.from_file(str(Path(path) / MODULE / "tokenizer.json"))
+        method._matrix = load_file(Path(path) / MODULE / "model.safetensors")["embedding.weight"]
+        return method
+
+
+def word_tokenizer(
+    row: dict[str, int], tokens: Literal["space", "punctuation"], lower_case: bool, length: int | None
+) -> Tokenizer:
+    """A tokenizer that gives the rows of the known words and nothing for the others.
+
+    A plain list of words cannot say "nothing"; byte-pair encoding without merges and without unknown token can: a word
+    in the vocabulary is taken whole, any other falls into characters, which the vocabulary does not hold, because every
+    word in it begins with a mark (from the private use area, so in no text).
+    """
+    from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
+
+    vocabulary = {MARK + word: place for word, place in row.items()}
+    tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[], unk_token=None, ignore_merges=True))
+    empty = normalizers.Replace(Regex(r"\A\s*\z"), ".")
+    tokenizer.normalizer = normalizers.Sequence([normalizers.Lowercase(), empty] if lower_case else [empty])
+    split = pre_tokenizers.WhitespaceSplit() if tokens == "space" else pre_tokenizers.Whitespace()
+    mark = pre_tokenizers.Metaspace(replacement=MARK, prepend_scheme="always", split=False)
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([split, mark])
+    if length is not None:
+        tokenizer.enable_truncation(length)
+    return tokenizer

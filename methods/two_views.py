@@ -1,0 +1,69 @@
+"""What Barlow Twins and VICReg share: two views, a wide projector, and an objective on its outputs."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from harness.batches import Batch
+from harness.config import option
+from harness.method import POOLING_HELP, MethodConfig, Supervision, Text
+from harness.training import TrainedMethod, TrainingConfig
+from harness.views import ViewConfig, encode_views
+from methods.heads import projector
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from harness.encoder import Encoder
+
+
+class TwoViewConfig(ViewConfig, TrainingConfig):
+    """Defaults: Farina & Pappadopulo's protocol; what they leave open is as in SimCSE."""
+
+    pooling: str = option("cls", POOLING_HELP)
+    learning_rate: float = option(2e-5, "peak learning rate of AdamW", gt=0, sweep=[1e-5, 2e-5, 5e-5])
+    batch_size: int = option(256, "sentences (or pairs) per update", ge=2)
+    epochs: int = option(2, "passes over the corpus", ge=1)
+    eval_every: int = option(60, "updates between two evaluations on the dev set", ge=1)
+    projector: tuple[int, ...] = option((8192, 8192, 8192), "widths of the projector's layers")
+    projector_bias: Literal["first", "hidden", "none", "all"] = option("hidden", "which projector layers have a bias")
+    projector_init: Literal["normal", "pytorch"] = option("pytorch", "N(0, 0.02) as in BERT, or PyTorch's default")
+
+
+class ViewMethod(TrainedMethod):
+    """A method whose config is a `ViewConfig` too: its view decides which text it needs and what was known of it."""
+
+    @classmethod
+    def text_for(cls, config: Any) -> Text:
+        return "pairs" if "paraphrase" in config.views else cls.card.text
+
+    @classmethod
+    def supervision_for(cls, config: Any) -> Supervision:
+        return "supervised" if "paraphrase" in config.views and config.pairs_are_labelled else cls.card.supervision
+
+    @classmethod
+    def inputs(cls, config: Any) -> dict[str, str]:
+        if "eda" not in config.views:
+            return {}
+        from harness.views.wordnet import load
+
+        return {"wordnet": load().sha256}
+
+
+class TwoViewMethod(ViewMethod):
+    """A method whose loss is a function of the projections of two views. Subclasses write `objective`."""
+
+    Config: ClassVar[type[MethodConfig]] = TwoViewConfig
+
+    def heads(self, encoder: Encoder) -> nn.Module:
+        config = self.config
+        return projector(encoder.dimension, config.projector, bias=config.projector_bias, init=config.projector_init)
+
+    def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, Tensor]:
+        h_a, h_b = encode_views(encoder, batch, self.config, max_length=self.config.train_length)
+        return {"loss": self.objective(heads(h_a), heads(h_b))}
+
+    @abstractmethod
+    def objective(self, z_a: Tensor, z_b: Tensor) -> Tensor:
+        """The loss of the projections (n, d) of both views, a scalar."""

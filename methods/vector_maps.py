@@ -1,0 +1,171 @@
+"""Methods that leave the encoder as it is and learn a map of its vectors, from a corpus or from each task's text."""
+
+from __future__ import annotations
+
+import copy
+import json
+import time
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+from harness.config import option
+from harness.errors import InputError
+from harness.method import (
+    METHOD_FILE,
+    FitContext,
+    FitReport,
+    Method,
+    MethodConfig,
+    Supervision,
+    Text,
+    require_corpus,
+)
+from methods.saved import new_folder, unfitted
+
+if TYPE_CHECKING:
+    from harness.encoder import Encoder
+    from harness.sources import Corpus
+
+ENCODER = "encoder"
+CHUNK = 8192  # items encoded at a time: memory stays the same however large the corpus is
+
+
+class VectorMapConfig(MethodConfig):
+    """Pooling and length are those of BERT-flow and BERT-whitening."""
+
+    pooling: str = option("first_last_avg", "cls, cls_pooler, mean, max, first_last_avg, last2_avg or layer:K:...")
+    max_length: int | None = option(64, "word pieces kept, when fitting and when encoding", ge=4)
+    fit_on: Literal["sentences", "pairs", "task"] = option(
+        "sentences", "text to fit to: sentences, both sides of pairs (NLI), or each task's own text (transductive)"
+    )
+
+
+class VectorMap(Method):
+    """Subclasses write `_learn`, and `_without_map`, which gives a copy that shares the encoder's weights.
+
+    Fitted to tasks (`fit_on = "task"`), the method has no map before `for_task`: it then gives the encoder's vectors.
+    """
+
+    Config: ClassVar[type[MethodConfig]] = VectorMapConfig
+
+    _context: FitContext | None = None
+
+    @classmethod
+    def text_for(cls, config: Any) -> Text:
+        """Sentences, pairs, or none of a comparison's corpora."""
+        kinds: dict[str, Text] = {"sentences": "sentences", "pairs": "pairs", "task": "none"}
+        return kinds[config.fit_on]
+
+    @classmethod
+    def supervision_for(cls, config: Any) -> Supervision:
+        """Transductive where the map is fitted to the unlabelled text of each task."""
+        return "transductive" if config.fit_on == "task" else cls.card.supervision
+
+    @property
+    def transductive(self) -> bool:
+        """Is the map fitted to each task's text?"""
+        return bool(self.config.fit_on == "task")
+
+    def fit(self, corpus: Corpus | None = None, context: FitContext | None = None) -> Self:
+        """Learn the map of the corpus's vectors; with `fit_on = "task"` only load the encoder.
+
+        Raises:
+            InputError: no corpus, one of the wrong kind, or one that no map can be learnt from.
+        """
+        self._context = context = context or FitContext()
+        if self.transductive:
+            self._encoder = self.load_base().to(context.device).eval()
+            self.fit_report = FitReport(training={"fitted_to": "each task's own sentences"})
+            return self
+        items = require_corpus(self, corpus)
+        self._fit_to(self.load_base().to(context.device).eval(), items, items.uri, context)
+        return self
+
+    def for_task(self, texts: Sequence[str]) -> Self:
+        """A copy whose map is fitted to `texts`; the encoder's weights are shared with this method.
+
+        Raises:
+            NotFitted: before `fit`.
+            InputError: texts that no map can be learnt from.
+        """
+        fitted = copy.copy(self)
+        context = copy.copy(self._context or FitContext(device=str(self.encoder.device)))
+        context.folder, context.progress = None, None
+        fitted._fit_to(self._without_map(), texts, "the task's text", context)
+        return fitted
+
+    def _fit_to(self, encoder: Encoder, items: Sequence[Any], uri: str, context: FitContext) -> None:
+        if len(items) < 2:
+            raise InputError(f"{uri}: {self.name} needs at least 2 sentences, this corpus has {len(items)}")
+        started = time.perf_counter()
+        self.fit_report = self._learn(encoder, items, context)
+        self.fit_report.cost.setdefault("train_seconds", time.perf_counter() - started)
+        self._encoder = encoder
+
+    def _without_map(self) -> Encoder:
+        """The encoder as it was before the map: another object with the same weights."""
+        return twin(self.encoder)
+
+    def _stands_alone(self) -> bool:
+        """Is the encoder the whole method? Not where the map is elsewhere, or is still to be fitted to a task."""
+        return not self.transductive or self.encoder.affine is not None
+
+    def _save_map(self, folder: Path) -> None:  # noqa: B027 - nothing to write for most
+        """Write what the encoder does not hold."""
+
+    def _load_map(self, folder: Path) -> None:  # noqa: B027
+        """Read what `_save_map` wrote."""
+
+    def save(self, path: str | Path, *, card: str = "") -> None:
+        """Write the SentenceTransformer layout; where it would not be the whole method, into the folder `encoder`."""
+        if self._stands_alone():
+            super().save(path, card=card)
+            return
+        encoder = self.encoder
+        with new_folder(self, path, card, seed=self._context.seed if self._context else 0) as folder:
+            encoder.save(folder / ENCODER)
+            self._save_map(folder)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """What `save` wrote.
+
+        Raises:
+            InputError: the folder is not one, or another method's.
+        """
+        from harness.encoder import Encoder
+
+        folder = Path(path)
+        if not (folder / ENCODER).is_dir():
+            return super().load(path)
+        method = unfitted(cls, path)
+        method._context = FitContext(seed=json.loads((folder / METHOD_FILE).read_text("utf-8"))["seed"])
+        method._encoder = Encoder.load(folder / ENCODER)
+        method._load_map(folder)
+        return method
+
+    @abstractmethod
+    def _learn(self, encoder: Encoder, items: Sequence[Any], context: FitContext) -> FitReport:
+        """Learn the map from `items` (str or Pair) and attach it to `encoder` or to this method."""
+
+
+def twin(encoder: Encoder) -> Encoder:
+    """A second encoder on the same weights, to which another map can be attached."""
+    other = copy.copy(encoder)
+    other._modules = dict(encoder._modules)
+    return other
+
+
+def texts_of(item: Any) -> list[str]:
+    """The texts of a corpus's item: itself, or anchor, positive and, where there is one, negative of a pair."""
+    if isinstance(item, str):
+        return [item]
+    return [text for text in (item.anchor, item.positive, item.negative) if text is not None]
+
+
+def text_chunks(items: Sequence[Any], size: int = CHUNK) -> Iterator[list[str]]:
+    """The texts of `items`, `size` items at a time."""
+    for start in range(0, len(items), size):
+        yield [text for item in items[start : start + size] for text in texts_of(item)]

@@ -1,0 +1,195 @@
+"""W-MSE: whiten the projections of a batch, then pull the two views of a sentence together. No negatives are needed,
+because whitened vectors cannot collapse."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from pydantic import ConfigDict, ValidationInfo, field_validator
+from torch import Tensor, nn
+
+from harness.batches import Batch, BatchStream
+from harness.config import option
+from harness.errors import InputError, TrainingStopped
+from harness.method import POOLING_HELP, MethodCard, MethodConfig
+from harness.training import TrainingConfig
+from harness.views import ViewConfig, encode_views
+from methods.heads import Widths, projector
+from methods.objectives import check_rows, full_precision, unit
+from methods.two_views import ViewMethod
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from harness.encoder import Encoder
+    from harness.sources import Corpus
+
+Statistics = Literal["view", "both"]
+
+
+@full_precision
+def cholesky_whiten(x: Tensor, *, shrinkage: float = 0.0) -> Tensor:
+    """Rows (n, d) centred and mapped so that their covariance is the identity: y_i = L^-1 (x_i - mean).
+
+    L is the lower Cholesky factor of (1 - shrinkage) S + shrinkage I, S the covariance with divisor n - 1.
+
+    Raises:
+        ValueError: n <= d without shrinkage, for S has rank n - 1 at most; or S is singular for another reason.
+
+    Source: W-MSE Eq. 4 and its code.
+    """
+    n, d = x.shape
+    if n < 2 or (n <= d and shrinkage == 0):
+        raise ValueError(f"{n} rows cannot whiten {d} dimensions: give more rows than dimensions, or a shrinkage")
+    centred = x - x.mean(0)
+    covariance = (1 - shrinkage) * (centred.T @ centred) / (n - 1)
+    covariance = covariance + shrinkage * torch.eye(d, dtype=x.dtype, device=x.device)
+    factor, failed = torch.linalg.cholesky_ex(covariance)
+    if bool(failed) and bool(covariance.isfinite().all()):  # what is not finite stays so and is met by the guards
+        raise ValueError(f"the covariance of {n} rows of {d} dimensions is singular: a shrinkage mends that")
+    whitened: Tensor = torch.linalg.solve_triangular(factor, centred.T, upper=False)
+    return whitened.T
+
+
+@full_precision
+def whitened_mse(
+    z_a: Tensor,
+    z_b: Tensor,
+    *,
+    shrinkage: float = 0.0,
+    statistics: Statistics = "view",
+    normalise: bool = True,
+) -> Tensor:
+    """Mean squared distance of the two views after whitening.
+
+    L = (1/n) sum_i |wA_i - wB_i|^2, of unit vectors with `normalise` (2 - 2 cos, in [0, 4]).
+
+    Args:
+        z_a, z_b: (n, d), n >= 2.
+        statistics: whiten each view by its own covariance (code, batch slicing), or "both" by that of all 2n rows.
+
+    Source: W-MSE Eq. 5 and its code, which without `normalise` divides by d as well.
+    """
+    check_rows(z_a, z_b, rows=2)
+    if statistics == "both":
+        w_a, w_b = cholesky_whiten(torch.cat([z_a, z_b]), shrinkage=shrinkage).chunk(2)
+    elif statistics == "view":
+        w_a, w_b = (cholesky_whiten(z, shrinkage=shrinkage) for z in (z_a, z_b))
+    else:
+        raise ValueError(f'statistics must be "view" or "both", got {statistics!r}')
+    if normalise:
+        w_a, w_b = unit(w_a), unit(w_b)
+    distance: Tensor = (w_a - w_b).square().sum(1).mean()
+    return distance
+
+
+def slices(count: int, size: int, rng: np.random.Generator) -> list[np.ndarray]:
+    """A random partition of 0 .. count - 1 into as many parts of `size` or more as it gives; one where count < size."""
+    return np.array_split(rng.permutation(count), max(1, count // size))
+
+
+class WMSEConfig(ViewConfig, TrainingConfig):
+    """Defaults: the released code's width and slice, with a slight shrinkage for short batches."""
+
+    model_config = ConfigDict(validate_default=True)
+
+    pooling: str = option("cls", POOLING_HELP)
+    batch_size: int = option(256, "sentences per update", ge=2, sweep=[64, 128, 256, 512])
+    shrinkage: float = option(
+        1e-3, "share of the identity in the covariance; 0 needs slices longer than the projector is wide", ge=0, lt=1
+    )
+    slice: int = option(128, "rows that are whitened together (batch slicing)", ge=2)
+    slicings: int = option(1, "random partitions of a batch into slices whose losses are averaged", ge=1)
+    statistics: Statistics = option("view", "whiten each view by its own covariance, or by that of both")
+    normalise: bool = option(True, "distance of unit vectors; false: of the whitened vectors themselves")
+    projector: Widths = option((1024, 64), "widths of the projector's layers")
+    projector_init: Literal["normal", "pytorch"] = option("pytorch", "N(0, 0.02) as in BERT, or PyTorch's default")
+
+    @field_validator("projector")
+    @classmethod
+    def _enough_rows(cls, value: Widths, info: ValidationInfo) -> Widths:
+        known = info.data
+        if {"batch_size", "slice", "shrinkage", "statistics"} <= known.keys() and not known["shrinkage"]:
+            rows = min(known["slice"], known["batch_size"]) * (2 if known["statistics"] == "both" else 1)
+            if rows <= value[-1]:
+                raise ValueError(
+                    f"without shrinkage {rows} rows cannot whiten a projector {value[-1]} wide: narrow the projector, "
+                    "raise slice and batch_size, or set a shrinkage"
+                )
+        return value
+
+
+class WholeBatches(BatchStream):
+    """A stream without the shorter batch at the end of an epoch."""
+
+    def __init__(self, corpus: Sequence[Any], **settings: Any) -> None:
+        super().__init__(corpus, **settings)
+        self.steps_per_epoch = len(corpus) // self.batch_size
+
+    def _megabatch(self, epoch: int, number: int) -> list[np.ndarray]:
+        return [batch for batch in super()._megabatch(epoch, number) if len(batch) == self.batch_size]
+
+
+class WMSE(ViewMethod):
+    """L = mean over i of 2 - 2 cos(wA_i, wB_i), w = projections whitened slice by slice of the batch."""
+
+    name = "w_mse"
+    card = MethodCard(
+        title="W-MSE (whitening MSE)",
+        paper="Ermolov, Siarohin, Sangineto & Sebe, ICML 2021",
+        equations="Eq. 4-5",
+        reference="github.com/htdt/self-supervised",
+        text="sentences",
+        supervision="unsupervised",
+        cost="one epoch, both views in one forward, a Cholesky factor a slice",
+        notes="A method for images, here on sentence views. Paper and code whiten without shrinkage (their presets); "
+        "then an epoch's last, shorter batch is left out. The code whitens each view's slice by itself (the default).",
+    )
+    Config: ClassVar[type[MethodConfig]] = WMSEConfig
+    presets: ClassVar[dict[str, dict[str, Any]]] = {
+        "paper": {"batch_size": 256, "slice": 128, "projector": (1024, 64), "shrinkage": 0.0},
+        "code": {"batch_size": 256, "slice": 128, "projector": (1024, 64), "shrinkage": 0.0},
+        "mini": {"batch_size": 64, "slice": 64, "projector": (1024, 32), "learning_rate": 1e-4, "eval_every": 10},
+    }
+
+    def stream(self, corpus: Corpus, seed: int) -> BatchStream:
+        found = super().stream(corpus, seed)
+        config: WMSEConfig = self.config
+        if config.shrinkage:
+            return found
+        rows = min(config.slice, found.batch_size) * (2 if config.statistics == "both" else 1)
+        if rows <= config.projector[-1]:
+            raise InputError(
+                f"{corpus.uri}: its {len(corpus)} {corpus.kind} make batches of {found.batch_size}, whose slices of "
+                f"{rows} rows cannot whiten a projector {config.projector[-1]} wide: narrow the projector, or set a "
+                "shrinkage"
+            )
+        return WholeBatches(
+            corpus, batch_size=found.batch_size, bucket=found.bucket, seed=seed, length_cap=found.length_cap
+        )
+
+    def heads(self, encoder: Encoder) -> nn.Module:
+        config: WMSEConfig = self.config
+        return projector(encoder.dimension, config.projector, bias="hidden", init=config.projector_init)
+
+    def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, Tensor]:
+        config: WMSEConfig = self.config
+        h_a, h_b = encode_views(encoder, batch, config, max_length=config.train_length)
+        z_a, z_b = heads(h_a), heads(h_b)
+        total = torch.zeros((), device=z_a.device)
+        for _ in range(config.slicings):
+            for rows in slices(len(z_a), config.slice, batch.rng):
+                chosen = torch.from_numpy(rows).to(z_a.device)
+                total = total + len(rows) * self._distance(z_a[chosen], z_b[chosen])
+        return {"loss": total / (len(z_a) * config.slicings)}
+
+    def _distance(self, z_a: Tensor, z_b: Tensor) -> Tensor:
+        config: WMSEConfig = self.config
+        try:
+            return whitened_mse(
+                z_a, z_b, shrinkage=config.shrinkage, statistics=config.statistics, normalise=config.normalise
+            )
+        except ValueError as error:
+            raise TrainingStopped("collapsed", str(error)) from None

@@ -1,0 +1,197 @@
+"""WK pooling (SBERT-WK): layers weighted by how new each is to a token, tokens by how much they change over layers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+import torch
+from torch import Tensor
+
+from harness.config import option
+from harness.encoder import Encoder
+from harness.errors import InputError
+from harness.method import FitContext, Method, MethodCard, MethodConfig
+from methods.saved import new_folder, unfitted
+
+if TYPE_CHECKING:
+    from harness.sources import Corpus
+
+ENCODER = "encoder"  # the folder of the base model inside of a saved method
+_NOTHING = 1e-12  # squares below this share of their vector are rounding noise
+
+
+def neighbours(k: int, layers: int, window: int, left: str) -> list[int]:
+    """Indices of the layers beside layer k (0-based): `window` on each side, as far as there are any.
+
+    With `left="code"` the left ones count from k >= window on: the authors' slice k - window : k has a negative start
+    before that, and is empty.
+    """
+    before = range(max(0, k - window), k) if left == "available" or k >= window else range(0)
+    return [*before, *range(k + 1, min(k + window + 1, layers))]
+
+
+def triangle(gram: Tensor) -> Tensor:
+    """R (n, w, w) with R^T R = `gram` (n, w, w), upper triangular: the R of a QR of the vectors up to signs of rows.
+
+    A vector that the ones before it span gets a zero on the diagonal, and later ones have nothing along it.
+    """
+    w = gram.shape[-1]
+    r = torch.zeros_like(gram)
+    for j in range(w):
+        for i in range(j):
+            rest = gram[:, i, j] - (r[:, :i, i] * r[:, :i, j]).sum(1)
+            pivot = r[:, i, i]
+            r[:, i, j] = torch.where(pivot > 0, rest / pivot.clamp_min(torch.finfo(gram.dtype).tiny), 0.0)
+        square = gram[:, j, j] - (r[:, :j, j] ** 2).sum(1)
+        r[:, j, j] = torch.where(square > _NOTHING * gram[:, j, j], square.clamp_min(0.0).sqrt(), 0.0)
+    return r
+
+
+def shares(values: Tensor) -> Tensor:
+    """Rows (n, K) scaled to sum 1; a row of sum 0 becomes uniform."""
+    total = values.sum(1, keepdim=True)
+    return torch.where(total != 0, values / torch.where(total != 0, total, 1.0), 1.0 / values.shape[1])
+
+
+def layer_weights(gram: Tensor, *, window: int, left: str) -> Tensor:
+    """Weights (n, K), sum 1, of the K layers of n tokens, from the tokens' Gram matrices (n, K, K).
+
+    Wang & Kuo 2020, section III-B. For layer k, R is the triangular factor of [neighbours, v_k] (w columns) and r its
+    last column. Alignment a_k = 1 / (2 w g), g the mean cosine between the neighbours' columns of R and r without its
+    last entry; novelty n_k = |last entry of r| / |r|. Both are scaled to sum 1 over layers, added, and scaled again.
+    """
+    layers = gram.shape[-1]
+    alignment, novelty = [], []
+    for k in range(layers):
+        columns = [*neighbours(k, layers, window, left), k]
+        r = triangle(gram[:, columns][:, :, columns])
+        others, current = r[:, :-1, :-1], r[:, :, -1]
+        unit = others / others.norm(dim=1, keepdim=True).clamp_min(_NOTHING)
+        inside = current[:, :-1]
+        g = (unit.mean(2) * inside).sum(1) / inside.norm(dim=1).clamp_min(_NOTHING)
+        g = torch.where(g.abs() > _NOTHING, g, _NOTHING)  # at a right angle to all neighbours: all the weight
+        alignment.append(1 / (2 * len(columns) * g))
+        novelty.append(current[:, -1].abs() / current.norm(dim=1).clamp_min(_NOTHING))
+    return shares(shares(torch.stack(alignment, 1)) + shares(torch.stack(novelty, 1)))
+
+
+def wk_vectors(states: Sequence[Tensor], mask: Tensor, *, window: int = 2, left: str = "code") -> Tensor:
+    """Sentence vectors (n, d) of K layers' `states`, each (n, length, d); `mask` (n, length) is 1 at tokens, padding
+    follows them.
+
+    The last token of each sentence ([SEP]) is left out. A token's vector is the weighted sum of its layers
+    (`layer_weights`); its weight in the sentence is the variance over layers of the cosine between one layer and the
+    next (section III-C), scaled to sum 1. Computed in float64: the weights are ratios of small differences.
+    """
+    lengths = mask.sum(1)
+    kept = mask.bool() & (torch.arange(mask.shape[1], device=mask.device) < (lengths - 1).clamp_min(1).unsqueeze(1))
+    tokens = torch.stack([state[kept] for state in states], 1).double()  # (T, K, d)
+    sentence = kept.nonzero()[:, 0]
+    gram = tokens @ tokens.transpose(1, 2)
+    vectors = (layer_weights(gram, window=window, left=left).unsqueeze(2) * tokens).sum(1)
+
+    norms = gram.diagonal(dim1=1, dim2=2).sqrt()
+    cosines = gram.diagonal(1, 1, 2) / (norms[:, :-1] * norms[:, 1:]).clamp_min(_NOTHING)
+    weights = torch.zeros(mask.shape, dtype=tokens.dtype, device=tokens.device)
+    weights[kept] = cosines.var(1, correction=0)
+    total = weights.sum(1, keepdim=True)
+    weights = torch.where(total > 0, weights / total.clamp_min(torch.finfo(total.dtype).tiny), 0.0)
+    weights = torch.where(total > 0, weights, kept / kept.sum(1, keepdim=True))  # nothing changes: all alike
+    out = torch.zeros(len(mask), tokens.shape[2], dtype=tokens.dtype, device=tokens.device)
+    return out.index_add(0, sentence, vectors * weights[kept].unsqueeze(1)).float()
+
+
+class WKPoolingConfig(MethodConfig):
+    """Which layers, and how far to look around each."""
+
+    pooling: Literal["none"] = option("none", "this method is a pooling of its own")
+    layer_start: int = option(4, "the first layer used, 0 for the embedding block; all above it are used too", ge=0)
+    window: int = option(2, "layers to the left and right of a layer that it is compared with", ge=1)
+    left: Literal["code", "available"] = option(
+        "code", "left neighbours of the first layers: none, as in the authors' code, or those that there are"
+    )
+
+
+class WKEncoder(Encoder):
+    """An encoder whose vectors come from several layers by `wk_vectors`."""
+
+    settings: WKPoolingConfig
+
+    def forward(self, features: dict[str, Tensor]) -> Tensor:
+        """Vectors (n, d) of collated `features`."""
+        settings = self.settings
+        device = torch.device("cpu") if self.device.type == "mps" else self.device  # mps has no float64
+        states = [state.to(device) for state in self.hidden_states(features)[settings.layer_start :]]
+        mask = features["attention_mask"].to(device)
+        return wk_vectors(states, mask, window=settings.window, left=settings.left).to(self.device)
+
+    def use(self, settings: WKPoolingConfig) -> Self:
+        """Take these settings and return self.
+
+        Raises:
+            InputError: the model has too few layers for them.
+        """
+        depth = int(self.transformer.config.num_hidden_layers)
+        wanted = max(3, settings.window + 1)
+        if depth + 1 - settings.layer_start < wanted:
+            raise InputError(
+                f"wk_pooling: layer_start {settings.layer_start} leaves {max(0, depth + 1 - settings.layer_start)} of "
+                f"the layers 0 to {depth}, and window {settings.window} needs {wanted}; lower layer_start or window"
+            )
+        self.settings = settings
+        return self
+
+
+class WKPooling(Method):
+    """v = sum over tokens of weight times (sum over layers of weight times hidden state); nothing is learnt."""
+
+    name = "wk_pooling"
+    card = MethodCard(
+        title="WK pooling (SBERT-WK)",
+        paper="Wang & Kuo, SBERT-WK: a sentence embedding method by dissecting BERT-based word models, TASLP 2020",
+        equations="sections III-B and III-C",
+        reference="github.com/BinWang28/SBERT-WK-Sentence-Embedding",
+        deterministic=True,
+        cost="a small triangular factorisation for every layer of every token",
+        published=("sg.csv:BERT + WK pooling",),
+        notes="Made for models fine-tuned on sentence pairs; on a plain BERT it is far below mean pooling. The code's "
+        "slice leaves the first layers without left neighbours (left=code). The port in sentence-transformers takes "
+        "the unbiased variance: the same after scaling. SentenceTransformer has no such pooling any more: a saved "
+        "model is read by Method.load, and its folder encoder/ alone is the base model with plain mean pooling.",
+    )
+    Config: ClassVar[type[MethodConfig]] = WKPoolingConfig
+    presets: ClassVar[dict[str, dict[str, Any]]] = {
+        "paper": {"layer_start": 4, "window": 2, "left": "available"},
+        "code": {"layer_start": 4, "window": 2, "left": "code"},
+        "mini": {"layer_start": 1, "window": 2, "left": "code"},
+    }
+
+    def fit(self, corpus: Corpus | None = None, context: FitContext | None = None) -> Self:
+        """Load the base model; there is nothing to learn, a corpus is ignored.
+
+        Raises:
+            InputError: no such model, or one with too few layers.
+        """
+        encoder = WKEncoder.from_pretrained(self.base_model, max_length=self.config.max_length)
+        self._encoder = encoder.use(self.config).to(context.device if context else "cpu").eval()
+        return self
+
+    def save(self, path: str | Path, *, card: str = "") -> None:
+        """Write the base model (as a SentenceTransformer of mean pooling) and how its layers are combined."""
+        about = card.strip() or f"# {self.card.title}"
+        note = f"Read it with `Method.load`: `{ENCODER}/` alone gives plain mean pooling in sentence-transformers."
+        with new_folder(self, path, f"{about}\n\n{note}\n") as folder:
+            self.encoder.save(folder / ENCODER)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """What `save` wrote.
+
+        Raises:
+            InputError: the folder is not one, or another method's.
+        """
+        method = unfitted(cls, path)
+        method._encoder = WKEncoder.load(Path(path) / ENCODER).use(method.config).eval()
+        return method

