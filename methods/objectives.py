@@ -60,8 +60,6 @@ def unit(x: Tensor) -> Tensor:
     return functional.normalize(x, dim=-1, eps=1e-8)
 
 
-_full_precision, _check, _check_temperature, _unit = full_precision, check_rows, check_temperature, unit
-
 Similarity = Literal["cosine", "dot"]
 
 

@@ -116,7 +116,8 @@ class SimCSE(TrainedMethod):
     def with_mlm(
         self, contrast: Tensor, encoder: Encoder, heads: nn.Module, ids: Sequence[Sequence[int]], batch: Batch
     ) -> dict[str, Tensor]:
-        """The terms of the loss: `contrast`, and MLM on the token rows `ids` in a forward pass of its own."""
+        """The terms of the loss: `contrast`, and MLM on the token rows `ids` in a forward pass of its own, at the
+        checkpoint's own dropout rates."""
         config: ContrastiveConfig = self.config
         if not config.mlm_weight:
             return {"loss": contrast}

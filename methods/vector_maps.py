@@ -112,10 +112,10 @@ class VectorMap(Method):
         """Is the encoder the whole method? Not where the map is elsewhere, or is still to be fitted to a task."""
         return not self.transductive or self.encoder.affine is not None
 
-    def _save_map(self, folder: Path) -> None:  # noqa: B027 - nothing to write for most
+    def _save_map(self, folder: Path) -> None:
         """Write what the encoder does not hold."""
 
-    def _load_map(self, folder: Path) -> None:  # noqa: B027
+    def _load_map(self, folder: Path) -> None:
         """Read what `_save_map` wrote."""
 
     def save(self, path: str | Path, *, card: str = "") -> None:

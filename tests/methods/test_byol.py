@@ -32,7 +32,8 @@ def started(**values: Any) -> tuple[Any, Any, Any]:
     method = BYOL(BYOL.configure({**SMALL, **values}))
     torch.manual_seed(0)
     encoder = method.load_base()
-    return method, encoder, method.heads(encoder)
+    heads = method.heads(encoder)
+    return method, encoder.train(), heads.train()
 
 
 def batch(corpus: Any, count: int = 4) -> Batch:
@@ -121,8 +122,6 @@ def test_target_is_the_exponential_moving_average_of_the_online_weights(momentum
 def test_the_loss_is_the_objective_of_what_both_networks_give(corpus: Corpus) -> None:
     """Nothing dropped, so that both networks can be asked again; BatchNorm with the batch's own statistics."""
     method, encoder, heads = started(dropout=0.0)
-    encoder.train()
-    heads.train()
     found = float(method.loss(encoder, heads, batch(corpus))["loss"].detach())
     with torch.no_grad():
         h = encoder(encoder.eval().collate(encoder.tokenize(list(corpus[:4]), max_length=8)))
@@ -134,8 +133,6 @@ def test_the_loss_is_the_objective_of_what_both_networks_give(corpus: Corpus) ->
 def test_target_drops_units_unless_told_not_to(corpus: Corpus) -> None:
     for dropped in (True, False):
         method, encoder, heads = started(target_dropout=dropped, dropout=0.2)
-        encoder.train()
-        heads.train()
         seen: list[torch.Tensor] = []
         heads.target_projector.register_forward_pre_hook(lambda _, given, seen=seen: seen.append(given[0]))
         method.loss(encoder, heads, batch(corpus))

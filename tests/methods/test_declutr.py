@@ -287,7 +287,7 @@ def terms_of(corpus: Corpus, **values: Any) -> dict[str, float]:
     method = make(**values)
     encoder = method.load_base().eval()
     heads = method.heads(encoder)
-    return {name: float(term) for name, term in method.loss(encoder, heads, batch_of(corpus)).items()}
+    return {name: term.item() for name, term in method.loss(encoder, heads, batch_of(corpus)).items()}
 
 
 def test_loss_is_the_contrast_of_anchors_with_the_mean_of_their_positives(corpus: Corpus) -> None:

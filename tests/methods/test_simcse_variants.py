@@ -130,7 +130,12 @@ def test_dot_product_by_hand() -> None:
 
 def test_the_loss_is_the_objective_of_the_two_views(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
     """Through similarity, temperature and head; the same mask twice makes both views the first one."""
-    for values in ({}, {"similarity": "dot", "temperature": 1.0}, {"same_mask": True, "temperature": 0.5}, {"head": "none"}):
+    for values in (
+        {},
+        {"similarity": "dot", "temperature": 1.0},
+        {"same_mask": True, "temperature": 0.5},
+        {"head": "none"},
+    ):
         method = make(**values)
         encoder, heads = started(method)
         views = [torch.randn(6, encoder.dimension, generator=torch.Generator().manual_seed(s)) for s in (1, 2)]
