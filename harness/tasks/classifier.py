@@ -9,7 +9,7 @@ which SentEval alone would have shown them.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -154,16 +154,36 @@ def solve(x: Array, y: Array, splits: Sequence[Split], l2: Array, classes: int, 
     room = _CPU_BYTES if device == "cpu" else _GPU_BYTES
     together = max(1, room // (4 * features.shape[1] * config.batch_size))
     sizes = np.array([len(split.train) for split in splits])
-    with torch.no_grad():
-        for size in np.unique(sizes):
-            members = np.flatnonzero(sizes == size)
-            for part in np.array_split(members, math.ceil(len(members) / together)):
-                fits = _Fits(features, labels, [splits[s] for s in part], l2[part], classes, config)
-                fits.run()
-                accuracy[part] = fits.accuracy()
-                for s, prediction in zip(part, fits.predict(), strict=True):
-                    predicted[s] = prediction
+    groups = [np.flatnonzero(sizes == size) for size in np.unique(sizes)]
+    parts = [part for group in groups for part in np.array_split(group, math.ceil(len(group) / together))]
+
+    def fit(part: Rows) -> None:
+        with torch.no_grad():
+            fits = _Fits(features, labels, [splits[s] for s in part], l2[part], classes, config)
+            fits.run()
+            accuracy[part] = fits.accuracy()
+            for s, prediction in zip(part, fits.predict(), strict=True):
+                predicted[s] = prediction
+
+    _on_all_cores(fit, parts, torch.get_num_threads() if device == "cpu" else 1)
     return Solution(accuracy, predicted)
+
+
+def _on_all_cores(work: Callable[[Rows], None], parts: list[Rows], threads: int) -> None:
+    """Parts side by side, one thread each: their matrices are too small to be worth splitting among threads."""
+    if threads == 1 or len(parts) == 1:
+        for part in parts:
+            work(part)
+        return
+    from concurrent.futures import ThreadPoolExecutor
+
+    import torch
+
+    try:
+        with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+            list(pool.map(work, parts))
+    finally:
+        torch.set_num_threads(threads)
 
 
 class _Fits:

@@ -7,7 +7,7 @@ import math
 from typing import TYPE_CHECKING
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from harness.tasks.classifier import Classifier, optimizer_settings
 
@@ -25,12 +25,14 @@ def fresh_head(d: int, classes: int, decay: Tensor, config: Classifier) -> Head:
     `decay` (S, R) is the L2 weight of each fit: it is added to the gradient of all parameters, bias too, as the
     `weight_decay` of torch's optimisers does.
     """
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(config.seed)
-        sizes = [d, config.nhid, classes] if config.nhid else [d, classes]
-        layers = [nn.Linear(a, b) for a, b in itertools.pairwise(sizes)]
-    single = [p.detach().to(decay.device) for layer in layers for p in (layer.weight, layer.bias)]
-    parameters = [p.expand(*decay.shape, *p.shape).contiguous() for p in single]
+    generator = torch.Generator().manual_seed(config.seed)  # draws what the seeded global one would
+    sizes = [d, config.nhid, classes] if config.nhid else [d, classes]
+    parameters = []
+    for a, b in itertools.pairwise(sizes):
+        bound = 1 / math.sqrt(a)  # nn.Linear draws both its weight and its bias from this range
+        for shape in ((b, a), (b,)):
+            p = torch.empty(shape).uniform_(-bound, bound, generator=generator).to(decay.device)
+            parameters.append(p.expand(*decay.shape, *shape).contiguous())
     if config.nhid:
         return _Hidden(parameters, decay, config.dropout, config.seed)
     return _Binary(parameters, decay) if classes == 2 else _Linear(parameters, decay)

@@ -66,8 +66,9 @@ def scikit_learn(data: Data, k: int, grid: str) -> float:
         return LogisticRegression(C=c, random_state=1111).fit(x, y)
 
     def values(n: int, first: int, last: int) -> list[float]:
-        return [1 / (l2 * n) for l2 in (1e-5, 1e-4, 1e-3, 1e-2)] if grid == "matched" else [2.0**e for e in
-                                                                                            range(first, last)]  # fmt: skip
+        if grid == "matched":
+            return [1 / (l2 * n) for l2 in (1e-5, 1e-4, 1e-3, 1e-2)]
+        return [2.0**e for e in range(first, last)]
 
     def searched(x: Array, y: Array, first: int, last: int) -> Any:
         found = []
