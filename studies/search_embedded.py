@@ -2,9 +2,10 @@
 
     python -m studies.search_embedded --out studies/search_embedded.csv
 
-Every configuration is trained on `embedded:sentences` from `embedded:mini-bert` with a seed that no comparison uses;
-its score is the best dev Spearman (natural part) during the run. The file keeps all rows, so that the choice can be
-checked and its cost (how many were tried) is known.
+Every configuration is trained on `embedded:sentences` (or `embedded:pairs`, `embedded:documents`, where a method learns
+from those) from `embedded:mini-bert` with a seed that no comparison uses; its score is the best dev Spearman (natural
+part) during the run. The file keeps all rows, so that the choice can be checked and its cost (how many were tried) is
+known.
 """
 
 from __future__ import annotations
@@ -17,17 +18,30 @@ import time
 from pathlib import Path
 from typing import Any
 
-COMMON: dict[str, list[Any]] = {"pooling": ["cls"], "learning_rate": [3e-5, 1e-4, 3e-4], "epochs": [1]}
-GRIDS: dict[str, dict[str, list[Any]]] = {
-    "simcse": {"temperature": [0.05]},
-    "scd": {"decorrelation_weight": [0.005225, 0.0209]},
-    "barlow_twins": {"off_diagonal_weight": [0.005, 0.025], "view": ["dropout", "shuffle"]},
+RATES = [3e-5, 1e-4, 3e-4]  # every method gets these learning rates and at most one or two other things to vary
+CLS: dict[str, list[Any]] = {"pooling": ["cls"], "learning_rate": RATES, "epochs": [1]}
+GRIDS: dict[str, tuple[str, dict[str, list[Any]]]] = {  # name -> method, grid
+    "simcse": ("simcse", {**CLS, "temperature": [0.05]}),
+    "scd": ("scd", {**CLS, "decorrelation_weight": [0.005225, 0.0209]}),
+    "barlow_twins": ("barlow_twins", {**CLS, "off_diagonal_weight": [0.005, 0.025], "view": ["dropout", "shuffle"]}),
+    "vicreg": ("vicreg", {"view": ["dropout", "shuffle"], "learning_rate": RATES}),
+    "mixcse": ("mixcse", {"learning_rate": RATES}),
+    "byol": ("byol", {"learning_rate": RATES}),
+    "w_mse": ("w_mse", {"learning_rate": RATES}),
+    "self_guided": ("self_guided", {"learning_rate": RATES}),
+    "contrastive_tension": ("contrastive_tension", {"learning_rate": [1e-5, *RATES]}),
+    "contrastive_tension in-batch": ("contrastive_tension", {"objective": ["in_batch"], "learning_rate": RATES}),
+    "is_bert": ("is_bert", {"learning_rate": RATES}),
+    "tsdae": ("tsdae", {"learning_rate": RATES}),
+    "cert": ("cert", {"learning_rate": RATES}),
+    "simcse_supervised": ("simcse_supervised", {"learning_rate": RATES}),
+    "quick_thoughts": ("quick_thoughts", {"learning_rate": RATES}),
+    "declutr": ("declutr", {"learning_rate": RATES, "epochs": [15]}),  # 24 documents: two updates an epoch
 }
 
 
-def configurations(method: str) -> list[dict[str, Any]]:
-    """All combinations of the method's grid with the common one."""
-    grid = {**COMMON, **GRIDS[method]}
+def configurations(grid: dict[str, list[Any]]) -> list[dict[str, Any]]:
+    """All combinations of a grid's values."""
     return [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
 
 
@@ -44,20 +58,22 @@ def main() -> None:
     from harness.sources import load_corpus, load_sts
     from harness.tasks.sts import DevSet
 
-    corpus = load_corpus("embedded:sentences")
     dev = DevSet(load_sts("Embedded-STS-natural", source="embedded", split="dev"))
     out = Path(args.out)
     seen = {(row["method"], row["config"], row["seed"]) for row in _rows(out)}
     for name in args.methods:
-        method = registry.load(registry.METHODS, name)
-        for values in configurations(name):
+        plugin, grid = GRIDS[name]
+        method = registry.load(registry.METHODS, plugin)
+        preset = "mini-in-batch" if name.endswith("in-batch") else "mini"
+        for values in configurations(grid):
             for seed in args.seeds:
                 text = ";".join(f"{key}={value}" for key, value in values.items())
                 if (name, text, str(seed)) in seen:
                     continue
                 started = time.perf_counter()
-                config = method.configure({**values, "eval_every": 10}, preset="mini")
-                fitted = method(config)
+                config = method.configure({**values, "eval_every": 10}, preset=preset)
+                fitted, kind = method(config), method.text_for(config)
+                corpus = load_corpus(f"embedded:{kind}", kind=kind)
                 try:
                     training = fitted.fit(corpus, FitContext(seed=seed, dev=dev)).fit_report.training
                     best, step = training["best_dev"], training["best_step"]
