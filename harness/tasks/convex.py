@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 _MEMORY = 10
-_ITERATIONS = 300
-_DECREMENT = 1e-11  # g' H^-1 g, about twice the distance of the objective to its minimum (in nats)
+_ITERATIONS, _ROUNDS = 15, 20  # steps between two measurements of the metric, and how often it is measured at most
+_ROUGH = 1e-6  # for the whole task, which is only a start
+_DECREMENT = 1e-9  # g' H^-1 g, about twice the distance of the objective to its minimum (in nats)
 _BYTES = 1 << 25  # of the logits held at a time
+_METRIC_ROWS = 1 << 14
 
 
 def solve_convex(x: Tensor, y: Tensor, splits: Sequence[Split], l2: Array, classes: int) -> Solution:
@@ -37,13 +39,22 @@ def solve_convex(x: Tensor, y: Tensor, splits: Sequence[Split], l2: Array, class
         problems = _Problems(x, y, classes, member.any(0)[None], np.zeros(len(values), dtype=np.int64), values)
         start = torch.zeros(len(values), problems.outputs, x.shape[1] + 1, dtype=torch.float64, device=x.device)
         order = which.reshape(-1)
-        metrics = problems.metrics(start, values)
-        whole = problems.minimum(start, metrics, np.arange(len(values)))
+        one, many = np.arange(len(values)), len(splits) > 1
+        whole = start
+        for _ in range(_ROUNDS):
+            whole, done = problems.descend(whole, problems.metrics(whole, values), one, _ROUGH if many else _DECREMENT)
+            if done:
+                break
         theta = whole[order]
-        if len(splits) > 1:
-            metrics = problems.metrics(whole, values)
+        if many:
             folds = np.repeat(np.arange(len(splits)), l2.shape[1])
-            theta = _Problems(x, y, classes, member, folds, values[order]).minimum(theta, metrics, order)
+            parts = _Problems(x, y, classes, member, folds, values[order])
+            for _ in range(_ROUNDS):
+                # The first fold of each value stands for all: where it is now, they are nearly.
+                here = theta[[int(np.flatnonzero(order == v)[0]) for v in one]]
+                theta, done = parts.descend(theta, problems.metrics(here, values), order, _DECREMENT)
+                if done:
+                    break
         theta = theta.reshape(*l2.shape, problems.outputs, -1)
         accuracy = np.zeros(l2.shape)
         predicted = []
@@ -115,29 +126,30 @@ class _Problems:
         return loss + 0.5 * l2 * theta.square().sum((1, 2)), gradient
 
     def metrics(self, theta: Tensor, l2: Array) -> Tensor:
-        """Inverse Hessians (P, d + 1, d + 1) of the whole task at theta (P, K, d + 1), averaged over the outputs."""
+        """Inverse Hessians (P, d + 1, d + 1) at theta (P, K, d + 1), averaged over the outputs; from a sample of the
+        rows of the whole task, as they only set the scale of the steps.
+        """
         import torch
 
-        inside = self.member.any(0)
+        inside = self.member.any(0).nonzero()[:, 0]
+        rows = inside[:: -(-len(inside) // _METRIC_ROWS)]
+        x = self.x[rows].double()
+        x = torch.cat([x, torch.ones_like(x[:, :1])], dim=1)
         found = []
         for one, weight in zip(theta, l2, strict=True):
-            h = torch.zeros(one.shape[1], one.shape[1], dtype=torch.float64, device=one.device)
-            for begin in range(0, len(self.x), 1 << 14):
-                rows = inside[begin : begin + (1 << 14)]
-                x = self.x[begin : begin + (1 << 14)][rows].double()
-                x = torch.cat([x, torch.ones_like(x[:, :1])], dim=1)
-                z = x @ one.T
-                p = z.sigmoid() if self.outputs == 1 else z.softmax(-1)
-                h += (x * (p * (1 - p)).mean(-1, keepdim=True)).T @ x
-            h /= inside.sum()
+            z = x @ one.T
+            p = z.sigmoid() if self.outputs == 1 else z.softmax(-1)
+            h = (x * (p * (1 - p)).mean(-1, keepdim=True)).T @ x / len(rows)
             # A trace of ridge keeps the factor sound where features repeat each other and l2 is tiny.
-            ridge = float(weight) * self._share + 1e-12 * float(h.diagonal().mean()) + 1e-300
-            h.diagonal().add_(ridge)
+            h.diagonal().add_(float(weight) * self._share + 1e-12 * float(h.diagonal().mean()) + 1e-300)
             found.append(torch.cholesky_inverse(torch.linalg.cholesky(h)))
         return torch.stack(found)
 
-    def minimum(self, theta: Tensor, metrics: Tensor, metric: Array) -> Tensor:
-        """Minima (P, K, d + 1) from the start theta; fit p measures steps by `metrics[metric[p]]`."""
+    def descend(self, theta: Tensor, metrics: Tensor, metric: Array, decrement: float) -> tuple[Tensor, bool]:
+        """Some steps from theta (P, K, d + 1) towards the minima, and whether all have been reached.
+
+        Fit p measures steps by `metrics[metric[p]]`; it is done when g' H^-1 g is at most `decrement`.
+        """
         import torch
 
         theta = theta.clone()
@@ -148,14 +160,14 @@ class _Problems:
         for _ in range(_ITERATIONS):
             direction = _two_loops(gradient, history, metrics, which[active])
             slope = (gradient * direction).sum((1, 2))
-            going = -slope > _DECREMENT
+            going = -slope > decrement
             if not going.all():
                 active, loss, gradient, direction, slope = (
                     t[going] for t in (active, loss, gradient, direction, slope)
                 )
                 history = [(s[going], y[going], r[going]) for s, y, r in history]
             if not len(active):
-                break
+                return theta, True
             now = theta[active]
             step = direction
             new_loss, new_gradient = self.value(now + step, active)
@@ -172,7 +184,7 @@ class _Problems:
             history = [*history[-_MEMORY + 1 :], (step, change, rho)]
             theta[active] = now + step
             loss, gradient = new_loss, new_gradient
-        return theta
+        return theta, False
 
 
 def _two_loops(
