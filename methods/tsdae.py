@@ -132,7 +132,7 @@ class TSDAE(TrainedMethod):
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {"batch_size": 8, "learning_rate": 3e-5, "deletion": 0.6, "tied": True, "max_steps": 100_000},
         "code": {"batch_size": 8, "learning_rate": 3e-5, "deletion": 0.6, "tied": True, "epochs": 1},
-        "mini": {"batch_size": 32, "learning_rate": 1e-4, "train_length": 32, "eval_every": 10},
+        "mini": {"pooling": "mean", "batch_size": 32, "learning_rate": 3e-5, "train_length": 32, "eval_every": 10},
     }
 
     def schedule(self, step: int, steps: int) -> float:
