@@ -47,6 +47,7 @@ class SupervisedSimCSE(SimCSE):
         reference="github.com/princeton-nlp/SimCSE",
         text="pairs",
         supervision="supervised",
+        kept="the tanh layer above the first token",
         cost="three epochs, two or three texts a pair in one forward",
         published=("reference_repos.csv:SimCSE-BERT sup", "reference_repos.csv:SimCSE-RoBERTa sup"),
         notes="The tanh layer is kept when encoding. The paper speaks of 314,000 pairs; the released triplets, which "

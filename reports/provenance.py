@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from harness import registry
+from harness.errors import InputError
+from harness.published import published_rows, summary
 from harness.records import Record
 from reports.analysis import Analysis
 from reports.content import anchor, block_of
@@ -34,11 +37,24 @@ def _shared(records: list[Record], field: str) -> dict[str, list[str]]:
     return {key: list(values) for key, values in sorted(found.items()) if key}
 
 
+def _method_card(name: str) -> list[tuple[str, str]]:
+    """What the method says about itself; nothing where its package is not installed any more."""
+    try:
+        card = registry.load(registry.METHODS, name).card
+    except InputError:
+        return []
+    shown = ("title", "paper", "equations", "reference", "cost", "kept", "notes")
+    items = [(f"method: {key}", str(getattr(card, key))) for key in shown if getattr(card, key)]
+    lines = [line for key in card.published for line in summary(published_rows(key))]
+    return items + [("published", line) for line in lines]
+
+
 def _card(row: Row) -> Facts:
     """All there is to know about a row."""
     first = row.records[0]
     items = [
         ("method", first.method),
+        *_method_card(first.method),
         ("base model", row.base_model),
         ("supervision", row.supervision),
         ("seeds", ", ".join(f"{r.seed} ({r.status})" if r.status != "finished" else str(r.seed) for r in row.records)),
@@ -46,6 +62,7 @@ def _card(row: Row) -> Facts:
     items += [(f"seed {r.seed} {r.status}", r.reason or "no reason recorded") for r in row.unfinished]
     if first.corpus:
         items.append(("corpus", ", ".join(f"{k} {_text(v)}" for k, v in first.corpus.items())))
+    items += [(f"input: {name}", fingerprint) for name, fingerprint in first.inputs.items()]
     if first.dev:
         items.append(("selected on", ", ".join(f"{k} {_text(v)}" for k, v in first.dev.items())))
     items += [(f"config: {k}", " / ".join(v)) for k, v in _shared(list(row.records), "config").items() if k != "seed"]

@@ -73,7 +73,6 @@ def test_a_method_of_another_package_is_one_like_ours(site: Path, tmp_path: Path
     assert record["method"] == "align_uniform"
 
 
-@pytest.mark.xfail(reason="README.md does not quote tests/third_party yet", strict=True)
 def test_the_readme_quotes_this_package() -> None:
     readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
     assert f"```python\n{(PACKAGE / 'align_uniform.py').read_text(encoding='utf-8')}```\n" in readme
