@@ -163,6 +163,15 @@ class Method(ABC):
         """This method adapted to a task's texts; see `transductive`."""
         return self
 
+    def check(self, corpus: Corpus | None) -> None:
+        """Refuse a corpus that this config cannot learn from, before anything is trained or written.
+
+        Raises:
+            InputError: no corpus, one of another kind, or one that lacks what the config needs.
+        """
+        if self.text_for(self.config) != "none":
+            require_corpus(self, corpus)
+
     @abstractmethod
     def fit(self, corpus: Corpus | None = None, context: FitContext | None = None) -> Self:
         """Learn from `corpus` (of the kind `card.text` names; None for untrained methods) and return self."""

@@ -122,11 +122,16 @@ def make_plan(experiment: Experiment, where: str) -> Plan:
     corpora = {
         key: load_corpus(c.uri, kind=c.kind, columns=c.columns, limit=c.limit) for key, c in wanted.items()
     }
+    for row in rows:
+        found = corpora[row.corpus.model_dump_json()] if row.corpus is not None else None
+        row.method(row.config, base_model=experiment.base_models[0]).check(found)
     dev = None
     if experiment.dev is not None and any(row.method.uses_dev(row.config) for row in rows):
         dev = DevSet(load_sts(experiment.dev.task, source=experiment.dev.where, split="dev"))
     tasks = resolve_tasks(experiment.suites, source=experiment.source)
-    return Plan(experiment, rows, corpora, dev, tasks, pick_device(experiment.device))
+    plan = Plan(experiment, rows, corpora, dev, tasks, pick_device(experiment.device))
+    _ = plan.cells  # reads what configs refer to: word vectors and models that are not there are told here
+    return plan
 
 
 def describe_data(plan: Plan, row: Row) -> dict[str, Any]:

@@ -78,6 +78,10 @@ class TrainedMethod(Method):
             length_cap=6 * self.config.train_length,  # about the characters that survive the cut
         )
 
+    def check(self, corpus: Corpus | None) -> None:
+        """As `Method.check`; what `stream` refuses is refused here already."""
+        self.stream(require_corpus(self, corpus), 0)
+
     def optimizer(self, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
         """The optimiser of parameter groups that carry their weight decay; AdamW with PyTorch's defaults."""
         return torch.optim.AdamW(groups, lr=self.config.learning_rate, betas=(0.9, 0.999), eps=1e-8, fused=True)

@@ -10,7 +10,7 @@ from harness.config import option
 from harness.method import POOLING_HELP, MethodConfig, Supervision, Text
 from harness.training import TrainedMethod, TrainingConfig
 from harness.views import ViewConfig, encode_views
-from methods.heads import projector
+from methods.heads import Widths, projector
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -26,7 +26,7 @@ class TwoViewConfig(ViewConfig, TrainingConfig):
     batch_size: int = option(256, "sentences (or pairs) per update", ge=2)
     epochs: int = option(2, "passes over the corpus", ge=1)
     eval_every: int = option(60, "updates between two evaluations on the dev set", ge=1)
-    projector: tuple[int, ...] = option((8192, 8192, 8192), "widths of the projector's layers")
+    projector: Widths = option((8192, 8192, 8192), "widths of the projector's layers")
     projector_bias: Literal["first", "hidden", "none", "all"] = option("hidden", "which projector layers have a bias")
     projector_init: Literal["normal", "pytorch"] = option("pytorch", "N(0, 0.02) as in BERT, or PyTorch's default")
 

@@ -126,11 +126,14 @@ def main() -> None:
             task.classifier = classifier
             return float(task.outcome(table)[0].test)
 
-        rows = [(f"full, seed {s}", timed(partial(ours, dataclasses.replace(FULL, seed=s)))) for s in seeds]
-        rows.append(("lbfgs", timed(partial(ours, LBFGS))))
+        runs: dict[str, Callable[[], float]] = {
+            f"full, seed {s}": partial(ours, dataclasses.replace(FULL, seed=s)) for s in seeds
+        }
+        runs["lbfgs"] = partial(ours, LBFGS)
         if not args.without_sklearn:
-            rows.append(("scikit-learn", timed(partial(scikit_learn, data, 10, args.grid))))
-        for label, (accuracy, wall, cpu) in rows:
+            runs["scikit-learn"] = partial(scikit_learn, data, 10, args.grid)
+        for label, run in runs.items():
+            accuracy, wall, cpu = timed(run)
             total.setdefault(label, []).extend((wall, cpu))
             print(
                 f"{name:6} {label:16} accuracy {accuracy:6.2f}   {wall:8.1f} s wall {cpu:8.1f} s processor", flush=True
