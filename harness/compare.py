@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
+import sys
 from pathlib import Path
 
 from harness import registry
@@ -134,24 +135,37 @@ def summary(record: Record) -> str:
     return f"{scores} ({record.cost.get('train_seconds', 0):.0f} s training)"
 
 
+def print_table(title: str, columns: list[str], rows: list[list[str]]) -> None:
+    """Print a table of scores; where it would not fit the terminal, without the deviations."""
+    from rich.console import Console
+    from rich.measure import Measurement
+    from rich.table import Table
+
+    def table(cells: list[list[str]]) -> Table:
+        made = Table(title=title)
+        for i, column in enumerate(columns):
+            made.add_column(column, justify="left" if i == 0 else "right", no_wrap=i > 0)
+        for row in cells:
+            made.add_row(*row)
+        return made
+
+    console = Console() if sys.stdout.isatty() else Console(width=240)
+    whole = table(rows)
+    if Measurement.get(console, console.options.update(width=1000), whole).maximum > console.width:
+        whole = table([[cell.partition(" ± ")[0] for cell in row] for row in rows])
+        whole.caption = "standard deviations are in the report"
+    console.print(whole)
+
+
 def show_results(workdir: Path, experiment: Experiment, args: argparse.Namespace) -> None:
     """Print the table with rich and write the report; without an installed reporter only say so."""
     if REPORTER not in registry.names(registry.REPORTERS):
         print(f"no reporter is installed; the records are in {workdir / 'runs'}")
         return
-    from rich.console import Console
-    from rich.table import Table
-
     reporter = registry.load(registry.REPORTERS, REPORTER)
     written = reporter(workdir, experiment.name, formats=args.format.split(","))
     summary_of = getattr(__import__(reporter.__module__, fromlist=["summary_table"]), "summary_table", None)
     if summary_of is not None:
-        columns, rows = summary_of(workdir, experiment.name)
-        table = Table(title=experiment.title or experiment.name)
-        for i, column in enumerate(columns):
-            table.add_column(str(column), justify="left" if i == 0 else "right")
-        for row in rows:
-            table.add_row(*(str(cell) for cell in row))
-        Console().print(table)
+        print_table(experiment.title or experiment.name, *summary_of(workdir, experiment.name))
     for kind, path in written.items():
         print(f"{kind}: {path}")

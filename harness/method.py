@@ -267,5 +267,5 @@ def require_corpus(method: Method, corpus: Corpus | None) -> Corpus:
     if corpus.kind != wanted:
         raise InputError(f'method "{method.name}" learns from {wanted}, but {corpus.uri} holds {corpus.kind}')
     if len(corpus) < 2:
-        raise InputError(f'{corpus.uri}: method "{method.name}" needs at least 2 {wanted}, this corpus has {len(corpus)}')
+        raise InputError(f'{corpus.uri}: method "{method.name}" needs at least 2 {wanted}, not {len(corpus)}')
     return corpus
