@@ -101,7 +101,7 @@ class BYOL(ViewMethod):
         # A short run needs a target that moves: 0.99 forgets half of its past in 69 updates.
         "mini": {
             "batch_size": 64,
-            "learning_rate": 1e-4,
+            "learning_rate": 3e-5,
             "eval_every": 10,
             "projector": (1024, 256),
             "predictor": 1024,

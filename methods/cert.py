@@ -117,7 +117,7 @@ class CERT(TrainedMethod):
         "paper": {"pooling": "cls_pooler"},
         "mini": {
             "batch_size": 64,
-            "learning_rate": 3e-4,
+            "learning_rate": 3e-5,
             "optimizer": "adamw",
             "max_grad_norm": 1.0,
             "epochs": 1,

@@ -153,7 +153,7 @@ class ContrastiveTension(TrainedMethod):
         "mini-in-batch": {
             "objective": "in_batch",
             "batch_size": 64,
-            "learning_rate": 1e-4,
+            "learning_rate": 3e-5,
             "optimizer": "adamw",
             "decay": "linear",
             "dropout": True,

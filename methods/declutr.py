@@ -132,7 +132,7 @@ class DeCLUTR(TrainedMethod):
         # Spans as long as the sentences of the tests, which the 64 positions hold; documents need 120 word pieces.
         "mini": {
             "batch_size": 16,
-            "learning_rate": 5e-5,
+            "learning_rate": 3e-5,
             "train_length": 64,
             "l_min": 8,
             "l_max": 30,

@@ -76,7 +76,7 @@ class VICReg(TwoViewMethod):
             "covariance_weight": 1.0,
             "pooling": "cls",
             "batch_size": 64,
-            "learning_rate": 3e-4,
+            "learning_rate": 3e-5,
             "epochs": 1,
             "eval_every": 10,
             "projector": (1024, 1024, 1024),
