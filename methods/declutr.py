@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -158,8 +159,10 @@ class DeCLUTR(TrainedMethod):
         finally:
             self.fit_report.training.update(self._documents)
 
-    def heads(self, encoder: Encoder) -> nn.Module:
-        c = self.config
+    @cached_property
+    def _tokens(self) -> DocumentTokens:
+        """The base model's tokens of documents, once its positions are known to hold the longest span."""
+        c, encoder = self.config, self.load_base()
         limit = min(c.train_length, encoder.max_length)
         if c.l_max > limit + _TOLERATED:
             raise InputError(
@@ -167,7 +170,10 @@ class DeCLUTR(TrainedMethod):
                 f"{self.base_model} takes here (its positions, max_length, train_length); "
                 f'set l_max to {limit - 2} or less (preset "mini": 30)'
             )
-        self._tokens = DocumentTokens(encoder.tokenizer)
+        return DocumentTokens(encoder.tokenizer)
+
+    def heads(self, encoder: Encoder) -> nn.Module:
+        c = self.config
         heads = nn.Module()
         width = encoder.dimension
         if c.objective != "contrastive":

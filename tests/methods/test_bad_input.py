@@ -23,6 +23,8 @@ config = {{ {config} }}
 """
 PAIRS = '[corpora.pairs]\nuri = "{folder}/pairs.csv"\ncolumns = {{ anchor = "a", positive = "p" }}'
 
+DOCUMENTS = '[corpora.documents]\nuri = "{folder}/short.txt"'
+
 CASES = [
     # method, config, further corpora, what the line must say
     ("declutr", "", "", "learns from documents"),
@@ -31,6 +33,8 @@ CASES = [
     ("cert", "", "", "learns from pairs"),
     ("barlow_twins", 'view = "paraphrase"', "", "learns from pairs"),
     ("simcse_supervised", 'hard_negatives = "required"', PAIRS, "negative"),
+    ("declutr", "l_min = 8, l_max = 30", DOCUMENTS, "0 of 2 documents"),
+    ("declutr", "", DOCUMENTS, "set l_max to 62 or less"),
     ("simcse", "temperature = 0", "", "temperature"),
     ("scd", "temperature = 0.0", "", "temperature"),
     ("self_guided", "temperature = -0.1", "", "temperature"),
@@ -57,6 +61,7 @@ def test_one_line_and_nothing_written(
     method: str, config: str, corpora: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "pairs.csv").write_text("a,p\nA cat sleeps.,A cat is asleep.\nIt rains.,Rain falls.\n")
+    (tmp_path / "short.txt").write_text("Too short.\nThis one too.\n")
     file = tmp_path / "mine.toml"
     file.write_text(BASE.format(method=method, config=config, corpora=corpora.format(folder=tmp_path)))
     work = tmp_path / "work"
