@@ -18,6 +18,7 @@ from harness import (
     registry,
     train_command,
 )
+from harness.distributed import follower
 from harness.environment import disable_telemetry
 from harness.errors import HarnessError, InputError
 
@@ -73,6 +74,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         args = build_parser().parse_args(argv)
+        if follower() and not getattr(args, "several", False):
+            return 0  # nothing to share: the main process does it by itself
         code: int = args.run(args)
         return code
     except HarnessError as error:

@@ -9,12 +9,13 @@ import sys
 from pathlib import Path
 
 from harness import registry
+from harness.distributed import join
 from harness.experiment import Experiment, read_experiment
 from harness.lock import work_lock
 from harness.plan import Cell, Plan, make_plan
 from harness.progress import Reporter
 from harness.records import Record, manifest_file, write_atomic
-from harness.runner import checked_workdir, estimate_seconds, finished, run_cell, steps_of
+from harness.runner import checked_workdir, estimate_seconds, finished, run_cell, steps_of, take_part
 
 REPORTER = "comparison"
 
@@ -37,16 +38,22 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--no-tracking", action="store_true", help="leave MLflow out; harness track sync can follow")
     parser.add_argument("--format", default="html,md,latex,csv", help="report formats (default: %(default)s)")
     parser.add_argument("--quiet", action="store_true", help="no progress; only the table and the report's path")
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, several=True)
 
 
 def run(args: argparse.Namespace) -> int:
     """Exit code 0 when every cell came to a record, 1 when one failed."""
     experiment = read_experiment(args.experiment, args.overrides)
-    plan = make_plan(experiment, args.experiment)
-    workdir = checked_workdir(args.workdir, create=not args.dry_run)
+    team = join(experiment.device)
+    with team.main_first():
+        plan = make_plan(experiment, args.experiment)
+        workdir = checked_workdir(args.workdir, create=not args.dry_run)
     if args.dry_run:
-        return dry_run(plan, workdir)
+        return dry_run(plan, workdir) if team.main else 0
+    plan.team, plan.device = team, team.device or plan.device
+    if not team.main:
+        take_part(plan, workdir)
+        return 0
     with work_lock(workdir):
         return compare(plan, workdir, args)
 
@@ -95,6 +102,7 @@ def compare(plan: Plan, workdir: Path, args: argparse.Namespace) -> int:
             reporter.done(summary(record) + (" (kept)" if known else ""))
             if tracker is not None:
                 tracker.log(record)
+    plan.team.from_main("")  # no more training: the other processes end
     if tracker is not None:
         tracker.close()
     show_results(workdir, plan.experiment, args)
@@ -132,7 +140,8 @@ def summary(record: Record) -> str:
         return f"{record.status}: {record.reason}"
     main = [s for s in record.scores if s.metric == "spearman" and s.aggregation == "all" and s.split == "test"]
     scores = ", ".join(f"{s.task} {100 * s.value:.2f}" for s in main[:7])
-    return f"{scores} ({record.cost.get('train_seconds', 0):.0f} s training)"
+    without = f"; without {', '.join(record.missing)}" if record.missing else ""
+    return f"{scores}{without} ({record.cost.get('train_seconds', 0):.0f} s training)"
 
 
 def print_table(title: str, columns: list[str], rows: list[list[str]]) -> None:

@@ -21,16 +21,20 @@ def option(
     lt: float | None = None,
     sweep: tuple[float, float] | list[Any] | None = None,
     log: bool = False,
+    when: Mapping[str, Any] | None = None,
 ) -> Any:
     """A config field: its default, one line of help, its bounds, and what a study may sweep.
 
-    `sweep` is `(low, high)` for a continuous range (log-uniform with `log=True`) or a list of categories.
+    `sweep` is `(low, high)` for a continuous range (log-uniform with `log=True`) or a list of categories. `when` names
+    fields and the value each must have for this one to matter: {"view": "eda"} (a part of "eda+shuffle" counts too).
     """
     extra: dict[str, Any] = {}
     if isinstance(sweep, tuple):
         extra["sweep"] = {"low": sweep[0], "high": sweep[1], "log": log}
     elif sweep is not None:
         extra["sweep"] = {"choices": sweep}
+    if sweep is not None and when:
+        extra["sweep"]["when"] = dict(when)
     return Field(default, description=help, ge=ge, gt=gt, le=le, lt=lt, json_schema_extra=extra or None)
 
 
@@ -70,7 +74,7 @@ class Config(BaseModel):
 
     @classmethod
     def sweeps(cls) -> dict[str, dict[str, Any]]:
-        """Field name -> declared sweep (`{"low", "high", "log"}` or `{"choices"}`), for the fields that have one."""
+        """Field name -> declared sweep, where there is one: `{"low", "high", "log"}` or `{"choices"}`, and `"when"`."""
         found: dict[str, dict[str, Any]] = {}
         for name, field in cls.model_fields.items():
             extra = field.json_schema_extra

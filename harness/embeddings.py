@@ -3,22 +3,76 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, MutableMapping, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from harness.errors import InputError
-from harness.tasks.base import Array, Encode, Task, TaskResult, checked
+from harness.errors import InputError, RunError
+from harness.tasks.base import Array, Encode, Task, TaskResult, checked, needs_model
+
+
+class VectorStore(Protocol):
+    """Text -> (d,) vector of one encoder: a dict, or `harness.embedding_cache.StoredVectors`, which outlives it."""
+
+    def __contains__(self, text: object, /) -> bool: ...
+
+    def __getitem__(self, text: str, /) -> Array: ...
+
+    def update(self, vectors: Iterable[tuple[str, Array]], /) -> None: ...
+
+
+KEPT_BYTES = 2**28  # vectors that were asked for without announcement and are kept for the next task
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Whose vectors a table holds, for tasks that file results of their own.
+
+    Attributes:
+        name: "harness/METHOD"; `revision`: hash of all that the vectors depend on.
+        results: a folder for results that may be read again in place of evaluating, None to keep none.
+    """
+
+    name: str
+    revision: str
+    results: Path | None = None
+
+
+UNNAMED = Origin("harness/unnamed", "unknown")
 
 
 class EmbeddingTable:
-    """The vectors of a set of texts: call it with any of them, in any order and as often as needed."""
+    """The vectors of a set of texts: call it with any of them, in any order and as often as needed.
 
-    def __init__(self, texts: Sequence[str], vectors: Array) -> None:
-        """`texts`: n distinct texts; `vectors`: (n, d)."""
+    Attributes:
+        seconds: spent on encoding; `fresh`: how many texts were encoded (the others came from a cache); `requested`:
+            how many texts beyond the announced ones were asked for.
+    """
+
+    def __init__(
+        self,
+        texts: Sequence[str],
+        vectors: Array,
+        *,
+        fresh: int | None = None,
+        seconds: float = 0.0,
+        more: Callable[[list[str]], EmbeddingTable] | None = None,
+        origin: Origin = UNNAMED,
+    ) -> None:
+        """`texts`: n distinct texts; `vectors`: (n, d); `more` encodes what is not among them, once for all tasks as
+        long as `KEPT_BYTES` hold it."""
         self.vectors = vectors
+        self.fresh = len(texts) if fresh is None else fresh
+        self.seconds = seconds
+        self.requested = 0
+        self.origin = origin
         self._place = {text: i for i, text in enumerate(texts)}
+        self._more = more
+        self._kept: dict[str, Array] = {}
+        self._kept_bytes = 0
 
     def __len__(self) -> int:
         return len(self._place)
@@ -27,31 +81,63 @@ class EmbeddingTable:
         """(len(texts), d) float32.
 
         Raises:
-            KeyError: a text that was not encoded, which is a fault of the task that did not announce it.
+            KeyError: a text that was not encoded, in a table that cannot encode: a fault of the task that did not
+                announce it.
         """
-        rows: Array = self.vectors[[self._place[text] for text in texts]]
-        return rows
+        if self._more is None or all(text in self._place for text in texts):
+            rows: Array = self.vectors[[self._place[text] for text in texts]]
+            return rows
+        fresh = self._encoded(self._more, texts)
+        return np.stack([self._row(text, fresh) for text in texts])
+
+    def _row(self, text: str, fresh: dict[str, Array]) -> Array:
+        place = self._place.get(text)
+        if place is not None:
+            row: Array = self.vectors[place]
+            return row
+        return self._kept[text] if text in self._kept else fresh[text]
+
+    def _encoded(self, more: Callable[[list[str]], EmbeddingTable], texts: Sequence[str]) -> dict[str, Array]:
+        """Vectors of those `texts` that are not in the table yet."""
+        unknown = [text for text in dict.fromkeys(texts) if text not in self._place and text not in self._kept]
+        if not unknown:
+            return {}
+        found = more(unknown)
+        self.seconds += found.seconds
+        self.fresh += found.fresh
+        self.requested += len(unknown)
+        fresh = dict(zip(unknown, found.vectors, strict=True))
+        if self._kept_bytes + found.vectors.nbytes <= KEPT_BYTES:
+            self._kept |= fresh
+            self._kept_bytes += found.vectors.nbytes
+        return fresh
 
 
-def encode_once(
-    encode: Encode, texts: Sequence[str], *, cache: MutableMapping[str, Array] | None = None
-) -> EmbeddingTable:
+def encode_once(encode: Encode, texts: Sequence[str], *, cache: VectorStore | None = None) -> EmbeddingTable:
     """Encode every distinct text in one call of `encode`.
 
-    `cache` maps text -> (d,) vector of this very encoder: texts in it are not encoded again, new ones are added. A
-    dict serves for one process; anything with the same interface may keep them longer.
+    `cache` holds vectors of this very encoder: texts in it are not encoded again, new ones are added.
 
     Raises:
         RunError: `encode` returned the wrong number of rows, or something that is no matrix of numbers.
     """
     distinct = list(dict.fromkeys(texts))
-    if cache is None:
-        return EmbeddingTable(distinct, _float32(checked(encode(distinct), len(distinct))))
-    missing = [text for text in distinct if text not in cache]
-    if missing:
-        fresh = _float32(checked(encode(missing), len(missing)))
-        cache.update(zip(missing, fresh, strict=True))
-    return EmbeddingTable(distinct, np.stack([cache[text] for text in distinct]))
+    known = {text: cache[text] for text in distinct if text in cache} if cache is not None else {}
+    unknown = [text for text in distinct if text not in known]
+    if known and not unknown:
+        return EmbeddingTable(distinct, np.stack(list(known.values())), fresh=0)
+    start = time.perf_counter()
+    vectors = _float32(checked(encode(unknown), len(unknown)))
+    seconds = time.perf_counter() - start
+    if cache is not None:
+        cache.update(zip(unknown, vectors, strict=True))
+    if known:
+        width = len(next(iter(known.values())))
+        if width != vectors.shape[1]:
+            raise RunError(f"encode returned vectors of {vectors.shape[1]} numbers, but of {width} before")
+        known |= zip(unknown, vectors, strict=True)
+        vectors = np.stack([known[text] for text in distinct])
+    return EmbeddingTable(distinct, vectors, fresh=len(unknown), seconds=seconds)
 
 
 def _float32(x: Array) -> Array:
@@ -69,6 +155,9 @@ def joined(parts: Sequence[TaskResult]) -> TaskResult:
         whole.protocols |= part.protocols
         whole.notes += part.notes
         whole.missing |= part.missing
+        whole.unfit += part.unfit
+        whole.artifacts |= part.artifacts
+        whole.figures |= part.figures
         whole.cost = {key: whole.cost.get(key, 0.0) + part.cost.get(key, 0.0) for key in whole.cost | part.cost}
     frames = [part.pairs for part in parts if part.pairs is not None]
     if frames:
@@ -76,7 +165,8 @@ def joined(parts: Sequence[TaskResult]) -> TaskResult:
 
         whole.pairs = pd.concat(frames, ignore_index=True)
     if whole.cost.get("encode_seconds"):
-        whole.cost["sentences_per_second"] = whole.cost["sentences"] / whole.cost["encode_seconds"]
+        encoded = whole.cost["sentences"] - whole.cost.get("sentences_cached", 0.0)
+        whole.cost["sentences_per_second"] = encoded / whole.cost["encode_seconds"]
     return whole
 
 
@@ -108,33 +198,50 @@ def evaluate(
     tasks: Sequence[Task],
     *,
     pooling: str,
-    cache: MutableMapping[str, Array] | None = None,
+    cache: VectorStore | None = None,
+    origin: Origin = UNNAMED,
+    model: Any = None,
+    device: str = "cpu",
 ) -> TaskResult:
     """All scores of `tasks` for one encoder, whose texts are encoded once.
 
     A task whose data is missing or damaged does not stop the others: it has no scores, stands in `missing` with the
-    reason, and in `notes`. `pooling` names how the vectors are made (it enters the protocol ids). `cost` of the result
-    has "encode_seconds", "evaluate_seconds" (scoring, without encoding), "sentences" (distinct texts) and
-    "sentences_per_second".
+    reason, and in `notes`. A task that cannot know its texts beforehand gets them encoded when it asks. `pooling` names
+    how the vectors are made (it enters the protocol ids), `origin` whose they are. `model` (a method, an `Encoder`) and
+    `device` are for tasks that look into the model or time it.
+
+    `cost` of the result has "sentences" (distinct texts), "sentences_cached" (those of them that `cache` had),
+    "encode_seconds" and "sentences_per_second" of the others (neither where there were none), and "evaluate_seconds"
+    (scoring, without that encoding).
 
     Raises:
         InputError: the data of every task is missing or damaged.
         RunError: `encode` returned something else than one vector a text.
     """
     readable, missing = each(tasks, lambda task: task.texts())
-    texts = list(dict.fromkeys(text for _, announced in readable for text in announced))
+    shared = (announced for task, announced in readable if not needs_model(task))
+    texts = list(dict.fromkeys(text for announced in shared for text in announced))
+
+    def more(unknown: list[str]) -> EmbeddingTable:
+        return encode_once(encode, unknown, cache=cache)
+
     start = time.perf_counter()
-    table = encode_once(encode, texts, cache=cache)
-    encoded = time.perf_counter()
-    scored, unfit = each([task for task, _ in readable], lambda task: task.evaluate(table, pooling=pooling))
+    first = more(texts) if texts else EmbeddingTable([], np.empty((0, 0), dtype=np.float32))
+    table = EmbeddingTable(texts, first.vectors, fresh=first.fresh, seconds=first.seconds, more=more, origin=origin)
+
+    def score(task: Task) -> TaskResult:
+        if needs_model(task):
+            return task.evaluate_model(model, device=device, pooling=pooling)
+        return task.evaluate(table, pooling=pooling)
+
+    scored, unfit = each([task for task, _ in readable], score)
     result = joined([part for _, part in scored])
-    result.missing = missing | unfit
+    result.missing, result.unfit = missing | unfit, list(unfit)
     result.notes += [f"{name}: no scores: {reason}" for name, reason in result.missing.items()]
-    seconds = encoded - start
-    result.cost = {
-        "encode_seconds": seconds,
-        "evaluate_seconds": time.perf_counter() - encoded,
-        "sentences": float(len(texts)),
-        "sentences_per_second": len(texts) / seconds if seconds else 0.0,
-    }
+    sentences = len(texts) + table.requested
+    result.cost = {"sentences": float(sentences), "evaluate_seconds": time.perf_counter() - start - table.seconds}
+    if table.fresh < sentences:
+        result.cost["sentences_cached"] = float(sentences - table.fresh)
+    if table.fresh and table.seconds:
+        result.cost |= {"encode_seconds": table.seconds, "sentences_per_second": table.fresh / table.seconds}
     return result

@@ -6,7 +6,10 @@ import argparse
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from harness.embedding_cache import StoredVectors
 
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -24,45 +27,72 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--max-length", type=int, help="word pieces kept (default: as many as the model takes)")
     parser.add_argument("--batch-size", type=int, default=64, help="sentences a batch (default: 64)")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:N or mps")
+    parser.add_argument("--no-cache", action="store_true", help="encode all, and keep no vectors for the next time")
     parser.add_argument("--json", metavar="FILE", help="write scores, protocols and costs (- for stdout)")
     parser.add_argument("--progress", action="store_true", help="show a progress bar while encoding")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Exit code 0 when every task was scored."""
-    from harness.embeddings import evaluate
+    """Exit code 0 when every task was scored, 1 when the data of some could not be had."""
+    from harness.embeddings import Origin, evaluate
     from harness.environment import describe
     from harness.plan import pick_device
     from harness.tasks.suites import resolve_tasks
 
-    tasks = resolve_tasks([name.strip() for name in args.suite.split(",")], source=args.source)
+    suites = [name.strip() for name in args.suite.split(",")]
+    tasks = resolve_tasks(suites, source=args.source)
     device = pick_device(args.device)
     model, pooling = open_for_evaluation(args.model, args.pooling, args.max_length)
 
     def encode(texts: list[str]) -> Any:
         return model.encode(texts, batch_size=args.batch_size, device=device, show_progress_bar=args.progress)
 
-    result = evaluate(encode, tasks, pooling=pooling)
+    stored = None if args.no_cache else stored_vectors(args.model, model, pooling, args.max_length, device)
+    origin = Origin(f"harness/{Path(args.model).name}", stored.name if stored else "unknown")
+    result = evaluate(encode, tasks, pooling=pooling, cache=stored, origin=origin, model=model, device=device)
     if args.json:
         document = {
             "model": args.model,
             "pooling": pooling,
             "scores": [score.model_dump() for score in result.scores],
             "protocols": result.protocols,
+            "missing": result.missing,
             "notes": result.notes,
+            "figures": result.figures,
             "cost": result.cost,
             "environment": describe(device, "fp32"),
         }
         text = json.dumps(document, indent=1)
         if args.json == "-":
             print(text)
-            return 0
+            return 1 if result.missing else 0
         from harness.records import write_atomic
 
         write_atomic(Path(args.json), text + "\n")
-    _show(args.model, result, args.source)
-    return 0
+    _show(args.model, result, args.source, suites)
+    return 1 if result.missing else 0
+
+
+def stored_vectors(name: str, model: Any, pooling: str, max_length: int | None, device: str) -> StoredVectors | None:
+    """The vectors of `model` that earlier evaluations kept; None for one whose content cannot be told."""
+    from harness.embedding_cache import EmbeddingCache, folder_hash
+    from harness.environment import device_name
+    from harness.errors import InputError
+    from harness.fingerprint import model_fingerprint
+    from harness.sources import resolve_model
+    from harness.sources.cache import cache_root
+
+    folder = Path(resolve_model(name))
+    try:
+        content = folder_hash(folder) if folder.is_dir() else model_fingerprint(name)
+    except InputError:  # no transformer: word vectors on the hub have no fingerprint
+        return None
+    if content == "None":  # a hub without commits
+        return None
+    cache = EmbeddingCache(cache_root() / "embeddings")
+    code = type(model).__module__
+    return cache.of(content, pooling, code=code, device=device_name(device), max_length=max_length)
 
 
 def open_for_evaluation(name: str, pooling: str | None = None, max_length: int | None = None) -> tuple[Any, str]:
@@ -102,24 +132,44 @@ def open_for_evaluation(name: str, pooling: str | None = None, max_length: int |
     return model, model.pooling.name
 
 
-def _show(model: str, result: Any, source: str) -> None:
+def _show(model: str, result: Any, source: str, suites: list[str]) -> None:
     from rich.console import Console
     from rich.table import Table
 
     table = Table(title=f"{model} (source: {source})")
     for heading in ("task", "split", "metric", "aggregation", "value", "n", "protocol"):
-        table.add_column(heading, justify="right" if heading in ("value", "n") else "left")
-    main: list[float] = []
+        table.add_column(heading, justify="right" if heading in ("value", "n") else "left", overflow="fold")
     for s in result.scores:
         correlation = s.metric in ("spearman", "pearson")
-        if s.suite == "sts" and (s.metric, s.aggregation) == ("spearman", "all"):
-            main.append(100 * s.value)
-        value = f"{100 * s.value:.2f}" if correlation else f"{s.value:.3f}"
+        percent = correlation or s.metric in ("accuracy", "f1") or s.suite in ("mteb", "embedded-mteb")
+        value = f"{100 * s.value:.2f}" if percent else f"{s.value:.3f}"
         table.add_row(s.task, s.split, s.metric, s.aggregation, value, f"{s.n:,}", s.protocol)
-    console = Console()
+    console = Console() if sys.stdout.isatty() else Console(width=160)
     console.print(table)
-    if len(main) > 1:
-        console.print(f"mean of {len(main)} STS sets (Spearman, all): {sum(main) / len(main):.2f}")
+    for line in _averages(result.scores, suites):
+        console.print(line, markup=False, highlight=False)
     for note in result.notes:
         console.print(f"note: {note}", markup=False)
-    console.print(f"{result.cost['sentences']:,.0f} sentences, {result.cost['sentences_per_second']:,.0f} a second")
+    speed, cached = result.cost.get("sentences_per_second"), result.cost.get("sentences_cached", 0.0)
+    console.print(
+        f"{result.cost['sentences']:,.0f} sentences"
+        + (f", {cached:,.0f} of them from the cache" if cached else "")
+        + (f", encoded {speed:,.0f} a second" if speed else "")
+    )
+
+
+def _averages(scores: list[Any], suites: list[str]) -> list[str]:
+    """One line for each average that the suites have in the papers; with tasks missing it has no value."""
+    from harness.tasks.averages import Average, sts_average, sts_values, transfer_average, transfer_values
+    from harness.tasks.mteb_suites import summary
+
+    def line(title: str, average: Average) -> str:
+        value = "incomplete, without " + ", ".join(average.missing) if average.value is None else f"{average.value:.2f}"
+        return f"{title}: {value}"
+
+    lines = []
+    if "sts" in suites:
+        lines.append(line("mean of the seven STS sets (Spearman, all)", sts_average(sts_values(scores))))
+    if "transfer" in suites:
+        lines.append(line("mean of the seven transfer tasks (accuracy)", transfer_average(transfer_values(scores))))
+    return lines + summary(scores, suites)

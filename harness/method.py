@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from pydantic import field_validator
 
 from harness.config import Config, option
+from harness.distributed import ALONE, Team
 from harness.errors import InputError, NotFitted
 from harness.records import write_atomic
 
@@ -76,6 +77,9 @@ class FitContext:
         max_steps: an upper bound on updates, on top of the method's own number of epochs.
         checkpoint_seconds: training time between two checkpoints.
         progress: called as `progress(step, steps, text)`.
+        on_dev: called as `on_dev(step, score)` after each evaluation on the dev set; it ends the run by raising
+            `TrainingStopped("pruned", reason)`.
+        team: the processes that train together, each with this context and a device of its own.
     """
 
     seed: int = 0
@@ -86,6 +90,8 @@ class FitContext:
     max_steps: int | None = None
     checkpoint_seconds: float = 30.0
     progress: Callable[[int, int, str], None] | None = None
+    on_dev: Callable[[int, float], None] | None = None
+    team: Team = ALONE
 
 
 @dataclass

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from harness.distributed import ALONE, Team
+from harness.embeddings import each
 from harness.errors import InputError
 from harness.experiment import Experiment, Row, resolve_rows
 from harness.fingerprint import code_version, content_id, model_fingerprint
@@ -41,12 +43,22 @@ class Plan:
     dev: DevSet | None
     tasks: list[Task]
     device: str
+    team: Team = ALONE
 
     @cached_property
     def evaluation_id(self) -> str:
         """Hash of what is evaluated and of the code that does it (the data's own hashes stand in the protocol ids)."""
-        code = [code_version("harness.embeddings"), code_version("harness.tasks.suites")]
-        return content_id([self.experiment.suites, self.experiment.source, code])
+        modules = {"harness.embeddings", *(type(task).__module__ for task in self.tasks)}
+        code = {module: code_version(module) for module in modules}
+        return content_id([[task.name for task in self.tasks], self.experiment.source, code])
+
+    @cached_property
+    def unreadable(self) -> dict[str, str]:
+        """The tasks whose data cannot be had now, and why."""
+        try:
+            return each(self.tasks, lambda task: task.texts())[1]
+        except InputError as error:
+            return {task.name: str(error) for task in self.tasks}
 
     def corpus(self, row: Row) -> Corpus | None:
         """The text that a row learns from."""
@@ -119,9 +131,7 @@ def make_plan(experiment: Experiment, where: str) -> Plan:
     from harness.tasks.suites import resolve_tasks
 
     wanted = {row.corpus.model_dump_json(): row.corpus for row in rows if row.corpus is not None}
-    corpora = {
-        key: load_corpus(c.uri, kind=c.kind, columns=c.columns, limit=c.limit) for key, c in wanted.items()
-    }
+    corpora = {key: load_corpus(c.uri, kind=c.kind, columns=c.columns, limit=c.limit) for key, c in wanted.items()}
     for row in rows:
         found = corpora[row.corpus.model_dump_json()] if row.corpus is not None else None
         row.method(row.config, base_model=experiment.base_models[0]).check(found)

@@ -45,12 +45,21 @@ def folders() -> list[Path]:
 
 
 def summary(rows: list[Row]) -> list[str]:
-    """One line for each paper, table, base model and metric: where the values stand, then "task value" in order."""
-    lines: dict[tuple[str, ...], list[str]] = {}
+    """One line for each paper, table and base model: where the values stand, then "task value" in order.
+
+    The metric is named where a line has one; a table that mixes metrics (MTEB's categories) says by its tasks what
+    each number is.
+    """
+    lines: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
-        place = (row["paper"], row["table"], row["base_model"], row["metric"])
-        lines.setdefault(place, []).append(f"{row['task']} {row['value']}")
-    return [f"{' · '.join(part for part in place if part)}: {', '.join(values)}" for place, values in lines.items()]
+        lines.setdefault((row["paper"], row["table"], row["base_model"]), []).append(row)
+    said = []
+    for place, found in lines.items():
+        metrics = {row["metric"] for row in found}
+        where = " · ".join(part for part in (*place, *(metrics if len(metrics) == 1 else ())) if part)
+        values = [f"{row['task']} {row['value']}" for row in found]
+        said.append(f"{where}: {', '.join(values)}")
+    return said
 
 
 @cache

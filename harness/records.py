@@ -1,4 +1,5 @@
-"""Records on disk are the truth about every run: `WORKDIR/runs/<id>/{record.json, pairs.parquet, curves.jsonl}`.
+"""Records on disk are the truth about every run: `WORKDIR/runs/<id>/{record.json, pairs.parquet, figures.json,
+curves.jsonl}`.
 
 Reports, tracking and studies read these; nothing else is needed to rebuild a table.
 """
@@ -18,7 +19,7 @@ from harness.errors import InputError
 if TYPE_CHECKING:
     import pandas as pd
 
-Status = Literal["finished", "collapsed", "diverged", "failed"]
+Status = Literal["finished", "collapsed", "diverged", "pruned", "failed"]  # pruned: a study gave it up
 
 
 class Score(BaseModel):
@@ -63,11 +64,13 @@ class Record(BaseModel):
     inputs: dict[str, str] = {}  # what else the method reads -> content hash (word vectors, another model)
     dev: dict[str, Any] | None = None  # task, source, sha256 of the selection set
     scores: list[Score] = []
+    missing: dict[str, str] = {}  # task -> why it has no scores: averages over it are not complete
+    unfit: list[str] = []  # those of the missing whose data was there, but did not suit the method or the task
     protocols: dict[str, dict[str, Any]] = {}  # protocol id -> what was hashed
     evaluation: str = ""  # hash of what was evaluated and how: a change asks for new scores, not for new training
     training: dict[str, Any] = {}  # steps, best_step, best_dev, initial_dev, final statistics
-    cost: dict[str, float] = {}  # train_seconds, encode_seconds, evaluate_seconds, sentences_per_second,
-    #                              peak_memory_bytes, parameters, corpus_sentences_seen
+    cost: dict[str, float] = {}  # train_seconds, encode_seconds, evaluate_seconds, sentences_per_second, sentences,
+    #                              sentences_cached, peak_memory_bytes, parameters, corpus_sentences_seen
     environment: dict[str, Any] = {}  # python, platform, cpu, device, precision, threads, versions
     command: str = ""  # what reproduces this run
     started: str = ""  # ISO 8601, UTC
@@ -114,6 +117,11 @@ class RunFolder:
         return self.path / "pairs.parquet"
 
     @property
+    def figures_file(self) -> Path:
+        """What is drawn rather than tabled, by task: spectra, histograms (`TaskResult.figures`)."""
+        return self.path / "figures.json"
+
+    @property
     def curves_file(self) -> Path:
         return self.path / "curves.jsonl"
 
@@ -148,6 +156,13 @@ class RunFolder:
         import pandas as pd
 
         return pd.read_parquet(self.pairs_file)
+
+    def figures(self) -> dict[str, dict[str, Any]]:
+        """Data for figures by task; empty where no task had any."""
+        found: dict[str, dict[str, Any]] = (
+            json.loads(self.figures_file.read_text()) if self.figures_file.exists() else {}
+        )
+        return found
 
     def curves(self) -> list[dict[str, Any]]:
         """Training log: one dict a line with "step", "kind" ("train" or "dev") and named numbers."""

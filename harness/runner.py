@@ -9,11 +9,15 @@ import shutil
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.distributed import ALONE
+from harness.embedding_cache import EmbeddingCache, folder_hash
+from harness.embeddings import each
 from harness.environment import describe, device_name, peak_memory_bytes, reset_peak_memory
 from harness.errors import InputError, TrainingStopped
 from harness.method import METHOD_FILE, FitContext, FitReport, Method
@@ -21,21 +25,37 @@ from harness.plan import Cell, Plan, describe_data
 from harness.records import Record, RunFolder, write_atomic
 
 if TYPE_CHECKING:
-    from harness.tasks.base import TaskResult
+    from harness.tasks.base import Task, TaskResult
 
 Progress = Callable[[int, int, str], None]
 
 
 def finished(cell: Cell, plan: Plan, workdir: Path) -> Record | None:
-    """The record of a cell that needs no more work, or None. Failed cells are tried again."""
+    """The record of a cell that needs no more work, or None.
+
+    Failed cells, and those a study gave up, run again; so do those without the scores of a task whose data has come.
+    """
     record = RunFolder(workdir, cell.id).read()
-    if record is None or record.status == "failed":
+    if record is None or record.status in ("failed", "pruned"):
         return None
-    return record if record.status != "finished" or record.evaluation == plan.evaluation_id else None
+    if record.status == "finished" and record.evaluation != plan.evaluation_id:
+        return None
+    unread = set(record.missing) - set(record.unfit)
+    return record if not unread or unread <= set(plan.unreadable) else None
 
 
-def run_cell(cell: Cell, plan: Plan, workdir: Path, *, command: str, progress: Progress | None = None) -> Record:
+def run_cell(
+    cell: Cell,
+    plan: Plan,
+    workdir: Path,
+    *,
+    command: str,
+    progress: Progress | None = None,
+    on_dev: Callable[[int, float], None] | None = None,
+) -> Record:
     """Bring one cell to its record and return it; a cell that is finished already costs nothing.
+
+    `on_dev` is as in `FitContext`: a study's way to watch the dev scores and to give the run up.
 
     A method that collapses, diverges or fails gives a record with that status and the reason; only a full disk and the
     user's interrupt end the comparison.
@@ -52,8 +72,9 @@ def run_cell(cell: Cell, plan: Plan, workdir: Path, *, command: str, progress: P
     method = cell.row.method(cell.row.config, base_model=cell.base_model)
     reset_peak_memory(plan.device)
     try:
-        method = _fitted(method, cell, plan, workdir, progress)
-        result = _evaluate(method, plan, progress)
+        method = _fitted(method, cell, plan, workdir, progress, on_dev)
+        content = folder_hash(folder.model) if cell.row.trained else cell.id
+        result = _evaluate(method, plan, progress, EmbeddingCache(workdir / "embeddings"), content)
         timing = {**result.cost, "parameters": float(method.parameters())}
     except TrainingStopped as stop:
         status, reason = stop.status, stop.reason
@@ -80,6 +101,8 @@ def run_cell(cell: Cell, plan: Plan, workdir: Path, *, command: str, progress: P
         **describe_data(plan, cell.row),
         inputs=cell.row.method.inputs(cell.row.config),
         scores=result.scores if result else [],
+        missing=result.missing if result else {},
+        unfit=result.unfit if result else [],
         protocols=result.protocols if result else {},
         evaluation=plan.evaluation_id,
         training={**report.training, **({"notes": result.notes} if result and result.notes else {})},
@@ -95,12 +118,23 @@ def run_cell(cell: Cell, plan: Plan, workdir: Path, *, command: str, progress: P
         buffer = io.BytesIO()
         result.pairs.to_parquet(buffer, index=False)
         write_atomic(folder.pairs_file, buffer.getvalue())
+    if result is not None and result.figures:
+        write_atomic(folder.figures_file, json.dumps(result.figures) + "\n")
+    for name, text in (result.artifacts if result is not None else {}).items():
+        write_atomic(folder.path / name, text)
     folder.write(record)
     shutil.rmtree(folder.checkpoint, ignore_errors=True)
     return record
 
 
-def _fitted(method: Method, cell: Cell, plan: Plan, workdir: Path, progress: Progress | None) -> Method:
+def _fitted(
+    method: Method,
+    cell: Cell,
+    plan: Plan,
+    workdir: Path,
+    progress: Progress | None,
+    on_dev: Callable[[int, float], None] | None,
+) -> Method:
     """The fitted method: loaded when an earlier process had finished the training, else trained now.
 
     A trained method is always evaluated as it was saved, so an evaluation that is repeated sees the same weights.
@@ -111,17 +145,17 @@ def _fitted(method: Method, cell: Cell, plan: Plan, workdir: Path, progress: Pro
         method = type(method).load(folder.model)
         method.fit_report = FitReport(**json.loads(state.read_text()))
         return method
-    context = FitContext(
-        seed=cell.seed,
-        dev=plan.dev,
-        device=plan.device,
-        precision=precision_of(plan, workdir)["choice"],
-        folder=folder.path,
-        max_steps=plan.experiment.max_steps,
-        progress=progress,
-    )
+    from harness.training import TrainedMethod
+
+    context = _conditions(cell, plan, workdir, precision_of(plan, workdir)["choice"])
+    context.progress, context.on_dev = progress, on_dev
+    if isinstance(method, TrainedMethod):
+        plan.team.from_main(cell.id)  # the other processes take part
+    else:
+        context.team = ALONE
     started = time.perf_counter()
-    method.fit(plan.corpus(cell.row), context)
+    with context.team.failing_together():
+        method.fit(plan.corpus(cell.row), context)
     if not cell.row.trained:
         return method
     method.fit_report.cost.setdefault("train_seconds", time.perf_counter() - started)
@@ -133,8 +167,37 @@ def _fitted(method: Method, cell: Cell, plan: Plan, workdir: Path, progress: Pro
     return loaded
 
 
-def _evaluate(method: Method, plan: Plan, progress: Progress | None) -> TaskResult:
-    from harness.embeddings import evaluate, joined
+def _conditions(cell: Cell, plan: Plan, workdir: Path, precision: str) -> FitContext:
+    return FitContext(
+        seed=cell.seed,
+        dev=plan.dev,
+        device=plan.device,
+        precision=precision,
+        folder=RunFolder(workdir, cell.id).path,
+        max_steps=plan.experiment.max_steps,
+        team=plan.team,
+    )
+
+
+def take_part(plan: Plan, workdir: Path) -> None:
+    """What the processes beside the main one do in a comparison: train along, cell by cell, until it says the last.
+
+    A fit that ends badly in all of them is the main process's to record.
+    """
+    cells = {cell.id: cell for cell in plan.cells}
+    while asked := plan.team.from_main(""):
+        cell = cells[asked]
+        method = cell.row.method(cell.row.config, base_model=cell.base_model)
+        context = _conditions(cell, plan, workdir, "fp32")  # the main process's precision is what counts
+        with suppress(Exception), plan.team.failing_together():
+            method.fit(plan.corpus(cell.row), context)
+
+
+def _evaluate(
+    method: Method, plan: Plan, progress: Progress | None, cache: EmbeddingCache, content: str
+) -> TaskResult:
+    """Scores of a fitted method; `content` identifies its weights in `cache`."""
+    from harness.embeddings import Origin, evaluate, joined
 
     def encoder_of(fitted: Method) -> Callable[[list[str]], Any]:
         def encode(texts: list[str]) -> Any:
@@ -144,12 +207,26 @@ def _evaluate(method: Method, plan: Plan, progress: Progress | None) -> TaskResu
 
         return encode
 
-    pooling = method.config.pooling
+    pooling, device = method.config.pooling, plan.device
     if not method.transductive:
-        return evaluate(encoder_of(method), plan.tasks, pooling=pooling)
-    parts = [evaluate(encoder_of(method.for_task(t.texts())), [t], pooling=f"{pooling}, fitted to the task's text")
-             for t in plan.tasks]  # fmt: skip
-    return joined(parts)
+        stored = cache.of(content, pooling, code=type(method).__module__, device=device_name(device))
+        origin = Origin(f"harness/{method.name}", stored.name, results=cache.folder.parent / "mteb")
+        return evaluate(
+            encoder_of(method), plan.tasks, pooling=pooling, cache=stored, origin=origin, model=method, device=device
+        )
+
+    def alone(task: Task) -> TaskResult:
+        fitted = method.for_task(task.texts())
+        how = f"{pooling}, fitted to the task's text"
+        return evaluate(encoder_of(fitted), [task], pooling=how, model=fitted, device=device)
+
+    readable, missing = each(plan.tasks, lambda task: task.texts())
+    parts, unfit = each([task for task, _ in readable], alone)
+    result = joined([part for _, part in parts])
+    result.missing |= missing | unfit
+    result.unfit += unfit
+    result.notes += [f"{name}: no scores: {reason}" for name, reason in (missing | unfit).items()]
+    return result
 
 
 def precision_of(plan: Plan, workdir: Path) -> dict[str, Any]:
@@ -197,7 +274,8 @@ def estimate_seconds(cell: Cell, plan: Plan, probe_steps: int = 4) -> float:
         started = time.perf_counter()
         method.fit(plan.corpus(cell.row), context)
         total += time.perf_counter() - started
-    texts = list(dict.fromkeys(text for task in plan.tasks for text in task.texts()))
+    readable, _ = each(plan.tasks, lambda task: task.texts())
+    texts = list(dict.fromkeys(text for _, announced in readable for text in announced))
     sample = texts[:: max(1, len(texts) // 256)]
     started = time.perf_counter()
     method.encode(sample, device=plan.device)

@@ -48,10 +48,14 @@ class Tracker:
     its store opened (about two seconds, four for a new one) with the first record.
     """
 
-    def __init__(self, workdir: Path, comparison: str, uri: str | None = None) -> None:
+    def __init__(
+        self, workdir: Path, comparison: str, uri: str | None = None, *, root: Mapping[str, Any] | None = None
+    ) -> None:
+        """`root`: parameters of one run above all rows, as a study stands above its trials."""
         self.workdir = workdir
         self.comparison = comparison
         self.uri = uri or default_uri(workdir)
+        self.root = root
         self._store: _Experiment | None = None
         self._failed = False
 
@@ -59,7 +63,7 @@ class Tracker:
         """Send one record with its curves and artifacts, unless the store already has it just so."""
         with self._never_raise():
             if not self._failed:
-                self._store = self._store or _Experiment(self.workdir, self.comparison, self.uri)
+                self._store = self._store or _Experiment(self.workdir, self.comparison, self.uri, self.root)
                 self._store.send(record)
 
     def close(self) -> None:
@@ -117,10 +121,11 @@ def sync(workdir: Path, uri: str | None = None) -> int:
 class _Experiment:
     """One comparison in one store. Every method may raise whatever MLflow raises."""
 
-    def __init__(self, workdir: Path, comparison: str, uri: str) -> None:
+    def __init__(self, workdir: Path, comparison: str, uri: str, root: Mapping[str, Any] | None = None) -> None:
         self.workdir = workdir
         self.client = _client(uri)
         self.id = self._open(comparison, uri)
+        self.root: str | None = None  # id of the run above all rows, where there is one
         # (record id, row) -> content hash (empty: sending was interrupted) and run id of each run that shows it
         self.runs: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
         self.parents: dict[str, str] = {}  # parent key -> run id
@@ -132,6 +137,13 @@ class _Experiment:
                 self.runs[tags["harness.id"], tags["harness.row"]].append(shown)
             elif "harness.parent" in tags:
                 self.parents[tags["harness.parent"]] = run.info.run_id
+            elif "harness.root" in tags:
+                self.root = run.info.run_id
+        if root is not None and self.root is None:
+            self.root = self.client.create_run(
+                self.id, run_name=comparison, tags={"harness.root": comparison}
+            ).info.run_id
+            self._log_params(self.root, root)
 
     def _open(self, name: str, uri: str) -> str:
         found = self.client.get_experiment_by_name(name)
@@ -200,7 +212,7 @@ class _Experiment:
                 self.id,
                 start_time=_milliseconds(record.started),
                 run_name=f"{record.row} ({record.base_model})",
-                tags={"harness.parent": key},
+                tags={"harness.parent": key, **({"mlflow.parentRunId": self.root} if self.root else {})},
             )
             self.parents[key] = run.info.run_id
         parent = self.parents[key]
@@ -235,6 +247,8 @@ class _Experiment:
             self._log_metrics(parent, means, _milliseconds(""))
             end = max((run.info.end_time for run in children if run.info.end_time), default=None)
             self.client.set_terminated(parent, "FINISHED" if done else "FAILED", end_time=end)
+        if self.root is not None and self.touched:
+            self.client.set_terminated(self.root, "FINISHED")
         self.touched.clear()
 
 

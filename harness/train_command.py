@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import tomllib
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 from harness import registry
+from harness.distributed import ALONE, join
 from harness.errors import InputError, TrainingStopped
 from harness.progress import Reporter
 
@@ -34,7 +36,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:N or mps")
     parser.add_argument("--precision", default="auto", choices=["auto", "fp32", "bf16", "fp16"])
     parser.add_argument("--quiet", action="store_true", help="no progress")
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, several=True)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -49,25 +51,35 @@ def run(args: argparse.Namespace) -> int:
     from harness.plan import pick_device
     from harness.sources import load_corpus, load_sts
     from harness.tasks.sts import DevSet
+    from harness.training import TrainedMethod
 
-    if (out / METHOD_FILE).exists():
-        raise InputError(f"--out {out}: holds a saved model already; name another folder or delete it")
-    kind = cls.text_for(config)
-    corpus = None if kind == "none" else load_corpus(args.corpus, kind=kind, limit=args.limit)
-    dev = None
-    if args.dev != "none" and hasattr(config, "learning_rate"):
-        dev = DevSet(load_sts(args.dev, source=DevSettings(task=args.dev, source=args.dev_source).where, split="dev"))
+    team = join(args.device)
+    with team.main_first():
+        if (out / METHOD_FILE).exists():
+            raise InputError(f"--out {out}: holds a saved model already; name another folder or delete it")
+        kind = cls.text_for(config)
+        corpus = None if kind == "none" else load_corpus(args.corpus, kind=kind, limit=args.limit)
+        dev = None
+        if args.dev != "none" and hasattr(config, "learning_rate"):
+            source = DevSettings(task=args.dev, source=args.dev_source).where
+            dev = DevSet(load_sts(args.dev, source=source, split="dev"))
     folder = out.with_name(out.name + ".training")
-    with work_lock(folder), Reporter(1, quiet=args.quiet) as reporter:
+    if not issubclass(cls, TrainedMethod):  # learns without the loop: the main process does it by itself
+        if not team.main:
+            return 0
+        team = ALONE
+    with work_lock(folder) if team.main else nullcontext(), Reporter(1, quiet=args.quiet or not team.main) as reporter:
         reporter.start(args.method)
-        context = FitContext(seed=args.seed, dev=dev, device=pick_device(args.device), precision=args.precision,
-                             folder=folder, progress=reporter.step)  # fmt: skip
+        context = FitContext(seed=args.seed, dev=dev, device=team.device or pick_device(args.device),
+                             precision=args.precision, folder=folder, progress=reporter.step, team=team)  # fmt: skip
         method = cls(config, base_model=args.base_model)
         try:
             method.fit(corpus, context)
         except TrainingStopped as stop:
             reporter.done(f"{stop.status}: {stop.reason} (curves: {folder / 'curves.jsonl'})")
             return 1
+        if not team.main:
+            return 0
         method.save(out, card=f"Trained by {args.method} from {args.base_model} on {args.corpus}, seed {args.seed}.\n")
         best = method.fit_report.training.get("best_dev")
         reporter.done(f"saved to {out}" + (f", best dev {100 * best:.2f}" if best is not None else ""))

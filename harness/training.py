@@ -21,7 +21,7 @@ from harness.checkpoint import Checkpoints, Curves
 from harness.config import option
 from harness.encoder import Encoder
 from harness.encoder.precision import autocast, choose_precision
-from harness.errors import TrainingStopped
+from harness.errors import InputError, TrainingStopped
 from harness.method import FitContext, FitReport, Method, MethodConfig, require_corpus
 from harness.seeds import derive
 
@@ -138,7 +138,8 @@ class Trainer:
         self.method, self.encoder, self.heads, self.config, self.context = method, encoder, heads, config, context
         self.stream = method.stream(corpus, context.seed)
         self.steps = planned_steps(config, self.stream, context.max_steps)
-        self.precision = choose_precision(context.device, context.precision).name
+        self.team = context.team
+        self.precision = self.team.from_main(choose_precision(context.device, context.precision).name)
         named = [*encoder.named_parameters(), *((f"heads.{n}", p) for n, p in heads.named_parameters())]
         plain = [p for _, p in named if p.requires_grad and p.ndim < 2]
         decayed = [p for _, p in named if p.requires_grad and p.ndim >= 2]
@@ -147,7 +148,7 @@ class Trainer:
         self.optimizer = method.optimizer([group for group in groups if group["params"]])
         self.scaler = torch.amp.GradScaler(context.device.split(":")[0], enabled=self.precision == "fp16")
         self.checkpoints = Checkpoints(context.folder)
-        self.curves = Curves(context.folder)
+        self.curves = Curves(context.folder if self.team.main else None)
         self.step = 0
         self.sentences_seen = 0
         self.seconds = {"train": 0.0, "dev": 0.0}
@@ -181,10 +182,12 @@ class Trainer:
         finally:
             self._fill(report)
         kept = self.method.candidates(self.encoder, self.heads)[0]
-        if self.best["step"] is not None:
+        if self.best["step"] is None:
+            if kept is not self.encoder:
+                self.encoder.load_state_dict(kept.state_dict())
+        elif self.team.main:
             self.checkpoints.load_best(self.encoder, self.best["step"])
-        elif kept is not self.encoder:
-            self.encoder.load_state_dict(kept.state_dict())
+        self.team.spread(self.encoder)
         self.curves.flush()
         return report
 
@@ -196,10 +199,11 @@ class Trainer:
         rate = self.config.learning_rate * self.method.schedule(self.step, self.steps)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        with autocast(self.precision, self.context.device):
+        with autocast(self.precision, self.context.device), self.team.sharing():
             terms = self.method.loss(self.encoder, self.heads, batch)
         self.optimizer.zero_grad(set_to_none=True)
         self.scaler.scale(terms["loss"]).backward()  # type: ignore[no-untyped-call]
+        self.team.average_gradients(self.parameters)
         self.scaler.unscale_(self.optimizer)
         norm = nn.utils.clip_grad_norm_(self.parameters, self.config.max_grad_norm)
         self.scaler.step(self.optimizer)
@@ -209,7 +213,7 @@ class Trainer:
         self.sentences_seen += len(batch.items)
         self.seconds["train"] += time.perf_counter() - started
         if self.step % self.config.log_every == 0 or self.step in (1, self.steps):
-            values = {name: float(term.detach()) for name, term in terms.items()}
+            values = self.team.from_main({name: float(term.detach()) for name, term in terms.items()})
             self.curves.add({"step": self.step, "kind": "train", **values, "lr": rate, "grad_norm": float(norm)})
             if not math.isfinite(values["loss"]):
                 self.curves.flush()
@@ -225,12 +229,13 @@ class Trainer:
         started = time.perf_counter()
         best: tuple[int, dict[str, float]] | None = None
         encoders = self.method.candidates(self.encoder, self.heads)
-        for number, encoder in enumerate(encoders):
+        for number, encoder in enumerate(encoders if self.team.main else ()):
             encoder.eval()
             encode = partial(encoder.encode, device=self.context.device, precision=self.precision)
             seen = self.context.dev.evaluate(encode)
             if best is None or seen["spearman"] > best[1]["spearman"]:
                 best = number, seen
+        best = self.team.from_main(best)
         assert best is not None
         number, seen = best
         self.seconds["dev"] += time.perf_counter() - started
@@ -245,7 +250,14 @@ class Trainer:
         last = self.config.select == "last"
         if (last or seen["spearman"] > self.best["dev"]) and (self.step > 0 or self.config.select_initial):
             self.best = {"step": self.step, "dev": seen["spearman"]}
-            self.checkpoints.keep_best(encoders[number], self.step)
+            if self.team.main:
+                self.checkpoints.keep_best(encoders[number], self.step)
+        if self.context.on_dev is not None:
+            try:
+                self.context.on_dev(self.step, seen["spearman"])
+            except TrainingStopped:
+                self.curves.flush()
+                raise
 
     def _guard(self, seen: dict[str, float]) -> None:
         """End a run whose embeddings have become constant (std) or span a line only (effective rank)."""
@@ -271,6 +283,7 @@ class Trainer:
             "final": self.last,
             "precision": self.precision,
             **({"stopped_early": True} if self.stopped_early else {}),
+            **({"processes": self.team.size} if self.team.size > 1 else {}),
         }
         report.cost = {
             "train_seconds": self.seconds["train"],
@@ -281,8 +294,10 @@ class Trainer:
         }
 
     def _save(self) -> None:
+        if not self.team.main:
+            return
         self.curves.flush()
-        device = self.context.device.split(":")[0]
+        device = self.context.device
         self.checkpoints.save(
             {
                 "encoder": self.encoder.state_dict(),
@@ -290,7 +305,7 @@ class Trainer:
                 "optimizer": self.optimizer.state_dict(),
                 "scaler": self.scaler.state_dict(),
                 "rng": torch.get_rng_state(),
-                "cuda_rng": torch.cuda.get_rng_state_all() if device == "cuda" else [],
+                "cuda_rng": [torch.cuda.get_rng_state(device)] if device.startswith("cuda") else [],
                 "step": self.step,
                 "sentences_seen": self.sentences_seen,
                 "seconds": dict(self.seconds),
@@ -304,6 +319,8 @@ class Trainer:
 
     def _resume(self) -> bool:
         state = self.checkpoints.load()
+        if self.team.from_main(state and state["step"]) != (state and state["step"]):
+            raise InputError("the processes see different checkpoints: give a folder that all of them can read")
         self.curves.cut(state["step"] if state else -1)
         if state is None:
             return False
@@ -313,7 +330,7 @@ class Trainer:
         self.scaler.load_state_dict(state["scaler"])
         torch.set_rng_state(state["rng"])
         if state["cuda_rng"]:
-            torch.cuda.set_rng_state_all(state["cuda_rng"])
+            torch.cuda.set_rng_state(state["cuda_rng"][0], self.context.device)
         for name in ("step", "sentences_seen", "seconds", "best", "initial_dev", "last", "worse", "precision"):
             setattr(self, name, state[name])
         return True

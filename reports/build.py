@@ -54,6 +54,7 @@ def build_comparison(
 def describe(comparison: Comparison) -> Document:
     """The comparison as a document: every table, figure and remark."""
     from reports import curves, figures, provenance
+    from reports.accuracies import accuracy_tables
     from reports.analysis import Analysis, headline
     from reports.content import against_base, score_tables
     from reports.measures import cost_table, geometry_tables
@@ -74,7 +75,7 @@ def describe(comparison: Comparison) -> Document:
         spaces.append(figures.scatter(comparison, task, source, coloured_by))
     tables = score_tables(comparison, analysis)
     sections = [
-        section("scores", "Scores", *tables),
+        section("scores", "Scores", *tables, *accuracy_tables(comparison)),
         section(
             "base",
             "Against the untrained base",

@@ -57,10 +57,10 @@ HEAD = (
 )
 
 
-def _absent(row: Row) -> Cell:
-    """Why a row has no number here."""
+def _absent(row: Row, *tasks: str) -> Cell:
+    """Why a row has no number here, where it would be that of `tasks`."""
     if row.finished:
-        return absent("missing")
+        return absent("missing", *(reason for task in tasks for reason in row.reasons(task)))
     state: State = "failed"
     for known in ("collapsed", "diverged"):
         if row.status == known:
@@ -72,7 +72,7 @@ def score_cell(row: Row, task: str, source: str, metric: str, aggregation: str, 
     """Mean and deviation over the finished seeds that have the score."""
     found = row.scores(task, source, metric, aggregation)
     if not found:
-        return _absent(row)
+        return _absent(row, task)
     mean, sd = mean_sd([scale * s.value for _, s in found])
     cell = number(mean, digits=digits, sd=sd, n=len(found), records=[r.id for r, _ in found])
     if len(found) < len(row.finished):
@@ -88,7 +88,9 @@ def _average_cell(row: Row, target: Target) -> Cell:
             by_run.setdefault(record.id, []).append(100 * s.value)
     whole = {run: sum(v) / len(v) for run, v in by_run.items() if len(v) == len(target.tasks)}
     if not whole:
-        return _absent(row).noted(*(["no average: tasks are missing"] if row.finished and by_run else []))
+        lacking = [task for task, source in target.tasks if not row.scores(task, source, "spearman", "all")]
+        without = f", no average: without {', '.join(lacking)}" if lacking else ": no seed has all tasks"
+        return _absent(row).noted(*(["incomplete" + without] if row.finished and by_run else []))
     mean, sd = mean_sd(list(whole.values()))
     cell = number(mean, sd=sd, n=len(whole), records=whole)
     return cell if len(whole) == len(row.finished) else cell.noted(f"mean of {len(whole)} seeds with all tasks")

@@ -15,6 +15,9 @@ GEOMETRY = {
     "alignment": ("Alignment", 3),
     "uniformity": ("Uniformity", 3),
     "effective_rank": ("Effective rank", 1),
+    "rankme": ("RankMe", 1),
+    "isoscore": ("IsoScore", 3),
+    "partition_isotropy": ("Partition isotropy", 3),
     "mean_cosine": ("Mean cosine", 3),
     "std": ("Spread", 3),
 }
@@ -40,8 +43,9 @@ def geometry_tables(comparison: Comparison) -> list[Table]:
         legend = (
             "Alignment (distance within positive pairs) and uniformity (spread over the sphere): lower is better, "
             "and only both together mean anything: a collapsed space aligns perfectly. Effective rank: how many "
-            "directions carry the variance. Mean cosine: near 1 in a narrow cone. Spread: 1 when even over the sphere, "
-            "0 when collapsed.",
+            "directions carry the variance; RankMe: the same with the mean left in. IsoScore: share of the "
+            "directions in use. Partition isotropy: 1 when even. Mean cosine: near 1 in a narrow cone. "
+            "Spread: 1 when even over the sphere, 0 when collapsed.",
         )
         caption = (
             f"{data} ({SOURCES.get(source, source)}), L2-normalised embeddings, mean ± standard deviation over seeds."

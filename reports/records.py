@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from harness.config import nearest
 from harness.errors import InputError
 from harness.records import Record, RunFolder, Score, read_manifest, read_records
+from harness.tasks.suites import SUITES
 
 SUPERVISION = ("untrained", "transductive", "unsupervised", "supervised")
 STS_ORDER = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")
@@ -58,6 +59,10 @@ class Row:
     def pooling(self) -> str | None:
         value = self.records[0].config.get("pooling")
         return value if isinstance(value, str) else None
+
+    def reasons(self, task: str) -> tuple[str, ...]:
+        """Why finished seeds have no score of a task, each reason once."""
+        return tuple(dict.fromkeys(f"{task}: {r.missing[task]}" for r in self.finished if task in r.missing))
 
     def scores(self, task: str, source: str, metric: str, aggregation: str = "") -> list[tuple[Record, Score]]:
         """This score of every finished seed that has it, never of the dev split."""
@@ -126,10 +131,17 @@ class Comparison:
             return []
 
     def columns(self, suite: str) -> list[tuple[str, str]]:
-        """(task, source) of every test score of a suite, in the order of the papers, else as first met."""
+        """(task, source) of every test score of a suite, in the order of the papers, else as first met.
+
+        A task of the suite whose data was missing stands among them too, where the suite has any score: an average
+        without it must not look whole.
+        """
         met = dict.fromkeys(
             (s.source, s.task) for r in self.records for s in r.scores if s.suite == suite and s.split != "dev"
         )
+        wanted = {task for r in self.records for task in r.missing if task in SUITES.get(suite, ())}
+        wanted = set() if suite == "geometry" else wanted  # each of its tasks has a table of its own
+        met |= dict.fromkeys((source, task) for source in {source for source, _ in met} for task in sorted(wanted))
         place = {task: i for i, task in enumerate(STS_ORDER)}
         ordered = sorted(met, key=lambda key: (key[0], place.get(key[1], len(place))))
         return [(task, source) for source, task in ordered]

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from harness.distributed import share
 from harness.encoder.batching import token_budget_batches
 from harness.encoder.dropout import Rates, attach
 from harness.encoder.modes import clean, evaluation, progress
@@ -163,7 +164,8 @@ class Encoder(nn.Module):
     def forward(self, features: dict[str, Tensor]) -> Tensor:
         """Vectors (n, d) of collated `features`, head and affine applied; the checkpoint's own dropout in training."""
         self.view_rates.clear()
-        return self._vectors(features)
+        with share(len(features["attention_mask"])) as part:
+            return part.gather(self._vectors({name: tensor[part.rows] for name, tensor in features.items()}))
 
     def two_views(
         self,
@@ -184,17 +186,19 @@ class Encoder(nn.Module):
         """
         if len(ids_a) != len(ids_b) or not len(ids_a):
             raise InputError(f"two views need as many sentences each, and one at least: {len(ids_a)}, {len(ids_b)}")
-        rates, count = self.view_rates, len(ids_a)
-        rates.set(2 * count, hidden_dropout, attention_dropout)
-        try:
-            vectors = self._vectors(self.collate([*ids_a, *ids_b]))
-            if self.training:
-                rates.check_used(str(self.transformer.config.model_type))
-        finally:
-            # Gradient checkpointing runs the layers again in the backward pass, which then needs the same rates.
-            if not any(getattr(module, "gradient_checkpointing", False) for module in self.transformer.modules()):
-                rates.clear()
-        return vectors[:count], vectors[count:]
+        rates = self.view_rates
+        with share(len(ids_a)) as part:
+            a, b = ids_a[part.rows], ids_b[part.rows]
+            rates.set(2 * len(a), hidden_dropout, attention_dropout)
+            try:
+                vectors = self._vectors(self.collate([*a, *b]))
+                if self.training:
+                    rates.check_used(str(self.transformer.config.model_type))
+            finally:
+                # Gradient checkpointing runs the layers again in the backward pass, which then needs the same rates.
+                if not any(getattr(module, "gradient_checkpointing", False) for module in self.transformer.modules()):
+                    rates.clear()
+            return part.gather(vectors[: len(a)]), part.gather(vectors[len(a) :])
 
     def encode(
         self,
@@ -254,14 +258,18 @@ class Encoder(nn.Module):
         H_0 is the output of the embedding block, H_L what the last layer gives, its final normalisation included.
         """
         self.view_rates.clear()
-        output = self.transformer(**self._placed(features), output_hidden_states=True)
-        return (*output.hidden_states[:-1], output.last_hidden_state)
+        with share(len(features["attention_mask"])) as part:
+            own = {name: tensor[part.rows] for name, tensor in features.items()}
+            output = self.transformer(**self._placed(own), output_hidden_states=True)
+            return tuple(part.gather(h) for h in (*output.hidden_states[:-1], output.last_hidden_state))
 
     def token_states(self, features: dict[str, Tensor]) -> Tensor:
         """What pooling reduces over tokens (n, length, d): H_L, or the average of the layers that the pooling names,
         after the token module if there is one; the checkpoint's own dropout in training."""
         self.view_rates.clear()
-        return self._tokens(self._placed(features))
+        with share(len(features["attention_mask"])) as part:
+            own = {name: tensor[part.rows] for name, tensor in features.items()}
+            return part.gather(self._tokens(self._placed(own)))
 
     def pool(self, tokens: Tensor, attention_mask: Tensor) -> Tensor:
         """Vectors (n, d) of token vectors (n, length, d): reduced over tokens, head and affine applied.

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from harness.config import nearest
 from harness.errors import InputError
-from harness.sources import senteval
+from harness.sources import multilingual, senteval
 from harness.sources.embedded import embedded_rows
 from harness.sources.hub import hub_split
 
-Source = Literal["senteval", "mteb", "embedded"]
+Source = Literal["senteval", "mteb", "embedded", "stsb-multi-mt"]
 YEARS = tuple(senteval.STS_SUBSETS)
 EMBEDDED_PARTS = {"Embedded-STS-natural": ("d", "e"), "Embedded-STS-contrast": ("a", "b", "c")}
 
@@ -63,7 +63,8 @@ def load_sts(task: str, *, source: Source, split: str = "test") -> PairSet:
     """Read one task.
 
     Args:
-        task: "STS12" ... "STS16", "STS-B", "SICK-R" (senteval, mteb), "Embedded-STS-natural", "Embedded-STS-contrast".
+        task: "STS12" ... "STS16", "STS-B", "SICK-R" (senteval, mteb), "Embedded-STS-natural", "Embedded-STS-contrast",
+            "STS-B-de" and other languages (stsb-multi-mt).
         source: where from. SentEval's files are Moses-tokenised (STS also lower-cased); MTEB's STS-B and SICK-R are raw
             text, and its SICK-R "test" is the whole of SICK (9,927 pairs, against 4,927 of SentEval).
         split: "test"; "dev" and "train" where the set has them (SICK-R: dev is the trial set; embedded: no train).
@@ -126,6 +127,10 @@ def _mteb(task: str, split: str) -> list[Subset]:
     return [_subset(split, list(data["sentence1"]), list(data["sentence2"]), list(data["score"]))]
 
 
+def _translated(task: str, split: str) -> list[Subset]:
+    return [_subset(split, *multilingual.read_language(multilingual.TASKS[task]))]
+
+
 def _embedded(task: str, split: str) -> list[Subset]:
     subsets = []
     for part in EMBEDDED_PARTS[task]:
@@ -149,4 +154,5 @@ _READERS: dict[Source, dict[str, _Reader]] = {
         "SICK-R": (("test",), "raw text, train + trial + test", _mteb),
     },
     "embedded": dict.fromkeys(EMBEDDED_PARTS, (("dev", "test"), "raw text", _embedded)),
+    "stsb-multi-mt": dict.fromkeys(multilingual.TASKS, (("test",), multilingual.PREPARATION, _translated)),
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,10 @@ class TaskResult:
     `protocols` maps every id found in the scores to the description it was hashed from. `pairs` holds one row a scored
     pair (task, source, split, subset, pair, gold, score = cosine), None for tasks without pairs. `notes` are sentences
     for the reader about anything unusual (NaN vectors, constant scores). `cost` has seconds and counts by name.
-    `missing` says of each task without scores why it has none: an average over its suite is not complete.
+    `missing` says of each task without scores why it has none: an average over its suite is not complete. `unfit`
+    names those of them whose data was there, but did not suit the method or the task. `figures`
+    has by task what is drawn rather than tabled (a spectrum, a histogram), as plain lists and numbers; `artifacts` are
+    texts to keep as files of the run, by relative path.
     """
 
     scores: list[Score] = field(default_factory=list)
@@ -43,6 +46,9 @@ class TaskResult:
     notes: list[str] = field(default_factory=list)
     cost: dict[str, float] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
+    unfit: list[str] = field(default_factory=list)
+    artifacts: dict[str, str] = field(default_factory=dict)
+    figures: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
 class Task(Protocol):
@@ -70,6 +76,22 @@ class Task(Protocol):
 
     def evaluate(self, vectors: Vectors, *, pooling: str) -> TaskResult:
         """Scores from vectors. `pooling` only enters the protocol id: it names how the vectors were made."""
+
+
+class ModelTask(Task, Protocol):
+    """A task that needs the model itself: it looks into its layers, or times it. Its texts are not encoded for it."""
+
+    def evaluate_model(self, model: Any, *, device: str, pooling: str) -> TaskResult:
+        """Scores of `model`: a fitted method, or whatever else has the `encode` of one; None when there is none.
+
+        Raises:
+            InputError: a model of a kind that the task cannot use.
+        """
+
+
+def needs_model(task: Task) -> TypeGuard[ModelTask]:
+    """Is `task` a `ModelTask`?"""
+    return hasattr(type(task), "evaluate_model")
 
 
 def as_array(x: Any) -> Array:

@@ -6,7 +6,7 @@ Alignment and uniformity take L2-normalised vectors f(x) on the unit sphere; the
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,14 @@ from numpy.typing import NDArray
 
 from harness.errors import InputError
 from harness.tasks.base import TaskResult, Vectors, as_array, finite, unit_rows
+from harness.tasks.isotropy import (
+    cosine_histograms,
+    entropy_rank,
+    isoscore,
+    partition_isotropy,
+    rankme,
+    singular_values,
+)
 from harness.tasks.protocol import add_score
 
 if TYPE_CHECKING:
@@ -23,7 +31,6 @@ if TYPE_CHECKING:
 
 GEOMETRY_VERSION = "harness-geometry-1"
 _BLOCK = 2048  # rows of a block of the similarity matrix: 16 MiB in float32
-_FLAT = 1e-12  # share of the variance in the mean square below which it is float32 rounding noise, not spread
 
 
 def alignment(x: Any, y: Any, *, alpha: float = 2) -> float:
@@ -69,17 +76,7 @@ def effective_rank(x: Any) -> float:
     Between 1 and min(n - 1, d); 0 when all vectors are equal up to float32 rounding. The vectors are taken as they
     are, not normalised.
     """
-    wide = np.asarray(as_array(x), dtype=np.float64)
-    energy = float(np.mean(wide**2)) if wide.size else 0.0
-    centred = wide - wide.mean(axis=0) if wide.size else wide
-    if not energy or float(np.mean(centred**2)) <= _FLAT * energy:
-        return 0.0
-    # Eigenvalues of the smaller Gram matrix are the squared singular values: far cheaper than an SVD of a tall matrix.
-    gram = centred @ centred.T if len(centred) < centred.shape[1] else centred.T @ centred
-    singular = np.sqrt(np.clip(np.linalg.eigvalsh(gram / np.trace(gram)), 0.0, None))
-    share = singular / singular.sum()
-    share = share[share > 0]
-    return float(np.exp(-(share * np.log(share)).sum()))
+    return entropy_rank(singular_values(x)) if len(as_array(x)) > 1 else 0.0
 
 
 def feature_std(x: Any) -> float:
@@ -99,6 +96,17 @@ def mean_cosine(x: Any) -> float:
         raise ValueError(f"mean_cosine needs at least two vectors, got {n}")
     total = unit.sum(axis=0)
     return float((total @ total - np.einsum("ij,ij->", unit, unit)) / (n * (n - 1)))
+
+
+SPREAD: dict[str, Callable[[Any], float]] = {
+    "effective_rank": effective_rank,
+    "rankme": rankme,
+    "isoscore": isoscore,
+    "partition_isotropy": partition_isotropy,
+    "mean_cosine": mean_cosine,
+    "std": feature_std,
+}
+UNNORMALISED = ("effective_rank", "rankme", "isoscore", "partition_isotropy")
 
 
 @dataclass(frozen=True)
@@ -175,7 +183,8 @@ class GeometryTask:
         return left, right
 
     def evaluate(self, vectors: Vectors, *, pooling: str) -> TaskResult:
-        """Metrics "alignment", "uniformity", "effective_rank", "mean_cosine" and "std".
+        """Metrics "alignment", "uniformity" and those of `SPREAD`; as figures the "spectrum" (singular values of the
+        centred vectors, largest first, sum 1) and "cosines" (`cosine_histograms` over all pairs).
 
         Raises:
             InputError: no pair passes the threshold.
@@ -201,13 +210,20 @@ class GeometryTask:
         )
         sample = {"dedupe": options.dedupe}
         self._add(result, "uniformity", pooling, uniformity(x, t=options.t), len(x), sample | {"t": options.t})
-        for metric, function in (
-            ("effective_rank", effective_rank),
-            ("mean_cosine", mean_cosine),
-            ("std", feature_std),
-        ):
+        for metric, function in SPREAD.items():
             self._add(result, metric, pooling, function(x), len(x), sample)
+        result.figures[self.name] = {
+            "spectrum": [float(f"{value:.6g}") for value in singular_values(x)],
+            "cosines": self._cosines(vectors),
+        }
         return result
+
+    def _cosines(self, vectors: Vectors) -> dict[str, Any]:
+        subsets = [s for part in self.data for s in part.subsets]
+        left = [text for s in subsets for text in s.sentences1]
+        right = [text for s in subsets for text in s.sentences2]
+        gold = np.concatenate([s.gold for s in subsets])
+        return cosine_histograms(finite(vectors(left))[0], finite(vectors(right))[0], gold)
 
     def _add(
         self, result: TaskResult, metric: str, pooling: str, value: float, n: int, options: dict[str, Any]
@@ -218,7 +234,7 @@ class GeometryTask:
             "split": self.options.split,
             "data": self.sha256,
             "preparation": self.data[0].preparation,
-            "similarity": "none" if metric == "effective_rank" else "L2-normalised",
+            "similarity": "none" if metric in UNNORMALISED else "L2-normalised",
             "metric": metric,
             "aggregation": "",
             "version": GEOMETRY_VERSION,

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from harness.config import nearest
 from harness.errors import InputError
+from harness.sources import multilingual
 from harness.tasks.base import Task
 from harness.tasks.classifier import CONFIGURATIONS
 from harness.tasks.downstream import CaptionRetrievalTask, regressor_task
+from harness.tasks.efficiency import EfficiencyTask
+from harness.tasks.embedded_transfer import EMBEDDED_TRANSFER, EmbeddedTransferTask
 from harness.tasks.geometry import GeometryTask
+from harness.tasks.layers import LayersTask
+from harness.tasks.mteb_suites import MTEB_SUITES, PREFIX, names_of
+from harness.tasks.mteb_task import embedded_task, mteb_task
 from harness.tasks.probing import PROBING, probing_task
 from harness.tasks.sts import STSTask
 from harness.tasks.transfer import TRANSFER, transfer_task
@@ -32,6 +39,15 @@ SUITES: dict[str, tuple[str, ...]] = {
     "transfer-lbfgs": tuple(f"lbfgs:{name}" for name in TRANSFER),
     "downstream": ("SST5", "SICK-E", "SNLI", "regressor:SICK-R", "regressor:STS-B", "caption-retrieval"),
     "probing": PROBING,
+    "multilingual": tuple(multilingual.TASKS),
+    "layers": ("layers:STS-B",),
+    "efficiency": ("efficiency:STS-B",),
+    "embedded-transfer": tuple(EMBEDDED_TRANSFER),
+    "embedded-layers": ("layers:Embedded-STS-natural", "layers:Embedded-STS-contrast"),
+    "embedded-efficiency": ("efficiency:Embedded-STS-natural",),
+    **{suite: tuple(PREFIX + name for name in names_of(sets)) for suite, sets in MTEB_SUITES.items()},
+    "embedded-mteb": ("Embedded-Retrieval-natural", "Embedded-Retrieval-contrast", "Embedded-Clustering"),
+    "Embedded-Retrieval": ("Embedded-Retrieval-natural", "Embedded-Retrieval-contrast"),
 }
 SOURCES: tuple[Source, ...] = ("senteval", "mteb")  # where the tasks with public data sets may read them from
 
@@ -50,6 +66,22 @@ def _embedded_geometry(name: str) -> Factory:
     return lambda source: GeometryTask(name, "embedded", splits=("dev", "test"))
 
 
+def _translated(name: str) -> Factory:
+    return lambda source: STSTask(name, "stsb-multi-mt", suite="multilingual")
+
+
+def _embedded_transfer(name: str) -> Factory:
+    return lambda source: EmbeddedTransferTask(name)
+
+
+def _layers(name: str) -> Factory:
+    return lambda source: LayersTask(name, "embedded" if name.startswith("Embedded") else source)
+
+
+def _efficiency(name: str) -> Factory:
+    return lambda source: EfficiencyTask(name, "embedded" if name.startswith("Embedded") else source)
+
+
 def _transfer(dataset: str, suite: str, configuration: str = "full") -> Factory:
     name = dataset if configuration == "full" else f"{configuration}:{dataset}"
     classifier = CONFIGURATIONS[configuration]
@@ -64,6 +96,14 @@ def _probing(dataset: str) -> Factory:
     return lambda source: probing_task(dataset)
 
 
+def _mteb(name: str) -> Factory:
+    return lambda source: mteb_task(name)
+
+
+def _embedded_mteb(name: str) -> Factory:
+    return lambda source: embedded_task(name)
+
+
 _FACTORIES: dict[str, Factory] = {
     **{name: _sts(name) for name in SUITES["sts"]},
     "geometry:STS-B": lambda source: GeometryTask("STS-B", source, splits=("train", "dev", "test")),
@@ -76,6 +116,12 @@ _FACTORIES: dict[str, Factory] = {
     **{f"regressor:{name}": _regressor(name) for name in ("SICK-R", "STS-B")},
     "caption-retrieval": lambda source: CaptionRetrievalTask(),
     **{name: _probing(name) for name in PROBING},
+    **{name: _translated(name) for name in multilingual.TASKS},
+    **{name: _embedded_transfer(name) for name in EMBEDDED_TRANSFER},
+    **{f"layers:{name}": _layers(name) for name in ("STS-B", *SUITES["embedded"][:2])},
+    **{f"efficiency:{name}": _efficiency(name) for name in ("STS-B", SUITES["embedded"][0])},
+    **{name: _mteb(name) for suite in MTEB_SUITES for name in SUITES[suite]},
+    **{name: _embedded_mteb(name) for name in SUITES["embedded-mteb"]},
 }
 
 
@@ -87,7 +133,8 @@ def task_names() -> list[str]:
 def resolve_tasks(names: Sequence[str], *, source: str = "senteval") -> list[Task]:
     """Tasks for suite and task names, each once, in the order given. Reads no data.
 
-    `source` says where STS12 to SICK-R come from ("senteval" or "mteb"); the embedded tasks have only their own.
+    `source` says where STS12 to SICK-R come from ("senteval" or "mteb"); the embedded tasks have only their own. Any
+    text task of mteb is known too, as "mteb:NAME", "mteb:NAME/SUBSET", or by a NAME that is not ours.
 
     Raises:
         InputError: unknown name (with the nearest known one), unknown source, or no name at all.
@@ -98,9 +145,31 @@ def resolve_tasks(names: Sequence[str], *, source: str = "senteval") -> list[Tas
         raise InputError(f"no suite or task named; suites: {', '.join(SUITES)}")
     wanted: dict[str, None] = {}
     for name in names:
-        if name not in SUITES and name not in _FACTORIES:
-            known = [*SUITES, *_FACTORIES]
-            raise InputError(f'unknown suite or task "{name}"{nearest(name, known)}; known: {", ".join(known)}')
-        wanted.update(dict.fromkeys(SUITES.get(name, (name,))))
+        wanted.update(dict.fromkeys(SUITES.get(name) or (_task_name(name),)))
     checked: Source = "mteb" if source == "mteb" else "senteval"
-    return [_FACTORIES[name](checked) for name in wanted]
+    return [_FACTORIES.get(name, _mteb(name))(checked) for name in wanted]
+
+
+def _task_name(name: str) -> str:
+    """The full name of a task: our own, or "mteb:NAME" for any other of mteb's.
+
+    The prefix may be left out unless the name is much like one of ours: mteb's "STSB" is Chinese, and may well be
+    meant for "STS-B".
+    """
+    if name in _FACTORIES or PREFIX + name in _FACTORIES:
+        return name if name in _FACTORIES else PREFIX + name
+    known = [*SUITES, *(own for own in _FACTORIES if not own.startswith(PREFIX))]
+    task = mteb_task(name)
+    if name.startswith(PREFIX) or not difflib.get_close_matches(name, known, n=1, cutoff=0.8):
+        from harness.tasks.mteb_adapter import open_task  # imports mteb: seconds
+
+        try:
+            open_task(task.task_name, task.subset)
+            return task.name
+        except InputError:
+            if name.startswith(PREFIX) or "/" in name:
+                raise
+    raise InputError(
+        f'unknown suite or task "{name}"{nearest(name, known)}; known: {", ".join(known)}, and every text task of '
+        f"mteb as {PREFIX}NAME or {PREFIX}NAME/SUBSET"
+    )

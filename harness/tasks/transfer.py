@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from harness.tasks.validation import Outcome
 
 TRANSFER = ("MR", "CR", "SUBJ", "MPQA", "SST2", "TREC", "MRPC")
-_PAIR, _PAIR_WITH_BOTH, _SINGLE = "|u-v|, u*v", "u, v, u*v, |u-v|", "u"
-_FEATURES = {"MRPC": _PAIR, "SICK-E": _PAIR, "SNLI": _PAIR_WITH_BOTH}
+PAIR, PAIR_WITH_BOTH, SINGLE = "|u-v|, u*v", "u, v, u*v, |u-v|", "u"
+_FEATURES = {"MRPC": PAIR, "SICK-E": PAIR, "SNLI": PAIR_WITH_BOTH}
 _SCHEMES = {1: "nested k-fold", 2: "k-fold on train", 3: "train, dev, test"}  # by the number of parts
 
 Load = Callable[[], "Labelled"]
@@ -40,6 +40,7 @@ class ClassificationTask:
     """
 
     source = "senteval"
+    preparation = PREPARATION
 
     def __init__(
         self, data: str, load: Load, *, name: str = "", suite: str = "transfer", classifier: Classifier = FULL
@@ -68,7 +69,7 @@ class ClassificationTask:
 
     @property
     def features(self) -> str:
-        return _FEATURES.get(self.dataset, _SINGLE)
+        return _FEATURES.get(self.dataset, SINGLE)
 
     def texts(self) -> list[str]:
         return [text for part in self.data.parts.values() for side in (part.first, part.second) for text in side]
@@ -93,11 +94,11 @@ class ClassificationTask:
 
     def _features(self, part: Part, vectors: Vectors) -> tuple[Array, int]:
         u, damaged = finite(vectors(part.first))
-        if self.features == _SINGLE:
+        if self.features == SINGLE:
             return u, damaged
         v, more = finite(vectors(part.second))
         pair = pair_features(u, v)
-        both = np.concatenate([u, v, u * v, np.abs(u - v)], axis=1) if self.features == _PAIR_WITH_BOTH else pair
+        both = np.concatenate([u, v, u * v, np.abs(u - v)], axis=1) if self.features == PAIR_WITH_BOTH else pair
         return both, damaged + more
 
     def evaluate(self, vectors: Vectors, *, pooling: str) -> TaskResult:
@@ -120,7 +121,7 @@ class ClassificationTask:
             "source": self.source,
             "split": split,
             "data": self.data.sha256,
-            "preparation": PREPARATION,
+            "preparation": self.preparation,
             "features": self.features,
             "scheme": _SCHEMES[len(self.data.parts)],
             "classifier": self.classifier.describe(),

@@ -21,20 +21,40 @@ class ViewConfig(Config):
         "dropout",
         f"how the two views differ: {', '.join(VIEWS)}; several, in this order of making, as in crop+shuffle",
     )
-    dropout: float = option(0.1, "dropout view: rate of both views", ge=0, lt=1, sweep=[0.05, 0.1, 0.2])
+    dropout: float = option(
+        0.1, "dropout view: rate of both views", ge=0, lt=1, sweep=[0.05, 0.1, 0.2], when={"view": "dropout"}
+    )
     dropout_b: float | None = option(None, "dropout view: rate of the second view; empty: as the first", ge=0, lt=1)
     attention_dropout: Literal["views", "checkpoint"] = option(
         "views", "dropout view: attention probabilities get the views' rates, or the checkpoint's own"
     )
     native_dropout: bool = option(False, "views without dropout: keep the checkpoint's own (default: none)")
     shuffle: float = option(
-        0.1, "shuffle view: share of the ordinary tokens permuted", gt=0, le=1, sweep=[0.05, 0.1, 0.2, 0.3, 0.5]
+        0.1,
+        "shuffle view: share of the ordinary tokens permuted",
+        gt=0,
+        le=1,
+        sweep=[0.05, 0.1, 0.2, 0.3, 0.5],
+        when={"view": "shuffle"},
     )
-    eda: float = option(0.1, "eda view: share of the words changed (alpha)", gt=0, lt=1, sweep=[0.1, 0.2])
+    eda: float = option(
+        0.1, "eda view: share of the words changed (alpha)", gt=0, lt=1, sweep=[0.1, 0.2], when={"view": "eda"}
+    )
     eda_operations: Operations = option("one", "eda view: one of the four operations, drawn for each view, or all")
-    deletion: float = option(0.1, "deletion view: probability of a token's loss", gt=0, lt=1, sweep=(0.05, 0.5))
-    repetition: float = option(0.32, "repetition view: largest share of tokens doubled", gt=0, le=1, sweep=(0.05, 0.5))
-    crop: float = option(0.1, "crop view: share of the tokens cut off the two ends", gt=0, lt=1, sweep=(0.05, 0.5))
+    deletion: float = option(
+        0.1, "deletion view: probability of a token's loss", gt=0, lt=1, sweep=(0.05, 0.5), when={"view": "deletion"}
+    )
+    repetition: float = option(
+        0.32,
+        "repetition view: largest share of tokens doubled",
+        gt=0,
+        le=1,
+        sweep=(0.05, 0.5),
+        when={"view": "repetition"},
+    )
+    crop: float = option(
+        0.1, "crop view: share of the tokens cut off the two ends", gt=0, lt=1, sweep=(0.05, 0.5), when={"view": "crop"}
+    )
     pairs_are_labelled: bool = option(
         True, "paraphrase view: people judged or wrote the pairs (the row then counts as supervised)"
     )

@@ -1,0 +1,225 @@
+"""Vectors kept on disk between runs: by the content of the model, how it pools, and the text.
+
+A folder for each model holds segments: files that are written once, whole, under a name of their own. Processes that
+fill one cache at the same time can so never damage each other's work; at worst both store the same vectors.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import mmap
+import os
+import secrets
+import shutil
+import struct
+import time
+import zlib
+from collections.abc import Iterable, Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from harness.fingerprint import code_version, content_id
+from harness.tasks.base import Array
+
+log = logging.getLogger(__name__)
+
+DEFAULT_LIMIT = 4 << 30  # bytes of a whole cache: BERT-base vectors of some 1.3 million sentences
+SUFFIX = ".vectors"
+_MAGIC = b"harness-vectors-1\n"
+_COUNTS = struct.Struct("<QQ")  # rows, columns
+_CHECKSUM = struct.Struct("<I")  # CRC-32 of all that follows it
+_KEY = 16  # bytes of a text's hash
+_HEAD = len(_MAGIC) + _CHECKSUM.size + _COUNTS.size
+_MANY = 32  # segments of one model that are still read one by one; more are joined into one
+_STALE = 3600.0  # seconds after which an unfinished file must be that of a process that died
+_PATIENCE = 60.0  # seconds to wait for another process that is storing
+
+
+def text_key(text: str) -> bytes:
+    """The first 16 bytes of the text's sha256: no two of 10^12 texts share one but by a chance of 10^-15."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:_KEY]
+
+
+def folder_hash(folder: Path) -> str:
+    """Content hash of a saved model: all its files but the README."""
+    digest = hashlib.sha256()
+    for file in sorted(f for f in folder.rglob("*") if f.is_file() and f.name != "README.md"):
+        digest.update(f"{file.relative_to(folder)}\n{file.stat().st_size}\n".encode())
+        with file.open("rb") as stream:
+            digest.update(hashlib.file_digest(stream, "sha256").digest())
+    return digest.hexdigest()
+
+
+class EmbeddingCache:
+    """A folder with the vectors of many models, at most `limit` bytes in all: the model unused for longest goes first.
+
+    Whatever is wrong with the folder (full disk, no right to write, damaged files) costs time, never a result: it is
+    logged as a warning and the vectors are made anew or not kept.
+    """
+
+    def __init__(self, folder: Path, *, limit: int = DEFAULT_LIMIT) -> None:
+        self.folder = folder
+        self.limit = limit
+
+    def of(self, model: str, pooling: str, *, code: str, **conditions: Any) -> StoredVectors:
+        """The vectors of one model.
+
+        `model`: hash of its content. `code`: the module that encodes, whose source counts too. `conditions`: whatever
+        else the vectors depend on, such as the device.
+        """
+        programs = {"code": code_version(code), **{name: version(name) for name in ("torch", "transformers")}}
+        return StoredVectors(self, content_id([model, pooling, programs, conditions], digits=32))
+
+    def make_room(self, needed: int, keep: Path) -> bool:
+        """Remove models, never `keep`, until `needed` more bytes fit; whether they do. Call it under the lock."""
+        sizes = {f: sum(_size(file) for file in f.iterdir()) for f in self.folder.iterdir() if f.is_dir()}
+        total = sum(sizes.values()) + needed
+        for folder in sorted(sizes, key=_used):
+            if total > self.limit and folder != keep:
+                shutil.rmtree(folder, ignore_errors=True)
+                total -= sizes[folder]
+        return total <= self.limit
+
+
+class StoredVectors:
+    """Text -> (d,) float32 vector of one model: what `harness.embeddings` takes as its `cache`."""
+
+    def __init__(self, cache: EmbeddingCache, name: str) -> None:
+        self.cache = cache
+        self.name = name  # hash of all that the vectors depend on
+        self.folder = cache.folder / name
+        self._rows: dict[bytes, Array] = {}
+        self._keeps = True  # False once storing has failed
+        self._read_all()
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __contains__(self, text: object) -> bool:
+        return isinstance(text, str) and text_key(text) in self._rows
+
+    def __getitem__(self, text: str) -> Array:
+        return self._rows[text_key(text)]
+
+    def update(self, vectors: Mapping[str, Array] | Iterable[tuple[str, Array]], /) -> None:
+        """Add vectors, all of one length, and store them as one segment; ones that cannot be stored are not kept."""
+        items = list(vectors.items() if isinstance(vectors, Mapping) else vectors)
+        if items and self._keeps:
+            keys = [text_key(text) for text, _ in items]
+            self._store(keys, np.ascontiguousarray([row for _, row in items], dtype="<f4"))
+
+    def _warn(self, what: str) -> None:
+        log.warning("embedding cache %s: %s", self.folder, what)
+
+    def _read_all(self) -> None:
+        try:
+            files = sorted(self.folder.glob("*" + SUFFIX))
+            if files:
+                os.utime(self.folder)  # when it was last used
+        except OSError as error:
+            self._warn(f"cannot be read ({error.strerror}); going on without")
+            return
+        for file in files:
+            try:
+                self._take(file)
+            except FileNotFoundError:
+                continue  # another process has just made room
+            except (OSError, ValueError) as error:
+                self._warn(f"{file.name} is damaged ({error}); its sentences are encoded again")
+                with contextlib.suppress(OSError):
+                    file.unlink(missing_ok=True)
+        if len(files) > _MANY and self._rows and sum(map(_size, files)) < self.cache.limit / 4:
+            self._store(list(self._rows), np.ascontiguousarray(list(self._rows.values())), instead_of=files)
+
+    def _take(self, file: Path) -> None:
+        keys, matrix = read_segment(file)
+        if self._rows and len(next(iter(self._rows.values()))) != matrix.shape[1]:
+            raise ValueError("vectors of another length than the rest")
+        self._rows.update(zip(keys, matrix, strict=True))
+
+    def _store(self, keys: list[bytes], matrix: Array, instead_of: Iterable[Path] = ()) -> None:
+        from filelock import FileLock
+
+        file = self.folder / f"{secrets.token_hex(8)}{SUFFIX}"
+        needed = _HEAD + len(keys) * _KEY + matrix.nbytes
+        try:
+            self.cache.folder.mkdir(parents=True, exist_ok=True)
+            with FileLock(self.cache.folder / ".lock", timeout=_PATIENCE):
+                self.folder.mkdir(exist_ok=True)
+                for left in self.folder.glob("*.part"):
+                    if time.time() - _used(left) > _STALE:
+                        left.unlink(missing_ok=True)
+                self._keeps = self.cache.make_room(needed, self.folder)
+                if not self._keeps:
+                    self._warn(f"{needed:,} more bytes are beyond its limit of {self.cache.limit:,}; they are not kept")
+                    return
+                write_segment(file, keys, matrix)
+                for old in instead_of:
+                    old.unlink(missing_ok=True)
+            self._take(file)  # mapped from the disk, so that memory is free for other things
+        except (OSError, ValueError) as error:  # a full disk, no right to write, a lock that is never given back
+            self._warn(f"vectors cannot be kept ({getattr(error, 'strerror', None) or error}); going on without")
+            self._keeps = False
+
+
+def write_segment(file: Path, keys: list[bytes], matrix: Array) -> None:
+    """Keys and their (n, d) float32 rows as one file, which appears whole or not at all."""
+    names = b"".join(keys)
+    counts = _COUNTS.pack(*matrix.shape)
+    values = matrix.data.cast("B") if matrix.size else b""
+    checksum = zlib.crc32(values, zlib.crc32(names, zlib.crc32(counts)))
+    unfinished = file.with_name(file.name + ".part")
+    try:
+        with unfinished.open("xb") as stream:
+            for part in (_MAGIC, _CHECKSUM.pack(checksum), counts, names, values):
+                stream.write(part)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(unfinished, file)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            unfinished.unlink(missing_ok=True)
+        raise
+
+
+def read_segment(file: Path) -> tuple[list[bytes], Array]:
+    """Keys and rows of a segment. The rows are mapped, not read: memory pages come and go as they are used.
+
+    Raises:
+        ValueError: the file is not what `write_segment` wrote.
+    """
+    with file.open("rb") as stream:
+        if os.fstat(stream.fileno()).st_size < _HEAD:
+            raise ValueError("too short")
+        raw = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
+    whole = memoryview(raw)
+    start = _HEAD - _COUNTS.size
+    (checksum,) = _CHECKSUM.unpack_from(whole, len(_MAGIC))
+    rows, columns = _COUNTS.unpack_from(whole, start)
+    values = _HEAD + rows * _KEY
+    if whole[: len(_MAGIC)] != _MAGIC or len(whole) != values + 4 * rows * columns:
+        raise ValueError("not of the expected size")
+    if zlib.crc32(whole[start:]) != checksum:
+        raise ValueError("its checksum is wrong")
+    names = bytes(whole[_HEAD:values])
+    matrix = np.frombuffer(raw, dtype="<f4", count=rows * columns, offset=values).reshape(rows, columns)
+    return [names[i : i + _KEY] for i in range(0, len(names), _KEY)], matrix
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0
+
+
+def _used(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0

@@ -1,0 +1,114 @@
+"""What a model costs: seconds to train and seconds to encode a pair set, apart, under conditions that are recorded."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from typing import TYPE_CHECKING, Any
+
+from harness.environment import device_name
+from harness.errors import InputError
+from harness.tasks.base import TaskResult, Vectors, checked
+from harness.tasks.protocol import add_score
+from harness.tasks.sts import STSTask
+
+if TYPE_CHECKING:
+    from harness.sources.sts import Source
+
+VERSION = "harness-efficiency-1"
+BATCH_SIZE = 64
+WARM_UP = 4 * BATCH_SIZE  # sentences encoded before the clock starts: kernels, caches, memory
+REPEATS = 3  # the median counts
+
+
+class EfficiencyTask:
+    """Seconds of both phases (Kim et al. 2021 print them for one model on STS-B): "encode_seconds",
+    "sentences_per_second", and "train_seconds" of a method that was trained here.
+
+    Encoding is from strings to vectors in main memory, tokenisation included, of both sides of all pairs; n is their
+    number. Our encoder makes a sentence that occurs twice once: the number of distinct ones is in the protocol, with
+    device, threads, batch size, precision, warm-up and repeats. Named "efficiency:" and the pair set.
+    """
+
+    suite = "efficiency"
+
+    def __init__(self, pair_set: str, source: Source, *, split: str = "test") -> None:
+        self.name = f"efficiency:{pair_set}"
+        self.source = source
+        self._pairs = STSTask(pair_set, source, split=split)
+
+    @property
+    def sha256(self) -> str:
+        return self._pairs.sha256
+
+    def texts(self) -> list[str]:
+        return self._pairs.texts()
+
+    def evaluate(self, vectors: Vectors, *, pooling: str) -> TaskResult:
+        """Raises:
+        InputError: always; vectors that are there have no time.
+        """
+        raise InputError(f"{self.name}: times the model itself: use `harness evaluate` or `harness compare`")
+
+    def evaluate_model(self, model: Any, *, device: str, pooling: str) -> TaskResult:
+        """Raises:
+        InputError: no model.
+        """
+        import torch
+
+        if model is None:
+            raise InputError(f"{self.name}: there is no model to time")
+        texts = self.texts()
+
+        def encode(some: list[str]) -> float:
+            start = time.perf_counter()
+            checked(model.encode(some, batch_size=BATCH_SIZE, device=device), len(some))
+            return time.perf_counter() - start  # the vectors are in main memory, so a GPU has finished too
+
+        encode(texts[:: max(1, len(texts) // WARM_UP)])
+        seconds = statistics.median(encode(texts) for _ in range(REPEATS))
+        result = TaskResult()
+        conditions = {
+            "device": device_name(device),
+            "threads": torch.get_num_threads(),
+            "precision": "fp32",
+            "version": VERSION,
+        }
+        encoding = {
+            "phase": "encoding",
+            "batch_size": BATCH_SIZE,
+            "warm_up": WARM_UP,
+            "repeats": REPEATS,
+            "statistic": "median",
+            "distinct": len(set(texts)),
+            **conditions,
+        }
+        self._add(result, "encode_seconds", seconds, len(texts), encoding, pooling)
+        self._add(result, "sentences_per_second", len(texts) / seconds, len(texts), encoding, pooling)
+        report = getattr(model, "fit_report", None)
+        if report is not None and "train_seconds" in report.cost:
+            training = {
+                "phase": "training",
+                "batch_size": getattr(model.config, "batch_size", None),
+                "steps": report.training.get("steps"),
+                **conditions,
+                "precision": str(report.training.get("precision", "fp32")),
+            }
+            seen = int(report.cost.get("corpus_sentences_seen", 0))
+            self._add(result, "train_seconds", report.cost["train_seconds"], seen, training, pooling)
+        return result
+
+    def _add(
+        self, result: TaskResult, metric: str, value: float, n: int, conditions: dict[str, Any], pooling: str
+    ) -> None:
+        description = {
+            "task": self.name,
+            "source": self.source,
+            "split": self._pairs.split,
+            "data": self.sha256,
+            "preparation": self._pairs.data.preparation,
+            "metric": metric,
+            "aggregation": "",
+            **conditions,
+        }
+        add_score(result, description, suite=self.suite, pooling=pooling, value=value, n=n)

@@ -1,0 +1,84 @@
+"""Counterparts of the transfer tasks over the embedded data: question type, subjectivity, sentiment, paraphrase.
+
+Scored by SentEval's classifier on train and test, the L2 weight chosen by folds of train, as TREC and MRPC are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from harness.errors import InputError
+from harness.tasks.classifier import FULL, Classifier
+from harness.tasks.transfer import PAIR, SINGLE, ClassificationTask
+
+if TYPE_CHECKING:
+    from harness.sources.senteval_files import Labelled
+
+# Task -> file and parts of the suite. Natural and contrast parts are unlike data and reported apart.
+EMBEDDED_TRANSFER: dict[str, tuple[str, tuple[str, ...]]] = {
+    "Embedded-Questions": ("questions", ("a",)),
+    "Embedded-Subjectivity": ("subjectivity", ("b",)),
+    "Embedded-Sentiment-natural": ("sentiment", ("e",)),
+    "Embedded-Sentiment-contrast": ("sentiment", ("c",)),
+    "Embedded-Paraphrase-natural": ("paraphrase", ("e",)),
+    "Embedded-Paraphrase-contrast": ("paraphrase", ("a",)),
+}
+
+
+def labelled(rows: Sequence[dict[str, Any]], where: str) -> Labelled:
+    """Rows with "split" (train, test), "label" and either "text" or "sentence1" and "sentence2".
+
+    Classes are numbered in the order of their names.
+
+    Raises:
+        InputError: a row without one of these, an empty split, or a class that train lacks.
+    """
+    from harness.sources.senteval_files import Labelled, Part
+
+    pairs = bool(rows) and "sentence1" in rows[0]
+    needed = ["split", "label", *(["sentence1", "sentence2"] if pairs else ["text"])]
+    for number, row in enumerate(rows, 1):
+        for key in needed:
+            if key not in row:
+                raise InputError(f'{where}, row {number}: no "{key}"; expected {", ".join(needed)}')
+    classes = sorted({row["label"] for row in rows if row["split"] == "train"})
+    place = {label: i for i, label in enumerate(classes)}
+    parts: dict[str, Part] = {}
+    digest = hashlib.sha256()
+    for split in ("train", "test"):
+        chosen = [row for row in rows if row["split"] == split]
+        unknown = [row["label"] for row in chosen if row["label"] not in place]
+        if unknown or not chosen:
+            what = f'label "{unknown[0]}" does not occur in train' if unknown else "no such rows"
+            raise InputError(f"{where}, split {split}: {what}")
+        first = [row["sentence1" if pairs else "text"] for row in chosen]
+        second = [row["sentence2"] for row in chosen] if pairs else []
+        labels = np.array([place[row["label"]] for row in chosen], dtype=np.int64)
+        digest.update(repr((split, first, second, labels.tolist())).encode("utf-8", "surrogatepass"))
+        parts[split] = Part(first, second, labels)
+    return Labelled(parts, len(classes), digest.hexdigest())
+
+
+class EmbeddedTransferTask(ClassificationTask):
+    """One of `EMBEDDED_TRANSFER`: accuracy on test, and of the folds of train ("dev")."""
+
+    source = "embedded"
+    preparation = "raw text"
+
+    def __init__(self, name: str, *, classifier: Classifier = FULL) -> None:
+        file, parts = EMBEDDED_TRANSFER[name]
+
+        def load() -> Labelled:
+            from harness.sources.embedded import embedded_rows
+
+            return labelled(embedded_rows(file, parts), f"embedded:{file}")
+
+        super().__init__(name, load, suite="embedded-transfer", classifier=classifier)
+
+    @property
+    def features(self) -> str:
+        return PAIR if self.data.parts["train"].second else SINGLE

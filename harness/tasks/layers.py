@@ -1,0 +1,157 @@
+"""Which layer, pooled how, makes the best sentence vector of a model: STS of all layers from one forward pass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.errors import InputError, NotFitted
+from harness.tasks.base import Array, TaskResult, Vectors, finite
+from harness.tasks.protocol import add_score
+from harness.tasks.sts import METRIC_VERSION, STSTask, cosine, spearman
+
+if TYPE_CHECKING:
+    from harness.encoder import Encoder
+    from harness.encoder.pooling import Mode
+    from harness.sources.sts import PairSet, Source
+
+POOLINGS: tuple[Mode, ...] = ("cls", "mean", "max")
+_TOGETHER = 256  # pairs whose vectors of all layers are held at a time: 60 MB for BERT-base
+_BATCH = 64
+
+
+def layer_vectors(encoder: Encoder, texts: Sequence[str], *, poolings: Sequence[Mode] = POOLINGS) -> Array:
+    """Vectors (n, layers + 1, poolings, d) of n texts: H_0 (the embeddings) to H_L, each pooled in every way.
+
+    What an encoder has after its pooling (dense layers, a whitening) belongs to its last layer and is left out.
+    """
+    import torch
+
+    from harness.encoder.modes import evaluation
+    from harness.encoder.pooling import reduce_tokens
+
+    ids = encoder.tokenize(texts)
+    order = sorted(range(len(ids)), key=lambda row: len(ids[row]))
+    found: list[Array] = []
+    with evaluation(encoder), torch.inference_mode():
+        for start in range(0, len(order), _BATCH):
+            features = encoder.collate([ids[row] for row in order[start : start + _BATCH]])
+            mask = features["attention_mask"].to(encoder.device)
+            states = encoder.hidden_states(features)
+            pooled = [torch.stack([reduce_tokens(state, mask, mode) for mode in poolings], 1) for state in states]
+            found.append(torch.stack(pooled, 1).float().cpu().numpy())
+    vectors = np.concatenate(found)
+    back = np.empty(len(order), dtype=np.intp)
+    back[order] = np.arange(len(order))
+    rows: Array = vectors[back]
+    return rows
+
+
+def encoder_of(model: Any, task: str) -> Encoder:
+    """The one transformer of a method or of anything else that encodes.
+
+    Raises:
+        InputError: it has none, several, or one that only sentence-transformers can run.
+    """
+    from harness.encoder import Encoder
+
+    try:
+        found = model if isinstance(model, Encoder) else getattr(model, "encoder", None)
+    except NotFitted:  # so says a method that encodes with something else
+        found = None
+    if not isinstance(found, Encoder):
+        raise InputError(f"{task}: needs a model that is one transformer whose layers can be read")
+    return found
+
+
+class LayersTask:
+    """Spearman "all" on one pair set for every layer and pooling of a model.
+
+    Named "layers:" and the pair set; its scores are named "PAIRS@layer:K:POOLING", as the poolings of an encoder are.
+    """
+
+    suite = "layers"
+
+    def __init__(self, pair_set: str, source: Source, *, split: str = "test") -> None:
+        self.name = f"layers:{pair_set}"
+        self.source = source
+        self._pairs = STSTask(pair_set, source, split=split)
+
+    @classmethod
+    def of(cls, pairs: PairSet) -> LayersTask:
+        """A task over data that is at hand already."""
+        task = cls(pairs.task, pairs.source, split=pairs.split)
+        task._pairs = STSTask.of(pairs)
+        return task
+
+    @property
+    def sha256(self) -> str:
+        return self._pairs.sha256
+
+    def texts(self) -> list[str]:
+        return self._pairs.texts()
+
+    def evaluate(self, vectors: Vectors, *, pooling: str) -> TaskResult:
+        """Raises:
+        InputError: always; one vector a text says nothing about layers.
+        """
+        raise InputError(f"{self.name}: looks into the model itself, not at vectors: use `harness evaluate`")
+
+    def evaluate_model(self, model: Any, *, device: str, pooling: str) -> TaskResult:
+        """Raises:
+        InputError: `model` is not one transformer.
+        """
+        encoder = encoder_of(model, self.name)
+        encoder.to(device)
+        result = TaskResult()
+        similarities, damaged = self._similarities(encoder)
+        if damaged:
+            result.notes.append(f"{self.name}: vectors with NaN or infinity, replaced by 0: {damaged}")
+        gold = np.concatenate([subset.gold for subset in self._pairs.data.subsets])
+        drawn: dict[str, list[float]] = {mode: [] for mode in POOLINGS}
+        for layer in range(similarities.shape[1]):
+            for place, mode in enumerate(POOLINGS):
+                value = spearman(similarities[:, layer, place], gold)
+                drawn[mode].append(value)
+                rule = f"layer:{layer}:{mode}"
+                add_score(result, self._describe(rule), suite=self.suite, pooling=rule, value=value, n=len(gold))
+        result.figures[self.name] = {"spearman_by_layer": drawn}
+        return result
+
+    def _similarities(self, encoder: Encoder) -> tuple[NDArray[np.float32], int]:
+        """Cosines (pairs, layers + 1, poolings), and how many vectors were damaged."""
+        subsets = self._pairs.data.subsets
+        left = [text for s in subsets for text in s.sentences1]
+        right = [text for s in subsets for text in s.sentences2]
+        order = sorted(range(len(left)), key=lambda row: len(left[row]) + len(right[row]))
+        parts, damaged = [], 0
+        for start in range(0, len(order), _TOGETHER):
+            rows = order[start : start + _TOGETHER]
+            texts = list(dict.fromkeys(side[row] for side in (left, right) for row in rows))
+            place = {text: i for i, text in enumerate(texts)}
+            vectors = layer_vectors(encoder, texts)
+            n, layers, poolings, d = vectors.shape
+            flat, bad = finite(vectors.reshape(-1, d))
+            damaged += bad
+            vectors = flat.reshape(n, layers, poolings, d)
+            u, v = (vectors[[place[side[row]] for row in rows]].reshape(-1, d) for side in (left, right))
+            parts.append(cosine(u, v).reshape(len(rows), layers, poolings))
+        found = np.empty((len(left), *parts[0].shape[1:]), dtype=np.float32)
+        found[order] = np.concatenate(parts)
+        return found, damaged
+
+    def _describe(self, rule: str) -> dict[str, Any]:
+        return {
+            "task": f"{self._pairs.name}@{rule}",
+            "source": self.source,
+            "split": self._pairs.split,
+            "data": self.sha256,
+            "preparation": self._pairs.data.preparation,
+            "similarity": "cosine",
+            "metric": "spearman",
+            "aggregation": "all",
+            "version": METRIC_VERSION,
+        }

@@ -1,0 +1,263 @@
+"""The one place that talks to the mteb library, which is used as it comes.
+
+mteb calls `encode` and `similarity` of an object that it takes for a model; ours answers from the shared table of
+vectors. Its own cache knows unnamed models by one name and would give one the scores of another: ours are named after
+the method and the hash of its content, and their results lie in a folder of the work directory, or nowhere.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import logging
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partialmethod
+from typing import TYPE_CHECKING, Any
+
+import datasets
+import mteb
+import numpy as np
+from mteb.models.abs_encoder import AbsEncoder
+from mteb.models.model_meta import ModelMeta, ScoringFunction
+from tqdm import std  # type: ignore[import-untyped]
+
+from harness.config import nearest
+from harness.embeddings import Origin
+from harness.errors import HarnessError, InputError
+from harness.sources.hub import first_line, hub_reachable
+from harness.tasks.base import Array, Vectors, finite
+from harness.tasks.mteb_suites import EMBEDDED, ENGLISH, PAIRS_METRIC_V1, PREFIX, SPLITS
+
+if TYPE_CHECKING:
+    from torch.utils.data import DataLoader
+
+BATCH = 1024  # rows that mteb hands over at a time; they are joined again, sorted by length and cut anew when encoded
+
+
+class HarnessEncoder(AbsEncoder):
+    """What mteb takes for a model: `encode` looks texts up in `vectors`, similarity is the cosine.
+
+    Attributes:
+        damaged: how many vectors held NaN or infinity (replaced by 0, as SentEval does).
+        fault: the error that the encoder raised, if it did.
+    """
+
+    mteb_model_meta: ModelMeta
+
+    def __init__(self, vectors: Vectors, origin: Origin) -> None:
+        self.vectors = vectors
+        self.damaged = 0
+        self.fault: Exception | None = None
+        self.mteb_model_meta = ModelMeta.create_empty(
+            {
+                "name": origin.name,
+                "revision": origin.revision,
+                "similarity_fn_name": ScoringFunction.COSINE,
+                "modalities": ["text"],
+            }
+        )
+
+    def encode(
+        self,
+        inputs: DataLoader[Any],
+        *,
+        task_metadata: Any,
+        hf_split: str,
+        hf_subset: str,
+        prompt_type: Any = None,
+        **kwargs: Any,
+    ) -> Array:
+        """(n, d) float32 for the n texts of `inputs`; queries and documents are read alike, without a prompt."""
+        texts = [text for batch in inputs for text in batch["text"]]
+        try:
+            found, damaged = finite(self.vectors(texts))
+        except Exception as error:
+            self.fault = error
+            raise
+        self.damaged += damaged
+        return found
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What mteb says of one task. `description` is all that defines its numbers besides metric and split."""
+
+    description: dict[str, Any]
+    splits: Sequence[str]
+    subsets: int
+    metrics: tuple[str, ...]  # the main score first
+    n: int  # pairs, sentences or queries and documents, as mteb counts them; 0 where it does not say
+    scores: Mapping[str, Sequence[Mapping[str, Any]]]
+    json: str
+    damaged: int
+
+    def value(self, metric: str) -> float:
+        """The mean over splits and subsets.
+
+        Raises:
+            InputError: mteb gave no such number.
+        """
+        found: list[Any] = [subset.get(metric) for split in self.splits for subset in self.scores[split]]
+        if not found or not all(isinstance(x, int | float) and np.isfinite(x) for x in found):
+            raise InputError(f"mteb gave no {metric}")
+        return float(np.mean([round(x, 6) for x in found]))  # as many digits as mteb's files keep
+
+
+def open_task(name: str, subset: str = "") -> Any:
+    """An mteb task with the splits and the part of a multilingual set that the English benchmarks take, `subset`
+    instead if it is given, or all parts if that is "all". Reads no data.
+
+    Raises:
+        InputError: mteb knows no such task or subset, or it is not about text.
+    """
+    task = _known(name)
+    parts = list(task.metadata.hf_subsets)
+    if subset and subset != "all" and subset not in parts:
+        raise InputError(f'{PREFIX}{name}: no subset "{subset}"{nearest(subset, parts)}; known: {", ".join(parts)}')
+    if "text" not in task.metadata.modalities or len(task.metadata.modalities) > 1:
+        raise InputError(f"{PREFIX}{name}: needs {', '.join(task.metadata.modalities)}; sentences are encoded here")
+    wanted = subset or ENGLISH.get(name, "")
+    if wanted and wanted != "all":
+        task.filter_languages(None, hf_subsets=[wanted])
+    elif not wanted and task.metadata.is_multilingual and not name.startswith(EMBEDDED):
+        english = [part for part, codes in task.metadata.eval_langs.items() if {*codes} == {"eng-Latn"}]
+        task.filter_languages(None, hf_subsets=english or parts)
+    split = SPLITS.get(name, "test")
+    if split in task.metadata.eval_splits:
+        task.filter_eval_splits([split])
+    return task
+
+
+def _known(name: str) -> Any:
+    if name.startswith(EMBEDDED):
+        from harness.tasks.mteb_embedded import TASKS
+
+        return TASKS[name]()
+    try:
+        with _quiet():
+            return mteb.get_task(name)
+    except KeyError:
+        known = [task.metadata.name for task in mteb.get_tasks(languages=["eng"], modalities=["text"])]
+        raise InputError(f'"{PREFIX}{name}": mteb has no such task{nearest(name, known)}') from None
+
+
+def run_task(name: str, subset: str, vectors: Vectors, origin: Origin) -> Outcome:
+    """Run one task of mteb with `vectors`, or read its result from the folder of `origin`.
+
+    Raises:
+        InputError: the data cannot be had or cannot be scored.
+        RunError: whatever the encoder raised.
+    """
+    task = open_task(name, subset)
+    encoder = HarnessEncoder(vectors, origin)
+    cache = mteb.ResultCache(origin.results / subset if subset else origin.results) if origin.results else None
+    if cache is not None:
+        _drop_damaged(cache, encoder, name)
+    try:
+        with _quiet():
+            found = mteb.evaluate(
+                encoder,
+                task,
+                cache=cache,
+                co2_tracker=False,
+                encode_kwargs={"batch_size": BATCH, "show_progress_bar": False},
+                show_progress_bar=False,
+                public_only=False,
+            )
+            result = found.task_results[0]
+    except Exception as error:
+        if encoder.fault is not None:
+            raise encoder.fault from None
+        if isinstance(error, HarnessError | MemoryError) or getattr(error, "errno", None) == errno.ENOSPC:
+            raise
+        raise InputError(_reason(error)) from error
+    splits = list(result.scores)
+    main = task.metadata.main_score
+    first = next(iter(result.scores.values()))[0]
+    metrics = (main, PAIRS_METRIC_V1) if PAIRS_METRIC_V1 in first and main != PAIRS_METRIC_V1 else (main,)
+    return Outcome(
+        description={
+            "data": pinned_data(task),
+            "mteb_task": name,
+            "subsets": list(task.hf_subsets),
+            "similarity": "cosine",
+            "version": f"mteb {result.mteb_version}",
+        },
+        splits=splits,
+        subsets=len(next(iter(result.scores.values()))),
+        metrics=metrics,
+        n=_size(task, splits),
+        scores=result.scores,
+        json=json.dumps(result.model_dump(mode="json"), indent=1) + "\n",
+        damaged=encoder.damaged,
+    )
+
+
+def pinned_data(task: Any) -> dict[str, str]:
+    """Data set -> revision, of an mteb task or of those that it is the average of."""
+    parts = getattr(task.metadata, "tasks", None) or [task]
+    return {part.metadata.dataset["path"]: part.metadata.dataset["revision"] for part in parts}
+
+
+def _size(task: Any, splits: Sequence[str]) -> int:
+    if hasattr(task, "sizes"):
+        return sum(task.sizes().values())
+    total = 0
+    for split in splits:
+        about = (task.metadata.descriptive_stats or {}).get(split, {})
+        by_subset = about.get("hf_subset_descriptive_stats")
+        if by_subset:
+            total += sum(by_subset.get(part, {}).get("num_samples", 0) for part in task.hf_subsets)
+        else:
+            total += about.get("num_samples", 0)
+    return total
+
+
+def _reason(error: Exception) -> str:
+    """One line on why mteb could not load or score its data."""
+    said = f"{type(error).__name__}: {first_line(error):.200}"
+    if isinstance(error, datasets.exceptions.DatasetNotFoundError):
+        return f"no data: not on the hub, or gated ({said})"
+    if isinstance(error, ConnectionError | TimeoutError) or "offline" in said.lower():
+        return f"no data: the hub cannot be reached ({said})"
+    return f"mteb failed on it: {said}"
+
+
+def _drop_damaged(cache: Any, encoder: HarnessEncoder, name: str) -> None:
+    """Remove what a crash cut in half from the model's results: mteb would stumble over it each time."""
+    folder = cache.get_task_result_path(model_name=encoder.mteb_model_meta, task_name=name).parent
+    for file in folder.glob("*.json*"):
+        text = file.read_text("utf-8", errors="replace")
+        try:
+            for part in text.splitlines() if file.suffix == ".jsonl" else [text]:
+                json.loads(part)
+        except ValueError:
+            file.unlink()
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without mteb's notices (superseded versions, missing prompts) and the bars that nobody asked for.
+
+    Where no hub answers, `datasets` is told to be offline: else it tries for long before it turns to its cache.
+    """
+    logger = logging.getLogger("mteb")
+    level, bars, offline = logger.level, datasets.are_progress_bars_disabled(), datasets.config.HF_HUB_OFFLINE
+    started = std.tqdm.__init__
+    logger.setLevel(logging.ERROR)
+    datasets.disable_progress_bars()
+    std.tqdm.__init__ = partialmethod(started, disable=True)  # a bar that is asked for by `disable=False` still shows
+    datasets.config.HF_HUB_OFFLINE = not hub_reachable()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(level)
+        std.tqdm.__init__ = started
+        datasets.config.HF_HUB_OFFLINE = offline
+        if not bars:
+            datasets.enable_progress_bars()

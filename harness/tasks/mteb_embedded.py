@@ -1,0 +1,97 @@
+"""Retrieval and clustering over the embedded data, as task classes of mteb: its categories without a hub."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal
+
+from datasets import Dataset, DatasetDict
+from mteb.abstasks.clustering import AbsTaskClustering
+from mteb.abstasks.retrieval import AbsTaskRetrieval
+from mteb.abstasks.retrieval_dataset_loaders import RetrievalSplitData
+from mteb.abstasks.task_metadata import TaskMetadata
+
+from harness.fingerprint import content_id
+from harness.sources.embedded import embedded_files, embedded_rows
+from harness.tasks.mteb_suites import RETRIEVAL_GROUPS, TOPIC_PARTS
+
+
+def _metadata(
+    name: str, kind: Literal["Retrieval", "Clustering"], file: str, subsets: Iterable[str], **about: Any
+) -> TaskMetadata:
+    revision = content_id([path.read_bytes().hex() for path in embedded_files(file)])
+    return TaskMetadata(
+        name=name,
+        type=kind,
+        dataset={"path": f"embedded/{file}", "revision": revision},
+        eval_langs={subset: ["eng-Latn"] for subset in subsets},
+        eval_splits=["test"],
+        category="t2t",
+        reference=None,
+        license="cc0-1.0",
+        sample_creation="created",
+        bibtex_citation="",
+        **about,
+    )
+
+
+class EmbeddedRetrieval(AbsTaskRetrieval):
+    """For each query the one passage that answers it, among all of its group: nDCG@10."""
+
+    metadata = _metadata(
+        "Embedded-Retrieval",
+        "Retrieval",
+        "retrieval",
+        RETRIEVAL_GROUPS,
+        main_score="ndcg_at_10",
+        description="Questions and the passages that answer them, written for the embedded suite.",
+    )
+
+    def load_data(self, num_proc: int | None = None, **kwargs: Any) -> None:
+        self.dataset = {group: {"test": self._split(group)} for group in self.hf_subsets}
+        self.data_loaded = True
+
+    def _split(self, group: str) -> RetrievalSplitData:
+        rows = embedded_rows("retrieval", RETRIEVAL_GROUPS[group])
+        queries = [{"id": f"q-{row['id']}", "text": row["query"]} for row in rows]
+        corpus = [{"id": f"p-{row['id']}", "text": row["passage"], "title": ""} for row in rows]
+        return RetrievalSplitData(
+            queries=Dataset.from_list(queries),
+            corpus=Dataset.from_list(corpus),
+            relevant_docs={f"q-{row['id']}": {f"p-{row['id']}": 1} for row in rows},
+            top_ranked=None,
+        )
+
+    def sizes(self) -> dict[str, int]:
+        """Queries of each group."""
+        return {group: len(embedded_rows("retrieval", RETRIEVAL_GROUPS[group])) for group in self.hf_subsets}
+
+
+class EmbeddedClustering(AbsTaskClustering):
+    """The sentences of each contrast part by their eight topics: V-measure, the mean over draws and parts."""
+
+    metadata = _metadata(
+        "Embedded-Clustering",
+        "Clustering",
+        "sentences",
+        TOPIC_PARTS,
+        main_score="v_measure",
+        description="Sentences on eight topics a part, written for the embedded suite.",
+    )
+    max_fraction_of_documents_to_embed = None  # all of them
+    max_documents_per_cluster = 700  # as many as a part holds
+
+    def load_data(self, num_proc: int | None = None, **kwargs: Any) -> None:
+        self.dataset = {part: DatasetDict({"test": self._split(part)}) for part in self.hf_subsets}
+        self.data_loaded = True
+
+    def _split(self, part: str) -> Dataset:
+        rows = embedded_rows("sentences", [part])
+        return Dataset.from_dict({"sentences": [r["text"] for r in rows], "labels": [r["topic"] for r in rows]})
+
+    def sizes(self) -> dict[str, int]:
+        """Sentences of each part."""
+        return {part: len(embedded_rows("sentences", [part])) for part in self.hf_subsets}
+
+
+TASKS = {"Embedded-Retrieval": EmbeddedRetrieval, "Embedded-Clustering": EmbeddedClustering}

@@ -1,0 +1,197 @@
+"""MTEB's English benchmarks as lists of names: what belongs to them, in which category, and their averages.
+
+The names are mteb's own. Nothing here needs the library, whose import takes seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from harness.records import Score
+from harness.tasks.averages import Average, category_averages
+
+PREFIX = "mteb:"
+EMBEDDED = "Embedded-"  # tasks of mteb's kinds over the embedded data, which mteb does not know by name
+# The embedded data of those: queries of the natural part share words with their passage, of the contrast parts almost
+# none; topics are labelled in the contrast parts.
+RETRIEVAL_GROUPS = {"natural": ("d", "e"), "contrast": ("a", "b", "c")}
+TOPIC_PARTS = ("a", "b", "c")
+Categories = Mapping[str, tuple[str, ...]]
+
+# The 56 data sets of Muennighoff et al. (2023), which papers of 2022-2024 report.
+EN_V1: Categories = {
+    "Classification": (
+        "AmazonCounterfactualClassification",
+        "AmazonPolarityClassification",
+        "AmazonReviewsClassification",
+        "Banking77Classification",
+        "EmotionClassification",
+        "ImdbClassification",
+        "MassiveIntentClassification",
+        "MassiveScenarioClassification",
+        "MTOPDomainClassification",
+        "MTOPIntentClassification",
+        "ToxicConversationsClassification",
+        "TweetSentimentExtractionClassification",
+    ),
+    "Clustering": (
+        "ArxivClusteringP2P",
+        "ArxivClusteringS2S",
+        "BiorxivClusteringP2P",
+        "BiorxivClusteringS2S",
+        "MedrxivClusteringP2P",
+        "MedrxivClusteringS2S",
+        "RedditClustering",
+        "RedditClusteringP2P",
+        "StackExchangeClustering",
+        "StackExchangeClusteringP2P",
+        "TwentyNewsgroupsClustering",
+    ),
+    "PairClassification": ("SprintDuplicateQuestions", "TwitterSemEval2015", "TwitterURLCorpus"),
+    "Reranking": ("AskUbuntuDupQuestions", "MindSmallReranking", "SciDocsRR", "StackOverflowDupQuestions"),
+    "Retrieval": (
+        "ArguAna",
+        "ClimateFEVER",
+        "CQADupstackRetrieval",
+        "DBPedia",
+        "FEVER",
+        "FiQA2018",
+        "HotpotQA",
+        "MSMARCO",
+        "NFCorpus",
+        "NQ",
+        "QuoraRetrieval",
+        "SCIDOCS",
+        "SciFact",
+        "Touche2020",
+        "TRECCOVID",
+    ),
+    "STS": (
+        "BIOSSES",
+        "SICK-R",
+        "STS12",
+        "STS13",
+        "STS14",
+        "STS15",
+        "STS16",
+        "STS17",
+        "STS22",
+        "STSBenchmark",
+    ),
+    "Summarization": ("SummEval",),
+}
+
+# The 41 tasks of MMTEB's English benchmark (Enevoldsen et al. 2025).
+EN_V2: Categories = {
+    "Classification": (
+        "AmazonCounterfactualClassification",
+        "Banking77Classification",
+        "ImdbClassification",
+        "MTOPDomainClassification",
+        "MassiveIntentClassification",
+        "MassiveScenarioClassification",
+        "ToxicConversationsClassification",
+        "TweetSentimentExtractionClassification",
+    ),
+    "Clustering": (
+        "ArXivHierarchicalClusteringP2P",
+        "ArXivHierarchicalClusteringS2S",
+        "BiorxivClusteringP2P.v2",
+        "MedrxivClusteringP2P.v2",
+        "MedrxivClusteringS2S.v2",
+        "StackExchangeClustering.v2",
+        "StackExchangeClusteringP2P.v2",
+        "TwentyNewsgroupsClustering.v2",
+    ),
+    "PairClassification": ("SprintDuplicateQuestions", "TwitterSemEval2015", "TwitterURLCorpus"),
+    "Reranking": ("AskUbuntuDupQuestions", "MindSmallReranking"),
+    "Retrieval": (
+        "ArguAna",
+        "CQADupstackGamingRetrieval",
+        "CQADupstackUnixRetrieval",
+        "ClimateFEVERHardNegatives",
+        "FEVERHardNegatives",
+        "FiQA2018",
+        "HotpotQAHardNegatives",
+        "SCIDOCS",
+        "TRECCOVID",
+        "Touche2020Retrieval.v3",
+    ),
+    "STS": ("BIOSSES", "SICK-R", "STS12", "STS13", "STS14", "STS15", "STS17", "STS22.v2", "STSBenchmark"),
+    "Summarization": ("SummEvalSummarization.v2",),
+}
+
+# One or two small sets of each category: minutes on a laptop.
+QUICK: Categories = {
+    "Classification": ("AmazonCounterfactualClassification", "Banking77Classification"),
+    "Clustering": ("TwentyNewsgroupsClustering.v2",),
+    "PairClassification": ("TwitterSemEval2015",),
+    "Reranking": ("AskUbuntuDupQuestions",),
+    "Retrieval": ("SciFact",),
+    "STS": ("BIOSSES", "STS17", "STSBenchmark"),
+    "Summarization": ("SummEvalSummarization.v2",),
+}
+
+MTEB_SUITES: dict[str, Categories] = {"mteb-en-v1": EN_V1, "mteb-en-v2": EN_V2, "mteb-quick": QUICK}
+
+# Which part of a multilingual set the English benchmarks take.
+ENGLISH = {
+    "AmazonCounterfactualClassification": "en",
+    "AmazonReviewsClassification": "en",
+    "MassiveIntentClassification": "en",
+    "MassiveScenarioClassification": "en",
+    "MTOPDomainClassification": "en",
+    "MTOPIntentClassification": "en",
+    "STS17": "en-en",
+    "STS22": "en",
+    "STS22.v2": "en",
+}
+SPLITS = {"MSMARCO": "dev"}  # all others of the benchmarks: test
+
+# mteb 1.x averaged each text's correlation together with its p-value, so SummEval's number in every v1 table is
+# (mean rho + mean p) / 2. mteb keeps that defect in "SummEval" and corrects it in a task of its own.
+SUMMEVAL, SUMMEVAL_METRIC, SUMMEVAL_CORRECTED = "SummEval", "summeval_v1", "SummEvalSummarization.v2"
+
+
+# Version 1 printed the average precision by cosine; the library's own number is the best of five similarities.
+PAIRS_METRIC_V1 = "cosine_ap"
+
+
+def names_of(categories: Categories) -> tuple[str, ...]:
+    """All names of a benchmark, category by category."""
+    return tuple(name for names in categories.values() for name in names)
+
+
+def mteb_values(scores: Iterable[Score], suite: str = "") -> dict[str, float]:
+    """The number of each mteb task that the table of `suite` prints, in percent, by mteb's name of the task (with its
+    subset, if one was asked for). Without a suite: mteb's main score, SummEval's with the defect of version 1."""
+    values: dict[str, float] = {}
+    for score in scores:
+        if score.task.startswith(PREFIX):
+            name = score.task.removeprefix(PREFIX)
+            if name not in values or (suite == "mteb-en-v1" and score.metric == PAIRS_METRIC_V1):
+                values[name] = 100 * score.value
+    return values
+
+
+def mteb_averages(scores: Iterable[Score], suite: str) -> tuple[dict[str, Average], Average]:
+    """The average of each category of a suite, and that over all its data sets. One that lacks a set has no value."""
+    return category_averages(mteb_values(scores, suite), MTEB_SUITES[suite])
+
+
+def summary(scores: Sequence[Score], suites: Iterable[str]) -> list[str]:
+    """A line for each average of those of `suites` that are MTEB's; one that lacks sets says how many it has."""
+    lines = []
+    for suite in suites:
+        if suite in MTEB_SUITES:
+            categories, overall = mteb_averages(scores, suite)
+            lines += [f"{suite}, {name}: {_shown(average)}" for name, average in categories.items()]
+            lines.append(f"{suite}, average over data sets: {_shown(overall)}")
+    return lines
+
+
+def _shown(average: Average) -> str:
+    if average.value is not None:
+        return f"{average.value:.2f} ({average.of} of {average.of})"
+    few = ", ".join(average.missing[:3]) + (", ..." if len(average.missing) > 3 else "")
+    return f"incomplete ({average.of - len(average.missing)} of {average.of}; missing: {few})"

@@ -1,0 +1,116 @@
+"""A task of the mteb library as one of ours: mteb asks for vectors as it goes, and computes the score."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from harness.embeddings import UNNAMED, EmbeddingTable
+from harness.fingerprint import content_id
+from harness.sources.embedded import embedded_rows
+from harness.tasks.base import TaskResult, Vectors
+from harness.tasks.mteb_data import check_data
+from harness.tasks.mteb_suites import (
+    EMBEDDED,
+    PREFIX,
+    RETRIEVAL_GROUPS,
+    SUMMEVAL,
+    SUMMEVAL_CORRECTED,
+    SUMMEVAL_METRIC,
+    TOPIC_PARTS,
+)
+from harness.tasks.protocol import add_score
+
+
+@dataclass(frozen=True)
+class MTEBTask:
+    """One mteb task, by mteb's `task_name`; `subset` is one part of a multilingual set, "" all that are wanted.
+
+    The texts of most are not known beforehand (mteb draws and joins them itself): the table of vectors encodes on
+    demand what was not announced.
+    """
+
+    task_name: str
+    subset: str = ""
+    suite: str = "mteb"
+
+    @property
+    def name(self) -> str:
+        if self.task_name.startswith(EMBEDDED):
+            return f"{self.task_name}-{self.subset}" if self.subset else self.task_name
+        return PREFIX + self.task_name + (f"/{self.subset}" if self.subset else "")
+
+    @property
+    def source(self) -> str:
+        return "embedded" if self.task_name.startswith(EMBEDDED) else "mteb"
+
+    @property
+    def sha256(self) -> str:
+        """Of the data set's pinned revision and of what is taken from it; reads no data."""
+        from harness.tasks.mteb_adapter import open_task, pinned_data
+
+        task = open_task(self.task_name, self.subset)
+        return content_id([pinned_data(task), list(task.hf_subsets), list(task.eval_splits)])
+
+    def texts(self) -> list[str]:
+        """Those of embedded tasks, which are known; of others none: see above.
+
+        Raises:
+            InputError: the data is neither on the hub nor in the local cache.
+        """
+        if self.source == "embedded":
+            return _embedded_texts(self.task_name, self.subset)
+        from harness.tasks.mteb_adapter import open_task, pinned_data
+
+        check_data(pinned_data(open_task(self.task_name, self.subset)))
+        return []
+
+    def evaluate(self, vectors: Vectors, *, pooling: str) -> TaskResult:
+        """Raises:
+        InputError: the data cannot be had (no hub, gated, damaged), or mteb cannot score it.
+        RunError: the encoder returned something else than one vector a text.
+        """
+        result = TaskResult()
+        runs = [SUMMEVAL, SUMMEVAL_CORRECTED] if self.task_name == SUMMEVAL else [self.task_name]
+        for run in runs:
+            self._run(run, result, vectors, pooling)
+        return result
+
+    def _run(self, task_name: str, result: TaskResult, vectors: Vectors, pooling: str) -> None:
+        from harness.tasks.mteb_adapter import run_task
+
+        origin = vectors.origin if isinstance(vectors, EmbeddingTable) else UNNAMED
+        outcome = run_task(task_name, self.subset, vectors, origin)
+        file = f"{task_name}-{self.subset}" if self.subset else task_name
+        result.artifacts[f"mteb/{file}.json"] = outcome.json
+        if outcome.damaged:
+            result.notes.append(f"{self.name}: vectors with NaN or infinity, replaced by 0: {outcome.damaged}")
+        for metric in outcome.metrics:
+            description = {
+                "task": self.name,
+                "source": self.source,
+                "split": "+".join(outcome.splits),
+                **outcome.description,
+                "metric": SUMMEVAL_METRIC if task_name == SUMMEVAL else metric,
+                "aggregation": f"mean of {outcome.subsets} subsets" if outcome.subsets > 1 else "",
+            }
+            add_score(result, description, suite=self.suite, pooling=pooling, value=outcome.value(metric), n=outcome.n)
+
+
+def _embedded_texts(task_name: str, subset: str) -> list[str]:
+    if task_name == f"{EMBEDDED}Clustering":
+        return [row["text"] for row in embedded_rows("sentences", [subset] if subset else TOPIC_PARTS)]
+    groups = [subset] if subset else RETRIEVAL_GROUPS
+    rows = [row for group in groups for row in embedded_rows("retrieval", RETRIEVAL_GROUPS[group])]
+    return [row[side] for side in ("query", "passage") for row in rows]
+
+
+def mteb_task(name: str) -> MTEBTask:
+    """From "mteb:STS17" or "mteb:STS17/es-es"; the prefix may be left out."""
+    task, _, subset = name.removeprefix(PREFIX).partition("/")
+    return MTEBTask(task, subset)
+
+
+def embedded_task(name: str) -> MTEBTask:
+    """From "Embedded-Clustering" or "Embedded-Retrieval-natural"."""
+    kind, _, subset = name.removeprefix(EMBEDDED).partition("-")
+    return MTEBTask(EMBEDDED + kind, subset, suite="embedded-mteb")

@@ -1,0 +1,79 @@
+"""The tables of the classification suites: accuracies, and an average only where a paper takes one."""
+
+from __future__ import annotations
+
+from harness.tasks.averages import transfer_average
+from harness.tasks.transfer import TRANSFER
+from reports.content import HEAD, block_of, head_cells, mark_unlike, score_cell, size_text
+from reports.records import Comparison, Row
+from reports.statistics import mean_sd
+from reports.tables import Cell, Column, Table, TableRow, absent, number, ranked
+
+# Suite -> title, what stands before its tasks' names.
+SUITES = {
+    "transfer": ("Transfer tasks", ""),
+    "transfer-prototyping": ("Transfer tasks, prototyping configuration", "prototyping:"),
+    "transfer-lbfgs": ("Transfer tasks, exact classifier", "lbfgs:"),
+    "downstream": ("Other downstream tasks", ""),
+    "probing": ("Probing tasks", ""),
+    "embedded-transfer": ("Embedded transfer tasks", "Embedded-"),
+}
+# The number of a task: the first of these that it has.
+METRICS = (("accuracy", ""), ("spearman", ""), ("recall", "mean of six recalls"))
+
+
+def accuracy_tables(comparison: Comparison) -> list[Table]:
+    """One table for each suite of `SUITES` that has scores."""
+    return [table for suite in SUITES if (table := _table(comparison, suite)) is not None]
+
+
+def _table(comparison: Comparison, suite: str) -> Table | None:
+    title, prefix = SUITES[suite]
+    tasks = comparison.columns(suite)
+    if not tasks:
+        return None
+    rows = comparison.rows
+    columns, cells = list(HEAD), [list(head_cells(row)) for row in rows]
+    for task, source in tasks:
+        metric, how = next(
+            ((m, a) for m, a in METRICS if any(row.scores(task, source, m, a) for row in rows)), METRICS[0]
+        )
+        name = task.removeprefix(prefix)
+        size = size_text(rows, task, source, metric, how, "examples")
+        columns.append(Column(task, name, size if metric == "accuracy" else f"{metric} · {size}", better="higher"))
+        for line, row in zip(cells, rows, strict=True):
+            line.append(score_cell(row, task, source, metric, how, scale=100, digits=2))
+        mark_unlike(rows, cells, len(columns) - 1, task, source, metric, how)
+    legend = ["Accuracy on the test part ×100 where the head says nothing else, mean ± standard deviation over seeds."]
+    if {task.removeprefix(prefix) for task, _ in tasks} == set(TRANSFER):
+        columns.append(Column("average", "Avg.", f"{len(TRANSFER)} tasks", better="higher"))
+        for line, row in zip(cells, rows, strict=True):
+            line.append(_average(row, tasks, prefix))
+    elif suite == "embedded-transfer":
+        legend.append("Natural and contrast parts are unlike data: reported apart and never averaged.")
+    body = ranked(
+        columns,
+        [
+            TableRow(tuple(line), block_of(row), row.supervision != "supervised")
+            for row, line in zip(rows, cells, strict=True)
+        ],
+    )
+    caption = "A small classifier on the frozen vectors, as in SentEval; the protocols are in the records."
+    return Table(f"accuracy-{suite}", title, caption, tuple(columns), body, tuple(legend))
+
+
+def _average(row: Row, tasks: list[tuple[str, str]], prefix: str) -> Cell:
+    """SentEval's mean of seven for each seed, then over seeds; only of seeds that have all seven."""
+    values: dict[str, dict[str, float]] = {}
+    for task, source in tasks:
+        for record, s in row.scores(task, source, "accuracy"):
+            values.setdefault(record.id, {})[task.removeprefix(prefix)] = 100 * s.value
+    averages = {run: transfer_average(found) for run, found in values.items()}
+    whole = {run: average.value for run, average in averages.items() if average.value is not None}
+    if not whole:
+        lacking = {task for average in averages.values() for task in average.missing}
+        note = f"incomplete, no average: without {', '.join(t for t in TRANSFER if t in lacking)}"
+        return absent("missing", *([note] if lacking else [])) if row.finished else Cell("–", state="empty")
+    mean, sd = mean_sd(list(whole.values()))
+    cell = number(mean, sd=sd, n=len(whole), records=whole)
+    return cell if len(whole) == len(row.finished) else cell.noted(f"mean of {len(whole)} seeds with all tasks")

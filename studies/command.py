@@ -1,0 +1,255 @@
+"""`harness study`: run a hyperparameter search, see what it found, join it from another machine."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.errors import InputError
+
+if TYPE_CHECKING:
+    import optuna
+    from optuna.trial import FrozenTrial
+
+    from studies.definition import Study
+    from studies.results import Sheet
+    from studies.space import Space
+
+
+def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add `harness study` to the command line."""
+    parser = subparsers.add_parser(
+        "study",
+        help="search hyperparameters under an equal budget: run, list, show, best, export, work",
+        description="Search a method's hyperparameters: every trial gets the same budget, is kept as a run, and can "
+        "enter a comparison.",
+        epilog="example: harness study run barlow-twins-dropout --quick --workdir work/study --workers 2",
+    )
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    def add(name: str, help: str, description: str = "") -> argparse.ArgumentParser:
+        made: argparse.ArgumentParser = commands.add_parser(name, help=help, description=description or help)
+        made.add_argument("--workdir", default="work", help="everything that is kept (default: work)")
+        return made
+
+    def with_storage(made: argparse.ArgumentParser) -> None:
+        made.add_argument("--storage", metavar="URL", help="where trials are: a journal file, sqlite:///FILE, "
+                          "postgresql://..., mysql://... (default: a journal file in the work directory)")  # fmt: skip
+
+    run_ = add("run", "run a study file or preset; the same command goes on where it stopped",
+               "Run a study until its planned trials are finished. Given again it goes on; configurations that are "
+               "known are answered from the records.")  # fmt: skip
+    run_.add_argument("study", help="a TOML file or a preset (see: harness study list)")
+    run_.add_argument("--quick", action="store_true", help="the file's small size: embedded data, minutes")
+    run_.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="overrides",
+                      help="override a value, as trials=20 or space.temperature='[0.05, 0.1]'")  # fmt: skip
+    run_.add_argument("--name", help="name of the study (default: the file's)")
+    run_.add_argument("--workers", type=int, default=1, metavar="N", help="local processes (default: 1)")
+    run_.add_argument("--force-new", action="store_true", help="delete the trials of an earlier study of this name")
+    run_.add_argument("--dry-run", action="store_true", help="print the space and the number of trials; run nothing")
+    run_.add_argument("--tracking-uri", help="MLflow server or store (default: sqlite in the work directory)")
+    run_.add_argument("--no-tracking", action="store_true", help="leave MLflow out")
+    run_.add_argument("--quiet", action="store_true", help="no progress; only the tables")
+    with_storage(run_)
+    run_.set_defaults(run=run)
+
+    list_ = add("list", "the presets, and the studies of a work directory or storage")
+    with_storage(list_)
+    list_.set_defaults(run=list_studies)
+    show_ = add("show", "tables of a study: statistics, best trials, time")
+    best_ = add("best", "the best configuration of a study")
+    export_ = add("export", "tables as CSV, figures as SVG, PNG and PDF, experiment files with the best configuration")
+    export_.add_argument("--out", metavar="FOLDER", help="where to (default: WORKDIR/studies/NAME)")
+    best_.add_argument("--held-out", action="store_true", help="print the experiment file with the held-out seeds")
+    for made, function in ((show_, show), (best_, best), (export_, export)):
+        made.add_argument("name", help="name of the study")
+        with_storage(made)
+        made.set_defaults(run=function)
+    show_.add_argument("--top", type=int, default=10, metavar="N", help="how many of the best trials (default: 10)")
+
+    work_ = commands.add_parser("work", help="join a running study, from this or another machine",
+                                description="Run trials of a study until all are finished.")  # fmt: skip
+    work_.add_argument("url", help="the study's storage")
+    work_.add_argument("name", help="name of the study")
+    work_.add_argument("--workdir", help="where runs are kept (default: the study's own, where it is reachable)")
+    work_.add_argument("--quiet", action="store_true", help="no progress")
+    work_.set_defaults(run=join)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Exit code 0 when every planned trial has a result, 1 when one failed."""
+    from harness.lock import work_lock
+    from harness.runner import checked_workdir
+    from studies import samplers, slots
+    from studies.coordinator import conduct, finished_trials, first_point
+    from studies.definition import read_study
+    from studies.space import make_space
+    from studies.storage import default_url
+    from studies.trial import Desk
+
+    if args.workers < 1:
+        raise InputError(f"--workers {args.workers}: expected 1 or more")
+    study = read_study(args.study, args.overrides, quick=args.quick, name=args.name)
+    space = make_space(study, args.study)
+    remarks = samplers.check(study, space, args.study)
+    planned = slots.plan(study, space)
+    workdir = checked_workdir(args.workdir, create=not args.dry_run)
+    if not args.quiet or args.dry_run:
+        _introduce(study, space, len(planned), remarks)
+    if args.dry_run:
+        return 0
+    desk = Desk(study, workdir)
+    desk.plan({**first_point(space), **planned[0]})  # data and models that are not there are told before anything
+    url = args.storage or default_url(workdir)
+    tracker = None
+    if not args.no_tracking:
+        from harness.tracking import Tracker
+
+        about = {"study": study.name, "method": study.method, "sampler": study.sampler, "pruner": study.pruner,
+                 "trials": len(planned), **{f"space.{p.name}": p.describe() for p in space.parameters}}  # fmt: skip
+        tracker = Tracker(workdir, study.name, args.tracking_uri, root=about)
+    with work_lock(workdir):
+        found = conduct(study, space, desk, url=url, where=args.study, workers=args.workers, tracker=tracker,
+                        force_new=args.force_new, quiet=args.quiet)  # fmt: skip
+    trials = finished_trials(found)
+    _print(found, study, space, trials, workdir, top=5)
+    from studies.export import write
+
+    print(f"tables and figures: {write(found, study, space, trials, workdir, None)}")
+    failed = [t for t in trials if t.state.name == "FAIL"]
+    for t in failed:
+        reason = t.user_attrs.get("about", {}).get("reason") or t.user_attrs.get("reason", "")
+        print(f"failed: trial {t.number}: {reason} (the same command tries it again)")
+    return 1 if failed else 0
+
+
+def join(args: argparse.Namespace) -> int:
+    """Run trials of a study that another process made."""
+    from harness.progress import Reporter
+    from harness.runner import checked_workdir
+    from studies import slots
+    from studies.results import line_about
+    from studies.space import make_space
+    from studies.storage import WORKDIR, definition_of, load, open_storage
+    from studies.worker import work
+
+    found = load(open_storage(args.url, create=False), args.name, args.url)
+    study = definition_of(found)
+    workdir = checked_workdir(args.workdir or found.user_attrs[WORKDIR])
+    planned = slots.plan(study, make_space(study, args.name))
+    # A worker that joins must not draw what another one draws: its stream is as good as its process id.
+    import os
+
+    with Reporter(slots.repair(found, planned), quiet=args.quiet) as reporter:
+        work(
+            found,
+            workdir,
+            number=100 + os.getpid(),
+            started=lambda number: reporter.start(f"trial {number}"),
+            progress=reporter.step,
+            ended=lambda number, _: reporter.done(line_about(found.get_trials(deepcopy=False)[number])),
+        )
+    return 0
+
+
+def list_studies(args: argparse.Namespace) -> int:
+    """Print presets and studies; always 0."""
+    import tomllib
+
+    from studies.definition import presets
+
+    print("presets (each with --quick):")
+    known = presets()
+    width = max(map(len, known), default=0)
+    for name, file in known.items():
+        print(f"  {name:<{width}}  {tomllib.loads(file.read_text(encoding='utf-8')).get('title', '')}")
+    workdir = Path(args.workdir)
+    if args.storage is None and not (workdir / "studies.journal").exists():
+        print(f"no studies in {workdir}")
+        return 0
+    import optuna
+
+    from studies.coordinator import finished_trials
+    from studies.storage import DEFINITION, default_url, open_storage
+
+    url = args.storage or default_url(workdir)
+    print(f"studies in {url.removeprefix('journal:') if args.storage is None else 'the storage'}:")
+    for found in optuna.study.get_all_study_summaries(storage := open_storage(url, create=False)):
+        if DEFINITION in found.user_attrs:
+            opened = optuna.load_study(study_name=found.study_name, storage=storage)
+            print(f"  {found.study_name}: {len(finished_trials(opened))} finished trials")
+    return 0
+
+
+def _opened(args: argparse.Namespace) -> tuple[optuna.Study, Study, Space, list[FrozenTrial]]:
+    from studies.coordinator import finished_trials
+    from studies.space import make_space
+    from studies.storage import default_url, definition_of, load, open_storage
+
+    url = args.storage or default_url(Path(args.workdir))
+    found = load(open_storage(url, create=False), args.name, url)
+    study = definition_of(found)
+    return found, study, make_space(study, args.name), finished_trials(found)
+
+
+def show(args: argparse.Namespace) -> int:
+    """Print the tables of a study."""
+    found, study, space, trials = _opened(args)
+    _introduce(study, space, len(found.get_trials(deepcopy=False)), [])
+    _print(found, study, space, trials, Path(args.workdir), top=args.top)
+    return 0
+
+
+def best(args: argparse.Namespace) -> int:
+    """Print the best trial and the experiment file that holds its configuration."""
+    from studies.export import experiment_file
+
+    found, study, _, _ = _opened(args)
+    print(experiment_file(found, study, study.held_out_seeds if args.held_out else study.seeds), end="")
+    return 0
+
+
+def export(args: argparse.Namespace) -> int:
+    """Write the files of a study."""
+    from studies.export import write
+
+    found, study, space, trials = _opened(args)
+    folder = write(found, study, space, trials, Path(args.workdir), Path(args.out) if args.out else None)
+    print(f"tables and figures: {folder}")
+    return 0
+
+
+def _introduce(study: Study, space: Space, planned: int, remarks: list[str]) -> None:
+    print(f"{study.name}: {study.title or study.method}, sampler {study.sampler}, pruner {study.pruner}, "
+          f"{planned} trials of {f'{study.steps} updates' if study.steps else 'whole runs'}, "
+          f"seed{'s' if len(study.seeds) > 1 else ''} {', '.join(map(str, study.seeds))}")  # fmt: skip
+    for p in space.parameters:
+        condition = f" (when {', '.join(f'{k} = {v}' for k, v in p.when)})" if p.when else ""
+        print(f"  {p.name}: {p.describe()}{condition}")
+    for remark in remarks:
+        print(remark)
+
+
+def _print(
+    found: optuna.Study, study: Study, space: Space, trials: list[FrozenTrial], workdir: Path, *, top: int
+) -> None:
+    from harness.compare import print_table
+    from studies.export import sheets
+    from studies.models import best_trials
+    from studies.results import Sheet, objective_names
+
+    by_key = {sheet.key: sheet for sheet in sheets(found, study, space, trials, workdir)}
+    leading = best_trials(found)[:top]
+    rows = tuple(
+        (t.number, *(t.params.get(n) for n in space.names), *(100 * v for v in t.values),
+         " ".join(map(str, t.user_attrs["about"]["seeds"])))
+        for t in leading
+    )  # fmt: skip
+    names = [f"{name} x 100" for name in objective_names(study)]
+    shown: list[Sheet] = [Sheet("best", "Best trials", ("trial", *space.names, *names, "seeds"), rows)]
+    for sheet in [*shown, by_key["summary"], by_key["time"]]:
+        print_table(sheet.title, list(sheet.columns), sheet.text())
+    if leading:
+        print(f"The best score was chosen among {len(trials)} trials by seeds {study.seeds}: confirm it with held-out "
+              f"seeds {study.held_out_seeds} (harness study best {study.name} --held-out).")  # fmt: skip

@@ -1,0 +1,162 @@
+"""A study file (TOML) -> a validated study: what is searched, under which budget, and how."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import field_validator, model_validator
+
+from harness.config import Config, nearest, option
+from harness.errors import InputError
+from harness.experiment import CorpusSettings, DevSettings, Entry, Experiment
+
+PRESETS = Path(__file__).parent / "presets"
+DEV = "dev"  # the objective "best Spearman on the dev set over the run's evaluations"
+
+Sampler = Literal["grid", "brute_force", "random", "qmc", "tpe", "gp", "cmaes", "nsgaii", "smac"]
+Pruner = Literal["none", "median", "percentile", "hyperband"]
+
+
+class Study(Config):
+    """A search: one method, a space, and the same budget for every trial."""
+
+    name: str
+    title: str = option("", "heading of tables and figures")
+    description: str = option("", "a paragraph about it")
+    method: str
+    preset: str | None = option(None, "a preset of the method")
+    config: dict[str, Any] = option({}, "values of the method's config that every trial shares")
+    base_model: str = option("embedded:mini-bert", "hub id, folder or embedded:NAME")
+    corpus: CorpusSettings = CorpusSettings()
+    corpora: dict[Literal["sentences", "pairs", "documents"], CorpusSettings] = option({}, "further text, by kind")
+    dev: DevSettings = DevSettings()
+    suites: list[str] = option([], "suites or tasks that every trial is evaluated on; none: the dev set alone")
+    source: Literal["senteval", "mteb"] = option("senteval", "which copy of the STS sets")
+    steps: int | None = option(None, "upper bound on the updates of every trial: its budget", ge=1)
+    device: str = option("auto", "auto, cpu, cuda, cuda:N or mps")
+    precision: Literal["auto", "fp32", "bf16", "fp16"] = option("auto", "training precision; auto measures")
+    objectives: list[str] = option([DEV], "dev, or TASK, TASK:METRIC, TASK:METRIC:AGGREGATION of the suites")
+    directions: list[Literal["maximize", "minimize"]] = option([], "one for each objective; empty: maximize")
+    seeds: list[int] = option([101], "seeds of a trial; the second and later ones only for trials still in contention")
+    held_out_seeds: list[int] = option([1, 2, 3], "seeds that confirm the best configuration; none of them searches")
+    sampler: Sampler = option("tpe", "how configurations are proposed")
+    sampler_seed: int = option(0, "seed of the sampler")
+    pruner: Pruner = option("none", "which trials are given up early, judged by their dev scores")
+    trials: int | None = option(None, "finished trials (with `by`: for each of its values); grids need none", ge=1)
+    by: str | None = option(None, "parameter whose values get equal numbers of trials, and a line each in the table")
+    keep_models: Literal["best", "all"] = option("best", "which trials' weights stay on disk")
+    space: dict[str, Any] = option({}, "parameter -> values, range or the word declared; empty: all declared ones")
+
+    @field_validator("corpus", mode="before")
+    @classmethod
+    def _short_corpus(cls, value: Any) -> Any:
+        return {"uri": value} if isinstance(value, str) else value
+
+    @field_validator("seeds", "objectives")
+    @classmethod
+    def _not_empty(cls, value: list[Any]) -> list[Any]:
+        if not value or len(set(value)) != len(value):
+            raise ValueError("needs at least one, each once")
+        return value
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Study:
+        both = sorted(set(self.seeds) & set(self.held_out_seeds))
+        if both:
+            raise ValueError(f"held_out_seeds: seed {both[0]} searches too (seeds); choose others")
+        if self.directions and len(self.directions) != len(self.objectives):
+            raise ValueError(f"directions: expected {len(self.objectives)}, one for each objective")
+        if self.pruner != "none" and (self.objectives != [DEV] or "minimize" in self.directions):
+            raise ValueError(f'pruner: {self.pruner} judges dev scores; it goes with objectives = ["dev"] alone')
+        if len(self.objectives) > 1 and self.sampler in ("cmaes", "smac"):
+            raise ValueError(f"sampler: {self.sampler} takes one objective; use tpe, nsgaii, gp, random or qmc")
+        needs = [o for o in self.objectives if o != DEV]
+        if needs and not self.suites:
+            raise ValueError(f'objectives: "{needs[0]}" is evaluated by no suite; name one in suites')
+        return self
+
+    @property
+    def signs(self) -> list[Literal["maximize", "minimize"]]:
+        """A direction for each objective."""
+        return list(self.directions) or ["maximize"] * len(self.objectives)
+
+    def experiment(self, values: Mapping[str, Any], label: str, seeds: Sequence[int]) -> Experiment:
+        """The one-row comparison that a trial with these values is; equal cells have equal ids there and here."""
+        entry = Entry(method=self.method, name=label, preset=self.preset, config={**self.config, **values})
+        return Experiment(
+            name=self.name,
+            title=self.title,
+            base_models=[self.base_model],
+            seeds=list(seeds),
+            suites=self.suites,
+            source=self.source,
+            corpus=self.corpus,
+            corpora=self.corpora,
+            dev=self.dev,
+            max_steps=self.steps,
+            device=self.device,
+            precision=self.precision,
+            methods=[entry],
+        )
+
+    def identity(self) -> dict[str, Any]:
+        """What must be equal for two runs to be one study; more trials or another title go on with the same one."""
+        free = {"title", "description", "trials", "held_out_seeds", "keep_models", "name", "device"}
+        return {key: value for key, value in self.model_dump(mode="json").items() if key not in free}
+
+
+def presets() -> dict[str, Path]:
+    """Name -> study file of every preset."""
+    return {file.stem: file for file in sorted(PRESETS.glob("*.toml"))}
+
+
+def read_study(file: str, overrides: Sequence[str] = (), *, quick: bool = False, name: str | None = None) -> Study:
+    """Read a study file or a preset's name; `quick` puts its table [quick] above the rest; then `key=value` overrides.
+
+    Raises:
+        InputError: no such file or preset, not TOML, no quick size, unknown key, value out of range.
+    """
+    path = Path(file)
+    if not path.is_file():
+        known = presets()
+        if file not in known:
+            hint = nearest(file, sorted(known))
+            raise InputError(f'no file and no study preset "{file}"{hint}; presets: {", ".join(known)}')
+        path = known[file]
+    try:
+        tree = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: not a TOML file: {error}") from None
+    tree.setdefault("name", path.stem)
+    smaller = tree.pop("quick", None)
+    if quick:
+        if not isinstance(smaller, dict):
+            raise InputError(f"{path}: --quick: the file has no table [quick]")
+        tree |= {"name": f"{tree['name']}-quick", **smaller}
+    for override in overrides:
+        _override(tree, override)
+    if name is not None:
+        tree["name"] = name
+    return Study.parse(tree, str(path))
+
+
+def _override(tree: dict[str, Any], override: str) -> None:
+    """Set one value of the tree: trials=20, config.temperature=0.1, space.learning_rate=[1e-5, 3e-5]."""
+    path, equals, text = override.partition("=")
+    if not equals or not path:
+        raise InputError(f"--set {override}: expected KEY=VALUE, as in --set trials=20")
+    try:
+        value: Any = tomllib.loads(f"v = {text}")["v"]
+    except tomllib.TOMLDecodeError:
+        value = text
+    *tables, key = path.split(".")
+    place = tree
+    for table in tables:
+        inner = place.setdefault(table, {})
+        if not isinstance(inner, dict):
+            raise InputError(f'--set {override}: "{table}" is a single value, not a table')
+        place = inner
+    place[key] = value

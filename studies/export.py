@@ -1,0 +1,133 @@
+"""Files of a study: CSV tables, figures, and experiment files by which its best run enters a comparison."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.errors import InputError, RunError
+from harness.records import write_atomic
+from studies.definition import Study
+from studies.models import best_trials
+from studies.results import (
+    Sheet,
+    binned_sheet,
+    folder_of,
+    heat_sheet,
+    scored,
+    summary_sheet,
+    time_sheet,
+    trials_sheet,
+)
+from studies.space import Space
+from studies.statistics import expected_maximum
+
+if TYPE_CHECKING:
+    import optuna
+    from optuna.trial import FrozenTrial
+
+MOST_PAIRS = 3  # heat maps: of the first numbers of the space
+
+
+def sheets(
+    found: optuna.Study, study: Study, space: Space, trials: Sequence[FrozenTrial], workdir: Path
+) -> list[Sheet]:
+    """All tables."""
+    from studies.figures import importances
+
+    numbers = [p.name for p in space.parameters if p.numeric and p.name != study.by]
+    tables = [trials_sheet(study, space, trials), summary_sheet(study, space, trials)]
+    tables += [binned_sheet(study, space, trials, name) for name in numbers]
+    pairs = list(combinations(numbers, 2))[:MOST_PAIRS]
+    tables += [heat_sheet(study, space, trials, a, b) for a, b in pairs]
+    values = [t.values[0] for t in scored(trials)]
+    if values and study.signs[0] == "maximize":
+        budgets = range(1, len(values) + 1)
+        curve = expected_maximum(values, list(budgets))
+        rows = tuple((n, 100 * float(v)) for n, v in zip(budgets, curve, strict=True))
+        tables.append(Sheet("expected", "Expected best score by budget", ("trials", "expected best"), rows))
+    weights = tuple(importances(found).items())
+    if weights:
+        tables.append(Sheet("importance", "Importance of the parameters", ("parameter", "importance"), weights))
+    spent = folder_of(workdir, study.name) / "tracking-seconds.json"
+    tables.append(time_sheet(trials, json.loads(spent.read_text()) if spent.exists() else 0.0))
+    return tables
+
+
+def write(
+    found: optuna.Study, study: Study, space: Space, trials: Sequence[FrozenTrial], workdir: Path, out: Path | None
+) -> Path:
+    """Write every table (CSV) and figure (SVG, PNG, PDF) and the best configuration; returns the folder.
+
+    Raises:
+        RunError: the folder cannot be written.
+    """
+    from studies.figures import all_figures
+
+    folder = out or folder_of(workdir, study.name)
+    tables = sheets(found, study, space, trials, workdir)
+    files: dict[str, str | bytes] = {f"{table.key}.csv": table.csv() for table in tables}
+    for figure in all_figures(found, study, space, trials, tables):
+        files |= {f"{figure.key}.svg": figure.svg, f"{figure.key}.png": figure.png, f"{figure.key}.pdf": figure.pdf}
+    if best_trials(found):
+        files["best.toml"] = experiment_file(found, study, study.seeds)
+        files["held-out.toml"] = experiment_file(found, study, study.held_out_seeds)
+    try:
+        for name, content in files.items():
+            write_atomic(folder / name, content)
+    except OSError as error:
+        raise RunError(f"{folder}: cannot write ({error.strerror}); the study itself is untouched") from None
+    return folder
+
+
+def best_config(found: optuna.Study, study: Study) -> dict[str, Any]:
+    """The config of the best trial, as an experiment file would hold it.
+
+    Raises:
+        InputError: no trial has a value yet.
+    """
+    best = best_trials(found)
+    if not best:
+        raise InputError(f'study "{study.name}": no trial has a value yet')
+    return {**study.config, **best[0].params}
+
+
+def experiment_file(found: optuna.Study, study: Study, seeds: Sequence[int]) -> str:
+    """An experiment for `harness compare` with the best configuration; with the study's own seeds nothing is trained
+    again."""
+    config = best_config(found, study)
+    trial = best_trials(found)[0].number
+    lines = [
+        f"# The best configuration of study {study.name} (trial {trial}); seeds that chose it: {study.seeds}.",
+        f"name = {_toml(study.name + '-best')}",
+        f"base_models = {_toml([study.base_model])}",
+        f"seeds = {_toml(list(seeds))}",
+        f"suites = {_toml(study.suites or ['embedded' if study.dev.where == 'embedded' else 'sts'])}",
+        f"source = {_toml(study.source)}",
+        *([f"max_steps = {study.steps}"] if study.steps else []),
+        f"precision = {_toml(study.precision)}",
+        f"corpus = {_toml(study.corpus.model_dump(exclude_none=True))}",
+        *[f"corpora.{kind} = {_toml(c.model_dump(exclude_none=True))}" for kind, c in study.corpora.items()],
+        f"dev = {_toml(study.dev.model_dump(exclude_none=True))}",
+        "",
+        "[[methods]]",
+        f"method = {_toml(study.method)}",
+        f"name = {_toml(f'{study.method} (tuned)')}",
+        *([f"preset = {_toml(study.preset)}"] if study.preset else []),
+        f"config = {_toml(config)}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _toml(value: Any) -> str:
+    """A value as TOML; the standard library only reads it."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{json.dumps(str(k))} = {_toml(v)}" for k, v in value.items()) + " }"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(_toml(v) for v in value)}]"
+    if isinstance(value, float):
+        return repr(value)
+    return json.dumps(value, ensure_ascii=False)

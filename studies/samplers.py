@@ -1,0 +1,87 @@
+"""Samplers and pruners by name, and which of them fit a space."""
+
+from __future__ import annotations
+
+import warnings
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from harness.errors import InputError
+
+if TYPE_CHECKING:
+    from optuna.pruners import BasePruner
+    from optuna.samplers import BaseSampler
+
+    from studies.definition import Study
+    from studies.space import Space
+
+ENUMERATED = ("grid", "brute_force")  # every configuration once: no proposals are needed
+
+
+def check(study: Study, space: Space, where: str) -> list[str]:
+    """Refuse a sampler that does not fit the space; returns remarks for the user.
+
+    Raises:
+        InputError: one line with what does not fit and what would.
+    """
+    name, remarks = study.sampler, list[str]()
+    if name in ENUMERATED:
+        endless = [p.name for p in space.parameters if not p.finite]
+        if endless:
+            raise InputError(
+                f'{where}: sampler "{name}" needs values to list, but "{endless[0]}" is a range; '
+                "give it a list or a step, or take random, qmc, tpe or gp"
+            )
+        if name == "grid" and study.trials is not None:
+            raise InputError(f'{where}: sampler "grid" runs every cell; leave trials out, or take brute_force')
+        return remarks
+    if study.trials is None:
+        raise InputError(f'{where}: trials is missing: sampler "{name}" needs to know how many')
+    numbers = [p.name for p in space.parameters if not p.choices and not p.when]
+    if name == "cmaes":
+        if len(numbers) < 2:
+            raise InputError(f'{where}: sampler "cmaes" needs two or more ranges of numbers; take tpe or gp for lists')
+        if find_spec("cmaes") is None:
+            raise InputError(f'{where}: sampler "cmaes" needs a package: pip install cmaes')
+    if name == "qmc" and not numbers:
+        raise InputError(f'{where}: sampler "qmc" needs a range of numbers; take random or grid for lists')
+    if name == "smac":
+        remarks.append("sampler smac: SMAC is not among Optuna's samplers; Optuna's GP sampler stands for it")
+    if name in ("cmaes", "qmc") and len(numbers) < len(space.parameters):
+        rest = ", ".join(n for n in space.names if n not in numbers)
+        remarks.append(f"sampler {name}: {rest}: drawn at random, as it is no unconditional range of numbers")
+    return remarks
+
+
+def make_sampler(study: Study, worker: int = 0) -> BaseSampler:
+    """The sampler; each worker gets a stream of random numbers of its own."""
+    import optuna
+    from optuna.samplers import CmaEsSampler, GPSampler, NSGAIISampler, QMCSampler, RandomSampler, TPESampler
+
+    seed = study.sampler_seed + 1009 * worker
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        if study.sampler == "qmc":  # one sequence for all workers: its places come from the storage
+            return QMCSampler(seed=study.sampler_seed, scramble=True, warn_independent_sampling=False)
+        if study.sampler == "tpe":
+            return TPESampler(seed=seed)
+        if study.sampler in ("gp", "smac"):
+            return GPSampler(seed=seed, warn_independent_sampling=False)
+        if study.sampler == "cmaes":
+            return CmaEsSampler(seed=seed, warn_independent_sampling=False)
+        if study.sampler == "nsgaii":
+            return NSGAIISampler(seed=seed, population_size=min(50, max(4, (study.trials or 8) // 4)))
+        return RandomSampler(seed=seed)
+
+
+def make_pruner(study: Study, steps: int) -> BasePruner:
+    """The pruner; dev scores are reported at update numbers, of which a trial has up to `steps`."""
+    from optuna.pruners import HyperbandPruner, MedianPruner, NopPruner, PercentilePruner
+
+    if study.pruner == "median":
+        return MedianPruner(n_startup_trials=5)
+    if study.pruner == "percentile":
+        return PercentilePruner(25.0, n_startup_trials=5)
+    if study.pruner == "hyperband":
+        return HyperbandPruner(min_resource=max(1, steps // 9), max_resource=max(1, steps), reduction_factor=3)
+    return NopPruner()

@@ -1,0 +1,177 @@
+"""Where trials are kept: a journal file by default, or any database that Optuna opens, by URL."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.config import nearest
+from harness.errors import InputError
+from harness.tracking import hide_password
+
+if TYPE_CHECKING:
+    import optuna
+    from optuna.storages import BaseStorage
+
+    from studies.definition import Study
+
+JOURNAL = "journal:"
+DEFINITION = "definition"  # user attribute of an Optuna study: our study, as JSON
+WORKDIR = "workdir"  # user attribute: the work directory of the process that made it
+
+
+def default_url(workdir: Path) -> str:
+    """A journal file of the work directory: several processes write it safely, several times faster than sqlite."""
+    return f"{JOURNAL}{(workdir / 'studies.journal').resolve()}"
+
+
+def quiet() -> None:
+    """Optuna tells of every trial by itself; we do that."""
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    logging.getLogger("alembic").setLevel(logging.WARNING)
+
+
+def open_storage(url: str, *, create: bool = True) -> BaseStorage:
+    """The storage behind `journal:FILE`, a path, `sqlite:///FILE`, `postgresql://...` or `mysql://...`.
+
+    Raises:
+        InputError: it cannot be reached or opened (the message has no password in it).
+    """
+    quiet()
+    shown = hide_password(url)
+    if "://" not in url:
+        return _journal(Path(url.removeprefix(JOURNAL)), create=create)
+    import sqlalchemy.exc
+    from optuna.storages import RDBStorage
+
+    if url.startswith("sqlite:///"):
+        file = Path(url.removeprefix("sqlite:///"))
+        if not create and not file.exists():
+            raise InputError(f"storage {shown}: no such file")
+    options: dict[str, Any] = {}
+    if not url.startswith("sqlite"):
+        options = {"pool_pre_ping": True}  # a connection that the server closed meanwhile is opened again
+        if url.startswith("postgresql"):
+            options["connect_args"] = {"connect_timeout": 10}
+    try:
+        return RDBStorage(url, engine_kwargs=options)
+    except ImportError as error:
+        raise InputError(f"storage {shown}: its driver is missing: {str(error).splitlines()[0]}") from None
+    except (sqlalchemy.exc.SQLAlchemyError, OSError, RuntimeError, ValueError) as error:
+        first = " ".join(str(error.__cause__ or error).split())[:200]
+        raise InputError(
+            f"storage {shown}: cannot be reached ({first}); start it, correct --storage, or leave it out"
+        ) from None
+
+
+def _journal(path: Path, *, create: bool) -> BaseStorage:
+    from filelock import FileLock
+    from optuna.storages import JournalStorage
+    from optuna.storages.journal import JournalFileBackend
+    from optuna.storages.journal._file import BaseJournalFileLock
+
+    class ProcessLock(BaseJournalFileLock):
+        """A lock that the operating system drops with its process: Optuna's own outlives a kill by 30 seconds."""
+
+        def __init__(self, file: Path) -> None:
+            self._lock = FileLock(file)
+
+        def acquire(self) -> bool:
+            self._lock.acquire()
+            return True
+
+        def release(self) -> None:
+            self._lock.release()
+
+    if not create and not path.exists():
+        raise InputError(f"storage {path}: no such file")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return JournalStorage(JournalFileBackend(str(path), ProcessLock(path.with_name(f".{path.name}.lock"))))
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(f"storage {path}: cannot be used ({reason}); name a journal file or a URL") from None
+
+
+def create_or_go_on(
+    storage: BaseStorage, study: Study, workdir: Path, where: str, *, force_new: bool = False
+) -> optuna.Study:
+    """The Optuna study of this name: made, or found with the same definition.
+
+    Raises:
+        InputError: it exists with another definition (the difference is shown).
+    """
+    import optuna
+
+    known = {summary.study_name for summary in optuna.get_all_study_summaries(storage, include_best_trial=False)}
+    if study.name in known and force_new:
+        optuna.delete_study(study_name=study.name, storage=storage)
+        known.remove(study.name)
+    if study.name in known:
+        found = optuna.load_study(study_name=study.name, storage=storage)
+        earlier = definition_of(found)
+        different = difference(earlier, study)
+        if different:
+            raise InputError(
+                f'{where}: study "{study.name}" exists with another definition ({different}); '
+                "give another --name, or --force-new to delete its trials and start afresh (runs are kept)"
+            )
+    else:
+        found = optuna.create_study(storage=storage, study_name=study.name, directions=study.signs)
+    found.set_user_attr(DEFINITION, study.model_dump_json())
+    found.set_user_attr(WORKDIR, str(workdir.resolve()))
+    return found
+
+
+def load(storage: BaseStorage, name: str, url: str) -> optuna.Study:
+    """An existing study of ours.
+
+    Raises:
+        InputError: there is none of that name.
+    """
+    import optuna
+
+    known = [s.study_name for s in optuna.get_all_study_summaries(storage, include_best_trial=False)]
+    if name not in known:
+        raise InputError(
+            f'no study "{name}" in {hide_password(url)}{nearest(name, known)}; studies: {", ".join(known) or "none"}'
+        )
+    return optuna.load_study(study_name=name, storage=storage)
+
+
+def definition_of(found: optuna.Study) -> Study:
+    """Our study behind an Optuna study.
+
+    Raises:
+        InputError: it is not one that `harness study` made.
+    """
+    from studies.definition import Study
+
+    text = found.user_attrs.get(DEFINITION)
+    if text is None:
+        raise InputError(f'study "{found.study_name}" was not made by harness study; give another --name')
+    return Study.parse(json.loads(text), f'study "{found.study_name}"')
+
+
+def difference(earlier: Study, later: Study) -> str:
+    """What of the identity of two studies differs, one phrase a key; empty when nothing does."""
+    old, new = earlier.identity(), later.identity()
+    said = []
+    for key in old:
+        if old[key] == new[key]:
+            continue
+        if isinstance(old[key], dict) and isinstance(new[key], dict):
+            parts = sorted({k for k in old[key] | new[key] if old[key].get(k) != new[key].get(k)})
+            said += [f"{key}.{k}: {_brief(old[key].get(k))} there, {_brief(new[key].get(k))} here" for k in parts]
+        else:
+            said.append(f"{key}: {_brief(old[key])} there, {_brief(new[key])} here")
+    return "; ".join(said)
+
+
+def _brief(value: Any) -> str:
+    text = "none" if value is None else json.dumps(value)
+    return text if len(text) <= 80 else f"{text[:80]}..."

@@ -1,0 +1,126 @@
+"""A worker: takes the next trial of a study, runs it, and goes on until every planned trial is finished."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.errors import HarnessError
+from harness.runner import Progress
+from studies import slots
+from studies.models import drop_models
+from studies.samplers import make_pruner, make_sampler
+from studies.space import make_space
+from studies.storage import definition_of, load, open_storage
+from studies.trial import Clock, Desk, run_trial
+
+if TYPE_CHECKING:
+    import optuna
+
+    from harness.records import Record
+
+STORAGE = "HARNESS_STUDY_STORAGE"  # the storage's URL for worker processes: not an argument, it may hold a password
+POLL_SECONDS = 0.5
+
+Ended = Callable[[int, "list[Record]"], None]  # trial number, its records
+
+
+def work(
+    found: optuna.Study,
+    workdir: Path,
+    *,
+    number: int = 0,
+    desk: Desk | None = None,
+    parent: int | None = None,
+    started: Callable[[int], None] | None = None,
+    progress: Progress | None = None,
+    ended: Ended | None = None,
+) -> None:
+    """Run trials until every slot of the study has a finished one; waits for those that other workers run.
+
+    Args:
+        number: of this worker among its study's, which gives its sampler a stream of its own.
+        parent: a process without which this one has nothing to do.
+    """
+    from optuna.trial import TrialState
+
+    study = definition_of(found)
+    space = make_space(study, f'study "{study.name}"')
+    desk = desk or Desk(study, workdir)
+    planned = slots.plan(study, space)
+    found.sampler = make_sampler(study, number)
+    found.pruner = make_pruner(study, study.steps or 1000)
+
+    def still_wanted() -> bool:
+        return parent is None or os.getppid() == parent
+
+    owner = slots.me()
+    while slots.repair(found, planned) and still_wanted():
+        clock = Clock()
+        with clock.asking_optuna():
+            trial = slots.claim(found, owner)
+        if trial is None:
+            time.sleep(POLL_SECONDS)
+            continue
+        if started:
+            started(trial.number)
+        try:
+            with _signs_of_life(trial):
+                records = run_trial(
+                    trial, found, space, desk, clock=clock, progress=progress, still_wanted=still_wanted
+                )
+        except BaseException:
+            if found.get_trials(deepcopy=False)[trial.number].state == TrialState.RUNNING:
+                found.tell(trial, state=TrialState.FAIL)  # its slot is free again at once
+            raise
+        if study.keep_models == "best":
+            drop_models(found, study, workdir)
+        if ended:
+            ended(trial.number, records)
+
+
+@contextmanager
+def _signs_of_life(trial: optuna.Trial) -> Iterator[None]:
+    """Tell the storage now and then that this trial's worker is alive."""
+    over = threading.Event()
+
+    def beat() -> None:
+        while not over.wait(slots.BEAT_SECONDS):
+            try:
+                trial.set_user_attr(slots.BEAT, time.time())
+            except Exception:  # a storage that is away for a moment is the main thread's business
+                time.sleep(0)
+
+    thread = threading.Thread(target=beat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def main(argv: list[str]) -> int:
+    """`python -m studies.worker NAME WORKDIR NUMBER PARENT`, started by `harness study run --workers N`."""
+    from harness.environment import disable_telemetry
+
+    disable_telemetry()
+    name, workdir, number, parent = argv
+    url = os.environ[STORAGE]
+    try:
+        found = load(open_storage(url, create=False), name, url)
+        work(found, Path(workdir), number=int(number), parent=int(parent))
+    except HarnessError as error:
+        print(f"harness: {error}", file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,173 @@
+"""Vectors kept on disk: nothing encoded twice, nothing wrong ever returned, whatever happens to the files."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from harness.embedding_cache import EmbeddingCache, StoredVectors, folder_hash
+from harness.embeddings import encode_once
+
+Array = np.ndarray[Any, Any]
+TEXTS = [f"sentence {i}" for i in range(50)] + ["", "\ud800", "🙂"]
+
+
+class Encoder:
+    """Vectors that depend on the text alone; counts what it is asked for."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def __call__(self, texts: list[str]) -> Array:
+        self.asked += len(texts)
+        return np.array([[len(t), hash(t) % 997, i % 1 + 0.25] for i, t in enumerate(texts)], dtype=np.float32)
+
+
+def opened(folder: Path, model: str = "model", limit: int = 1 << 20) -> StoredVectors:
+    return EmbeddingCache(folder, limit=limit).of(model, "mean", code="harness.errors", device="cpu")
+
+
+def segments(folder: Path) -> list[Path]:
+    return sorted(folder.rglob("*.vectors"))
+
+
+def test_a_second_process_encodes_only_what_is_new(tmp_path: Path) -> None:
+    encode = Encoder()
+    first = encode_once(encode, TEXTS, cache=opened(tmp_path))
+    assert (encode.asked, first.fresh) == (len(TEXTS), len(TEXTS))
+    again = encode_once(encode, TEXTS[::-1], cache=opened(tmp_path))
+    assert (encode.asked, again.fresh, again.seconds) == (len(TEXTS), 0, 0.0)
+    np.testing.assert_array_equal(again(TEXTS), first(TEXTS))
+    more = encode_once(encode, ["new", *TEXTS, "newer"], cache=opened(tmp_path))
+    assert more.fresh == 2
+    np.testing.assert_array_equal(more([*TEXTS, "newer"]), encode([*TEXTS, "newer"]))
+
+
+def test_another_model_pooling_or_device_shares_nothing(tmp_path: Path) -> None:
+    cache = EmbeddingCache(tmp_path)
+    encode_once(Encoder(), TEXTS, cache=cache.of("m", "mean", code="harness.errors", device="cpu"))
+    for model, pooling, device in (("n", "mean", "cpu"), ("m", "cls", "cpu"), ("m", "mean", "cuda")):
+        assert TEXTS[0] not in cache.of(model, pooling, code="harness.errors", device=device)
+
+
+def test_a_saved_model_is_known_by_its_content(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name / "1_Pooling").mkdir(parents=True)
+        (tmp_path / name / "1_Pooling" / "config.json").write_text("{}")
+        (tmp_path / name / "model.safetensors").write_bytes(b"weights")
+        (tmp_path / name / "README.md").write_text(name)
+    assert folder_hash(tmp_path / "a") == folder_hash(tmp_path / "b")
+    (tmp_path / "b" / "model.safetensors").write_bytes(b"Weights")
+    assert folder_hash(tmp_path / "a") != folder_hash(tmp_path / "b")
+
+
+@pytest.mark.parametrize("damage", ["cut in half", "one bit", "header", "empty", "a folder"])
+def test_a_damaged_file_is_encoded_again_with_a_warning(
+    tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    sound = encode_once(Encoder(), TEXTS, cache=opened(tmp_path))
+    encode_once(Encoder(), ["kept"], cache=opened(tmp_path))
+    file = max(segments(tmp_path), key=lambda f: f.stat().st_size)
+    raw = file.read_bytes()
+    if damage == "a folder":
+        file.unlink()
+        file.mkdir()
+    else:
+        flipped = bytes([raw[-5] ^ 4])
+        file.write_bytes(
+            {
+                "cut in half": raw[: len(raw) // 2],
+                "one bit": raw[:-5] + flipped + raw[-4:],
+                "header": b"X" + raw[1:],
+                "empty": b"",
+            }[damage]
+        )
+    encode = Encoder()
+    again = encode_once(encode, [*TEXTS, "kept"], cache=opened(tmp_path))
+    assert encode.asked == len(TEXTS)
+    np.testing.assert_array_equal(again(TEXTS), sound(TEXTS))
+    assert [r.levelname for r in caplog.records] == ["WARNING"]
+    assert f"{file.name} is damaged" in caplog.text
+    assert encode_once(encode, TEXTS, cache=opened(tmp_path)).fresh == 0  # made whole again
+
+
+def test_the_model_unused_for_longest_makes_room(tmp_path: Path) -> None:
+    # 53 rows of 16 + 12 bytes and a head are some 1,500 bytes: two models fit into 3,500.
+    for age, model in enumerate(("old", "older", "new")):
+        store = opened(tmp_path, model, limit=3500)
+        encode_once(Encoder(), TEXTS, cache=store)
+        if model != "new":
+            os.utime(store.folder, (1000 - age, 1000 - age))
+    assert TEXTS[0] not in opened(tmp_path, "older")
+    assert TEXTS[0] in opened(tmp_path, "old")
+    assert TEXTS[0] in opened(tmp_path, "new")
+    assert sum(f.stat().st_size for f in segments(tmp_path)) <= 3500
+
+
+def test_vectors_beyond_the_limit_are_used_but_not_kept(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    store = opened(tmp_path, limit=1000)
+    table = encode_once(Encoder(), TEXTS, cache=store)
+    np.testing.assert_array_equal(table(TEXTS), Encoder()(TEXTS))
+    assert "beyond its limit" in caplog.text
+    assert not segments(tmp_path)
+
+
+def test_a_full_disk_costs_the_cache_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def full(handle: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    store, encode = opened(tmp_path), Encoder()
+    for texts in (TEXTS, [*TEXTS, "one more"]):
+        np.testing.assert_array_equal(encode_once(encode, texts, cache=store)(texts), Encoder()(texts))
+    assert len(caplog.records) == 1  # said once
+    assert "No space left on device" in caplog.text
+    assert [f.name for f in tmp_path.rglob("*") if f.is_file()] == [".lock"]  # no half file stays
+
+
+def test_a_folder_that_cannot_be_made_costs_the_cache_only(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "file").write_text("")
+    table = encode_once(Encoder(), TEXTS, cache=opened(tmp_path / "file" / "cache"))
+    assert table.fresh == len(TEXTS)
+    assert "cannot be" in caplog.text
+
+
+def test_many_small_segments_become_one(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    for text in TEXTS:
+        store.update([(text, np.array([len(text), 1.0], dtype=np.float32))])
+    assert len(segments(tmp_path)) == len(TEXTS)
+    joined = opened(tmp_path)
+    assert len(segments(tmp_path)) == 1
+    assert len(joined) == len(opened(tmp_path)) == len(TEXTS)
+    np.testing.assert_array_equal(opened(tmp_path)["🙂"], [1, 1])
+
+
+FILL = """
+import sys
+from pathlib import Path
+import numpy as np
+from harness.embedding_cache import EmbeddingCache
+store = EmbeddingCache(Path(sys.argv[1])).of("model", "mean", code="harness.errors", device="cpu")
+for start in range(0, 400, 20):
+    texts = [f"sentence {i}" for i in range(start, start + 20)]
+    store.update([(t, np.full(64, float(t.split()[1]) + int(sys.argv[2]) * 0)) for t in texts])
+"""
+
+
+def test_two_processes_fill_one_cache(tmp_path: Path) -> None:
+    running = [subprocess.Popen([sys.executable, "-c", FILL, str(tmp_path), str(i)]) for i in range(2)]
+    assert [process.wait(120) for process in running] == [0, 0]
+    store = opened(tmp_path)
+    assert len(store) == 400
+    for i in range(0, 400, 7):
+        np.testing.assert_array_equal(store[f"sentence {i}"], np.full(64, i, dtype=np.float32))

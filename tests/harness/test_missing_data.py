@@ -1,0 +1,139 @@
+"""A comparison in which the data of one task is missing: the cells finish, say so, and catch up when it comes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.cli import main
+from harness.experiment import read_experiment
+from harness.plan import Plan, make_plan
+from harness.records import Record, RunFolder
+from harness.runner import estimate_seconds, run_cell
+
+pytestmark = pytest.mark.timeout(240)
+
+GEOMETRY = "geometry:Embedded-STS-natural"
+EXPERIMENT = """
+name = "small"
+seeds = [1]
+suites = ["Embedded-STS-natural", "lbfgs:CR"]
+precision = "fp32"
+[dev]
+task = "Embedded-STS-natural"
+[[methods]]
+method = "pooling"
+config = { pooling = "cls", max_length = 6 }
+[[methods]]
+name = "refused"
+method = "whitening"
+config = { fit_on = "task", k = 60, max_length = 6 }
+"""
+
+
+@pytest.fixture
+def nothing_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty SentEval folder."""
+    root = tmp_path / "senteval"
+    (root / "downstream").mkdir(parents=True)
+    monkeypatch.setenv("HARNESS_SENTEVAL", str(root))
+    return root / "downstream"
+
+
+def plan_of(folder: Path) -> Plan:
+    file = folder / "small.toml"
+    file.write_text(EXPERIMENT)
+    return make_plan(read_experiment(str(file), []), str(file))
+
+
+def test_cells_finish_without_the_task_and_catch_up_later(
+    nothing_there: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = tmp_path / "work"
+    plan = plan_of(tmp_path)
+    assert estimate_seconds(plan.cells[0], plan) > 0
+    for cell in plan.cells:
+        record = run_cell(cell, plan, work, command="")
+        assert record.status == "finished", record.reason
+        assert {s.task for s in record.scores} == {"Embedded-STS-natural"}
+        assert set(record.missing) == {"lbfgs:CR"}
+        assert "custrev.pos: no such file" in record.missing["lbfgs:CR"]
+        assert f"lbfgs:CR: no scores: {record.missing['lbfgs:CR']}" in record.training["notes"]
+    assert Record.model_validate_json(RunFolder(work, cell.id).record_file.read_bytes()) == record
+
+    def never(*args: object, **kwargs: object) -> None:
+        raise AssertionError("a finished cell was evaluated again")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("harness.runner._evaluate", never)
+        run_cell(plan.cells[0], plan_of(tmp_path), work, command="")
+
+    (nothing_there / "CR").mkdir()
+    for name, word in (("pos", "good"), ("neg", "bad")):
+        lines = "\n".join(f"{word} thing number {i}" for i in range(20))
+        (nothing_there / "CR" / f"custrev.{name}").write_text(lines + "\n")
+    plan = plan_of(tmp_path)
+    for cell in plan.cells:
+        record = run_cell(cell, plan, work, command="")
+        if cell.row.label == "refused":
+            assert record.unfit == list(record.missing) == ["lbfgs:CR"]
+            assert "vectors span 39 dimensions" in record.missing["lbfgs:CR"]
+        else:
+            assert (record.missing, record.unfit) == ({}, [])
+            assert record.score("lbfgs:CR", "accuracy", "") is not None
+    with monkeypatch.context() as patch:
+        patch.setattr("harness.runner._evaluate", never)  # also of the refused one, which would be refused again
+        cached, *_ = [run_cell(cell, plan, work, command="") for cell in plan.cells]
+    assert cached.cost["sentences_cached"] > 0  # those of the first evaluation
+    assert cached.cost["sentences"] == cached.cost["sentences_cached"] + 40
+
+
+def test_a_second_evaluation_of_a_cell_encodes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.harness.test_missing_data.EXPERIMENT", EXPERIMENT.replace("lbfgs:CR", GEOMETRY))
+    plan, work = plan_of(tmp_path), tmp_path / "work"
+    cell = plan.cells[0]
+    first = run_cell(cell, plan, work, command="")
+    assert RunFolder(work, cell.id).figures()[GEOMETRY]["spectrum"][0] > 0
+    RunFolder(work, cell.id).record_file.unlink()
+
+    def never(*args: object, **kwargs: object) -> None:
+        raise AssertionError("encoded again")
+
+    monkeypatch.setattr("harness.method.Method.encode", never)
+    second = run_cell(cell, plan, work, command="")
+    assert second.scores == first.scores
+    assert "sentences_per_second" in first.cost
+    assert not {"sentences_per_second", "encode_seconds"} & set(second.cost)
+
+
+def test_the_code_of_the_tasks_in_use_is_part_of_what_is_evaluated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = plan_of(tmp_path).evaluation_id
+    assert plan_of(tmp_path).evaluation_id == before
+    monkeypatch.setattr(
+        "harness.plan.code_version", lambda module: "new" if module == "harness.tasks.transfer" else "old"
+    )
+    changed = plan_of(tmp_path).evaluation_id
+    monkeypatch.setattr("harness.plan.code_version", lambda module: "old")
+    assert changed != plan_of(tmp_path).evaluation_id
+    monkeypatch.setattr("harness.plan.code_version", lambda module: "new" if "retrieval" in module else "old")
+    other = plan_of(tmp_path).evaluation_id
+    monkeypatch.setattr("harness.plan.code_version", lambda module: "old")
+    assert other == plan_of(tmp_path).evaluation_id  # a task that is not in use does not count
+
+
+def test_evaluate_says_what_is_missing_and_keeps_vectors_unless_told(
+    nothing_there: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HARNESS_CACHE", str(tmp_path / "cache"))
+    argv = ["evaluate", "embedded:mini-bert", "--suite", "Embedded-STS-natural,transfer-lbfgs"]
+    assert main([*argv, "--no-cache"]) == 1
+    said = capsys.readouterr().out
+    assert "note: lbfgs:MR: no scores: " in said
+    assert not (tmp_path / "cache").exists()
+    assert main(argv) == 1
+    assert "from the cache" not in capsys.readouterr().out
+    assert main([*argv[:3], "Embedded-STS-natural"]) == 0
+    assert "480 of them from the cache" in capsys.readouterr().out

@@ -1,0 +1,100 @@
+"""Search spaces: what methods declare, what files narrow, and what is refused with one line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from harness.errors import InputError
+from studies.definition import Study
+from studies.samplers import check
+from studies.space import make_space
+
+
+def study(method: str = "barlow_twins", **more: Any) -> Study:
+    return Study.parse({"name": "x", "method": method, "sampler": "grid", **more}, "x.toml")
+
+
+def test_the_declared_space_has_the_parameters_whose_conditions_hold() -> None:
+    dropout = make_space(study(), "x").names
+    eda = make_space(study(config={"view": "eda"}), "x").names
+    both = make_space(study(config={"view": "crop+dropout"}), "x").names
+    assert set(dropout) == {"learning_rate", "off_diagonal_weight", "dropout"}
+    assert set(eda) == {"learning_rate", "off_diagonal_weight", "eda"}
+    assert set(both) == {"learning_rate", "off_diagonal_weight", "dropout", "crop"}
+
+
+def test_a_condition_on_a_searched_parameter_decides_for_each_configuration() -> None:
+    space = {"eda": "declared", "view": ["dropout", "eda"], "learning_rate": [1e-5, 2e-5]}
+    points = make_space(study(space=space), "x").points()
+    assert len(points) == 2 * (1 + 2)  # learning rates x (dropout, or eda with its two rates)
+    assert {p["view"] for p in points if "eda" in p} == {"eda"}
+    assert {p["view"] for p in points if "eda" not in p} == {"dropout"}
+
+
+def test_the_file_narrows_fixes_and_replaces() -> None:
+    space = {"*": "declared", "learning_rate": {"low": 1e-5, "high": 1e-4, "log": True}}
+    made = make_space(study(config={"dropout": 0.2}, space=space), "x")
+    assert set(made.names) == {"learning_rate", "off_diagonal_weight"}
+    assert made["learning_rate"].log
+    assert not made["learning_rate"].finite
+    stepped = make_space(study("scd", space={"dropout_b": {"low": 0.13, "high": 0.17, "step": 0.01}}), "x")
+    assert [p["dropout_b"] for p in stepped.points()] == [0.13, 0.14, 0.15, 0.16, 0.17]
+
+
+@pytest.mark.parametrize(
+    ("space", "said"),
+    [
+        ({"temprature": [1]}, 'no parameter "temprature" (did you mean "temperature"?)'),
+        ({"temperature": []}, "temperature: needs at least one value"),
+        ({"temperature": [0.1, 0.1]}, "the same value twice"),
+        ({"temperature": {"low": 0.5, "high": 0.5}}, "range from 0.5 to 0.5 is empty"),
+        ({"temperature": {"low": 0, "high": 1, "log": True}}, "a log scale cannot start at 0"),
+        ({"mlm_probability": {"low": 0.1}}, "expected both low and high"),
+        ({"temperature": {"low": 0.1, "high": 1.0, "stp": 0.1}}, 'unknown key "stp"'),
+        ({"temperature": [0.1, -1.0]}, "greater than 0, not -1.0"),
+        ({"temperature": 0.1}, "expected a list"),
+        ({"pooling": "declared"}, "the method declares no range"),
+        ({"batch_size": ["many"]}, "valid integer"),
+    ],
+)
+def test_a_space_that_cannot_be_searched_is_refused(space: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError) as error:
+        make_space(study("simcse", space=space), "x.toml")
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"sampler": "grid", "space": {"temperature": {"low": 0.1, "high": 1.0}}}, 'grid" needs values to list'),
+        ({"sampler": "tpe", "space": {"temperature": [0.1, 1.0]}}, "trials is missing"),
+        ({"sampler": "cmaes", "trials": 5, "space": {"temperature": [0.1, 1.0]}}, "needs two or more ranges"),
+        ({"sampler": "qmc", "trials": 5, "space": {"temperature": [0.1, 1.0]}}, "needs a range of numbers"),
+        ({"sampler": "grid", "trials": 5, "space": {"temperature": [0.1, 1.0]}}, "leave trials out"),
+    ],
+)
+def test_a_sampler_that_does_not_fit_the_space_is_refused(more: dict[str, Any], said: str) -> None:
+    made = study("simcse", **more)
+    with pytest.raises(InputError, match=said):
+        check(made, make_space(made, "x.toml"), "x.toml")
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"trials": 0}, "greater than or equal to 1, not 0"),
+        ({"sampler": "tpee"}, "sampler"),
+        ({"seeds": [1], "held_out_seeds": [1, 2]}, "seed 1 searches too"),
+        ({"pruner": "median", "objectives": ["STS12"], "suites": ["STS12"]}, "judges dev scores"),
+        ({"objectives": ["STS12"]}, "evaluated by no suite"),
+        ({"objektives": ["dev"]}, 'did you mean "objectives"?'),
+    ],
+)
+def test_a_study_that_contradicts_itself_is_refused(more: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError) as error:
+        study("simcse", **more)
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)

@@ -1,0 +1,37 @@
+"""Statistics of searches against hand-worked cases and against counting all outcomes."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from studies.statistics import bin_of, bins, expected_maximum, quartile
+
+
+@given(st.lists(st.floats(-1, 1), min_size=1, max_size=5), st.integers(1, 4))
+def test_expected_best_is_the_mean_over_all_draws_with_replacement(values: list[float], n: int) -> None:
+    every_draw = [max(draw) for draw in product(values, repeat=n)]
+    assert expected_maximum(values, [n])[0] == pytest.approx(np.mean(every_draw), abs=1e-12)
+
+
+def test_expected_best_begins_at_the_mean_and_never_falls() -> None:
+    curve = expected_maximum([0.2, 0.5, 0.8, 0.9], [1, 2, 5, 10_000])
+    assert curve[0] == pytest.approx(0.6)
+    assert curve[-1] == pytest.approx(0.9)
+    assert (np.diff(curve) > 0).all()
+
+
+def test_quartiles_interpolate_between_neighbours() -> None:
+    values = [4.0, 1.0, 3.0, 2.0]  # positions 0..3: q75 at 2.25, q50 at 1.5
+    assert (quartile(values, 1.0), quartile(values, 0.75), quartile(values, 0.5)) == (4.0, 3.25, 2.5)
+
+
+def test_few_values_have_a_bin_each_and_many_share_them() -> None:
+    assert bins([0.5, 0.1, 0.5], log=False, listed=True) == [(0.1, 0.1), (0.5, 0.5)]
+    decades = bins([10.0 ** (k / 10) for k in range(41)], log=True, count=4)  # 1 to 10,000
+    assert np.allclose(decades, [(1, 10), (10, 100), (100, 1000), (1000, 10_000)])
+    assert [bin_of(v, decades) for v in (1.0, 9.99, 10.0001, 10_000.0)] == [0, 0, 1, 3]
