@@ -195,8 +195,10 @@ def _opened(args: argparse.Namespace) -> tuple[optuna.Study, Study, Space, list[
 
 def show(args: argparse.Namespace) -> int:
     """Print the tables of a study."""
+    from studies import slots
+
     found, study, space, trials = _opened(args)
-    _introduce(study, space, len(found.get_trials(deepcopy=False)), [])
+    _introduce(study, space, len(slots.plan(study, space)), [])
     _print(found, study, space, trials, Path(args.workdir), top=args.top)
     return 0
 

@@ -28,7 +28,8 @@ def _y(study: Study) -> str:
 def history(study: Study, trials: Sequence[FrozenTrial]) -> Figure | None:
     """Values in the order of the trials, and the best so far."""
     order = sorted(trials, key=lambda t: t.number)
-    done = [(i, 100 * t.values[0]) for i, t in enumerate(order, 1) if t in scored(order)]
+    valued = {t.number for t in scored(order)}
+    done = [(i, 100 * t.values[0]) for i, t in enumerate(order, 1) if t.number in valued]
     if not done:
         return None
     cut = [(i, 100 * t.intermediate_values[t.last_step]) for i, t in enumerate(order, 1)

@@ -175,12 +175,9 @@ def _parameter(name: str, given: Any, declared: dict[str, Any] | None, integer: 
         unknown = sorted(set(given) - {"choices", "low", "high", "log", "step", "when"})
         if unknown:
             raise InputError(f'{place}: unknown key "{unknown[0]}"; known: choices, low, high, log, step, when')
-        inherited = dict(declared or {})
-        if "choices" in given or not {"low", "high"} & set(given):
-            inherited.pop("low", None), inherited.pop("high", None), inherited.pop("log", None)
-        else:
-            inherited.pop("choices", None)
-        table = {**inherited, **given}
+        replaced = {"low", "high", "log"} if "choices" in given else {"choices"}
+        dropped = replaced if {"choices", "low", "high"} & set(given) else set()
+        table = {**{key: value for key, value in (declared or {}).items() if key not in dropped}, **given}
     else:
         raise InputError(f'{place}: expected a list, a table with low and high, or "declared", not {given!r}')
     when = tuple(dict(table.get("when", {})).items())

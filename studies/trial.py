@@ -80,7 +80,8 @@ class Desk:
         if record is None or record.status == "failed":
             return None
         if record.status == "pruned":
-            return record if self.study.pruner != "none" else None
+            own = record.comparison == self.study.name  # another study's reasons to give it up are not this one's
+            return record if own and self.study.pruner != "none" else None
         if record.status != "finished" or not self.tasks:
             return record  # a comparison may have evaluated it on more: all the better
         return record if record.evaluation == plan.evaluation_id else None

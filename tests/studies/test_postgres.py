@@ -6,6 +6,7 @@ import os
 import shutil
 import socket
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -46,17 +47,14 @@ pytestmark = [
 
 
 @pytest.fixture
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def server() -> Iterator[str]:
     assert BIN is not None
-    folder = tmp_path_factory.mktemp("postgres")
+    # Not in pytest's folders: they are closed to the other user that the server runs as where the tests are root's.
+    folder = Path(tempfile.mkdtemp(prefix="harness-postgres-"))
     as_user: list[str] = []
     if os.geteuid() == 0:
         as_user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
         os.chown(folder, 65534, 65534)
-        for parent in folder.parents:  # pytest's own folders are closed to others
-            if parent == Path("/tmp"):
-                break
-            parent.chmod(0o755)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -69,7 +67,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     try:
         yield f"postgresql+psycopg://me@127.0.0.1:{port}/postgres"
     finally:
-        subprocess.run([*control, "-m", "immediate", "stop"], **quiet)  # type: ignore[call-overload]
+        subprocess.run([*control, "-m", "fast", "-w", "stop"], **quiet)  # type: ignore[call-overload]
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def test_two_workers_finish_each_trial_once_through_postgres(server: str, tmp_path: Path) -> None:

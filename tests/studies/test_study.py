@@ -220,3 +220,25 @@ def test_a_database_by_url_and_a_second_process_that_joins(tmp_path: Path) -> No
     assert main(["study", "work", url, "cheap", "--quiet"]) == 0  # nothing is left to do, and nothing is done
     assert main(["study", "show", "cheap", "--storage", url, "--workdir", str(tmp_path / "work")]) == 0
     assert len(times(tmp_path)) == 3
+
+
+def test_tracked_studies_stand_above_their_trials_and_these_above_their_seeds(tmp_path: Path) -> None:
+    from mlflow.tracking import MlflowClient
+
+    from harness.tracking import default_uri
+
+    file = tmp_path / "cheap.toml"
+    file.write_text(CHEAP.format(sampler="grid", dimension="[2, 4]", more="seeds = [101, 102]"))
+    for _ in range(2):  # the second call finds everything sent
+        assert main(["study", "run", str(file), "--workdir", str(tmp_path / "work"), "--quiet"]) == 0
+    client = MlflowClient(tracking_uri=default_uri(tmp_path / "work"))
+    experiment = client.get_experiment_by_name("cheap")
+    assert experiment is not None
+    runs = client.search_runs([experiment.experiment_id])
+    above = {run.info.run_id: run.data.tags.get("mlflow.parentRunId") for run in runs}
+    roots = [run for run, parent in above.items() if parent is None]
+    assert len(roots) == 1
+    trials = [run for run, parent in above.items() if parent == roots[0]]
+    assert len(trials) == 2
+    assert sorted(parent for parent in above.values() if parent in trials) == sorted(trials * 2)
+    assert len(runs) == 1 + 2 + 4

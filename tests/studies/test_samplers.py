@@ -1,0 +1,71 @@
+"""Samplers and pruners by name: what they propose lies in the space, what they give up was worse."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+import optuna
+import pytest
+
+from studies import slots
+from studies.definition import Study
+from studies.samplers import check, make_pruner, make_sampler
+from studies.space import make_space
+
+
+@pytest.mark.parametrize("name", ["random", "qmc", "tpe", "gp", "smac", "nsgaii", "cmaes"])
+def test_every_sampler_fills_its_slots_inside_the_space(name: str) -> None:
+    if name == "cmaes" and find_spec("cmaes") is None:
+        pytest.skip("the package cmaes is not installed")
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    study = Study.parse(
+        {
+            "name": "x",
+            "method": "vicreg",
+            "sampler": name,
+            "trials": 6,
+            "by": "dropout",
+            "space": {
+                "dropout": [0.05, 0.2],
+                "covariance_weight": "declared",
+                "variance_weight": {"low": 10.0, "high": 100.0, "log": True},
+            },
+        },
+        "x",
+    )
+    space = make_space(study, "x")
+    remarks = check(study, space, "x")
+    assert any("stands for it" in remark for remark in remarks) == (name == "smac")
+    found = optuna.create_study(direction="maximize", sampler=make_sampler(study))
+    planned = slots.plan(study, space)
+    assert slots.repair(found, planned) == 12
+    while (trial := slots.claim(found, slots.me())) is not None:
+        values = space.suggest(trial)
+        assert 1e-3 <= float(values["covariance_weight"]) <= 1e-1
+        assert 10.0 <= float(values["variance_weight"]) <= 100.0
+        found.tell(trial, -abs(float(values["variance_weight"]) - 50))
+    assert sorted(t.params["dropout"] for t in found.trials) == [0.05] * 6 + [0.2] * 6
+    assert len({t.params["covariance_weight"] for t in found.trials}) > 6
+
+
+@pytest.mark.parametrize("name", ["median", "percentile"])
+def test_a_pruner_gives_up_what_is_worse_than_the_others_were(name: str) -> None:
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    study = Study.parse({"name": "x", "method": "simcse", "pruner": name, "trials": 1}, "x")
+    found = optuna.create_study(direction="maximize", pruner=make_pruner(study, 30))
+    for k in range(6):
+        trial = found.ask()
+        trial.report(0.5 + 0.01 * k, 10)
+        found.tell(trial, 0.5 + 0.01 * k)
+    worse, better = found.ask(), found.ask()
+    worse.report(0.3, 10)
+    better.report(0.9, 10)
+    assert worse.should_prune()
+    assert not better.should_prune()
+
+
+def test_hyperband_halves_between_the_first_ninth_and_the_end() -> None:
+    study = Study.parse({"name": "x", "method": "simcse", "pruner": "hyperband", "trials": 1}, "x")
+    pruner = make_pruner(study, 90)
+    assert isinstance(pruner, optuna.pruners.HyperbandPruner)
+    assert (pruner._min_resource, pruner._max_resource) == (10, 90)
