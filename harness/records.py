@@ -185,15 +185,31 @@ def read_manifest(workdir: Path, comparison: str) -> dict[str, Any] | None:
     return manifest
 
 
-def read_records(workdir: Path, comparison: str | None = None) -> list[Record]:
+def read_records(
+    workdir: Path, comparison: str | None = None, *, damaged: dict[str, str] | None = None
+) -> list[Record]:
     """The finished records of a comparison in the order of its manifest, or all records of a work directory.
 
-    A run may belong to several comparisons, under a row label of each: the label is the manifest's.
+    A run may belong to several comparisons, under a row label of each: the label is the manifest's. Where `damaged` is
+    given, records that cannot be read are left out and noted in it, run id -> what is wrong.
+
+    Raises:
+        InputError: a damaged record, without `damaged`.
     """
+
+    def read(run_id: str) -> Record | None:
+        try:
+            return RunFolder(workdir, run_id).read()
+        except InputError as error:
+            if damaged is None:
+                raise
+            damaged[run_id] = str(error)
+            return None
+
     manifest = read_manifest(workdir, comparison) if comparison else None
     if manifest is not None:
-        cells = [(cell["row"], RunFolder(workdir, cell["id"]).read()) for cell in manifest["cells"]]
+        cells = [(cell["row"], read(cell["id"])) for cell in manifest["cells"]]
         return [r.model_copy(update={"row": row, "comparison": comparison}) for row, r in cells if r is not None]
-    found = [RunFolder(workdir, file.parent.name).read() for file in sorted((workdir / "runs").glob("*/record.json"))]
+    found = [read(file.parent.name) for file in sorted((workdir / "runs").glob("*/record.json"))]
     records = [r for r in found if r is not None and comparison in (None, r.comparison)]
     return sorted(records, key=lambda r: (r.comparison, r.row, r.base_model, r.seed, r.id))

@@ -174,13 +174,26 @@ def _row(label: str, base_model: str, records: Iterable[Record]) -> tuple[Row, l
     return Row(label, base_model, tuple(kept[seed] for seed in sorted(kept))), aside
 
 
+def _stand_in(cell: dict[str, Any], records: list[Record], reason: str) -> Record | None:
+    """A failed run in the place of one whose record cannot be read, as its row's other runs describe it."""
+    for r in records:
+        if (r.row, r.base_model) == (cell["row"], cell["base_model"]):
+            lost = {"id": cell["id"], "seed": cell["seed"], "status": "failed", "reason": reason}
+            return r.model_copy(update={**lost, "scores": [], "missing": {}, "training": {}, "cost": {}})
+    return None
+
+
 def load(workdir: Path, name: str) -> Comparison:
-    """Read the records of a comparison.
+    """Read the records of a comparison. A record that cannot be read becomes a failed run of its row, and a warning.
 
     Raises:
-        InputError: the work directory holds no run of that name, or a damaged record.
+        InputError: the work directory holds no run of that name.
     """
-    records = read_records(workdir, comparison=name)
+    damaged: dict[str, str] = {}
+    records = read_records(workdir, comparison=name, damaged=damaged)
+    manifest = read_manifest(workdir, name) or {}
+    lost = [c for c in manifest.get("cells", []) if c["id"] in damaged]
+    records += [r for c in lost if (r := _stand_in(c, records, damaged[c["id"]])) is not None]
     if not records:
         known = comparisons(workdir)
         text = f"known: {', '.join(known)}" if known else "it holds no runs: run `harness compare` first"
@@ -194,14 +207,13 @@ def load(workdir: Path, name: str) -> Comparison:
         rows.append(row)
         aside += old
     rows.sort(key=lambda r: (r.base_model, SUPERVISION.index(r.supervision)))  # inside: the order of the experiment
-    manifest = read_manifest(workdir, name) or {}
     title, description = manifest.get("title") or name, (manifest.get("description") or "").strip()
-    return Comparison(name, workdir, tuple(rows), title, description, tuple(aside))
+    return Comparison(name, workdir, tuple(rows), title, description, tuple(aside), list(damaged.values()))
 
 
 def comparisons(workdir: Path) -> dict[str, int]:
     """Name of every comparison in a work directory -> number of its runs."""
     counts: dict[str, int] = {}
-    for record in read_records(workdir):
+    for record in read_records(workdir, damaged={}):
         counts[record.comparison] = counts.get(record.comparison, 0) + 1
     return counts

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from harness.errors import InputError
-from harness.records import RunFolder
+from harness.records import RunFolder, manifest_file, write_atomic
 from reports.build import build_comparison, summary_table
 
 _spec = importlib.util.spec_from_file_location("synthetic", Path(__file__).with_name("synthetic.py"))
@@ -200,6 +200,20 @@ def test_damaged_curves_and_missing_pairs_do_not_stop_the_report(tmp_path):
     text = build_comparison(tmp_path, "invented")["md"].read_text()
     assert f"curves of run {first.id} are unreadable" in text
     assert "Without stored pairs" in text
+
+
+def test_a_damaged_record_is_a_failed_run_of_its_row(tmp_path):
+    made = synthetic.Invented(tmp_path, scale=0.03)
+    records = [made.add(row, seed, tasks=SMALL) for row in ("a", "b") for seed in (1, 2)]
+    runs = [{"id": r.id, "row": r.row, "base_model": r.base_model, "seed": r.seed} for r in records]
+    write_atomic(manifest_file(tmp_path, "invented"), json.dumps({"name": "invented", "cells": runs}))
+    file = RunFolder(tmp_path, records[1].id).record_file
+    file.write_bytes(file.read_bytes()[:100])
+    written = build_comparison(tmp_path, "invented")
+    found = cells(written, "scores-embedded")
+    assert found["a"]["seeds"]["text"].startswith("1")  # the run that is left
+    assert found["b"]["seeds"]["text"] == "2"
+    assert "damaged record" in written["md"].read_text()
 
 
 def test_stale_files_go_and_foreign_files_stay(tmp_path):
