@@ -87,7 +87,7 @@ class ISBert(TrainedMethod):
     card = MethodCard(
         title="IS-BERT (Info-Sentence BERT)",
         paper="Zhang, He, Liu, Lim & Bing, EMNLP 2020",
-        equations="Eq. 3-5",
+        equations="the Jensen-Shannon estimator of mutual information",
         reference="github.com/yanzhangnlp/IS-BERT (CNN.py, MutualInformationLoss.py)",
         text="sentences",
         supervision="unsupervised",

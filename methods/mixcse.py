@@ -58,7 +58,7 @@ class MixCSE(SimCSE):
     card = MethodCard(
         title="MixCSE",
         paper="Zhang, Zhang, Mensah, Liu & Mao, AAAI 2022",
-        equations="Section 4",
+        equations="the loss with mixed negatives",
         reference="github.com/BDBC-KG-NLP/MixCSE_AAAI2022",
         text="sentences",
         supervision="unsupervised",

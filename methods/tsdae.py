@@ -120,7 +120,7 @@ class TSDAE(TrainedMethod):
     card = MethodCard(
         title="TSDAE (sequential denoising auto-encoder)",
         paper="Wang, Reimers & Gurevych, Findings of EMNLP 2021",
-        equations="Eq. 1-2",
+        equations="the reconstruction objective and the cross-attention to one vector",
         reference="github.com/UKPLab/sentence-transformers (DenoisingAutoEncoderLoss)",
         text="sentences",
         supervision="unsupervised",
