@@ -33,14 +33,14 @@ def run(args: argparse.Namespace) -> int:
     """Exit code 0 when every check passed, else 1."""
     from rich.console import Console
 
+    from harness.config import setting
     from harness.testing import check_method
-    from harness.train_command import _setting
 
     console = Console(highlight=False)
     with Console(stderr=True).status("") as status:
         checks = check_method(
             args.method,
-            config=dict(_setting(text) for text in args.set),
+            config=dict(setting(text) for text in args.set),
             preset=args.preset,
             base_model=args.base_model,
             quick=not args.thorough,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import tomllib
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -36,6 +37,21 @@ def option(
     if sweep is not None and when:
         extra["sweep"]["when"] = dict(when)
     return Field(default, description=help, ge=ge, gt=gt, le=le, lt=lt, json_schema_extra=extra or None)
+
+
+def setting(text: str, example: str = "temperature=0.1") -> tuple[str, Any]:
+    """Key and value of `--set KEY=VALUE`; the value as in TOML, or the text itself where it is none.
+
+    Raises:
+        InputError: no "=" or no key; `example` shows what was expected.
+    """
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise InputError(f"--set {text}: expected KEY=VALUE, as in --set {example}")
+    try:
+        return key, tomllib.loads(f"v = {value}")["v"]
+    except tomllib.TOMLDecodeError:
+        return key, value
 
 
 def nearest(word: str, known: list[str]) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pydantic import field_validator
 
 from harness import registry
-from harness.config import Config, nearest, option
+from harness.config import Config, nearest, option, setting
 from harness.errors import InputError
 from harness.method import Method, MethodConfig
 
@@ -137,13 +137,7 @@ def read_experiment(file: str, overrides: Sequence[str] = ()) -> Experiment:
 
 def _override(tree: dict[str, Any], override: str) -> None:
     """Set one value of the tree; in `methods`, a row is named by its label, method or number (from 1)."""
-    path, equals, text = override.partition("=")
-    if not equals or not path:
-        raise InputError(f'--set {override}: expected KEY=VALUE, as in --set seeds="[1, 2]"')
-    try:
-        value: Any = tomllib.loads(f"v = {text}")["v"]
-    except tomllib.TOMLDecodeError:
-        value = text
+    path, value = setting(override, 'seeds="[1, 2]"')
     place: Any = tree
     keys = path.split(".")
     for i, key in enumerate(keys):

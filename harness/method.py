@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import field_validator
 
@@ -250,15 +250,27 @@ class Method(ABC):
         """
         from harness.encoder import Encoder
 
-        file = Path(path) / METHOD_FILE
-        if not file.is_file():
-            raise InputError(f"{path}: no {METHOD_FILE} in it; expected a folder written by Method.save")
-        about = json.loads(file.read_text())
-        if about["method"] != cls.name:
-            raise InputError(f'{path}: holds a "{about["method"]}", not a "{cls.name}"')
-        method = cls(cls.Config.parse(about["config"], str(file)), base_model=about["base_model"])
+        method = unfitted(cls, path)
         method._encoder = Encoder.load(path)
         return method
+
+
+M = TypeVar("M", bound=Method)
+
+
+def unfitted(kind: type[M], path: str | Path) -> M:
+    """The method that was saved in `path`, configured as it was, without what it had learnt.
+
+    Raises:
+        InputError: the folder is not one of a saved method, or another method's.
+    """
+    file = Path(path) / METHOD_FILE
+    if not file.is_file():
+        raise InputError(f"{path}: no {METHOD_FILE} in it; expected a folder written by Method.save")
+    about = json.loads(file.read_text("utf-8"))
+    if about["method"] != kind.name:
+        raise InputError(f'{path}: holds a "{about["method"]}", not a "{kind.name}"')
+    return kind(kind.Config.parse(about["config"], str(file)), base_model=about["base_model"])
 
 
 def require_corpus(method: Method, corpus: Corpus | None) -> Corpus:

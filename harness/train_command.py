@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import tomllib
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
 
 from harness import registry
+from harness.config import setting
 from harness.distributed import ALONE, join
 from harness.errors import InputError, TrainingStopped
 from harness.progress import Reporter
@@ -42,7 +41,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(args: argparse.Namespace) -> int:
     """Exit code 0 when the model was saved, 1 when training collapsed or diverged."""
     cls = registry.load(registry.METHODS, args.method)
-    values = dict(_setting(text) for text in args.set)
+    values = dict(setting(text) for text in args.set)
     config = cls.configure(values, preset=args.preset, where=f'method "{args.method}"')
     out = Path(args.out)
     from harness.experiment import DevSettings
@@ -84,13 +83,3 @@ def run(args: argparse.Namespace) -> int:
         best = method.fit_report.training.get("best_dev")
         reporter.done(f"saved to {out}" + (f", best dev {100 * best:.2f}" if best is not None else ""))
     return 0
-
-
-def _setting(text: str) -> tuple[str, Any]:
-    key, equals, value = text.partition("=")
-    if not equals:
-        raise InputError(f"--set {text}: expected KEY=VALUE")
-    try:
-        return key, tomllib.loads(f"v = {value}")["v"]
-    except tomllib.TOMLDecodeError:
-        return key, value

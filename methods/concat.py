@@ -27,9 +27,10 @@ from harness.method import (
     Supervision,
     Text,
     require_corpus,
+    unfitted,
 )
 from harness.records import write_atomic
-from methods.saved import new_folder, unfitted
+from methods.saved import new_folder
 from methods.vector_maps import text_chunks
 from methods.whitening import moments_of, whitening_matrix
 

@@ -22,9 +22,9 @@ from harness.method import (
     MethodCard,
     MethodConfig,
     Supervision,
+    unfitted,
 )
 from harness.records import write_atomic
-from methods.saved import unfitted
 
 if TYPE_CHECKING:
     import numpy as np

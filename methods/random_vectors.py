@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from harness.config import option
-from harness.errors import InputError, NotFitted
-from harness.method import METHOD_FILE, FitContext, Method, MethodCard, MethodConfig
+from harness.errors import NotFitted
+from harness.method import METHOD_FILE, FitContext, Method, MethodCard, MethodConfig, unfitted
 from harness.records import write_atomic
 from harness.seeds import derive
 
@@ -108,12 +108,6 @@ class RandomVectors(Method):
         Raises:
             InputError: the folder is not one, or another method's.
         """
-        file = Path(path) / METHOD_FILE
-        if not file.is_file():
-            raise InputError(f"{path}: no {METHOD_FILE} in it; expected a folder written by Method.save")
-        about = json.loads(file.read_text())
-        if about["method"] != cls.name:
-            raise InputError(f'{path}: holds a "{about["method"]}", not a "{cls.name}"')
-        method = cls(cls.Config.parse(about["config"], str(file)), base_model=about["base_model"])
-        method._seed = int(about["seed"])
+        method = unfitted(cls, path)
+        method._seed = int(json.loads((Path(path) / METHOD_FILE).read_text())["seed"])
         return method

@@ -1,4 +1,4 @@
-"""Folders of methods that are no single encoder: written in whole or not at all, and read back."""
+"""Folders of methods that are no single encoder: written in whole or not at all."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from harness.errors import InputError
 from harness.method import METHOD_FILE, Method
-
-M = TypeVar("M", bound=Method)
 
 
 @contextmanager
@@ -44,18 +42,3 @@ def new_folder(method: Method, path: str | Path, card: str = "", **more: Any) ->
     except BaseException:
         shutil.rmtree(staged, ignore_errors=True)
         raise
-
-
-def unfitted(kind: type[M], path: str | Path) -> M:
-    """The method that was saved in `path`, configured as it was, without what it had learnt.
-
-    Raises:
-        InputError: the folder is not one of a saved method, or another method's.
-    """
-    file = Path(path) / METHOD_FILE
-    if not file.is_file():
-        raise InputError(f"{path}: no {METHOD_FILE} in it; expected a folder written by Method.save")
-    about = json.loads(file.read_text("utf-8"))
-    if about["method"] != kind.name:
-        raise InputError(f'{path}: holds a "{about["method"]}", not a "{kind.name}"')
-    return kind(kind.Config.parse(about["config"], str(file)), base_model=about["base_model"])

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from harness.config import option
 from harness.encoder.modes import clean
 from harness.errors import NotFitted
-from harness.method import FitContext, FitReport, Method, MethodCard, MethodConfig
-from methods.saved import new_folder, unfitted
+from harness.method import FitContext, FitReport, Method, MethodCard, MethodConfig, unfitted
+from methods.saved import new_folder
 from methods.word_vectors import read_word_vectors, vectors_hash
 
 if TYPE_CHECKING:

@@ -21,8 +21,9 @@ from harness.method import (
     Supervision,
     Text,
     require_corpus,
+    unfitted,
 )
-from methods.saved import new_folder, unfitted
+from methods.saved import new_folder
 
 if TYPE_CHECKING:
     from harness.encoder import Encoder

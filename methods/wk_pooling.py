@@ -12,8 +12,8 @@ from torch import Tensor
 from harness.config import option
 from harness.encoder import Encoder
 from harness.errors import InputError
-from harness.method import FitContext, Method, MethodCard, MethodConfig
-from methods.saved import new_folder, unfitted
+from harness.method import FitContext, Method, MethodCard, MethodConfig, unfitted
+from methods.saved import new_folder
 
 if TYPE_CHECKING:
     from harness.sources import Corpus

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import field_validator, model_validator
 
-from harness.config import Config, nearest, option
+from harness.config import Config, nearest, option, setting
 from harness.errors import InputError
 from harness.experiment import CorpusSettings, DevSettings, Entry, Experiment
 
@@ -145,13 +145,7 @@ def read_study(file: str, overrides: Sequence[str] = (), *, quick: bool = False,
 
 def _override(tree: dict[str, Any], override: str) -> None:
     """Set one value of the tree: trials=20, config.temperature=0.1, space.learning_rate=[1e-5, 3e-5]."""
-    path, equals, text = override.partition("=")
-    if not equals or not path:
-        raise InputError(f"--set {override}: expected KEY=VALUE, as in --set trials=20")
-    try:
-        value: Any = tomllib.loads(f"v = {text}")["v"]
-    except tomllib.TOMLDecodeError:
-        value = text
+    path, value = setting(override, "trials=20")
     *tables, key = path.split(".")
     place = tree
     for table in tables:
