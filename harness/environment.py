@@ -154,10 +154,16 @@ def peak_memory_bytes(device: str = "cpu") -> int:
 
 def reset_peak_memory(device: str = "cpu") -> None:
     """Start a new measurement, so that one run's peak is not the peak of an earlier run in the same process."""
+    import ctypes
+    import gc
+
     if device.startswith("cuda"):
         import torch
 
         torch.cuda.reset_peak_memory_stats(device)
+    gc.collect()
+    with suppress(OSError, AttributeError):  # glibc alone keeps what was freed, often more than a run needs
+        ctypes.CDLL(None).malloc_trim(0)
     with suppress(OSError):  # not Linux: the peak stays that of the process
         Path("/proc/self/clear_refs").write_text("5")  # proc(5): resets VmHWM to the current value
 

@@ -1,0 +1,57 @@
+"""What training costs per text with each method, beside SimCSE on the same machine in one run.
+
+    python tests/benchmarks/method_cost.py [--texts 512] [--rounds 3] [--methods scd simcse:mlm_weight=0.1 ...]
+
+Each method trains for one epoch from the embedded mini-bert with its preset "mini" on the first texts of the embedded
+corpus that it learns from. SimCSE runs again beside each method, and the ratio is that of the best round of each:
+other work on the machine disturbs both alike. A text is a sentence, a pair or a whole document, of which DeCLUTR takes
+several spans and quick thoughts several sentences.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from harness import registry
+from harness.config import setting
+from harness.method import FitContext, Method
+from harness.sources import Corpus, load_corpus
+from harness.training import TrainedMethod
+
+
+def seconds(method: type[Method], config: Any, corpus: Corpus) -> float:
+    """Training seconds per text of one epoch, from a fresh start."""
+    report = method(config, base_model="embedded:mini-bert").fit(corpus, FitContext(seed=1)).fit_report
+    return float(report.cost["train_seconds"]) / len(corpus)
+
+
+def main() -> None:
+    """Print a line for each method."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--texts", type=int, default=512)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--methods", nargs="*", help="NAME or NAME:KEY=VALUE (default: all that train)")
+    args = parser.parse_args()
+    known = {name: registry.load("harness.methods", name) for name in registry.names("harness.methods")}
+    trained = [name for name, method in known.items() if issubclass(method, TrainedMethod)]
+    reference = known["simcse"]
+    sentences = load_corpus("embedded:sentences", limit=args.texts)
+    for asked in args.methods or [*trained, "simcse:mlm_weight=0.1"]:
+        name, _, changed = asked.partition(":")
+        method = known[name]
+        config = method.configure({"epochs": 1, **dict([setting(changed)] if changed else [])}, preset="mini")
+        kind = method.text_for(config)
+        corpus = load_corpus(f"embedded:{kind}", kind=kind, limit=args.texts)
+        usual = reference.configure({"epochs": 1}, preset="mini")
+        own, beside = [], []
+        for _ in range(args.rounds):
+            beside.append(seconds(reference, usual, sentences))
+            own.append(seconds(method, config, corpus))
+        print(
+            f"{asked:24} {kind:10} {1000 * min(own):7.2f} ms a text, {min(own) / min(beside):5.2f} x SimCSE", flush=True
+        )
+
+
+if __name__ == "__main__":
+    main()
