@@ -6,16 +6,23 @@ import argparse
 import json
 import shlex
 import sys
+from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from harness import registry
+from harness import registry, tuning
 from harness.distributed import join
+from harness.errors import InputError
 from harness.experiment import Experiment, read_experiment
 from harness.lock import work_lock
 from harness.plan import Cell, Plan, make_plan
 from harness.progress import Reporter
 from harness.records import Record, manifest_file, write_atomic
 from harness.runner import checked_workdir, estimate_seconds, finished, run_cell, steps_of, take_part
+from harness.text import one_line
+
+if TYPE_CHECKING:
+    from rich.text import Text as RichText
 
 REPORTER = "comparison"
 
@@ -33,6 +40,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--workdir", default="work", help="everything that is kept (default: work)")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="overrides",
                         help="override a value, as seeds='[1]' or methods.simcse.temperature=0.1")  # fmt: skip
+    tuning.add_arguments(parser)
     parser.add_argument("--dry-run", action="store_true", help="print the cells and an estimate; run nothing")
     parser.add_argument("--tracking-uri", help="MLflow server or store (default: sqlite in the work directory)")
     parser.add_argument("--no-tracking", action="store_true", help="leave MLflow out; harness track sync can follow")
@@ -44,18 +52,28 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(args: argparse.Namespace) -> int:
     """Exit code 0 when every cell came to a record, 1 when one failed."""
     experiment = read_experiment(args.experiment, args.overrides)
+    budget = tuning.budget_of(args, experiment)
     team = join(experiment.device)
+    if budget is not None and team.size > 1:
+        raise InputError("--tune: searches in one process; start it without a launcher (the search goes on later)")
     with team.main_first():
         plan = make_plan(experiment, args.experiment)
         workdir = checked_workdir(args.workdir, create=not args.dry_run)
     if args.dry_run:
+        if budget is not None:
+            print(f"before that (not in the estimate): {budget.trials} trials of {budget.steps} updates for each row")
         return dry_run(plan, workdir) if team.main else 0
     plan.team, plan.device = team, team.device or plan.device
     if not team.main:
         take_part(plan, workdir)
         return 0
     with work_lock(workdir):
-        return compare(plan, workdir, args)
+        if budget is None:
+            return compare(plan, workdir, args)
+        found = tuning.tune(experiment, budget, workdir, args)
+        whole = make_plan(found.with_winners(experiment), args.experiment)
+        whole.device = plan.device
+        return compare(whole, workdir, args, found)
 
 
 def dry_run(plan: Plan, workdir: Path) -> int:
@@ -63,7 +81,7 @@ def dry_run(plan: Plan, workdir: Path) -> int:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=f"{plan.experiment.name}: {len(plan.cells)} cells")
+    table = Table(title=_plain(f"{plan.experiment.name}: {len(plan.cells)} cells"))
     for heading in ("id", "row", "base model", "seed", "updates", "state", "about"):
         table.add_column(heading, justify="right" if heading in ("seed", "updates", "about") else "left")
     total, known = 0.0, dict[tuple[str, str], float]()
@@ -76,60 +94,66 @@ def dry_run(plan: Plan, workdir: Path) -> int:
         total += seconds
         steps = steps_of(cell, plan)
         state = "finished" if done else "to do"
-        table.add_row(cell.id, cell.row.label, cell.base_model, str(cell.seed), f"{steps:,}", state, f"{seconds:.0f} s")
+        names = (_plain(cell.row.label), _plain(cell.base_model))
+        table.add_row(cell.id, *names, str(cell.seed), f"{steps:,}", state, f"{seconds:.0f} s")
     console = Console()
     console.print(table)
     console.print(f"about {total / 60:.1f} minutes in all on {plan.device}, report and tracking apart")
     return 0
 
 
-def compare(plan: Plan, workdir: Path, args: argparse.Namespace) -> int:
+def compare(plan: Plan, workdir: Path, args: argparse.Namespace, tuned: tuning.Tuning | None = None) -> int:
     """Run the cells, track, report; see `run`."""
-    write_manifest(plan, workdir)
+    write_manifest(plan, workdir, tuned)
     tracker = None
     if not args.no_tracking:
         from harness.tracking import Tracker
 
         tracker = Tracker(workdir, plan.experiment.name, args.tracking_uri)
     records: list[Record] = []
-    with Reporter(len(plan.cells), quiet=args.quiet) as reporter:
+    with ExitStack() as ending:
+        if tracker is not None:
+            ending.callback(tracker.close)
+        reporter = ending.enter_context(Reporter(len(plan.cells), quiet=args.quiet))
         for cell in plan.cells:
             reporter.start(cell.label)
             known = finished(cell, plan, workdir)
-            record = known or run_cell(cell, plan, workdir, command=command_of(args, cell), progress=reporter.step)
+            command = command_of(args, cell, tuned.overrides(cell.row.label) if tuned else [])
+            record = known or run_cell(cell, plan, workdir, command=command, progress=reporter.step)
             record = record.model_copy(update={"row": cell.row.label, "comparison": plan.experiment.name})
             records.append(record)
             reporter.done(summary(record) + (" (kept)" if known else ""))
             if tracker is not None:
                 tracker.log(record)
-    plan.team.from_main("")  # no more training: the other processes end
-    if tracker is not None:
-        tracker.close()
+        plan.team.from_main("")  # no more training: the other processes end
     show_results(workdir, plan.experiment, args)
+    if tuned is not None:
+        print_table(*tuned.table())
     failed = [record for record in records if record.status == "failed"]
     for record in failed:
-        print(f"failed: {record.row}, seed {record.seed}: {record.reason} "
+        print(f"failed: {one_line(record.row)}, seed {record.seed}: {one_line(record.reason)} "
               f"(details: {workdir / 'runs' / record.id / 'error.txt'}; all other runs are kept)")  # fmt: skip
     return 1 if failed else 0
 
 
-def write_manifest(plan: Plan, workdir: Path) -> None:
-    """Write which runs the comparison consists of, and the experiment as it was resolved."""
+def write_manifest(plan: Plan, workdir: Path, tuned: tuning.Tuning | None = None) -> None:
+    """Write which runs the comparison consists of, the experiment as it was resolved, and how its rows were tuned."""
     manifest = {
         "name": plan.experiment.name,
         "title": plan.experiment.title,
         "description": plan.experiment.description,
         "experiment": plan.experiment.model_dump(mode="json"),
         "cells": [{"id": c.id, "row": c.row.label, "base_model": c.base_model, "seed": c.seed} for c in plan.cells],
+        **({"tuned": tuned.manifest()} if tuned else {}),
     }
     write_atomic(manifest_file(workdir, plan.experiment.name), json.dumps(manifest, indent=1) + "\n")
 
 
-def command_of(args: argparse.Namespace, cell: Cell) -> str:
-    """The command that makes this run again, alone."""
+def command_of(args: argparse.Namespace, cell: Cell, tuned: list[str]) -> str:
+    """The command that makes this run again, alone; `tuned`: the values that a search found for its row."""
     keep = [f"seeds=[{cell.seed}]", f'base_models=["{cell.base_model}"]']
     words = ["harness", "compare", args.experiment, "--workdir", "NEW_FOLDER"]
-    for override in [*args.overrides, *keep]:
+    for override in [*args.overrides, *keep, *tuned]:
         words += ["--set", override]
     return shlex.join(words)
 
@@ -144,6 +168,13 @@ def summary(record: Record) -> str:
     return f"{scores}{without} ({record.cost.get('train_seconds', 0):.0f} s training)"
 
 
+def _plain(text: str) -> RichText:
+    """Text for a rich table as it is: no markup in it, nothing that the terminal obeys."""
+    from rich.text import Text
+
+    return Text(one_line(text))
+
+
 def print_table(title: str, columns: list[str], rows: list[list[str]]) -> None:
     """Print a table of scores; where it would not fit the terminal, without the deviations."""
     from rich.console import Console
@@ -151,11 +182,11 @@ def print_table(title: str, columns: list[str], rows: list[list[str]]) -> None:
     from rich.table import Table
 
     def table(cells: list[list[str]]) -> Table:
-        made = Table(title=title)
+        made = Table(title=_plain(title))
         for i, column in enumerate(columns):
-            made.add_column(column, justify="left" if i == 0 else "right", no_wrap=i > 0)
+            made.add_column(_plain(column), justify="left" if i == 0 else "right", no_wrap=i > 0)
         for row in cells:
-            made.add_row(*row)
+            made.add_row(*(_plain(cell) for cell in row))
         return made
 
     console = Console() if sys.stdout.isatty() else Console(width=240)

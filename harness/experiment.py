@@ -49,6 +49,7 @@ class Entry(Config):
     preset: str | None = option(None, "a preset of the method")
     config: dict[str, Any] = option({}, "values that override the preset")
     corpus: CorpusSettings | None = option(None, "text of this row alone; empty: the comparison's")
+    space: dict[str, Any] = option({}, "what --tune searches, as [space] of a study file; empty: all declared ranges")
 
     @field_validator("corpus", mode="before")
     @classmethod
@@ -216,9 +217,7 @@ def resolve_rows(experiment: Experiment, where: str) -> list[Row]:
     unused = sorted(set(experiment.shared) - used)
     if unused:
         known = sorted({name for row in rows for name in row.method.Config.model_fields})
-        raise InputError(
-            f'{where}: shared: no method here has the key "{unused[0]}"{nearest(unused[0], known)}'
-        )
+        raise InputError(f'{where}: shared: no method here has the key "{unused[0]}"{nearest(unused[0], known)}')
     labels = [row.label for row in rows]
     for label in labels:
         if labels.count(label) > 1:

@@ -7,6 +7,8 @@ import time
 from types import TracebackType
 from typing import Self
 
+from harness.text import one_line
+
 
 class Reporter:
     """Shows the progress of a list of cells, and of the steps inside the current one."""
@@ -22,7 +24,8 @@ class Reporter:
             from rich.console import Console
             from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-            columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+            text = TextColumn("{task.description}", markup=False)
+            columns = (text, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
             self._bar = Progress(*columns, console=Console(stderr=True))
             self._overall = self._bar.add_task("all cells", total=total)
             self._cell = self._bar.add_task("", total=1)
@@ -41,13 +44,14 @@ class Reporter:
     def start(self, label: str) -> None:
         """A new cell begins."""
         self.number += 1
-        self.label = label
+        self.label = one_line(label)
         self._last = time.monotonic()
         if self._bar is not None:
-            self._bar.update(self._cell, description=label, completed=0, total=1)
+            self._bar.update(self._cell, description=self.label, completed=0, total=1)
 
     def step(self, step: int, steps: int, text: str) -> None:
         """The current cell is at `step` of `steps` (0 of 0: no count is known)."""
+        text = one_line(text)
         if self._bar is not None:
             self._bar.update(self._cell, description=f"{self.label}: {text}", completed=step, total=max(steps, 1))
         elif not self.quiet and time.monotonic() - self._last > 10:
@@ -57,6 +61,7 @@ class Reporter:
 
     def done(self, text: str) -> None:
         """The current cell has ended."""
+        text = one_line(text)
         if self._bar is not None:
             self._bar.update(self._overall, completed=self.number)
             self._bar.console.print(f"[{self.number}/{self.total}] {self.label}: {text}", markup=False, highlight=False)

@@ -10,12 +10,16 @@ import hashlib
 import logging
 import os
 import re
+import sqlite3
+import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from datetime import datetime
+from itertools import zip_longest
 from pathlib import Path
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -44,8 +48,10 @@ def default_uri(workdir: Path) -> str:
 class Tracker:
     """Logs the records of one comparison; used by the coordinating process only.
 
-    Nothing here raises: the first failure is one warning, after which the tracker is silent. MLflow is imported and
-    its store opened (about two seconds, four for a new one) with the first record.
+    A thread of its own sends them, one after the other, so that runs do not wait: MLflow is imported and its store
+    opened (about two seconds, four for a new one) with the first record, while the next run goes on.
+
+    Nothing here raises: the first failure is one warning, after which the tracker is silent.
     """
 
     def __init__(
@@ -56,21 +62,54 @@ class Tracker:
         self.comparison = comparison
         self.uri = uri or default_uri(workdir)
         self.root = root
+        self.waited = 0.0  # seconds that `log` and `close` kept their caller
+        self.worked = 0.0  # seconds of a processor that the thread took
         self._store: _Experiment | None = None
         self._failed = False
+        self._queue: SimpleQueue[tuple[Record, Callable[[], None] | None] | None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
 
-    def log(self, record: Record) -> None:
-        """Send one record with its curves and artifacts, unless the store already has it just so."""
-        with self._never_raise():
-            if not self._failed:
-                self._store = self._store or _Experiment(self.workdir, self.comparison, self.uri, self.root)
-                self._store.send(record)
+    def log(self, record: Record, *, sent: Callable[[], None] | None = None) -> None:
+        """Have one record sent with its curves and artifacts, unless the store already has it just so.
+
+        `sent` is called (by the thread) as soon as the store has it; never, where it cannot be sent.
+        """
+        with self._waiting():
+            if self._thread is None:
+                # A daemon: an interrupted process need not wait for a store; what was not sent is sent next time.
+                self._thread = threading.Thread(target=self._work, name="tracking", daemon=True)
+                self._thread.start()
+            self._queue.put((record, sent))
 
     def close(self) -> None:
-        """End the parent runs: status, and the mean of each score over the seeds."""
+        """Wait until all is sent, and end the parent runs: status, and the mean of each score over the seeds."""
+        with self._waiting():
+            if self._thread is not None:
+                self._queue.put(None)
+                self._thread.join()
+                self._thread = None
+
+    def _work(self) -> None:
+        """What the thread does until `close`."""
+        while (item := self._queue.get()) is not None:
+            with self._never_raise():
+                if not self._failed:
+                    self._store = self._store or _Experiment(self.workdir, self.comparison, self.uri, self.root)
+                    self._store.send(item[0])
+                    if item[1] is not None:
+                        item[1]()
         with self._never_raise():
             if self._store is not None and not self._failed:
                 self._store.close()
+        self.worked += time.thread_time()
+
+    @contextmanager
+    def _waiting(self) -> Iterator[None]:
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.waited += time.perf_counter() - start
 
     @contextmanager
     def _never_raise(self) -> Iterator[None]:
@@ -118,6 +157,28 @@ def sync(workdir: Path, uri: str | None = None) -> int:
     return sent
 
 
+def logged_runs(workdir: Path) -> dict[tuple[str, str, str], str]:
+    """(comparison, row, record id) -> MLflow run id, of all that the work directory's own store shows.
+
+    Read with sqlite3, since MLflow itself takes seconds to import. A store that is absent, busy or laid out in another
+    way gives nothing: the tag `harness.id` finds a record's run in any store.
+    """
+    file = workdir / "mlflow.db"
+    query = (
+        "SELECT e.name, row.value, id.value, r.run_uuid FROM runs r JOIN experiments e USING (experiment_id)"
+        " JOIN tags id ON id.run_uuid = r.run_uuid AND id.key = 'harness.id'"
+        " JOIN tags row ON row.run_uuid = r.run_uuid AND row.key = 'harness.row'"
+        " WHERE r.lifecycle_stage = 'active' ORDER BY r.start_time, r.run_uuid"
+    )
+    if not file.is_file():
+        return {}
+    try:
+        with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True, timeout=1)) as store:
+            return {(name, row, record): run for name, row, record, run in store.execute(query)}
+    except sqlite3.Error:
+        return {}
+
+
 class _Experiment:
     """One comparison in one store. Every method may raise whatever MLflow raises."""
 
@@ -129,7 +190,8 @@ class _Experiment:
         # (record id, row) -> content hash (empty: sending was interrupted) and run id of each run that shows it
         self.runs: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
         self.parents: dict[str, str] = {}  # parent key -> run id
-        self.touched: set[str] = set()  # run ids of the parents that got a child in this session
+        self.described: set[str] = set()  # run ids of the parents whose parameters were sent in this session
+        self.open: set[str] = set()  # run ids of the parents that got a child since they were ended
         for run in self._search(""):
             tags = run.data.tags
             if "harness.id" in tags:
@@ -139,11 +201,13 @@ class _Experiment:
                 self.parents[tags["harness.parent"]] = run.info.run_id
             elif "harness.root" in tags:
                 self.root = run.info.run_id
+            if run.info.status == "RUNNING" and "harness.parent" in tags:  # its session was killed
+                self.open.add(run.info.run_id)
         if root is not None and self.root is None:
             self.root = self.client.create_run(
                 self.id, run_name=comparison, tags={"harness.root": comparison}
             ).info.run_id
-            self._log_params(self.root, root)
+            self._log(self.root, root)
 
     def _open(self, name: str, uri: str) -> str:
         found = self.client.get_experiment_by_name(name)
@@ -193,9 +257,8 @@ class _Experiment:
             tags={name: value for name, value in tags.items() if value},
         )
         run_id = run.info.run_id
-        self._log_params(run_id, {**row_params(record), **seed_params(record)})
-        self._log_metrics(run_id, numbers(record, folder), end)
-        for file in (folder.record_file, folder.curves_file, folder.pairs_file):
+        self._log(run_id, {**row_params(record), **seed_params(record)}, numbers(record, folder), end)
+        for file in (folder.record_file, folder.curves_file, folder.pairs_file, folder.figures_file):
             if file.exists():
                 self.client.log_artifact(run_id, str(file))
         self.client.set_terminated(run_id, "FAILED" if record.status == "failed" else "FINISHED", end_time=end)
@@ -216,40 +279,55 @@ class _Experiment:
             )
             self.parents[key] = run.info.run_id
         parent = self.parents[key]
-        if parent not in self.touched:
-            self._log_params(parent, params)  # again where it has them: an interruption may have come before
-            self.touched.add(parent)
+        if parent not in self.described:
+            self._log(parent, params)  # again where it has them: an interruption may have come before
+            self.described.add(parent)
+        # Rows come one after the other: with the first run of the next one a row is complete, as far as one can know.
+        for complete in self.open - {parent}:
+            self._end(complete)
+        self.open.add(parent)
         return parent
 
-    def _log_params(self, run_id: str, params: Mapping[str, Any]) -> None:
-        from mlflow.entities import Param
+    def _log(
+        self,
+        run_id: str,
+        params: Mapping[str, Any],
+        values: Mapping[tuple[str, int], float] | None = None,
+        milliseconds: int = 0,
+    ) -> None:
+        """Send parameters and numbers in as few requests as MLflow allows."""
+        from mlflow.entities import Metric, Param
 
         entries = [Param(name, str(value)[:LONGEST_PARAM]) for name, value in params.items()]
-        for i in range(0, len(entries), PARAMS_A_BATCH):
-            self.client.log_batch(run_id, params=entries[i : i + PARAMS_A_BATCH])
+        points = [Metric(name, value, milliseconds, step) for (name, step), value in (values or {}).items()]
+        batches = zip_longest(_parts(points, METRICS_A_BATCH), _parts(entries, PARAMS_A_BATCH), fillvalue=())
+        for metrics, some in batches:
+            self.client.log_batch(run_id, metrics=metrics, params=some)
 
-    def _log_metrics(self, run_id: str, values: Mapping[tuple[str, int], float], milliseconds: int) -> None:
-        from mlflow.entities import Metric
-
-        points = [Metric(name, value, milliseconds, step) for (name, step), value in values.items()]
-        for i in range(0, len(points), METRICS_A_BATCH):
-            self.client.log_batch(run_id, metrics=points[i : i + METRICS_A_BATCH])
+    def _end(self, parent: str) -> None:
+        """End the run of a row."""
+        children = list(self._search(f"tags.`mlflow.parentRunId` = '{parent}'"))
+        done = [run.data.metrics for run in children if run.data.tags.get("harness.status") == "finished"]
+        # Curves belong to their seeds; of the rest, the mean over those seeds that have the number.
+        means: dict[tuple[str, int], float] = {("seeds", 0): len(done)}
+        for name in sorted({name for values in done for name in values if not name.startswith(("train/", "dev/"))}):
+            values = [run[name] for run in done if name in run]
+            means[name, 0] = sum(values) / len(values)
+        self._log(parent, {}, means, _milliseconds(""))
+        end = max((run.info.end_time for run in children if run.info.end_time), default=None)
+        self.client.set_terminated(parent, "FINISHED" if done else "FAILED", end_time=end)
+        self.open.discard(parent)
 
     def close(self) -> None:
-        for parent in sorted(self.touched):
-            children = list(self._search(f"tags.`mlflow.parentRunId` = '{parent}'"))
-            done = [run.data.metrics for run in children if run.data.tags.get("harness.status") == "finished"]
-            # Curves belong to their seeds; of the rest, the mean over those seeds that have the number.
-            means: dict[tuple[str, int], float] = {("seeds", 0): len(done)}
-            for name in sorted({name for values in done for name in values if not name.startswith(("train/", "dev/"))}):
-                values = [run[name] for run in done if name in run]
-                means[name, 0] = sum(values) / len(values)
-            self._log_metrics(parent, means, _milliseconds(""))
-            end = max((run.info.end_time for run in children if run.info.end_time), default=None)
-            self.client.set_terminated(parent, "FINISHED" if done else "FAILED", end_time=end)
-        if self.root is not None and self.touched:
+        for parent in sorted(self.open):
+            self._end(parent)
+        if self.root is not None:
             self.client.set_terminated(self.root, "FINISHED")
-        self.touched.clear()
+
+
+def _parts(values: list[Any], size: int) -> Iterator[list[Any]]:
+    for i in range(0, len(values), size):
+        yield values[i : i + size]
 
 
 def hide_password(uri: str) -> str:
@@ -280,7 +358,7 @@ def _client(uri: str) -> MlflowClient:
 
 def _content_hash(record: Record, folder: RunFolder) -> str:
     digest = hashlib.sha256(f"{LAYOUT}\n{record.model_dump_json()}\n".encode())
-    for file in (folder.curves_file, folder.pairs_file):
+    for file in (folder.curves_file, folder.pairs_file, folder.figures_file):
         digest.update(hashlib.sha256(file.read_bytes() if file.exists() else b"").digest())
     return digest.hexdigest()
 

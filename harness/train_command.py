@@ -11,6 +11,7 @@ from harness.config import setting
 from harness.distributed import ALONE, join
 from harness.errors import InputError, TrainingStopped
 from harness.progress import Reporter
+from harness.text import markdown_text
 
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -79,7 +80,8 @@ def run(args: argparse.Namespace) -> int:
             return 1
         if not team.main:
             return 0
-        method.save(out, card=f"Trained by {args.method} from {args.base_model} on {args.corpus}, seed {args.seed}.\n")
+        base, corpus_uri = markdown_text(args.base_model), markdown_text(args.corpus)
+        method.save(out, card=f"Trained by `{args.method}` from {base} on {corpus_uri}, seed {args.seed}.\n")
         best = method.fit_report.training.get("best_dev")
         reporter.done(f"saved to {out}" + (f", best dev {100 * best:.2f}" if best is not None else ""))
     return 0

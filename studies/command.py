@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
     from harness.lock import work_lock
     from harness.runner import checked_workdir
     from studies import samplers, slots
-    from studies.coordinator import conduct, finished_trials, first_point
+    from studies.coordinator import conduct, finished_trials, first_point, tracker_of
     from studies.definition import read_study
     from studies.space import make_space
     from studies.storage import default_url
@@ -104,11 +104,7 @@ def run(args: argparse.Namespace) -> int:
     url = args.storage or default_url(workdir)
     tracker = None
     if not args.no_tracking:
-        from harness.tracking import Tracker
-
-        about = {"study": study.name, "method": study.method, "sampler": study.sampler, "pruner": study.pruner,
-                 "trials": len(planned), **{f"space.{p.name}": p.describe() for p in space.parameters}}  # fmt: skip
-        tracker = Tracker(workdir, study.name, args.tracking_uri, root=about)
+        tracker = tracker_of(study, space, workdir, args.tracking_uri)
     with work_lock(workdir):
         found = conduct(study, space, desk, url=url, where=args.study, workers=args.workers, tracker=tracker,
                         force_new=args.force_new, quiet=args.quiet)  # fmt: skip

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,13 +37,14 @@ EARLY_ENDS = 5  # so many of them in a row: something is wrong that starting wor
 
 @dataclass
 class Tracking:
-    """Sends finished trials to MLflow, each once, and knows how long that took."""
+    """Sends finished trials to MLflow, each once, and knows how long trials waited for that."""
 
     workdir: Path
     study: Study
     tracker: Tracker | None
-    seconds: float = 0.0
-    sent: set[int] = field(default_factory=set)
+    handed: set[int] = field(default_factory=set)  # trials that the tracker has or had in hand
+    sent: set[int] = field(default_factory=set)  # trials that MLflow has
+    own: float = 0.0  # seconds that went into reading records
 
     def __post_init__(self) -> None:
         if self._file.exists():
@@ -53,24 +55,56 @@ class Tracking:
         return folder_of(self.workdir, self.study.name) / "tracked.json"
 
     def log(self, trial: FrozenTrial) -> None:
-        """Send the runs of a trial: trial = a row below the study, seed = a run below the trial."""
-        if self.tracker is None or trial.number in self.sent or "about" not in trial.user_attrs:
+        """Have the runs of a trial sent: trial = a row below the study, seed = a run below the trial."""
+        known = trial.number in self.sent or trial.number in self.handed
+        if self.tracker is None or known or "about" not in trial.user_attrs:
             return
         start = time.perf_counter()
-        for run in trial.user_attrs["about"]["runs"]:
-            record = RunFolder(self.workdir, run).read()
-            if record is not None:  # a worker on another machine keeps its records there
-                row = f"trial {trial.number}"
-                self.tracker.log(record.model_copy(update={"row": row, "comparison": self.study.name}))
-        self.sent.add(trial.number)
+        self.handed.add(trial.number)
+        runs = [RunFolder(self.workdir, run).read() for run in trial.user_attrs["about"]["runs"]]
+        records = [r for r in runs if r is not None]  # a worker on another machine keeps its records there
+        self.own += time.perf_counter() - start
+        changes = {"row": f"trial {trial.number}", "comparison": self.study.name}
+        for i, record in enumerate(records, 1):
+            sent = partial(self._note, trial.number) if i == len(records) else None
+            self.tracker.log(record.model_copy(update=changes), sent=sent)
+
+    def _note(self, number: int) -> None:
+        """Called by the tracker's thread alone."""
+        self.sent.add(number)
         write_atomic(self._file, json.dumps(sorted(self.sent)) + "\n")
-        self.seconds += time.perf_counter() - start
 
     def close(self) -> None:
-        start = time.perf_counter()
-        if self.tracker is not None:
-            self.tracker.close()
-        self.seconds += time.perf_counter() - start
+        """Wait for what is in hand, and keep how long tracking took."""
+        if self.tracker is None:
+            return
+        self.tracker.close()
+        spent = tracking_seconds(self.workdir, self.study.name)
+        spent["waited"] += self.own + self.tracker.waited
+        spent["beside"] += self.tracker.worked
+        write_atomic(_seconds_file(self.workdir, self.study.name), json.dumps(spent) + "\n")
+
+
+def _seconds_file(workdir: Path, name: str) -> Path:
+    return folder_of(workdir, name) / "tracking-seconds.json"
+
+
+def tracking_seconds(workdir: Path, name: str) -> dict[str, float]:
+    """Of all calls so far: seconds that trials waited for tracking, and of a processor that it took beside them."""
+    file = _seconds_file(workdir, name)
+    found = json.loads(file.read_text()) if file.exists() else {}
+    # A study of an earlier version has one number: what was waited.
+    return {"waited": 0.0, "beside": 0.0} | (found if isinstance(found, dict) else {"waited": found})
+
+
+def tracker_of(study: Study, space: Space, workdir: Path, uri: str | None) -> Tracker:
+    """The way to MLflow, where a run of the study itself stands above its trials."""
+    from harness.tracking import Tracker
+
+    about = {"study": study.name, "method": study.method, "sampler": study.sampler, "pruner": study.pruner,
+             "trials": len(slots.plan(study, space)),
+             **{f"space.{p.name}": p.describe() for p in space.parameters}}  # fmt: skip
+    return Tracker(workdir, study.name, uri, root=about)
 
 
 def conduct(
@@ -111,7 +145,6 @@ def conduct(
             tracking.log(trial)
     finally:
         tracking.close()
-        write_timing(workdir, study.name, tracking.seconds)
     return found
 
 
@@ -225,10 +258,3 @@ def _why(workdir: Path, name: str, number: int) -> str:
     lines: Sequence[str] = [line for line in log.read_text(errors="replace").splitlines() if line.strip()] or ["?"]
     last = lines[-1].removeprefix("harness: ")
     return f"worker {number} ended at once: {last} (log: {log}; finished trials are kept)"
-
-
-def write_timing(workdir: Path, name: str, tracking_seconds: float) -> None:
-    """Add the seconds that tracking took to those of earlier calls."""
-    file = folder_of(workdir, name) / "tracking-seconds.json"
-    earlier = json.loads(file.read_text()) if file.exists() else 0.0
-    write_atomic(file, json.dumps(earlier + tracking_seconds) + "\n")

@@ -55,6 +55,13 @@ class Study(Config):
     def _short_corpus(cls, value: Any) -> Any:
         return {"uri": value} if isinstance(value, str) else value
 
+    @field_validator("name")
+    @classmethod
+    def _named(cls, value: str) -> str:
+        if not value.strip():
+            raise ValueError("a study needs a name")
+        return value
+
     @field_validator("seeds", "objectives")
     @classmethod
     def _not_empty(cls, value: list[Any]) -> list[Any]:

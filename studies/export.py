@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.errors import InputError, RunError
 from harness.records import write_atomic
+from studies.coordinator import tracking_seconds
 from studies.definition import Study
 from studies.models import best_trials
 from studies.results import (
@@ -52,8 +53,7 @@ def sheets(
     weights = tuple(importances(found).items())
     if weights:
         tables.append(Sheet("importance", "Importance of the parameters", ("parameter", "importance"), weights))
-    spent = folder_of(workdir, study.name) / "tracking-seconds.json"
-    tables.append(time_sheet(trials, json.loads(spent.read_text()) if spent.exists() else 0.0))
+    tables.append(time_sheet(trials, tracking_seconds(workdir, study.name)))
     return tables
 
 

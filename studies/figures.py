@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -127,6 +128,7 @@ def heat(study: Study, sheet: Sheet) -> Figure | None:
         grid[ys.index(row[2:4]), xs.index(row[0:2])] = math.nan if row[4] is None else row[4]
     with style():
         plot = new(7.2, 0.9 + 0.42 * len(ys))
+        plot.set_layout_engine("constrained", w_pad=0.12)  # small letters are a little wider at other resolutions
         axes = plot.add_subplot()
         image = axes.imshow(grid, cmap="cividis", origin="lower", aspect="auto")
         low, high = min(seen), max(seen)
@@ -144,13 +146,48 @@ def heat(study: Study, sheet: Sheet) -> Figure | None:
                       f"Heat map of {len(seen)} cells from {low:.2f} to {high:.2f}.")  # fmt: skip
 
 
+def contour(study: Study, space: Space, trials: Sequence[FrozenTrial], a: str, b: str) -> Figure | None:
+    """The score as a landscape over two parameters: linear between the trials (Delaunay), which are the dots.
+
+    Where several trials share a place, the best of them counts; other parameters vary freely from dot to dot.
+    """
+    from matplotlib.tri import Triangulation
+
+    have = [t for t in scored(trials) if a in t.params and b in t.params]
+    (xs, x_ticks), (ys, y_ticks) = _places(space[a], have), _places(space[b], have)
+    better = max if study.signs[0] == "maximize" else min
+    best: dict[tuple[float, float], float] = {}
+    for t, x, y in zip(have, xs, ys, strict=True):
+        if x is not None and y is not None:
+            best[x, y] = better(best.get((x, y), 100 * t.values[0]), 100 * t.values[0])
+    places, values = np.array(list(best)), np.array(list(best.values()))
+    if len(best) < 4 or np.linalg.matrix_rank(np.cov(places.T), tol=1e-9) < 2 or np.ptp(values) == 0:
+        return None  # on a line, or flat
+    with style():
+        plot = new(7.2, 3.6)
+        axes = plot.add_subplot()
+        mesh = Triangulation(places[:, 0], places[:, 1])
+        image = axes.tricontourf(mesh, values, levels=10, cmap="cividis")
+        axes.tricontour(mesh, values, levels=list(image.levels), colors=INK, linewidths=0.3)
+        axes.scatter(places[:, 0], places[:, 1], s=16, color="white", edgecolors=INK, linewidths=0.7, zorder=3)
+        for axis, ticks, name in ((axes.xaxis, x_ticks, a), (axes.yaxis, y_ticks, b)):
+            axis.set_ticks([height for height, _ in ticks], [text for _, text in ticks], fontsize=7.5)
+            axis.set_label_text(name)
+        axes.grid(visible=False)
+        axes.set(xlim=(-0.02, 1.02), ylim=(-0.04, 1.04))  # the whole space, not just where trials are
+        plot.colorbar(image, ax=axes, label=_y(study)).outline.set_visible(False)
+        return finish(plot, f"contour-{a}-{b}", f"Landscape of {a} and {b}",
+                      "Linear between the trials (dots); outside them nothing is known.",
+                      f"Contours over {len(best)} places, from {values.min():.2f} to {values.max():.2f}.")  # fmt: skip
+
+
 def _interval(pair: tuple[float, float]) -> str:
     low, high = pair
 
     def brief(v: float) -> str:
         return f"{v:.0f}" if v >= 100 else f"{v:.2g}"
 
-    return f"{low:.3g}" if low == high else f"{brief(low)}-{brief(high)}"
+    return f"{low:.3g}" if low == high else f"{brief(low)}–{brief(high)}"
 
 
 def expected(study: Study, trials: Sequence[FrozenTrial]) -> Figure | None:
@@ -293,5 +330,7 @@ def all_figures(
             figures.append(binned(study, sheet, log=bool(low) and min(low) > 0 and max(low) / min(low) >= 8))
         elif sheet.key.startswith("heat-"):
             figures.append(heat(study, sheet))
+            pairs = combinations((p.name for p in space.parameters if p.numeric), 2)
+            figures += [contour(study, space, trials, a, b) for a, b in pairs if sheet.key == f"heat-{a}-{b}"]
     figures += [parallel(study, space, trials), slices(study, space, trials), importance(importances(found))]
     return [figure for figure in figures if figure is not None]

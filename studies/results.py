@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -166,19 +166,24 @@ def heat_sheet(study: Study, space: Space, trials: Sequence[FrozenTrial], a: str
     return Sheet(f"heat-{a}-{b}", f"{objective_names(study)[0]} x 100 by {a} and {b}", columns, tuple(rows))
 
 
-def time_sheet(trials: Sequence[FrozenTrial], tracking_seconds: float) -> Sheet:
-    """Wall seconds of the trials that were trained, by what they went into."""
+def time_sheet(trials: Sequence[FrozenTrial], tracking: Mapping[str, float]) -> Sheet:
+    """Wall seconds of the trials that were trained, by what they went into.
+
+    Args:
+        tracking: seconds that trials "waited" for MLflow, and of a processor that it took "beside" them.
+    """
     parts = [t.user_attrs["about"]["seconds"] for t in trials if "about" in t.user_attrs]
     parts = [p for p in parts if p["training"] > 0]
-    whole = sum(p["whole"] for p in parts) + tracking_seconds
+    whole = sum(p["whole"] for p in parts) + tracking["waited"]
     rows: list[tuple[Value, ...]] = []
     sums = {key: sum(p[key] for p in parts) for key in ("training", "evaluation", "optuna")}
-    sums["tracking"] = tracking_seconds
+    sums["tracking (waited for)"] = tracking["waited"]
     sums["loading and saving"] = whole - sum(sums.values())
     for key, seconds in sums.items():
         rows.append((key, seconds / max(1, len(parts)), 100 * seconds / whole if whole else 0.0))
     columns = ("part", "seconds a trial", "percent")
-    return Sheet("time", f"Time of {len(parts)} trained trials", columns, tuple(rows))
+    beside = f"; tracking took {tracking['beside']:.1f} s of a processor beside them" if tracking["beside"] else ""
+    return Sheet("time", f"Time of {len(parts)} trained trials{beside}", columns, tuple(rows))
 
 
 def _spans_decades(values: Sequence[float]) -> bool:

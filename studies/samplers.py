@@ -53,12 +53,17 @@ def check(study: Study, space: Space, where: str) -> list[str]:
     return remarks
 
 
-def make_sampler(study: Study, worker: int = 0) -> BaseSampler:
-    """The sampler; each worker gets a stream of random numbers of its own."""
+def make_sampler(study: Study, worker: int = 0, begun: int = 0) -> BaseSampler:
+    """The sampler; each worker gets a stream of random numbers of its own.
+
+    Args:
+        begun: trials that the study had when this process joined it. A study that goes on must not draw again what it
+            drew at its beginning.
+    """
     import optuna
     from optuna.samplers import CmaEsSampler, GPSampler, NSGAIISampler, QMCSampler, RandomSampler, TPESampler
 
-    seed = study.sampler_seed + 1009 * worker
+    seed = (study.sampler_seed + 1009 * worker + 104729 * begun) % 2**32
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
         if study.sampler == "qmc":  # one sequence for all workers: its places come from the storage

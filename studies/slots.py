@@ -105,7 +105,6 @@ def claim(found: optuna.Study, owner: str) -> optuna.Trial | None:
     if slot is None:  # the queue was emptied between look and grasp
         found.tell(trial, state=TrialState.FAIL)
         return None
-    trial.set_user_attr(BEAT, time.time())
     trial.set_user_attr(OWNER, owner)
     forgiven = set(found.user_attrs.get(FORGIVEN, ()))
     same = [t for t in found.get_trials(deepcopy=False) if t.user_attrs.get(SLOT) == slot and t.number < trial.number]
@@ -138,13 +137,13 @@ def me() -> str:
 def _lives(trial: FrozenTrial) -> bool:
     """Is the worker of a running trial alive? Certain on this host, judged by its sign of life on others."""
     owner = trial.user_attrs.get(OWNER)
+    begun = trial.datetime_start.timestamp() if trial.datetime_start else 0.0
     if owner is None:
-        begun = trial.datetime_start.timestamp() if trial.datetime_start else 0.0
         return time.time() - begun < UNSIGNED_SECONDS
     host, pid, started = owner.rsplit(":", 2)
     if host == socket.gethostname():
         return bool(_started(int(pid)) == started)
-    return bool(time.time() - trial.user_attrs.get(BEAT, 0.0) < GRACE_SECONDS)
+    return bool(time.time() - trial.user_attrs.get(BEAT, begun) < GRACE_SECONDS)
 
 
 def _started(pid: int) -> str:

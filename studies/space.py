@@ -22,6 +22,10 @@ EVERYTHING = "*"  # as a key of [space]: every other parameter that the method d
 Scalar = str | float | int | bool
 
 
+class NothingToSearchError(InputError):
+    """No parameter is left to search: none is declared or given, or the study fixes them all."""
+
+
 @dataclass(frozen=True)
 class Parameter:
     """One dimension: a list of `choices`, or numbers from `low` to `high`; searched only where `when` holds."""
@@ -122,7 +126,7 @@ def make_space(study: Study, where: str) -> Space:
 
     Raises:
         InputError: an unknown method or parameter, no values, an empty range, a log scale at or below 0, a value that
-            the config refuses, nothing to search.
+            the config refuses, nothing to search (NothingToSearchError).
     """
     method: type[Method] = registry.load(registry.METHODS, study.method)
     declared = method.Config.sweeps()
@@ -148,7 +152,7 @@ def make_space(study: Study, where: str) -> Space:
     ]  # fmt: skip
     ordered = _ordered(kept, where)
     if not ordered:
-        raise InputError(f"{where}: space: nothing to search; give values or ranges for some parameters")
+        raise NothingToSearchError(f"{where}: space: nothing to search; give values or ranges for some parameters")
     for parameter in ordered:
         conditions = {key: wanted_[0] if isinstance(wanted_, list) else wanted_ for key, wanted_ in parameter.when}
         for value in parameter.choices or (parameter.low, parameter.high):
@@ -177,10 +181,13 @@ def _parameter(name: str, given: Any, declared: dict[str, Any] | None, integer: 
             raise InputError(f'{place}: unknown key "{unknown[0]}"; known: choices, low, high, log, step, when')
         replaced = {"low", "high", "log"} if "choices" in given else {"choices"}
         dropped = replaced if {"choices", "low", "high"} & set(given) else set()
+        dropped |= {"log"} if "step" in given else set()
         table = {**{key: value for key, value in (declared or {}).items() if key not in dropped}, **given}
     else:
         raise InputError(f'{place}: expected a list, a table with low and high, or "declared", not {given!r}')
-    when = tuple(dict(table.get("when", {})).items())
+    if not isinstance(table.get("when", {}), dict):
+        raise InputError(f"{place}: when must be a table of keys and their values, not {table['when']!r}")
+    when = tuple(table.get("when", {}).items())
     if "choices" in table:
         choices = tuple(table["choices"])
         if not choices:
@@ -192,7 +199,9 @@ def _parameter(name: str, given: Any, declared: dict[str, Any] | None, integer: 
         return Parameter(name, choices, when=when)
     if not {"low", "high"} <= set(table):
         raise InputError(f"{place}: expected both low and high, or choices")
-    low, high, log, step = table["low"], table["high"], bool(table.get("log", False)), table.get("step")
+    low, high, log, step = table["low"], table["high"], table.get("log", False), table.get("step")
+    if not isinstance(log, bool):
+        raise InputError(f"{place}: log must be true or false, not {log!r}")
     if not all(isinstance(v, int | float) and not isinstance(v, bool) for v in (low, high, step or 1)):
         raise InputError(f"{place}: low, high and step must be numbers")
     if not low < high:
@@ -201,6 +210,8 @@ def _parameter(name: str, given: Any, declared: dict[str, Any] | None, integer: 
         raise InputError(f"{place}: a log scale cannot start at {low:g}; give low above 0, or log = false")
     if step is not None and (log or step <= 0):
         raise InputError(f"{place}: step must be above 0 and goes with log = false")
+    if step is not None and step > high - low:
+        raise InputError(f"{place}: step {step:g} is wider than the range from {low:g} to {high:g}")
     return Parameter(name, (), float(low), float(high), log, step, integer and isinstance(low, int), when)
 
 

@@ -48,8 +48,10 @@ def open_storage(url: str, *, create: bool = True) -> BaseStorage:
     import sqlalchemy.exc
     from optuna.storages import RDBStorage
 
-    if url.startswith("sqlite:///"):
+    if url.startswith("sqlite://"):
         file = Path(url.removeprefix("sqlite:///"))
+        if url in ("sqlite://", "sqlite:///", "sqlite:///:memory:"):
+            raise InputError(f"storage {shown}: keeps nothing; name a file, as sqlite:///trials.db")
         if not create and not file.exists():
             raise InputError(f"storage {shown}: no such file")
     options: dict[str, Any] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -67,6 +67,12 @@ class Desk:
                 f'study "{study.name}": objectives: method "{study.method}" is not scored on a dev set; '
                 "name a task and its suite instead"
             )
+        for objective in study.objectives:
+            if objective != DEV and not split_objective(objective, [task.name for task in self.tasks]):
+                raise InputError(
+                    f'study "{study.name}": objectives: no task of "{objective}" in suites; '
+                    f"there are: {', '.join(task.name for task in self.tasks)}"
+                )
         if selects and self._dev is None:
             self._dev = DevSet(load_sts(study.dev.task, source=study.dev.where, split="dev"))
         plan = Plan(experiment, rows, corpora, self._dev if selects else None, self.tasks, self.device)
@@ -205,6 +211,17 @@ def _watch(
     return on_dev
 
 
+def split_objective(objective: str, tasks: Iterable[str]) -> tuple[str, str, str] | None:
+    """Task (whose name may hold ":"), metric and aggregation of an objective; None where it names none of the tasks."""
+    named = [task for task in tasks if f"{objective}:".startswith(f"{task}:")]
+    if not named:
+        return None
+    task = max(named, key=len)
+    given = objective.removeprefix(task).split(":")[1:]
+    metric, aggregation = [*given, *("spearman", "all")[len(given) :]][:2]
+    return task, metric, aggregation
+
+
 def outcome(record: Record, study: Study, workdir: Path) -> list[float]:
     """The values of the objectives for one run. A run that collapsed or diverged has the dev score that it fell to.
 
@@ -222,9 +239,8 @@ def outcome(record: Record, study: Study, workdir: Path) -> list[float]:
             scores = [line["spearman"] for line in RunFolder(workdir, record.id).curves() if line["kind"] == "dev"]
             value = scores[-1] if scores and math.isfinite(scores[-1]) else 0.0
         else:
-            task, *rest = objective.split(":")
-            metric, aggregation = [*rest, *["spearman", "all"][len(rest) :]][:2]
-            value = record.score(task, metric, aggregation)
+            parts = split_objective(objective, [*(score.task for score in record.scores), *record.missing])
+            value = record.score(*parts) if parts else None
         if value is None or not math.isfinite(value):
             raise InputError(f'objectives: the run has no score "{objective}" ({record.status} {record.reason})')
         found.append(float(value))

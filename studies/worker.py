@@ -54,7 +54,8 @@ def work(
     space = make_space(study, f'study "{study.name}"')
     desk = desk or Desk(study, workdir)
     planned = slots.plan(study, space)
-    found.sampler = make_sampler(study, number)
+    begun = sum(t.state != TrialState.WAITING for t in found.get_trials(deepcopy=False))
+    found.sampler = make_sampler(study, number, begun)
     found.pruner = make_pruner(study, study.steps or 1000)
 
     def still_wanted() -> bool:

@@ -159,7 +159,7 @@ def test_kill_9_and_the_same_command_again_give_the_uninterrupted_result(
     done: Path, tmp_path: Path, point: str
 ) -> None:
     file = tmp_path / "small.toml"
-    file.write_text(EXPERIMENT.replace("[[methods]]\nmethod = \"pooling\"\nconfig = { pooling = \"cls\" }\n", ""))
+    file.write_text(EXPERIMENT.replace('[[methods]]\nmethod = "pooling"\nconfig = { pooling = "cls" }\n', ""))
     argv = ["compare", str(file), "--workdir", str(tmp_path / "work"), "--no-tracking", "--quiet"]
     killed = subprocess.run([sys.executable, "-c", KILLED, point, *argv], env={**os.environ}, capture_output=True)
     assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()

@@ -18,7 +18,7 @@ from mlflow.tracking.client import MlflowClient
 
 from harness.errors import InputError, RunError
 from harness.records import Record, RunFolder, Score, manifest_file, write_atomic
-from harness.tracking import Tracker, default_uri, hide_password, sync
+from harness.tracking import Tracker, _Experiment, default_uri, hide_password, sync
 
 STEPS = 1200  # with two numbers a step, more than one of MLflow's batches
 
@@ -210,6 +210,53 @@ def test_a_server_that_is_down_costs_one_warning_and_seconds(
     assert "secret" not in caplog.text
     with pytest.raises(RunError, match="refused"):
         sync(tmp_path, uri)
+
+
+def test_a_row_is_ended_by_the_next_one_or_by_the_next_session(store: Store) -> None:
+    session = _Experiment(store.workdir, "rows", default_uri(store.workdir))
+    for row in ("A", "B"):
+        session.send(make_record(store.workdir, id=f"rows-{row}", comparison="rows", row=row))
+    assert {run.data.params["row"]: run.info.status for run in store.parents("rows")} == {
+        "A": "FINISHED",
+        "B": "RUNNING",
+    }
+    assert sync(store.workdir) == 0  # the session was killed here; nothing is left to send, but B is ended
+    parents = {run.data.params["row"]: run for run in store.parents("rows")}
+    assert parents["B"].info.status == "FINISHED"
+    assert parents["B"].data.metrics["seeds"] == 1
+
+
+def test_runs_do_not_wait_for_the_store_and_know_what_it_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    done: list[str] = []
+
+    class Slow:
+        def __init__(self, *_: object) -> None:
+            time.sleep(0.3)
+
+        def send(self, record: Record) -> None:
+            if record.seed == 2:
+                raise OSError("unplugged")
+            done.append(f"sent {record.seed}")
+
+        def close(self) -> None:
+            done.append("closed")
+
+    monkeypatch.setattr("harness.tracking._Experiment", Slow)
+    records = [make_record(tmp_path, seed=seed) for seed in (0, 1, 2, 3)]
+    tracker = Tracker(tmp_path, "demo")
+    for record in records[:2]:
+        tracker.log(record, sent=lambda seed=record.seed: done.append(f"knows {seed}"))  # type: ignore[misc]
+    assert tracker.waited < 0.2
+    tracker.close()
+    assert tracker.waited > 0.1
+    assert done == ["sent 0", "knows 0", "sent 1", "knows 1", "closed"]
+    for record in records[2:]:  # the first failure ends it
+        tracker.log(record, sent=lambda: done.append("never"))
+    tracker.close()
+    assert len(done) == 5
+    assert "unplugged" in caplog.text
 
 
 def test_sync_of_a_folder_without_records_is_wrong_input(tmp_path: Path) -> None:

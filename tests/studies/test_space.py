@@ -10,6 +10,7 @@ from harness.errors import InputError
 from studies.definition import Study
 from studies.samplers import check
 from studies.space import make_space
+from studies.trial import split_objective
 
 
 def study(method: str = "barlow_twins", **more: Any) -> Study:
@@ -57,6 +58,14 @@ def test_the_file_narrows_fixes_and_replaces() -> None:
         ({"temperature": 0.1}, "expected a list"),
         ({"pooling": "declared"}, "the method declares no range"),
         ({"batch_size": ["many"]}, "valid integer"),
+        ({"temperature": {"low": 0.1, "high": 0.5, "step": 0}}, "step must be above 0"),
+        ({"temperature": {"low": 0.1, "high": 0.5, "step": 3}}, "step 3 is wider than the range from 0.1 to 0.5"),
+        ({"temperature": {"low": -1.0, "high": 1.0, "log": True}}, "a log scale cannot start at -1"),
+        ({"temperature": {"low": 0.1, "high": 1.0, "log": "no"}}, "log must be true or false, not 'no'"),
+        ({"temperature": {"low": 0.1, "high": 1.0, "when": "x"}}, "when must be a table"),
+        ({"temperature": [[0.1], [0.2]]}, "values must be numbers, texts or true and false"),
+        ({"temperature": {"low": float("nan"), "high": 1.0}}, "is empty"),
+        ({"temperature": {"low": 0.1, "high": float("inf")}}, "finite number"),
     ],
 )
 def test_a_space_that_cannot_be_searched_is_refused(space: dict[str, Any], said: str) -> None:
@@ -86,6 +95,9 @@ def test_a_sampler_that_does_not_fit_the_space_is_refused(more: dict[str, Any], 
     ("more", "said"),
     [
         ({"trials": 0}, "greater than or equal to 1, not 0"),
+        ({"trials": 2.5}, "valid integer"),
+        ({"steps": 0}, "greater than or equal to 1, not 0"),
+        ({"name": " "}, "a study needs a name"),
         ({"sampler": "tpee"}, "sampler"),
         ({"seeds": [1], "held_out_seeds": [1, 2]}, "seed 1 searches too"),
         ({"pruner": "median", "objectives": ["STS12"], "suites": ["STS12"]}, "judges dev scores"),
@@ -95,6 +107,14 @@ def test_a_sampler_that_does_not_fit_the_space_is_refused(more: dict[str, Any], 
 )
 def test_a_study_that_contradicts_itself_is_refused(more: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError) as error:
-        study("simcse", **more)
+        study(**{"method": "simcse", **more})
     assert said in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_an_objective_names_a_task_its_metric_and_aggregation() -> None:
+    tasks = ["STS12", "geometry:STS-B"]
+    assert split_objective("STS12", tasks) == ("STS12", "spearman", "all")
+    assert split_objective("STS12:pearson:mean", tasks) == ("STS12", "pearson", "mean")
+    assert split_objective("geometry:STS-B:uniformity:", tasks) == ("geometry:STS-B", "uniformity", "")
+    assert split_objective("STS1", tasks) is None

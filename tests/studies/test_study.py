@@ -154,7 +154,11 @@ def test_another_space_under_the_same_name_is_refused_and_can_be_forced(
     [
         (["--storage", "sqlite:////no/such/folder/x.db"], "cannot be reached"),
         (["--storage", "postgresql://me:secret@127.0.0.1:1/none"], "postgresql://me:***@127.0.0.1:1/none"),
+        (["--storage", "sqlite://"], "keeps nothing; name a file"),
+        (["--storage", "/dev/null/trials.journal"], "cannot be used"),
+        (["--storage", "nonsense://host/x"], "cannot be reached"),
         (["--workers", "0"], "--workers 0"),
+        (["--set", 'objectives=["STS12"]'], "there are: Embedded-STS-natural"),
         (["--quick"], "no table [quick]"),
         (["--set", "trials=0", "--set", "sampler=tpe"], '"trials"'),
         (["--set", "method=randm"], 'did you mean "random"?'),

@@ -1,0 +1,76 @@
+"""Runs of a study's best configuration under seeds that chose nothing: what is left of the chosen score."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from harness.errors import InputError
+from harness.records import Record, read_records
+from reports.aggregates import optimism
+from reports.statistics import Estimate, mean_sd
+from studies.definition import Study
+from studies.trial import outcome
+
+if TYPE_CHECKING:
+    from optuna.trial import FrozenTrial
+
+
+@dataclass(frozen=True)
+class Confirmation:
+    """The first objective times 100: by the seeds that chose, and by those that did not."""
+
+    trial: int
+    chosen_by: tuple[tuple[Record, float], ...]
+    held_out: tuple[tuple[Record, float], ...]
+
+    @property
+    def chosen(self) -> float:
+        """The trial's value: the mean over the seeds that chose it."""
+        return mean_sd([value for _, value in self.chosen_by])[0]
+
+    @property
+    def optimism(self) -> Estimate | None:
+        """The chosen score minus the held-out mean, with an interval; None below two held-out seeds."""
+        values = np.array([value for _, value in self.held_out])
+        return optimism(self.chosen, values) if len(values) > 1 else None
+
+
+def confirm(best: FrozenTrial, study: Study, workdir: Path) -> Confirmation | None:
+    """The runs of the best trial and those of the same configuration under other seeds, whichever comparison they were
+    made for; None where the records of the trial itself are not in the work directory."""
+    records = {r.id: r for r in read_records(workdir, damaged={})}
+    own = [records[run] for run in best.user_attrs["about"]["runs"] if run in records]
+    chosen = [(r, value) for r in own if (value := _value(r, study, workdir)) is not None]
+    if not chosen:
+        return None
+    wanted = _same(own[0])
+    others = [r for r in records.values() if r.seed not in study.seeds and r.status == "finished"]
+    found: dict[int, tuple[Record, float]] = {}
+    for r in sorted(others, key=lambda r: (r.seed, r.id)):
+        if _same(r) == wanted and r.seed not in found and (value := _value(r, study, workdir)) is not None:
+            found[r.seed] = r, value
+    return Confirmation(best.number, tuple(chosen), tuple(found[seed] for seed in sorted(found)))
+
+
+def _same(r: Record) -> dict[str, Any]:
+    """What two runs share that differ by their seed alone."""
+    return {
+        "config": {key: value for key, value in r.config.items() if key != "seed"},
+        "method": r.method,
+        "base_model": r.base_model,
+        "corpus": (r.corpus or {}).get("sha256"),
+        "dev": (r.dev or {}).get("sha256"),
+        "inputs": r.inputs,
+        "steps": r.training.get("planned_steps"),
+    }
+
+
+def _value(record: Record, study: Study, workdir: Path) -> float | None:
+    try:
+        return 100 * outcome(record, study, workdir)[0]
+    except (InputError, OSError, ValueError, KeyError):
+        return None

@@ -1,0 +1,130 @@
+"""The tuner behind `harness compare --tune`: each row of a comparison becomes an ordinary study, COMPARISON--ROW."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.errors import InputError
+from harness.experiment import Entry, Experiment, Row, resolve_rows
+from harness.records import RunFolder
+from harness.tuning import Budget, Found
+from studies import samplers, slots
+from studies.coordinator import conduct, first_point, tracker_of
+from studies.definition import Study
+from studies.models import best_trials
+from studies.space import NothingToSearchError, Space, make_space
+from studies.storage import default_url, definition_of, difference, load, open_storage
+from studies.trial import Desk
+
+if TYPE_CHECKING:
+    import optuna
+
+
+@dataclass(frozen=True)
+class Search:
+    """A row's study, checked and ready to run."""
+
+    row: str
+    study: Study
+    space: Space
+    desk: Desk
+
+
+def tune(
+    experiment: Experiment, budget: Budget, workdir: Path, *, tracked: bool, tracking_uri: str | None, quiet: bool
+) -> list[Found]:
+    """Run the studies of all rows one after the other; see `harness.tuning.Tuner`.
+
+    Raises:
+        InputError: a row's study cannot be made, or exists with another definition; nothing has been run then.
+        RunError: from a study.
+    """
+    rows = resolve_rows(experiment, "--tune")
+    url = default_url(workdir)
+    searches = [_prepare(experiment, *pair, budget, workdir) for pair in zip(experiment.methods, rows, strict=True)]
+    for search in searches:
+        if isinstance(search, Search):
+            _refuse_another(search.study, url, workdir)
+    answers = []
+    for search in searches:
+        if isinstance(search, Search):
+            if not quiet:
+                print(f"{search.study.title}: {budget.trials} trials of {budget.steps} updates")
+            tracker = tracker_of(search.study, search.space, workdir, tracking_uri) if tracked else None
+            found = conduct(search.study, search.space, search.desk, url=url, where="--tune", workers=1,
+                            tracker=tracker, force_new=False, quiet=quiet)  # fmt: skip
+            search = _answer(found, search, budget)
+        answers.append(search)
+    return answers
+
+
+def study_of(experiment: Experiment, entry: Entry, row: Row, budget: Budget) -> Study:
+    """The study of a row: what row and comparison fix is kept; the row's `space`, or all else declared, is searched."""
+    assert experiment.dev is not None
+    shared = {key: value for key, value in experiment.shared.items() if key in row.method.Config.model_fields}
+    return Study(
+        name=f"{experiment.name}--{row.label}",
+        title=f"{row.label}, tuned for {experiment.title or experiment.name}",
+        method=entry.method,
+        preset=entry.preset,
+        config={**shared, **entry.config},
+        base_model=experiment.base_models[0],
+        corpus=row.corpus or experiment.corpus,
+        corpora=experiment.corpora,
+        dev=experiment.dev,
+        source=experiment.source,
+        steps=budget.steps,
+        device=experiment.device,
+        precision=experiment.precision,
+        seeds=list(budget.seeds),
+        held_out_seeds=experiment.seeds,
+        trials=budget.trials,
+        space=entry.space,
+    )
+
+
+def _prepare(experiment: Experiment, entry: Entry, row: Row, budget: Budget, workdir: Path) -> Search | Found:
+    if not row.method.uses_dev(row.config):
+        return Found(row.label, reason="not searched: no dev score of its training")
+    study = study_of(experiment, entry, row, budget)
+    try:
+        space = make_space(study, f'--tune: row "{row.label}"')
+    except NothingToSearchError:
+        return Found(row.label, reason="not searched: no range declared that the row leaves open")
+    samplers.check(study, space, f'--tune: row "{row.label}"')
+    desk = Desk(study, workdir)
+    desk.plan(first_point(space))  # what cannot be trained is told before anything is
+    return Search(row.label, study, space, desk)
+
+
+def _refuse_another(study: Study, url: str, workdir: Path) -> None:
+    """A study of this name with another definition is told before the first search, not after hours."""
+    try:
+        found = load(open_storage(url, create=False), study.name, url)
+    except InputError:
+        return  # there is none yet
+    different = difference(definition_of(found), study)
+    if different:
+        raise InputError(
+            f'--tune: study "{study.name}" exists with another definition ({different}); give the comparison another '
+            f"name (--set name=NEW) or another --workdir than {workdir}"
+        )
+
+
+def _answer(found: optuna.Study, search: Search, budget: Budget) -> Found:
+    """What a finished study says about its row. An earlier call may have had more trials: they do not count."""
+    mine = [t for t in found.get_trials(deepcopy=False) if t.user_attrs.get(slots.SLOT, budget.trials) < budget.trials]
+    results = {t.user_attrs[slots.SLOT]: t for t in reversed(mine) if "about" in t.user_attrs}
+    runs = sorted({run for t in results.values() for run in t.user_attrs["about"]["runs"]})
+    records = [record for run in runs if (record := RunFolder(search.desk.workdir, run).read()) is not None]
+    seconds = sum(r.cost.get(key, 0.0) for r in records for key in ("train_seconds", "dev_seconds"))
+    numbers = {t.number for t in mine}
+    best = next((t for t in best_trials(found) if t.number in numbers), None)
+    reason = ""
+    if best is None:
+        last = next(iter(results.values()), None)
+        reason = f"no trial has a score: {last.user_attrs['about']['reason'] if last else 'their workers died'}"
+    values = dict(best.params) if best is not None else {}
+    return Found(search.row, search.study.name, len(results), len(runs), seconds, values, reason)

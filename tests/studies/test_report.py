@@ -1,0 +1,177 @@
+"""A study as a report: what it says of the search, and what held-out seeds say of its best."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from harness.cli import main
+from harness.records import read_records
+from reports.document import Document
+from reports.tables import Table
+from studies.confirmation import Confirmation
+from studies.report import document
+
+STUDY = """
+title = "Dimensions"
+method = "random"
+precision = "fp32"
+suites = ["Embedded-STS-natural"]
+objectives = ["Embedded-STS-natural"]
+sampler = "{sampler}"
+{more}
+[space]
+dimension = {dimension}
+"""
+
+
+def search(folder: Path, *, sampler: str = "grid", dimension: str = "[2, 3, 4, 8]", more: str = "") -> Path:
+    file = folder / "cheap.toml"
+    file.write_text(STUDY.format(sampler=sampler, dimension=dimension, more=more))
+    work = folder / "work"
+    assert main(["study", "run", str(file), "--workdir", str(work), "--quiet", "--no-tracking"]) == 0
+    return work
+
+
+def confirm(folder: Path, work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What the report itself tells to do."""
+    capsys.readouterr()
+    assert main(["study", "best", "cheap", "--held-out", "--workdir", str(work)]) == 0
+    (folder / "held-out.toml").write_text(capsys.readouterr().out)
+    assert main(["compare", str(folder / "held-out.toml"), "--workdir", str(work), "--quiet", "--no-tracking"]) == 0
+
+
+def table(made: Document, key: str) -> Table:
+    return next(t for t in made.tables() if t.key == key)
+
+
+@pytest.fixture(autouse=True)
+def no_figures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if "draw" not in request.node.name:
+        monkeypatch.setattr("studies.figures.all_figures", lambda *_: [])
+        monkeypatch.setattr("reports.build.build_comparison", lambda *_, **__: {})
+
+
+def test_no_study_of_that_name_is_none_of_ours(tmp_path: Path) -> None:
+    assert document(tmp_path, "cheap") is None
+    work = search(tmp_path, dimension="[2]")
+    assert document(work, "cheep") is None
+    assert document(work, "cheap") is not None
+
+
+def test_tables_hold_what_the_records_say(tmp_path: Path) -> None:
+    work = search(tmp_path)
+    made = document(work, "cheap")
+    assert made is not None
+    assert made.title == "Dimensions"
+    scores = {r.config["dimension"]: 100 * (r.score("Embedded-STS-natural") or 0) for r in read_records(work)}
+    ids = {r.config["dimension"]: r.id for r in read_records(work)}
+    best = table(made, "best")
+    order = sorted(scores, key=lambda d: -scores[d])
+    assert [row.cells[1].value for row in best.rows] == order
+    assert [row.cells[2].value for row in best.rows] == pytest.approx([scores[d] for d in order])
+    assert [row.cells[2].records for row in best.rows] == [(ids[d],) for d in order]
+    summary = table(made, "summary").rows[-1].cells
+    quantiles = [np.quantile(list(scores.values()), share) for share in (1, 0.75, 0.5)]
+    assert [cell.value for cell in summary[1:4]] == pytest.approx(quantiles)
+    assert len(table(made, "trials").rows) == 4
+    assert f"{scores[order[0]]:.2f}" in made.headline
+    assert "Not confirmed" in made.headline
+    assert set(made.origin["runs"]) == set(ids.values())
+
+
+def test_held_out_seeds_show_the_optimism_of_the_choice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    work = search(tmp_path)
+    confirm(tmp_path, work, capsys)
+    made = document(work, "cheap")
+    assert made is not None
+    held = [100 * (r.score("Embedded-STS-natural") or 0) for r in read_records(work) if r.seed in (1, 2, 3)]
+    chosen = max(100 * (r.score("Embedded-STS-natural") or 0) for r in read_records(work) if r.seed == 101)
+    rows = table(made, "held-out").rows
+    names = ["seed 101", "seed 1", "seed 2", "seed 3", "mean", "chosen − held-out mean"]
+    assert [row.cells[0].text for row in rows] == names
+    assert rows[-2].cells[1].value == pytest.approx(np.mean(held))
+    assert rows[-1].cells[1].value == pytest.approx(chosen - np.mean(held))
+    interval = stats.ttest_1samp(held, chosen).confidence_interval(0.95)
+    shown = rows[-1].cells[1].spread.replace("\u2212", "-").strip("[]").split(", ")
+    assert [float(x) for x in shown] == pytest.approx([chosen - interval.high, chosen - interval.low], abs=0.006)
+    assert "Held-out seeds 1, 2, 3 reach" in made.headline
+    assert set(made.origin["runs"]) == {r.id for r in read_records(work)}
+
+
+def test_one_held_out_seed_gives_no_interval() -> None:
+    from harness.records import Record
+
+    def run(seed: int) -> Record:
+        return Record(id=str(seed), comparison="x", status="finished", row="x", method="random", config={},
+                      base_model="x", seed=seed, supervision="untrained")  # fmt: skip
+
+    one = Confirmation(0, ((run(101), 60.0), (run(102), 62.0)), ((run(1), 58.0),))
+    assert one.chosen == 61
+    assert one.optimism is None
+
+
+def test_several_objectives_and_failed_trials_have_their_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from methods.random_vectors import RandomVectors
+
+    fit = RandomVectors.fit
+
+    def broken(self: RandomVectors, *args: object, **more: object) -> RandomVectors:
+        if self.config.dimension == 3:
+            raise RuntimeError("out of <memory>")
+        return fit(self, *args, **more)
+
+    monkeypatch.setattr(RandomVectors, "fit", broken)
+    file = tmp_path / "cheap.toml"
+    more = 'objectives = ["Embedded-STS-natural", "Embedded-STS-natural:pearson"]'
+    text = STUDY.format(sampler="grid", dimension="[2, 3, 4]", more="")
+    file.write_text(text.replace('objectives = ["Embedded-STS-natural"]', more))
+    assert main(["study", "run", str(file), "--workdir", str(tmp_path / "work"), "--quiet", "--no-tracking"]) == 1
+    made = document(tmp_path / "work", "cheap")
+    assert made is not None
+    assert "Pareto-optimal" in made.headline
+    notes = [note for row in table(made, "trials").rows for cell in row.cells for note in cell.notes]
+    assert any("out of <memory>" in note for note in notes)
+    assert ("1", "failed") in made.facts
+
+
+def test_report_build_draws_and_writes_a_study(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    work = search(tmp_path, dimension="[2, 3, 4]")
+    out = tmp_path / "report"
+    built = []
+    for _ in range(2):
+        assert main(["report", "build", "cheap", "--from", str(work), "--out", str(out), "--format", "html"]) == 0
+        built.append({p.relative_to(out): p.read_bytes() for p in out.rglob("*") if p.is_file()})
+    assert built[0] == built[1]  # to the byte
+    assert {p.stem for p in (out / "figures").glob("*.svg")} >= {"history", "expected", "slices", "binned-dimension"}
+    data = json.loads((out / "data.json").read_text())
+    assert set(data["tables"]) >= {"space", "best", "summary", "time", "trials"}
+    assert "Dimensions" in (out / "index.html").read_text()
+
+
+def test_a_landscape_is_drawn_over_two_numbers_and_not_over_a_line() -> None:
+    import optuna
+
+    from studies.definition import Study
+    from studies.figures import contour
+    from studies.space import Parameter, Space
+
+    study = Study.model_validate({"name": "x", "method": "random"})
+    space = Space((Parameter("a", low=1, high=100, log=True), Parameter("b", (1, 2, 3))), {})
+    ranges = {
+        "a": optuna.distributions.FloatDistribution(1, 100, log=True),
+        "b": optuna.distributions.CategoricalDistribution((1, 2, 3)),
+    }
+
+    def trial(a: float, b: int, value: float) -> optuna.trial.FrozenTrial:
+        return optuna.create_trial(params={"a": a, "b": b}, distributions=ranges, value=value)
+
+    line = [trial(a, 2, a / 100) for a in (1, 10, 50, 100)]
+    assert contour(study, space, line, "a", "b") is None
+    figure = contour(study, space, [*line, trial(10, 1, 0.4), trial(10, 1, 0.6), trial(20, 3, 0.2)], "a", "b")
+    assert figure is not None
+    assert "over 6 places, from 1.00 to 100.00" in figure.alt  # of two trials at one place the better one

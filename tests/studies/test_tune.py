@@ -1,0 +1,188 @@
+"""`harness compare --tune`: one budget for every row, seeds that are not reported, tuned rows beside their defaults."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.cli import main
+from harness.experiment import read_experiment
+from harness.plan import make_plan
+from harness.records import Record, RunFolder, read_manifest, read_records
+from studies.storage import default_url, load, open_storage
+
+EXPERIMENT = """
+name = "small"
+seeds = [1]
+suites = ["Embedded-STS-contrast"]
+max_steps = 2
+precision = "fp32"
+shared = { batch_size = 8, eval_every = 2, train_length = 12 }
+corpus = { uri = "embedded:sentences", limit = 40 }
+dev = { task = "Embedded-STS-contrast" }
+[[methods]]
+method = "pooling"
+[[methods]]
+name = "SimCSE"
+method = "simcse"
+preset = "mini"
+config = { dropout = 0.1 }
+[[methods]]
+name = "SCD"
+method = "scd"
+preset = "mini"
+"""
+
+
+def run(folder: Path, *more: str) -> int:
+    file = folder / "small.toml"
+    file.write_text(EXPERIMENT)
+    options = ["--workdir", str(folder / "work"), "--no-tracking", "--quiet", "--format", "csv", "--tune", "2"]
+    return main(["compare", str(file), *options, *more])
+
+
+def tuned(folder: Path) -> dict[str, dict[str, Any]]:
+    manifest = read_manifest(folder / "work", "small")
+    assert manifest is not None
+    return {row["row"]: row for row in manifest["tuned"]["rows"]}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_pairs() -> Iterator[None]:
+    """Encoding the pairs takes most of the time of such short trainings: twenty of them will do."""
+    from harness.sources import sts
+
+    read = sts.load_sts
+
+    def few(*args: Any, **more: Any) -> sts.PairSet:
+        pairs = read(*args, **more)
+        cut = [replace(s, sentences1=s.sentences1[:20], sentences2=s.sentences2[:20], gold=s.gold[:20])
+               for s in pairs.subsets]  # fmt: skip
+        return replace(pairs, subsets=tuple(cut))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("harness.sources.sts.load_sts", few)
+        patch.setattr("harness.sources.load_sts", few)
+        yield
+
+
+@pytest.fixture(scope="module")
+def done(few_pairs: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Interrupted in the second row's search, then run to its end by the same command."""
+    folder = tmp_path_factory.mktemp("tune")
+    with pytest.MonkeyPatch.context() as patch:
+        from studies.trial import run_trial
+
+        calls = []
+
+        def interrupted(*args: Any, **more: Any) -> list[Record]:
+            calls.append(args)
+            if len(calls) == 4:
+                raise KeyboardInterrupt
+            return run_trial(*args, **more)
+
+        patch.setattr("studies.worker.run_trial", interrupted)
+        assert run(folder) != 0
+    first = {file: file.stat().st_mtime_ns for file in (folder / "work" / "runs").glob("*/record.json")}
+    assert len(first) == 3
+    assert run(folder) == 0
+    assert {file: file.stat().st_mtime_ns for file in first} == first
+    return folder
+
+
+def test_tuned_rows_stand_beside_their_defaults_on_the_seeds_of_the_comparison(done: Path) -> None:
+    records = read_records(done / "work", "small")
+    assert [r.row for r in records] == ["pooling", "SimCSE", "SimCSE · tuned", "SCD", "SCD · tuned"]
+    assert {r.seed for r in records} == {1}
+    assert all(r.score("Embedded-STS-contrast") is not None for r in records)
+
+
+def test_every_row_got_the_same_number_of_trials_on_seeds_of_their_own(done: Path) -> None:
+    url = default_url(done / "work")
+    for row in ("SimCSE", "SCD"):
+        found = load(open_storage(url), f"small--{row}", url)
+        trials = [t for t in found.trials if t.state.name == "COMPLETE"]
+        assert len(trials) == 2
+        runs = [RunFolder(done / "work", run).read() for t in trials for run in t.user_attrs["about"]["runs"]]
+        assert [(r.seed, r.training["steps"]) for r in runs if r] == [(101, 2)] * 2
+        best = max(trials, key=lambda t: t.value or 0.0)
+        assert tuned(done)[row]["values"] == best.params
+        assert (tuned(done)[row]["trials"], tuned(done)[row]["runs"]) == (2, 2)
+        seconds = sum(r.cost["train_seconds"] + r.cost["dev_seconds"] for r in runs if r)
+        assert tuned(done)[row]["seconds"] == pytest.approx(seconds)
+        mine = next(r for r in read_records(done / "work", "small") if r.row == f"{row} · tuned")
+        assert best.params.items() <= mine.config.items()
+        assert mine.config["batch_size"] == 8  # what the comparison fixes is not searched
+    assert "dropout" not in tuned(done)["SimCSE"]["values"]  # nor what the row fixes
+
+
+def test_rows_without_a_search_say_why(done: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "no dev score" in tuned(done)["pooling"]["reason"]
+    assert run(done) == 0  # and the same command once more
+    out = capsys.readouterr().out
+    assert "Tuning: 2 trials of 2 updates a row, seeds 101" in out
+    assert "not searched" in out
+    assert main(["study", "list", "--workdir", str(done / "work")]) == 0
+    assert "small--SCD: 2 finished trials" in capsys.readouterr().out
+
+
+def test_the_same_command_again_trains_nothing(done: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*args: object, **more: object) -> None:
+        raise AssertionError("something was trained again")
+
+    monkeypatch.setattr("harness.training.TrainedMethod.fit", never)
+    assert run(done) == 0
+
+
+def test_a_tuned_run_can_be_made_again_alone(done: Path) -> None:
+    record = next(r for r in read_records(done / "work", "small") if r.row == "SCD · tuned")
+    words = shlex.split(record.command)
+    settings = [value for option, value in pairwise(words) if option == "--set"]
+    plan = make_plan(read_experiment(words[2], settings), "small")
+    assert record.id in {cell.id for cell in plan.cells}
+
+
+def test_a_study_of_that_name_with_another_definition_is_refused_before_anything_runs(
+    done: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(done, "--set", "shared.batch_size=16") == 2
+    said = capsys.readouterr().err.strip().splitlines()
+    assert len(said) == 1
+    assert "config.batch_size: 8 there, 16 here" in said[0]
+    assert "--set name=" in said[0]
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--tune", "0"], "--tune 0: expected 1 or more"),
+        (["--tune-steps", "0"], "--tune-steps 0"),
+        (["--tune-seeds", "5,1"], "seed 1 would search and be reported"),
+        (["--set", "seeds=[100, 101]"], "seed 101 would search and be reported"),
+        (["--tune-seeds", "many"], "--tune-seeds many: expected numbers"),
+        (["--set", 'base_models=["embedded:mini-bert", "x"]'], "one base model at a time"),
+    ],
+)
+def test_wrong_input_is_one_line(
+    tmp_path: Path, more: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(tmp_path, *more) == 2
+    errors = capsys.readouterr().err.strip().splitlines()
+    assert len(errors) == 1
+    assert said in errors[0]
+    assert not (tmp_path / "work" / "runs").exists()
+
+
+def test_a_budget_is_needed_and_goes_with_tune_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "small.toml"
+    file.write_text(EXPERIMENT.replace("max_steps = 2\n", ""))
+    assert main(["compare", str(file), "--workdir", str(tmp_path / "work"), "--tune", "2"]) == 2
+    assert "give max_steps or --tune-steps" in capsys.readouterr().err
+    assert main(["compare", str(file), "--workdir", str(tmp_path / "work"), "--tune-steps", "2"]) == 2
+    assert "goes with --tune" in capsys.readouterr().err
