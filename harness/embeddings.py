@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+import traceback
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from harness.errors import InputError, RunError
+from harness.errors import HarnessError, InputError, RunError
 from harness.tasks.base import Array, Encode, Task, TaskResult, checked, needs_model
 
 
@@ -173,24 +176,51 @@ def joined(parts: Sequence[TaskResult]) -> TaskResult:
 T = TypeVar("T")
 
 
-def each(tasks: Sequence[Task], ask: Callable[[Task], T]) -> tuple[list[tuple[Task, T]], dict[str, str]]:
-    """What `ask` gives for every task whose data is sound, and of each other task the reason why it is left out.
+def each(tasks: Sequence[Task], ask: Callable[[Task], T]) -> tuple[list[tuple[Task, T]], dict[str, Exception]]:
+    """What `ask` gives for every task, and by name the errors of those that cannot answer: they do not stop the others.
+
+    An `InputError` says that data is missing, damaged or does not suit; any other error is a fault of the program.
 
     Raises:
-        InputError: the data of every task is missing or damaged (the first task's fault, one of one as of many).
+        RunError: the encoder is at fault, not the task. OSError: the disk is full.
+        Exception: no task has an answer (the first task's error, one of one as of many).
     """
     found: list[tuple[Task, T]] = []
-    missing: dict[str, str] = {}
-    first: InputError | None = None
+    faults: dict[str, Exception] = {}
     for task in tasks:
         try:
             found.append((task, ask(task)))
-        except InputError as error:
-            first = first or error
-            missing[task.name] = str(error)
-    if first is not None and not found:
-        raise first
-    return found, missing
+        except Exception as error:
+            encoder = isinstance(error, HarnessError) and not isinstance(error, InputError)
+            if encoder or getattr(error, "errno", None) == errno.ENOSPC or os.strerror(errno.ENOSPC) in str(error):
+                raise
+            faults[task.name] = error
+    if faults and not found:
+        raise next(iter(faults.values()))
+    return found, faults
+
+
+def reason(error: Exception) -> str:
+    """One line on why a task has no scores."""
+    if isinstance(error, InputError):
+        return str(error)
+    return f"failed: {type(error).__name__}: {str(error).partition(chr(10))[0]}"
+
+
+def set_aside(result: TaskResult, unread: Mapping[str, Exception], unscored: Mapping[str, Exception]) -> None:
+    """Enter the tasks without scores: those whose data could not be read, and those that could not be scored with it.
+
+    The program's own faults are kept with their tracebacks as artifacts, and their tasks are not `unfit`: the next
+    evaluation tries them again.
+    """
+    for name, error in {**unread, **unscored}.items():
+        result.missing[name] = reason(error)
+        result.notes.append(f"{name}: no scores: {reason(error)}")
+        if not isinstance(error, InputError):
+            file = "".join(c if c.isalnum() or c in "-." else "-" for c in name)
+            result.artifacts[f"errors/{file}.txt"] = "".join(traceback.format_exception(error))
+        elif name in unscored:
+            result.unfit.append(name)
 
 
 def evaluate(
@@ -205,10 +235,10 @@ def evaluate(
 ) -> TaskResult:
     """All scores of `tasks` for one encoder, whose texts are encoded once.
 
-    A task whose data is missing or damaged does not stop the others: it has no scores, stands in `missing` with the
-    reason, and in `notes`. A task that cannot know its texts beforehand gets them encoded when it asks. `pooling` names
-    how the vectors are made (it enters the protocol ids), `origin` whose they are. `model` (a method, an `Encoder`) and
-    `device` are for tasks that look into the model or time it.
+    A task whose data is missing or damaged, or that fails, does not stop the others: it has no scores, stands in
+    `missing` with the reason, and in `notes`. A task that cannot know its texts beforehand gets them encoded when it
+    asks. `pooling` names how the vectors are made (it enters the protocol ids), `origin` whose they are. `model` (a
+    method, an `Encoder`) and `device` are for tasks that look into the model or time it.
 
     `cost` of the result has "sentences" (distinct texts), "sentences_cached" (those of them that `cache` had),
     "encode_seconds" and "sentences_per_second" of the others (neither where there were none), and "evaluate_seconds"
@@ -217,8 +247,9 @@ def evaluate(
     Raises:
         InputError: the data of every task is missing or damaged.
         RunError: `encode` returned something else than one vector a text.
+        OSError: the disk is full.
     """
-    readable, missing = each(tasks, lambda task: task.texts())
+    readable, unread = each(tasks, lambda task: task.texts())
     shared = (announced for task, announced in readable if not needs_model(task))
     texts = list(dict.fromkeys(text for announced in shared for text in announced))
 
@@ -234,10 +265,9 @@ def evaluate(
             return task.evaluate_model(model, device=device, pooling=pooling)
         return task.evaluate(table, pooling=pooling)
 
-    scored, unfit = each([task for task, _ in readable], score)
+    scored, unscored = each([task for task, _ in readable], score)
     result = joined([part for _, part in scored])
-    result.missing, result.unfit = missing | unfit, list(unfit)
-    result.notes += [f"{name}: no scores: {reason}" for name, reason in result.missing.items()]
+    set_aside(result, unread, unscored)
     sentences = len(texts) + table.requested
     result.cost = {"sentences": float(sentences), "evaluate_seconds": time.perf_counter() - start - table.seconds}
     if table.fresh < sentences:

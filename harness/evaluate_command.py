@@ -38,9 +38,9 @@ def run(args: argparse.Namespace) -> int:
     from harness.embeddings import Origin, evaluate
     from harness.environment import describe
     from harness.plan import pick_device
-    from harness.tasks.suites import resolve_tasks
+    from harness.tasks.suites import resolve_tasks, suites_within
 
-    suites = [name.strip() for name in args.suite.split(",")]
+    suites = [name.strip() for name in args.suite.split(",") if name.strip()]
     tasks = resolve_tasks(suites, source=args.source)
     device = pick_device(args.device)
     model, pooling = open_for_evaluation(args.model, args.pooling, args.max_length)
@@ -51,6 +51,9 @@ def run(args: argparse.Namespace) -> int:
     stored = None if args.no_cache else stored_vectors(args.model, model, pooling, args.max_length, device)
     origin = Origin(f"harness/{Path(args.model).name}", stored.name if stored else "unknown")
     result = evaluate(encode, tasks, pooling=pooling, cache=stored, origin=origin, model=model, device=device)
+    for name, text in result.artifacts.items():
+        if name.startswith("errors/"):
+            print(text, file=sys.stderr)
     if args.json:
         document = {
             "model": args.model,
@@ -70,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
         from harness.records import write_atomic
 
         write_atomic(Path(args.json), text + "\n")
-    _show(args.model, result, args.source, suites)
+    _show(args.model, result, args.source, suites_within(suites))
     return 1 if result.missing else 0
 
 
@@ -147,9 +150,9 @@ def _show(model: str, result: Any, source: str, suites: list[str]) -> None:
     console = Console() if sys.stdout.isatty() else Console(width=160)
     console.print(table)
     for line in _averages(result.scores, suites):
-        console.print(line, markup=False, highlight=False)
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
     for note in result.notes:
-        console.print(f"note: {note}", markup=False)
+        console.print(f"note: {note}", markup=False, highlight=False, soft_wrap=True)
     speed, cached = result.cost.get("sentences_per_second"), result.cost.get("sentences_cached", 0.0)
     console.print(
         f"{result.cost['sentences']:,.0f} sentences"
@@ -160,16 +163,22 @@ def _show(model: str, result: Any, source: str, suites: list[str]) -> None:
 
 def _averages(scores: list[Any], suites: list[str]) -> list[str]:
     """One line for each average that the suites have in the papers; with tasks missing it has no value."""
-    from harness.tasks.averages import Average, sts_average, sts_values, transfer_average, transfer_values
+    from harness.tasks import averages
     from harness.tasks.mteb_suites import summary
 
-    def line(title: str, average: Average) -> str:
-        value = "incomplete, without " + ", ".join(average.missing) if average.value is None else f"{average.value:.2f}"
-        return f"{title}: {value}"
-
-    lines = []
+    found: dict[str, averages.Average] = {}
     if "sts" in suites:
-        lines.append(line("mean of the seven STS sets (Spearman, all)", sts_average(sts_values(scores))))
+        found["mean of the seven STS sets (Spearman, all)"] = averages.sts_average(averages.sts_values(scores))
     if "transfer" in suites:
-        lines.append(line("mean of the seven transfer tasks (accuracy)", transfer_average(transfer_values(scores))))
-    return lines + summary(scores, suites)
+        accuracies = averages.transfer_values(scores)
+        found["mean of the seven transfer tasks (accuracy)"] = averages.transfer_average(accuracies)
+    for split in ("test", "dev") if "paper-declutr" in suites else ():
+        of = averages.declutr_averages(averages.declutr_values(scores, split))
+        found |= {
+            f"DeCLUTR, downstream tasks, {split}": of.downstream,
+            f"DeCLUTR, downstream tasks without SNLI, {split}": of.downstream_without_snli,
+            f"DeCLUTR, probing tasks, {split}": of.probing,
+            f"DeCLUTR, half downstream and half probing (table 1), {split}": of.half,
+            f"DeCLUTR, all tasks alike, {split}": of.tasks,
+        }
+    return [f"{title}: {average.shown()}" for title, average in found.items()] + summary(scores, suites)

@@ -26,7 +26,9 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser = subparsers.add_parser("list", help="installed methods, tasks, suites and presets")
     parser.add_argument("what", choices=["methods", "tasks", "suites", "presets"])
     parser.add_argument(
-        "--verbose", action="store_true", help="methods: cards, published numbers, options with ranges, presets"
+        "--verbose",
+        action="store_true",
+        help="methods: cards, published numbers, options with ranges, presets; suites: their tasks",
     )
     parser.add_argument("--json", action="store_true", help="machine-readable")
     parser.set_defaults(run=run)
@@ -47,6 +49,8 @@ def run(args: argparse.Namespace) -> int:
             _details(console, name, about)
         else:
             console.print(f"{name:<{width}}  {about['about']}", markup=False, soft_wrap=True)
+            if args.verbose and "tasks" in about:
+                console.print(f"{'':<{width}}  {', '.join(about['tasks'])}", markup=False, soft_wrap=True, style="dim")
     return 0
 
 
@@ -178,9 +182,9 @@ def _range(metadata: list[Any]) -> str:
 
 
 def _suites() -> dict[str, dict[str, Any]]:
-    from harness.tasks.suites import SUITES
+    from harness.tasks.suites import ABOUT, SUITES
 
-    return {name: {"about": ", ".join(tasks), "tasks": list(tasks)} for name, tasks in SUITES.items()}
+    return {name: {"about": ABOUT[name], "tasks": list(tasks)} for name, tasks in SUITES.items()}
 
 
 def _tasks() -> dict[str, dict[str, Any]]:

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from harness.distributed import ALONE, Team
-from harness.embeddings import each
+from harness.embeddings import each, reason
 from harness.errors import InputError
 from harness.experiment import Experiment, Row, resolve_rows
 from harness.fingerprint import code_version, content_id, model_fingerprint
@@ -56,9 +56,10 @@ class Plan:
     def unreadable(self) -> dict[str, str]:
         """The tasks whose data cannot be had now, and why."""
         try:
-            return each(self.tasks, lambda task: task.texts())[1]
+            faults = each(self.tasks, lambda task: task.texts())[1]
         except InputError as error:
-            return {task.name: str(error) for task in self.tasks}
+            faults = {task.name: error for task in self.tasks}
+        return {name: reason(error) for name, error in faults.items()}
 
     def corpus(self, row: Row) -> Corpus | None:
         """The text that a row learns from."""

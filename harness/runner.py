@@ -21,8 +21,10 @@ from harness.embeddings import each
 from harness.environment import describe, device_name, peak_memory_bytes, reset_peak_memory
 from harness.errors import InputError, TrainingStopped
 from harness.method import METHOD_FILE, FitContext, FitReport, Method
+from harness.model_card import write_card
 from harness.plan import Cell, Plan, describe_data
 from harness.records import Record, RunFolder, write_atomic
+from harness.text import markdown_text
 
 if TYPE_CHECKING:
     from harness.tasks.base import Task, TaskResult
@@ -120,8 +122,11 @@ def run_cell(
         write_atomic(folder.pairs_file, buffer.getvalue())
     if result is not None and result.figures:
         write_atomic(folder.figures_file, json.dumps(result.figures) + "\n")
+    shutil.rmtree(folder.path / "errors", ignore_errors=True)  # of tasks that failed in an earlier evaluation
     for name, text in (result.artifacts if result is not None else {}).items():
         write_atomic(folder.path / name, text)
+    if status == "finished" and cell.row.trained:
+        write_card(folder.model, record)
     folder.write(record)
     shutil.rmtree(folder.checkpoint, ignore_errors=True)
     return record
@@ -159,7 +164,8 @@ def _fitted(
     if not cell.row.trained:
         return method
     method.fit_report.cost.setdefault("train_seconds", time.perf_counter() - started)
-    card = f"{cell.row.label}: trained by `{method.name}` from {cell.base_model}, seed {cell.seed}.\n"
+    label, base = markdown_text(cell.row.label), markdown_text(cell.base_model)
+    card = f"{label}: trained by `{method.name}` from {base}, seed {cell.seed}.\n"
     method.save(folder.model, card=card)
     write_atomic(state, json.dumps(asdict(method.fit_report)) + "\n")
     loaded = type(method).load(folder.model)
@@ -193,11 +199,9 @@ def take_part(plan: Plan, workdir: Path) -> None:
             method.fit(plan.corpus(cell.row), context)
 
 
-def _evaluate(
-    method: Method, plan: Plan, progress: Progress | None, cache: EmbeddingCache, content: str
-) -> TaskResult:
+def _evaluate(method: Method, plan: Plan, progress: Progress | None, cache: EmbeddingCache, content: str) -> TaskResult:
     """Scores of a fitted method; `content` identifies its weights in `cache`."""
-    from harness.embeddings import Origin, evaluate, joined
+    from harness.embeddings import Origin, evaluate, joined, set_aside
 
     def encoder_of(fitted: Method) -> Callable[[list[str]], Any]:
         def encode(texts: list[str]) -> Any:
@@ -220,12 +224,10 @@ def _evaluate(
         how = f"{pooling}, fitted to the task's text"
         return evaluate(encoder_of(fitted), [task], pooling=how, model=fitted, device=device)
 
-    readable, missing = each(plan.tasks, lambda task: task.texts())
-    parts, unfit = each([task for task, _ in readable], alone)
+    readable, unread = each(plan.tasks, lambda task: task.texts())
+    parts, unscored = each([task for task, _ in readable], alone)
     result = joined([part for _, part in parts])
-    result.missing |= missing | unfit
-    result.unfit += unfit
-    result.notes += [f"{name}: no scores: {reason}" for name, reason in (missing | unfit).items()]
+    set_aside(result, unread, unscored)
     return result
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,18 @@ def embedded_rows(name: str, parts: Iterable[str] = PARTS) -> list[dict[str, Any
         for line in file.read_text(encoding="utf-8").split("\n")
         if line
     ]
+
+
+def topic_rows(parts: Iterable[str], count: int) -> list[dict[str, Any]]:
+    """The first `count` sentences of every topic of each of these parts."""
+    found = []
+    met: Counter[tuple[str, str]] = Counter()
+    for row in embedded_rows("sentences", parts):
+        topic = row["part"], row["topic"]
+        met[topic] += 1
+        if met[topic] <= count:
+            found.append(row)
+    return found
 
 
 def resolve_model(name: str) -> str:

@@ -60,9 +60,7 @@ def _clear_errors(
             f"{what}: the owner of {repo} grants access on request; ask on its page, then set HF_TOKEN"
         ) from None
     except errors.RepositoryNotFoundError:
-        raise InputError(
-            f"{what}: the hub has no {kind} {repo}; check its name (private ones need HF_TOKEN)"
-        ) from None
+        raise InputError(f"{what}: the hub has no {kind} {repo}; check its name (private ones need HF_TOKEN)") from None
     except errors.RevisionNotFoundError:
         raise InputError(f"{what}: {kind} {repo} has no revision {revision}") from None
     except errors.RemoteEntryNotFoundError:

@@ -74,13 +74,17 @@ class Labelled:
 def downstream_folder(root: Path | None = None) -> Path:
     """The folder that holds MR, SST, STS ...: below `root` or HARNESS_SENTEVAL where given, else the hub's copy.
 
+    A HARNESS_SENTEVAL with probing files alone leaves the downstream ones to the hub.
+
     Raises:
         InputError: a given folder does not exist; the hub cannot be reached.
     """
     given = _given(root)
-    if given is None:
+    if given is not None and (given / "downstream").is_dir():
+        return given / "downstream"
+    if given is None or (root is None and ((given / "probing").is_dir() or given.name == "probing")):
         return senteval_root()
-    return given / "downstream" if (given / "downstream").is_dir() else given
+    return given
 
 
 def probing_folder(root: Path | None = None) -> Path:

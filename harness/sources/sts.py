@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, get_args
 
 import numpy as np
@@ -104,16 +106,24 @@ def _subset(name: str, sentences1: list[str], sentences2: list[str], gold: list[
     return Subset(name, sentences1, sentences2, scores)
 
 
+def _senteval_folder() -> Path:
+    """HARNESS_SENTEVAL's files where it has any STS set, else the hub's copy."""
+    from harness.sources.senteval_files import downstream_folder
+
+    given = downstream_folder() if os.environ.get("HARNESS_SENTEVAL") else None
+    return given if given is not None and (given / "STS").is_dir() else senteval.senteval_root()
+
+
 def _senteval_year(task: str, split: str) -> list[Subset]:
-    return [_subset(name, *pairs) for name, pairs in senteval.read_year(senteval.senteval_root(), task)]
+    return [_subset(name, *pairs) for name, pairs in senteval.read_year(_senteval_folder(), task)]
 
 
 def _senteval_stsb(task: str, split: str) -> list[Subset]:
-    return [_subset(split, *senteval.read_stsb(senteval.senteval_root(), split))]
+    return [_subset(split, *senteval.read_stsb(_senteval_folder(), split))]
 
 
 def _senteval_sick(task: str, split: str) -> list[Subset]:
-    return [_subset(split, *senteval.read_sick(senteval.senteval_root(), split))]
+    return [_subset(split, *senteval.read_sick(_senteval_folder(), split))]
 
 
 def _mteb(task: str, split: str) -> list[Subset]:

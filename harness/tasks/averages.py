@@ -27,6 +27,13 @@ class Average:
     missing: tuple[str, ...]
     of: int
 
+    def shown(self) -> str:
+        """ "76.80 (18 of 18)", or that it is incomplete and by what."""
+        if self.value is not None:
+            return f"{self.value:.2f} ({self.of} of {self.of})"
+        few = ", ".join(self.missing[:3]) + (", ..." if len(self.missing) > 3 else "")
+        return f"incomplete ({self.of - len(self.missing)} of {self.of}; missing: {few})"
+
 
 def mean_of(values: Mapping[str, float], tasks: Sequence[str], *, decimals: int | None = None) -> Average:
     """The plain mean over `tasks`; `decimals`: each value is rounded first, as some papers' scripts do."""

@@ -137,7 +137,7 @@ def _known(name: str) -> Any:
 
         return TASKS[name]()
     try:
-        with _quiet():
+        with _quiet(hub=False):
             return mteb.get_task(name)
     except KeyError:
         known = [task.metadata.name for task in mteb.get_tasks(languages=["eng"], modalities=["text"])]
@@ -157,7 +157,7 @@ def run_task(name: str, subset: str, vectors: Vectors, origin: Origin) -> Outcom
     if cache is not None:
         _drop_damaged(cache, encoder, name)
     try:
-        with _quiet():
+        with _quiet(hub=not name.startswith(EMBEDDED)):
             found = mteb.evaluate(
                 encoder,
                 task,
@@ -239,10 +239,11 @@ def _drop_damaged(cache: Any, encoder: HarnessEncoder, name: str) -> None:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def _quiet(*, hub: bool = True) -> Iterator[None]:
     """Without mteb's notices (superseded versions, missing prompts) and the bars that nobody asked for.
 
-    Where no hub answers, `datasets` is told to be offline: else it tries for long before it turns to its cache.
+    Where no hub answers, or none is needed, `datasets` is told to be offline: else it tries for long before it turns to
+    its cache.
     """
     logger = logging.getLogger("mteb")
     level, bars, offline = logger.level, datasets.are_progress_bars_disabled(), datasets.config.HF_HUB_OFFLINE
@@ -250,7 +251,7 @@ def _quiet() -> Iterator[None]:
     logger.setLevel(logging.ERROR)
     datasets.disable_progress_bars()
     std.tqdm.__init__ = partialmethod(started, disable=True)  # a bar that is asked for by `disable=False` still shows
-    datasets.config.HF_HUB_OFFLINE = not hub_reachable()
+    datasets.config.HF_HUB_OFFLINE = not (hub and hub_reachable())
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

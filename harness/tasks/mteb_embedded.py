@@ -12,14 +12,14 @@ from mteb.abstasks.retrieval_dataset_loaders import RetrievalSplitData
 from mteb.abstasks.task_metadata import TaskMetadata
 
 from harness.fingerprint import content_id
-from harness.sources.embedded import embedded_files, embedded_rows
-from harness.tasks.mteb_suites import RETRIEVAL_GROUPS, TOPIC_PARTS
+from harness.sources.embedded import embedded_files, embedded_rows, topic_rows
+from harness.tasks.mteb_suites import RETRIEVAL_GROUPS, SENTENCES_A_TOPIC, TOPIC_PARTS
 
 
 def _metadata(
-    name: str, kind: Literal["Retrieval", "Clustering"], file: str, subsets: Iterable[str], **about: Any
+    name: str, kind: Literal["Retrieval", "Clustering"], file: str, subsets: Iterable[str], *draw: int, **about: Any
 ) -> TaskMetadata:
-    revision = content_id([path.read_bytes().hex() for path in embedded_files(file)])
+    revision = content_id([*(path.read_bytes().hex() for path in embedded_files(file)), *draw])
     return TaskMetadata(
         name=name,
         type=kind,
@@ -68,30 +68,31 @@ class EmbeddedRetrieval(AbsTaskRetrieval):
 
 
 class EmbeddedClustering(AbsTaskClustering):
-    """The sentences of each contrast part by their eight topics: V-measure, the mean over draws and parts."""
+    """Sentences of each contrast part by their eight topics: V-measure, the mean over draws and parts."""
 
     metadata = _metadata(
         "Embedded-Clustering",
         "Clustering",
         "sentences",
         TOPIC_PARTS,
+        SENTENCES_A_TOPIC,
         main_score="v_measure",
         description="Sentences on eight topics a part, written for the embedded suite.",
     )
     max_fraction_of_documents_to_embed = None  # all of them
-    max_documents_per_cluster = 700  # as many as a part holds
+    max_documents_per_cluster = 8 * SENTENCES_A_TOPIC  # all of a part
 
     def load_data(self, num_proc: int | None = None, **kwargs: Any) -> None:
         self.dataset = {part: DatasetDict({"test": self._split(part)}) for part in self.hf_subsets}
         self.data_loaded = True
 
     def _split(self, part: str) -> Dataset:
-        rows = embedded_rows("sentences", [part])
+        rows = topic_rows([part], SENTENCES_A_TOPIC)
         return Dataset.from_dict({"sentences": [r["text"] for r in rows], "labels": [r["topic"] for r in rows]})
 
     def sizes(self) -> dict[str, int]:
         """Sentences of each part."""
-        return {part: len(embedded_rows("sentences", [part])) for part in self.hf_subsets}
+        return {part: len(topic_rows([part], SENTENCES_A_TOPIC)) for part in self.hf_subsets}
 
 
 TASKS = {"Embedded-Retrieval": EmbeddedRetrieval, "Embedded-Clustering": EmbeddedClustering}

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 
 from harness.embeddings import UNNAMED, EmbeddingTable
 from harness.fingerprint import content_id
-from harness.sources.embedded import embedded_rows
+from harness.sources.embedded import embedded_rows, topic_rows
 from harness.tasks.base import TaskResult, Vectors
 from harness.tasks.mteb_data import check_data
 from harness.tasks.mteb_suites import (
     EMBEDDED,
     PREFIX,
     RETRIEVAL_GROUPS,
+    SENTENCES_A_TOPIC,
     SUMMEVAL,
     SUMMEVAL_CORRECTED,
     SUMMEVAL_METRIC,
@@ -98,7 +99,7 @@ class MTEBTask:
 
 def _embedded_texts(task_name: str, subset: str) -> list[str]:
     if task_name == f"{EMBEDDED}Clustering":
-        return [row["text"] for row in embedded_rows("sentences", [subset] if subset else TOPIC_PARTS)]
+        return [row["text"] for row in topic_rows([subset] if subset else TOPIC_PARTS, SENTENCES_A_TOPIC)]
     groups = [subset] if subset else RETRIEVAL_GROUPS
     rows = [row for group in groups for row in embedded_rows("retrieval", RETRIEVAL_GROUPS[group])]
     return [row[side] for side in ("query", "passage") for row in rows]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from harness.config import nearest
 from harness.errors import InputError
 from harness.sources import multilingual
+from harness.tasks.averages import DECLUTR_DOWNSTREAM
 from harness.tasks.base import Task
 from harness.tasks.classifier import CONFIGURATIONS
 from harness.tasks.downstream import CaptionRetrievalTask, regressor_task
@@ -49,7 +50,44 @@ SUITES: dict[str, tuple[str, ...]] = {
     "embedded-mteb": ("Embedded-Retrieval-natural", "Embedded-Retrieval-contrast", "Embedded-Clustering"),
     "Embedded-Retrieval": ("Embedded-Retrieval-natural", "Embedded-Retrieval-contrast"),
 }
+# What each paper evaluates, under its own protocol; a name of a suite stands for its tasks.
+_PAPERS: dict[str, tuple[str, ...]] = {
+    "paper-scd": ("sts", "transfer", "geometry"),
+    "paper-nc": ("mteb-en-v1", "geometry"),
+    "paper-declutr": (*DECLUTR_DOWNSTREAM, "probing"),
+    "paper-sg": ("sts", "transfer", "layers", "efficiency"),
+}
+SUITES |= {
+    paper: tuple(dict.fromkeys(task for part in parts for task in SUITES.get(part, (part,))))
+    for paper, parts in _PAPERS.items()
+}
+ABOUT: dict[str, str] = {
+    "sts": "STS12-16, STS-B and SICK-R by cosine, as SimCSE, SCD and SG report them; all aggregations",
+    "geometry": "alignment, uniformity, ranks, isotropy and spectrum of STS-B's sentences",
+    "embedded": "similarity and geometry on the embedded sentences; no hub needed",
+    "transfer": "the seven SentEval tasks, full configuration (10 folds, Adam): the papers' tables",
+    "transfer-prototyping": "the same seven in SentEval's faster prototyping configuration (5 folds, RMSprop)",
+    "transfer-lbfgs": "the same seven with the exact convex solution of the classifier; no seeds",
+    "downstream": "SentEval's other tasks: SST5, SICK-E, SNLI, trained regressors, caption retrieval",
+    "probing": "SentEval's ten probing tasks; their files must be at HARNESS_SENTEVAL",
+    "multilingual": "the STS-B test set in ten languages",
+    "layers": "STS-B by every layer and pooling of a transformer (SG figure 1)",
+    "efficiency": "seconds to train and to encode STS-B",
+    "embedded-transfer": "question type, subjectivity, sentiment, paraphrase on embedded data",
+    "embedded-layers": "layers and poolings on the embedded pairs",
+    "embedded-efficiency": "seconds to train and to encode the embedded pairs",
+    "embedded-mteb": "retrieval and clustering by mteb on embedded data",
+    "Embedded-Retrieval": "both parts of the embedded retrieval task",
+    "mteb-en-v1": "the 56 English data sets of MTEB's paper, on which papers of 2022-2024 report",
+    "mteb-en-v2": "the 41 tasks of MMTEB's English benchmark",
+    "mteb-quick": "one to three small MTEB sets of each category: minutes on a laptop",
+    "paper-scd": "as SCD (and SimCSE) evaluate: seven STS by cosine, seven transfer tasks, alignment and uniformity",
+    "paper-nc": "as the non-contrastive study evaluates: MTEB's 56 English sets, alignment and uniformity",
+    "paper-declutr": "as DeCLUTR evaluates: its 18 downstream tasks (STS by mean, regressors, COCO), 10 probing tasks",
+    "paper-sg": "as SG-OPT evaluates: seven STS by cosine, seven transfer tasks, layers, time",
+}
 SOURCES: tuple[Source, ...] = ("senteval", "mteb")  # where the tasks with public data sets may read them from
+
 
 Factory = Callable[["Source"], Task]
 
@@ -128,6 +166,11 @@ _FACTORIES: dict[str, Factory] = {
 def task_names() -> list[str]:
     """All task names, in the order of the suites."""
     return list(_FACTORIES)
+
+
+def suites_within(names: Sequence[str]) -> list[str]:
+    """Those of `names` that are suites, each followed by the suites that it names in turn."""
+    return list(dict.fromkeys(part for name in names for part in (name, *_PAPERS.get(name, ())) if part in SUITES))
 
 
 def resolve_tasks(names: Sequence[str], *, source: str = "senteval") -> list[Task]:

@@ -11,6 +11,7 @@ from harness.experiment import read_experiment
 from harness.plan import Plan, make_plan
 from harness.records import Record, RunFolder
 from harness.runner import estimate_seconds, run_cell
+from harness.tasks.suites import SUITES
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -137,3 +138,26 @@ def test_evaluate_says_what_is_missing_and_keeps_vectors_unless_told(
     assert "from the cache" not in capsys.readouterr().out
     assert main([*argv[:3], "Embedded-STS-natural"]) == 0
     assert "480 of them from the cache" in capsys.readouterr().out
+
+
+def test_a_paper_s_suite_with_little_of_its_data_tells_a_line_a_task(
+    nothing_there: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """DeCLUTR's 28 tasks where only CR is there: no STS, no captions, no probing files."""
+    monkeypatch.setenv("HARNESS_CACHE", str(tmp_path / "cache"))
+    (nothing_there / "STS").mkdir()
+    (nothing_there / "CR").mkdir()
+    for name, word in (("pos", "good"), ("neg", "bad")):
+        lines = "\n".join(f"{word} thing number {i}" for i in range(15))
+        (nothing_there / "CR" / f"custrev.{name}").write_text(lines + "\n")
+    assert main(["evaluate", "embedded:mini-bert", "--suite", "paper-declutr", "--no-cache"]) == 1
+    said = capsys.readouterr().out.splitlines()
+    notes = [line.removeprefix("note: ") for line in said if line.startswith("note: ")]
+    tasks = [note.partition(": no scores: ")[0] for note in notes]
+    assert set(tasks) == {task for task in SUITES["paper-declutr"] if task != "CR"}
+    assert len(tasks) == 27
+    assert "DeCLUTR, downstream tasks, test: incomplete (1 of 18; missing: MR, MPQA, SUBJ, ...)" in said
+    assert any(line.startswith("DeCLUTR, probing tasks, dev: incomplete (0 of 10; ") for line in said)
+    assert any(
+        line.startswith("DeCLUTR, half downstream and half probing (table 1), test: incomplete") for line in said
+    )

@@ -11,6 +11,7 @@ from harness.errors import InputError
 from harness.sources import EMBEDDED_MODELS, embedded_rows, load_sts, resolve_model, senteval_root
 from harness.sources import senteval as senteval_files
 from harness.sources.senteval import read_sick, read_stsb, read_year
+from harness.sources.senteval_files import downstream_folder
 
 # SemEval's own counts of scored pairs, in the order of SentEval's subsets
 COUNTS = {
@@ -121,6 +122,26 @@ def test_damaged_senteval_files(root: Path, tmp_path: Path) -> None:
         read_stsb(root, "test")
     with pytest.raises(InputError, match="there is no folder STS"):
         senteval_root(tmp_path / "downstream" / "SICK")
+
+
+def test_a_folder_of_one_s_own_serves_what_it_has_and_the_hub_the_rest(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def hub() -> Path:
+        raise InputError("from the hub")
+
+    monkeypatch.setattr(senteval_files, "senteval_root", hub)
+    monkeypatch.setattr("harness.sources.senteval_files.senteval_root", hub)
+    monkeypatch.setenv("HARNESS_SENTEVAL", str(tmp_path))
+    assert [subset.name for subset in load_sts("STS13", source="senteval").subsets] == ["FNWN", "headlines", "OnWN"]
+    with pytest.raises(InputError, match=r"STS12-en-test.*no such file"):
+        load_sts("STS12", source="senteval")
+    (tmp_path / "more" / "probing").mkdir(parents=True)
+    monkeypatch.setenv("HARNESS_SENTEVAL", str(tmp_path / "more"))  # probing files alone
+    with pytest.raises(InputError, match="from the hub"):
+        load_sts("STS13", source="senteval")
+    with pytest.raises(InputError, match="from the hub"):
+        downstream_folder()
 
 
 def test_fingerprint_covers_names_texts_and_scores(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from harness.errors import InputError
-from harness.tasks.suites import SUITES, resolve_tasks, task_names
+from harness.tasks.averages import DECLUTR_DOWNSTREAM
+from harness.tasks.mteb_suites import EN_V1, names_of
+from harness.tasks.suites import ABOUT, SUITES, resolve_tasks, suites_within, task_names
 
 SEVEN = ["STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R"]
 
@@ -32,6 +34,27 @@ def test_a_task_named_twice_runs_once() -> None:
 def test_every_task_is_reachable_by_its_own_name() -> None:
     assert {name for names in SUITES.values() for name in names} == set(task_names())
     assert [t.name for t in resolve_tasks(task_names())] == task_names()
+
+
+def test_suites_of_the_papers_are_what_each_evaluates() -> None:
+    """SCD and SimCSE: STS and transfer (SimCSE, sections 6 and E), alignment and uniformity. DeCLUTR: 18 downstream and
+    10 probing tasks (section 4.3). The non-contrastive study: MTEB's 56 sets (table 4). SG-OPT: STS, transfer."""
+    transfer = ["MR", "CR", "SUBJ", "MPQA", "SST2", "TREC", "MRPC"]
+    named = {paper: [t.name for t in resolve_tasks([paper])] for paper in SUITES if paper.startswith("paper-")}
+    assert named["paper-scd"] == [*SEVEN, *transfer, "geometry:STS-B"]
+    assert named["paper-nc"] == [*(f"mteb:{name}" for name in names_of(EN_V1)), "geometry:STS-B"]
+    assert len(named["paper-declutr"]) == len(set(named["paper-declutr"])) == 28
+    assert named["paper-declutr"][:18] == list(DECLUTR_DOWNSTREAM)
+    assert named["paper-sg"] == [*SEVEN, *transfer, "layers:STS-B", "efficiency:STS-B"]
+    full = next(t for t in resolve_tasks(["paper-scd"]) if t.name == "MR").classifier.describe()  # type: ignore[attr-defined]
+    expected = {"kfold": 10, "optim": "adam", "batch_size": 64, "tenacity": 5, "epoch_size": 4, "nhid": 0}
+    assert {key: full[key] for key in expected} == expected
+
+
+def test_a_suite_may_name_suites_and_each_has_a_line_about_it() -> None:
+    assert suites_within(["paper-scd", "STS12", "probing"]) == ["paper-scd", "sts", "transfer", "geometry", "probing"]
+    assert set(ABOUT) == set(SUITES)
+    assert all(line and "\n" not in line and len(line) <= 100 for line in ABOUT.values())
 
 
 def test_unknown_names_are_one_clear_line() -> None:
@@ -85,4 +108,5 @@ def test_both_sources_of_the_years_agree() -> None:
     )
     assert [n for _, n in mteb.values()] == [3108, 1500, 3750, 3000, 1186]
     for task, (value, n) in mteb.items():
-        assert senteval[task] == (pytest.approx(value, abs=5e-4 if task == "STS14" else 1e-9), n)
+        assert senteval[task][0] == pytest.approx(value, abs=5e-4 if task == "STS14" else 1e-9)
+        assert senteval[task][1] == n
