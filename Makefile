@@ -4,10 +4,16 @@ WORKERS ?= 2
 BIN := .venv/bin
 INSTALLED := .venv/installed
 
-.PHONY: demo test lint install clean
+.PHONY: demo picture test lint install clean
 
 demo: $(INSTALLED)
 	$(BIN)/harness compare demo --workdir work/demo
+
+# The picture in README.md: the demo's report, by a Chromium on PATH.
+picture: $(INSTALLED)
+	test -f work/demo/reports/demo/index.html || $(MAKE) demo
+	$(BIN)/harness report build demo --from work/demo --format html
+	$(BIN)/python -m reports.picture work/demo/reports/demo/index.html reports/images/report.png
 
 test: lint
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile

@@ -160,9 +160,7 @@ class Whitening(VectorMap):
                 "would be equally far apart; lower k, set epsilon, or fit_on another text"
             )
         encoder.affine = affine_layer(w, moments.mean()).to(context.device)
-        return FitReport(
-            training={"dimensions": d, "kept": k}, cost={"corpus_sentences_seen": float(moments.count)}
-        )
+        return FitReport(training={"dimensions": d, "kept": k}, cost={"corpus_sentences_seen": float(moments.count)})
 
 
 def moments_of(chunks: Iterable[NDArray[Any]], context: FitContext, *, total: int) -> Moments:

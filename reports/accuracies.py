@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from harness.tasks.averages import transfer_average
 from harness.tasks.transfer import TRANSFER
-from reports.content import HEAD, block_of, head_cells, mark_unlike, score_cell, size_text
+from reports.content import HEAD, average_cell, block_of, head_cells, mark_unlike, score_cell, size_text
 from reports.records import Comparison, Row
-from reports.statistics import mean_sd
-from reports.tables import Cell, Column, Table, TableRow, absent, number, ranked
+from reports.tables import Cell, Column, Table, TableRow, ranked
 
 # Suite -> title, what stands before its tasks' names.
 SUITES = {
@@ -68,12 +67,4 @@ def _average(row: Row, tasks: list[tuple[str, str]], prefix: str) -> Cell:
     for task, source in tasks:
         for record, s in row.scores(task, source, "accuracy"):
             values.setdefault(record.id, {})[task.removeprefix(prefix)] = 100 * s.value
-    averages = {run: transfer_average(found) for run, found in values.items()}
-    whole = {run: average.value for run, average in averages.items() if average.value is not None}
-    if not whole:
-        lacking = {task for average in averages.values() for task in average.missing}
-        note = f"incomplete, no average: without {', '.join(t for t in TRANSFER if t in lacking)}"
-        return absent("missing", *([note] if lacking else [])) if row.finished else Cell("–", state="empty")
-    mean, sd = mean_sd(list(whole.values()))
-    cell = number(mean, sd=sd, n=len(whole), records=whole)
-    return cell if len(whole) == len(row.finished) else cell.noted(f"mean of {len(whole)} seeds with all tasks")
+    return average_cell(row, {run: transfer_average(found) for run, found in values.items()})

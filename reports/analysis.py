@@ -245,4 +245,6 @@ def _conclusion(rows: list[Row], base: str, analysis: Analysis, target: Target) 
 
 
 def _list(names: Sequence[str]) -> str:
+    if len(names) > 7:  # a sentence of thirty names is not read; the tables have them all
+        names = [*names[:5], f"{len(names) - 5} more"]
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,150 +1,182 @@
-"""Build the report of a comparison from the records of a work directory alone."""
+"""Build reports: a paper's, a comparison's, or one of another package, from the records of a work directory alone."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from harness import registry
 from harness.config import nearest
 from harness.errors import InputError, RunError
-from reports.document import Block, Document, Section
+from harness.records import manifest_file
+from reports.document import Document
 from reports.records import Comparison, base_name, load
-from reports.tables import Table
 
-FORMATS = ("html", "md", "latex", "csv")
+if TYPE_CHECKING:
+    from reports.definition import Definition
+
+FORMATS = ("html", "md", "latex", "csv")  # those that are written unless others are asked for
+ALL_FORMATS = (*FORMATS, "pdf")
+# Entry points: name -> callable `(workdir, name) -> Document | None`; None where the name is not one of its reports.
+SOURCES = "harness.reports"
+_OWNED = ("tables", "figures", "experiments")  # folders of a report in which a build removes what it no longer writes
 
 
-def build_comparison(
-    workdir: Path, name: str, *, formats: Sequence[str] = FORMATS, out: Path | None = None
-) -> dict[str, Path]:
-    """Write the report of a comparison; the same records give the same bytes.
+def build(workdir: Path, name: str, *, formats: Sequence[str] = FORMATS, out: Path | None = None) -> dict[str, Path]:
+    """Write a report: a definition's (its name or file), else a comparison's, else that of another package.
 
     Args:
-        workdir: the work directory whose `runs` are read.
-        name: the comparison.
-        formats: any of "html" (`index.html`), "md" (`report.md`), "latex" (`report.tex`, `tables/*.tex`) and "csv"
-            (`tables/*.csv`). `data.json` is always written, and the figures, as SVG and PNG (PDF beside LaTeX).
+        workdir: the work directory whose runs are read.
+        name: a definition, a definition file (.toml), a comparison, or what a source of `harness.reports` knows.
+        formats: any of "html" (`index.html`), "md" (`report.md`), "latex" (`report.tex`, `tables/*.tex`), "csv"
+            (`tables/*.csv`) and "pdf" (`report.pdf`). `data.json` is always written, and the figures, as SVG and PNG
+            (PDF beside LaTeX).
         out: the folder to write to; `WORKDIR/reports/NAME` when left out.
 
     Returns:
         Format -> what was written ("csv" -> the folder of tables; also "json" -> data.json).
 
     Raises:
+        InputError: nothing of that name, unknown format, a definition that is none.
+        RunError: the folder cannot be written, or the PDF cannot be made.
+    """
+    _check(formats)
+    from reports import definition
+    from reports.records import comparisons
+
+    if (defined := definition.load(name)) is not None:
+        return build_paper(workdir, defined, formats=formats, out=out)
+    if manifest_file(workdir, name).is_file():
+        return build_comparison(workdir, name, formats=formats, out=out)
+    for source in registry.names(SOURCES):
+        describe: Callable[[Path, str], Document | None] = registry.load(SOURCES, source)
+        if (document := describe(workdir, name)) is not None:
+            return write(document, _folder(workdir, name, out), formats, data={"report": name})
+    known = comparisons(workdir)
+    if name in known:  # runs without a manifest, as they come from a tracking store
+        return build_comparison(workdir, name, formats=formats, out=out)
+    names = [*definition.names(), *known]
+    where = "" if known else f"; {workdir} holds no runs: run `harness compare` first"
+    raise InputError(f'{workdir}: no report "{name}"{nearest(name, names)}; known: {", ".join(names)}{where}')
+
+
+def build_paper(
+    workdir: Path, definition: Definition, *, formats: Sequence[str] = FORMATS, out: Path | None = None
+) -> dict[str, Path]:
+    """Write a paper's report; as `build` does."""
+    _check(formats)
+    from reports import library, paper
+
+    document, files, data = paper.describe(definition, library.read(workdir))
+    return write(document, _folder(workdir, definition.name, out), formats, extra=files, data=data)
+
+
+def build_comparison(
+    workdir: Path, name: str, *, formats: Sequence[str] = FORMATS, out: Path | None = None
+) -> dict[str, Path]:
+    """Write the report of a comparison; as `build` does. The same records give the same bytes.
+
+    Raises:
         InputError: no such comparison, unknown format, damaged record.
         RunError: the folder cannot be written.
     """
-    for one in formats:
-        if one not in FORMATS:
-            raise InputError(f'unknown report format "{one}"{nearest(one, list(FORMATS))}; known: {", ".join(FORMATS)}')
-    from reports.page import slug
+    _check(formats)
+    from reports.comparison import describe
 
     comparison = load(workdir, name)
-    folder = out if out is not None else workdir / "reports" / slug(name)
     document = describe(comparison)
+    extra = {"tables/all-scores.csv": _all_scores(comparison)} if "csv" in formats else {}
+    return write(document, _folder(workdir, name, out), formats, extra=extra, data={"comparison": comparison.name})
+
+
+def _check(formats: Sequence[str]) -> None:
+    for one in formats:
+        if one not in ALL_FORMATS:
+            known = list(ALL_FORMATS)
+            raise InputError(f'unknown report format "{one}"{nearest(one, known)}; known: {", ".join(known)}')
+
+
+def _folder(workdir: Path, name: str, out: Path | None) -> Path:
+    from reports.page import slug
+
+    return out if out is not None else workdir / "reports" / slug(name)
+
+
+def write(
+    document: Document,
+    folder: Path,
+    formats: Sequence[str] = FORMATS,
+    *,
+    extra: Mapping[str, str] | None = None,
+    data: Mapping[str, Any] | None = None,
+) -> dict[str, Path]:
+    """Write a document into a folder.
+
+    Args:
+        extra: further files of the report by their path ("tables/joined.csv").
+        data: further keys of data.json and of the data in the page.
+
+    Raises:
+        RunError: the folder cannot be written, or the PDF cannot be made.
+    """
     try:
-        return _write(document, comparison, folder, formats)
+        return _write(document, folder, formats, extra or {}, data or {})
     except OSError as error:
         raise RunError(f"{folder}: cannot write the report ({error.strerror}); the runs are untouched") from None
 
 
-def describe(comparison: Comparison) -> Document:
-    """The comparison as a document: every table, figure and remark."""
-    from reports import curves, figures, provenance
-    from reports.accuracies import accuracy_tables
-    from reports.analysis import Analysis, headline
-    from reports.content import against_base, score_tables
-    from reports.measures import cost_table, geometry_tables
-
-    analysis = Analysis(comparison)
-    logs = curves.read_curves(comparison)
-    conclusion = headline(comparison, analysis)
-
-    def section(key: str, title: str, *blocks: Block | None) -> Section:
-        return Section(key, title, [block for block in blocks if block is not None])
-
-    spaces = []
-    for task, source in comparison.columns("geometry"):
-        data = task.removeprefix("geometry:")
-        own = [t for t in analysis.targets if t.key == f"embedded-{data}"]
-        same = [t for t in analysis.targets if t.key == f"sts-{source}"]
-        coloured_by = next(iter([*own, *same, *analysis.targets]), None)
-        spaces.append(figures.scatter(comparison, task, source, coloured_by))
-    tables = score_tables(comparison, analysis)
-    sections = [
-        section("scores", "Scores", *tables, *accuracy_tables(comparison)),
-        section(
-            "base",
-            "Against the untrained base",
-            against_base(comparison, analysis),
-            figures.forest(comparison, analysis),
-        ),
-        section("space", "Alignment and uniformity", *geometry_tables(comparison), *spaces),
-        section("training", "Training", curves.development(comparison, logs), curves.losses(comparison, logs)),
-        section("cost", "Cost", cost_table(comparison)),
-        section("run", "How it was run", *provenance.how_it_was_run(comparison)),
-        section("limits", "Limits", provenance.limits(comparison, analysis)),
-    ]
-    kept = [s for s in sections if s.blocks]
-    return Document(comparison.title, conclusion, _facts(comparison, tables), kept, comparison.description)
-
-
-def _facts(comparison: Comparison, tables: list[Table]) -> list[tuple[str, str]]:
-    seeds = sorted({len(row.records) for row in comparison.rows})
-    count = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
-    tasks = {(s.task, s.source) for r in comparison.records for s in r.scores if s.suite in ("sts", "embedded")}
-    tasks = {key for key in tasks if not key[0].startswith("geometry:")}
-    facts = [
-        (str(len(comparison.rows)), "row" if len(comparison.rows) == 1 else "rows"),
-        (str(len(comparison.base_models)), "base model" if len(comparison.base_models) == 1 else "base models"),
-        (count, "seed a row" if count == "1" else "seeds a row"),
-        (str(len(comparison.records)), "run" if len(comparison.records) == 1 else "runs"),
-        (str(len(tasks)), "task" if len(tasks) == 1 else "tasks"),
-    ]
-    last = max((r.finished for r in comparison.records), default="")
-    return facts + ([(last[:10], "last run")] if last else [])
-
-
-def _write(document: Document, comparison: Comparison, folder: Path, formats: Sequence[str]) -> dict[str, Path]:
+def _write(
+    document: Document, folder: Path, formats: Sequence[str], extra: Mapping[str, str], more: Mapping[str, Any]
+) -> dict[str, Path]:
     from reports import latex, render
     from reports.page import page, slug
 
+    typeset = "latex" in formats or "pdf" in formats
     files: dict[str, str | bytes] = {}
     for figure in document.figures():
         files[f"figures/{slug(figure.key)}.svg"] = figure.svg
         files[f"figures/{slug(figure.key)}.png"] = figure.png
-        if "latex" in formats:
+        if typeset:
             files[f"figures/{slug(figure.key)}.pdf"] = figure.pdf
     for table in document.tables():
         if "csv" in formats:
             files[f"tables/{slug(table.key)}.csv"] = render.csv_table(table)
         if "latex" in formats:
             files[f"tables/{slug(table.key)}.tex"] = latex.latex_table(table)
-    if "csv" in formats:
-        files["tables/all-scores.csv"] = _all_scores(comparison)
+    files |= extra
     if "md" in formats:
         files["report.md"] = render.markdown(document)
+    tex = latex.latex(document) if typeset else ""
     if "latex" in formats:
-        files["report.tex"] = latex.latex(document)
+        files["report.tex"] = tex
     data: dict[str, Any] = {
-        "comparison": comparison.name,
+        **more,
         "title": document.title,
         "headline": document.headline,
         "facts": [list(fact) for fact in document.facts],
         "tables": {table.key: table.as_dict() for table in document.tables()},
+        **document.origin,
     }
     if "html" in formats:
         files["index.html"] = page(document, data)
     _remove_stale(folder, set(files))
     for name, content in files.items():
         _put(folder / name, content)
-    # Last, since it lists what is there: the next build removes what it no longer writes, and nothing else.
+    # Last of the text, since it lists what is there: the next build removes what it no longer writes, and nothing else.
     listed = data | {"files": sorted(files)}
     _put(folder / "data.json", json.dumps(listed, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
-    places = {"html": "index.html", "md": "report.md", "latex": "report.tex", "csv": "tables", "json": "data.json"}
+    if "pdf" in formats:
+        from reports.pdf import pdf
+
+        _put(folder / "report.pdf", pdf(tex, folder))
+    places = {
+        "html": "index.html", "md": "report.md", "latex": "report.tex", "csv": "tables", "pdf": "report.pdf",
+        "json": "data.json",
+    }  # fmt: skip
     return {kind: folder / places[kind] for kind in (*formats, "json")}
 
 
@@ -165,7 +197,7 @@ def _remove_stale(folder: Path, wanted: set[str]) -> None:
         return
     for name in names - wanted:
         parts = Path(name).parts
-        if len(parts) == 2 and parts[0] in ("tables", "figures") and parts[1] != "..":
+        if len(parts) == 2 and parts[0] in _OWNED and parts[1] != "..":
             (folder / name).unlink(missing_ok=True)
 
 

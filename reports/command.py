@@ -3,67 +3,115 @@
 from __future__ import annotations
 
 import argparse
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from harness.errors import InputError
 
+_URI = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)  # "sqlite:///...", "https://...", "file:..."
+
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `report` with its actions. Imports nothing slow: the work is imported when it runs."""
-    parser = subparsers.add_parser("report", help="build the report of a comparison from its records, or list them")
+    parser = subparsers.add_parser("report", help="build the report of a paper, a comparison or a study, or list them")
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
 
-    build = actions.add_parser("build", help="write a comparison's report (no run is repeated)")
-    build.add_argument("name", metavar="NAME", help="the comparison (see `harness report list`)")
-    _add_workdir(build)
+    build = actions.add_parser("build", help="write a report from records (no run is repeated)")
+    build.add_argument(
+        "name", metavar="NAME|FILE", help="a paper, comparison or study (see `harness report list`), or a definition"
+    )
+    _add_workdir(build, required=True)
     build.add_argument(
         "--format",
         default="html,md,latex,csv",
         metavar="LIST",
-        help="comma-separated: html, md, latex, csv (default: all)",
+        help="comma-separated: html, md, latex, csv, pdf (default: all but pdf)",
     )
     build.add_argument("--out", type=Path, metavar="DIR", help="folder to write to (default: WORKDIR/reports/NAME)")
     build.set_defaults(run=run_build)
 
-    listing = actions.add_parser("list", help="list the comparisons of a work directory")
-    _add_workdir(listing)
+    listing = actions.add_parser("list", help="list the papers' reports, and what a work directory holds")
+    _add_workdir(listing, required=False)
     listing.set_defaults(run=run_list)
 
 
-def _add_workdir(parser: argparse.ArgumentParser) -> None:
+def _add_workdir(parser: argparse.ArgumentParser, *, required: bool) -> None:
     parser.add_argument(
-        "--from", dest="workdir", type=Path, required=True, metavar="WORKDIR", help="work directory that holds the runs"
+        "--from",
+        dest="workdir",
+        required=required,
+        metavar="WORKDIR|URI",
+        help="work directory that holds the runs, or the MLflow store they were tracked in",
     )
 
 
-def _existing(workdir: Path) -> Path:
-    if not workdir.is_dir():
-        raise InputError(f"--from {workdir}: no such folder; give the work directory of `harness compare`")
-    return workdir
+@contextmanager
+def runs_of(place: str) -> Iterator[tuple[Path, bool]]:
+    """The work directory that `--from` names, and whether it is a copy of a tracking store that is gone afterwards.
+
+    Raises:
+        InputError: no such folder, or a store that holds no runs of ours.
+        RunError: a store that cannot be read.
+    """
+    if not _URI.match(place) or Path(place).is_dir():
+        if not Path(place).is_dir():
+            raise InputError(f"--from {place}: no such folder; give the work directory of `harness compare`")
+        yield Path(place), False
+        return
+    from tempfile import TemporaryDirectory
+
+    from harness.tracking_download import download
+
+    with TemporaryDirectory(prefix="harness-report-") as folder:
+        download(place, Path(folder))
+        yield Path(folder), True
 
 
 def run_build(args: argparse.Namespace) -> int:
     """Build and print where the report lies."""
-    from reports.build import build_comparison
+    from reports.build import build
+    from reports.definition import is_file
+    from reports.page import slug
 
     formats = tuple(dict.fromkeys(part.strip() for part in args.format.split(",") if part.strip()))
     if not formats:
-        raise InputError("--format: name at least one of html, md, latex, csv")
-    for kind, path in build_comparison(_existing(args.workdir), args.name, formats=formats, out=args.out).items():
-        print(f"{kind:6} {path}")
+        raise InputError("--format: name at least one of html, md, latex, csv, pdf")
+    with runs_of(args.workdir) as (workdir, copied):
+        out = args.out
+        if copied and out is None:
+            out = Path("reports") / slug(Path(args.name).stem if is_file(args.name) else args.name)
+        for kind, path in build(workdir, args.name, formats=formats, out=out).items():
+            print(f"{kind:6} {path}")
     return 0
 
 
 def run_list(args: argparse.Namespace) -> int:
-    """Print every comparison with its number of runs, and its report where one was built."""
+    """Print the definitions, then every comparison and study with its number of runs, and reports that were built."""
+    from reports import definition
     from reports.page import slug
     from reports.records import comparisons
 
-    workdir = _existing(args.workdir)
-    found = comparisons(workdir)
-    if not found:
-        print(f"{workdir}: no runs yet")
-    for name, count in found.items():
-        built = workdir / "reports" / slug(name) / "index.html"
-        print(f"{name}  {count} run{'s' if count != 1 else ''}  {built if built.exists() else '(no report built)'}")
+    print("papers:")
+    for name in definition.names():
+        found = definition.load(name)
+        assert found is not None
+        print(f"  {name}  {found.title} ({found.paper})")
+    if args.workdir is None:
+        print("comparisons and studies: name a work directory with --from")
+        return 0
+    with runs_of(args.workdir) as (workdir, copied):
+        place = args.workdir if copied else workdir
+        counts = comparisons(workdir)
+        studies = {path.name for path in (workdir / "studies").glob("*") if path.is_dir()}
+        print(f"{place}:")
+        if not counts and not studies:
+            print("  no runs yet")
+        for name in [*counts, *sorted(studies - set(counts))]:
+            number = counts.get(name, 0)
+            built = workdir / "reports" / slug(name) / "index.html"
+            kind = "study" if name in studies else "comparison"
+            runs = f"{number} run{'' if number == 1 else 's'}"
+            print(f"  {name}  {kind}, {runs}  {built if built.exists() else '(no report built)'}")
     return 0

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from harness.records import Record, Score
+from harness.tasks.averages import Average, mean_of
 from reports.analysis import SOURCES, Analysis, Target, targets, untrained_base
 from reports.records import Comparison, Row, base_name
 from reports.statistics import mean_sd
@@ -20,6 +22,8 @@ from reports.tables import (
     number_text,
     ranked,
 )
+
+_NAMED = 16  # missing tasks that a footnote names
 
 
 def block_of(row: Row) -> str:
@@ -57,22 +61,23 @@ HEAD = (
 )
 
 
-def _absent(row: Row, *tasks: str) -> Cell:
+def absent_cell(row: Row, *tasks: str) -> Cell:
     """Why a row has no number here, where it would be that of `tasks`."""
+    runs = tuple(r.id for r in row.records)
     if row.finished:
-        return absent("missing", *(reason for task in tasks for reason in row.reasons(task)))
+        reasons = (reason for task in tasks for reason in row.reasons(task))
+        return replace(absent("missing", *reasons), records=runs)
     state: State = "failed"
     for known in ("collapsed", "diverged"):
         if row.status == known:
             state = known
-    return absent(state)
+    return replace(absent(state), records=runs)
 
 
-def score_cell(row: Row, task: str, source: str, metric: str, aggregation: str, *, scale: float, digits: int) -> Cell:
-    """Mean and deviation over the finished seeds that have the score."""
-    found = row.scores(task, source, metric, aggregation)
+def mean_cell(row: Row, found: Sequence[tuple[Record, Score]], task: str, *, scale: float, digits: int) -> Cell:
+    """Mean and deviation over the finished seeds whose score of `task` was found."""
     if not found:
-        return _absent(row, task)
+        return absent_cell(row, task)
     mean, sd = mean_sd([scale * s.value for _, s in found])
     cell = number(mean, digits=digits, sd=sd, n=len(found), records=[r.id for r, _ in found])
     if len(found) < len(row.finished):
@@ -80,27 +85,51 @@ def score_cell(row: Row, task: str, source: str, metric: str, aggregation: str, 
     return cell
 
 
+def score_cell(row: Row, task: str, source: str, metric: str, aggregation: str, *, scale: float, digits: int) -> Cell:
+    """Mean and deviation over the finished seeds that have the score."""
+    return mean_cell(row, row.scores(task, source, metric, aggregation), task, scale=scale, digits=digits)
+
+
+def average_cell(row: Row, averages: Mapping[str, Average]) -> Cell:
+    """Average over tasks of each seed (record id -> average), then over seeds; only of seeds that have every task."""
+    whole = {run: average.value for run, average in averages.items() if average.value is not None}
+    if whole:
+        mean, sd = mean_sd(list(whole.values()))
+        cell = number(mean, sd=sd, n=len(whole), records=whole)
+        return cell if len(whole) == len(row.finished) else cell.noted(f"mean of {len(whole)} seeds with all tasks")
+    if not row.finished or not averages:
+        return absent_cell(row)
+    by_seed = [average.missing for average in averages.values()]
+    if all(len(missing) == average.of for missing, average in zip(by_seed, averages.values(), strict=True)):
+        return absent_cell(row)
+    lacking = [task for task in by_seed[0] if all(task in missing for missing in by_seed)]
+    if not lacking:
+        return absent_cell(row).noted("incomplete: no seed has all tasks")
+    more = f" and {len(lacking) - _NAMED} more" if len(lacking) > _NAMED else ""
+    return absent_cell(row).noted(f"incomplete, no average: without {', '.join(lacking[:_NAMED])}{more}")
+
+
 def _average_cell(row: Row, target: Target) -> Cell:
     """Mean over the tasks for each seed, then over seeds; only where every task is there."""
-    by_run: dict[str, list[float]] = {}
+    by_run: dict[str, dict[str, float]] = {}
     for task, source in target.tasks:
         for record, s in row.scores(task, source, "spearman", "all"):
-            by_run.setdefault(record.id, []).append(100 * s.value)
-    whole = {run: sum(v) / len(v) for run, v in by_run.items() if len(v) == len(target.tasks)}
-    if not whole:
-        lacking = [task for task, source in target.tasks if not row.scores(task, source, "spearman", "all")]
-        without = f", no average: without {', '.join(lacking)}" if lacking else ": no seed has all tasks"
-        return _absent(row).noted(*(["incomplete" + without] if row.finished and by_run else []))
-    mean, sd = mean_sd(list(whole.values()))
-    cell = number(mean, sd=sd, n=len(whole), records=whole)
-    return cell if len(whole) == len(row.finished) else cell.noted(f"mean of {len(whole)} seeds with all tasks")
+            by_run.setdefault(record.id, {})[task] = 100 * s.value
+    wanted = [task for task, _ in target.tasks]
+    return average_cell(row, {run: mean_of(values, wanted) for run, values in by_run.items()})
 
 
 def mark_unlike(
     rows: Sequence[Row], cells: list[list[Cell]], column: int, task: str, source: str, metric: str, aggregation: str
 ) -> None:
     """Footnote every cell whose protocol is not the one that most runs of the column share."""
-    ids = [{s.comparable for _, s in row.scores(task, source, metric, aggregation)} for row in rows]
+    mark_others(
+        [{s.comparable for _, s in row.scores(task, source, metric, aggregation)} for row in rows], cells, column
+    )
+
+
+def mark_others(ids: Sequence[set[str]], cells: list[list[Cell]], column: int) -> None:
+    """The same, from the protocol ids of each row."""
     count: dict[str, int] = {}
     for group in ids:
         for one in group:
@@ -223,9 +252,9 @@ def against_base(comparison: Comparison, analysis: Analysis) -> Table | None:
             Column(f"{target.key} verdict", "Verdict", group=target.short, numeric=False),
         ]
         results = analysis.differences([(row, base) for row, (base, _) in found], target)
-        for line, (row, _), d in zip(cells, found, results, strict=True):
+        for line, (row, (base, _)), d in zip(cells, found, results, strict=True):
             if d is None:
-                line += [_absent(row), Cell("", state="empty"), Cell("", state="empty")]
+                line += [absent_cell(row), Cell("", state="empty"), Cell("", state="empty")]
                 continue
             e = d.estimate
             low, high = (number_text(100 * x, 2, signed=True) for x in (e.low, e.high))
@@ -237,10 +266,11 @@ def against_base(comparison: Comparison, analysis: Analysis) -> Table | None:
                     None,
                     d.seeds[0],
                     "value",
+                    records=(runs := tuple(r.id for r in (*row.finished, *base.finished))),
                 )
             )
-            line.append(Cell(p_text(d.holm), value=d.holm, state="value"))
-            line.append(Cell(d.verdict))
+            line.append(Cell(p_text(d.holm), value=d.holm, state="value", records=runs))
+            line.append(Cell(d.verdict, records=runs))
     legend = [
         "Difference of the means over seeds, in points of Spearman ×100; the same resampled pairs for both rows.",
         "Base: the untrained row with the same base model and pooling; where there is none, the best untrained row of "

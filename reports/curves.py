@@ -8,13 +8,18 @@ from typing import Any
 
 import numpy as np
 
+from reports.analysis import Target
 from reports.document import Figure
-from reports.figures import row_name
+from reports.figures import row_name, short
 from reports.records import Comparison, Row
-from reports.style import finish, look, new, style
+from reports.selection import chosen
+from reports.style import finish, legend_below, look, new, style
 
 # Named numbers of a training line that are no part of the loss.
 _NO_TERMS = ("step", "kind", "lr", "seconds", "epoch", "grad_norm", "temperature")
+
+_PANELS = 18  # of losses
+_POINTS = 60  # of a line in a small panel
 
 Curves = dict[tuple[str, str], list[tuple[int, list[dict[str, Any]]]]]  # row key -> (seed, log lines)
 
@@ -39,6 +44,25 @@ def _series(lines: list[dict[str, Any]], kind: str, key: str) -> tuple[list[floa
     return steps, values
 
 
+def _thinned(runs: list[tuple[list[float], list[float]]]) -> list[tuple[list[float], list[float]]]:
+    """Of long logs, means of equal runs of lines, each at its last step; the same runs for all seeds."""
+    size = math.ceil(max(len(steps) for steps, _ in runs) / _POINTS)
+    if size < 2:
+        return runs
+    return [
+        (
+            [steps[i : i + size][-1] for i in range(0, len(steps), size)],
+            [float(np.mean(values[i : i + size])) for i in range(0, len(values), size)],
+        )
+        for steps, values in runs
+    ]
+
+
+def _long(curves: Curves, kind: str) -> str:
+    longest = max(sum(line.get("kind") == kind for line in lines) for logs in curves.values() for _, lines in logs)
+    return " Long logs are drawn as means of consecutive lines." if longest > _POINTS else ""
+
+
 def _draw_seeds(axes: Any, runs: list[tuple[list[float], list[float]]], look_: dict[str, Any], label: str) -> bool:
     """Seeds as thin lines, their mean over the steps that all share as a thick one."""
     runs = [run for run in runs if run[0]]
@@ -56,9 +80,9 @@ def _draw_seeds(axes: Any, runs: list[tuple[list[float], list[float]]], look_: d
     return True
 
 
-def development(comparison: Comparison, curves: Curves) -> Figure | None:
+def development(comparison: Comparison, curves: Curves, target: Target | None = None) -> Figure | None:
     """Dev score, effective rank and spread of the embeddings over training: what learns and what collapses."""
-    rows = [row for row in comparison.rows if row.key in curves]
+    rows, others = chosen([row for row in comparison.rows if row.key in curves], target)
     panels: list[tuple[str, str, Callable[[float], float]]] = [
         ("spearman", "Dev Spearman ×100", lambda v: 100 * v),
         ("effective_rank", "Effective rank", float),
@@ -72,28 +96,26 @@ def development(comparison: Comparison, curves: Curves) -> Figure | None:
         grid = plot.subplots(1, len(have), width_ratios=[1.5, *[1] * (len(have) - 1)], squeeze=False)[0]
         for axes, (key, title, convert) in zip(grid, have, strict=True):
             for i, row in enumerate(rows):
-                runs = [
-                    (s, [convert(x) for x in v])
-                    for s, v in (_series(lines, "dev", key) for _, lines in curves[row.key])
-                ]
+                logs = _thinned([_series(lines, "dev", key) for _, lines in curves[row.key]])
+                runs = [(s, [convert(x) for x in v]) for s, v in logs]
                 _draw_seeds(axes, runs, look(i), row_name(row, comparison))
             axes.set_title(title)
             axes.set_xlabel("step")
-            axes.locator_params(axis="x", nbins=5, integer=True)
+            axes.locator_params(axis="x", nbins=5 if axes is grid[0] else 3, integer=True)
         handles, labels = grid[0].get_legend_handles_labels()
-        plot.legend(handles, labels, loc="outside lower center", ncols=min(4, len(labels)), fontsize=8)
+        legend_below(plot, handles, labels)
         names = ", ".join(row.label for row in rows)
         return finish(
             plot,
             "development",
             "Dev score and collapse statistics during training",
             "Thick: mean over seeds; thin: single seeds. "
-            "Effective rank and spread that fall towards zero show a collapse.",
+            f"Effective rank and spread that fall towards zero show a collapse.{_long(curves, 'dev')}{others}",
             f"Line plots over training steps of {', '.join(title for _, title, _ in have)} for {names}.",
         )
 
 
-def losses(comparison: Comparison, curves: Curves) -> Figure | None:
+def losses(comparison: Comparison, curves: Curves, target: Target | None = None) -> Figure | None:
     """Every loss term of every row in its own small panel: their scales have nothing in common."""
     panels: list[tuple[Row, str, int]] = []
     for i, row in enumerate(r for r in comparison.rows if r.key in curves):
@@ -103,29 +125,39 @@ def losses(comparison: Comparison, curves: Curves) -> Figure | None:
         terms = [k for k in named if k not in _NO_TERMS]
         # "loss" alone when a method has one term only: the term repeats it.
         panels += [(row, term, i) for term in (["loss"] if len(terms) <= 2 and "loss" in terms else terms)]
-    panels = [p for p in panels if any(_series(lines, "train", p[1])[0] for _, lines in curves[p[0].key])][:24]
+    panels = [p for p in panels if any(_series(lines, "train", p[1])[0] for _, lines in curves[p[0].key])]
     if not panels:
         return None
+    first = {row.key for row in chosen(list({row.key: row for row, *_ in panels}.values()), target)[0]}
+    panels.sort(key=lambda panel: panel[0].key not in first)  # where there is no room for all
+    left_out = dict.fromkeys(row.label for row, *_ in panels[_PANELS:])
+    others = (
+        f" Room for {_PANELS} of {len(panels)} panels; not drawn: terms of {', '.join(left_out)}." if left_out else ""
+    )
+    panels = panels[:_PANELS]
     columns = min(3, len(panels))
     height = math.ceil(len(panels) / columns)
     with style():
-        plot = new(7.2, 0.35 + 1.65 * height)
+        plot = new(7.2, 0.35 + 1.75 * height)
         grid = plot.subplots(height, columns, squeeze=False).ravel()
         for axes, (row, term, i) in zip(grid, panels, strict=False):
-            runs = [_series(lines, "train", term) for _, lines in curves[row.key]]
+            runs = _thinned([_series(lines, "train", term) for _, lines in curves[row.key]])
             look_ = look(i) | {"marker": ""}
             _draw_seeds(axes, runs, look_, "")
-            axes.set_title(f"{row_name(row, comparison)}: {term}", fontsize=8, fontweight="normal")
+            axes.set_title(f"{row_name(row, comparison)}\n{short(term)}", fontsize=8, fontweight="normal")
             axes.locator_params(axis="x", nbins=4, integer=True)
             axes.locator_params(axis="y", nbins=4)
             axes.tick_params(labelsize=7.5)
         for axes in grid[len(panels) :]:
             axes.set_visible(False)
         plot.supxlabel("step", fontsize=8.5)
+        said = "; ".join(f"{row.label} {term}" for row, term, _ in panels)
         return finish(
             plot,
             "losses",
             "Loss terms",
-            "Each term on its own scale. Thick: mean over seeds; thin: single seeds.",
-            f"Small line plots over training steps: {'; '.join(f'{row.label} {term}' for row, term, _ in panels)}.",
+            "Each term on its own scale. Thick: mean over seeds; thin: single seeds. Terms that level off have "
+            f"converged; one that alone goes to zero may be a collapse."
+            f"{_long(curves, 'train')}{others}",
+            f"Small line plots over training steps: {said}.",
         )

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
+from typing import Any
 
 from reports.tables import Table
+
+
+def slug(text: str) -> str:
+    """A word that serves as an id and as a file name: "geometry-mteb-STS-B" stays as it is."""
+    return re.sub(r"[^A-Za-z0-9.-]+", "-", text).strip("-.")[:80] or "table"
 
 
 @dataclass(frozen=True)
@@ -23,6 +30,7 @@ class Facts:
     title: str
     items: tuple[tuple[str, str], ...]
     commands: tuple[str, ...] = ()  # shell commands, shown as code
+    runs: tuple[str, ...] = ()  # ids of the runs that this is the card of: their cells link here
 
 
 @dataclass(frozen=True)
@@ -55,6 +63,7 @@ class Document:
     facts: list[tuple[str, str]]  # number and what it counts: ("3", "seeds")
     sections: list[Section]
     description: str = ""  # what the experiment file says about itself
+    origin: dict[str, Any] = field(default_factory=dict)  # what repeats the runs behind it: `reports.runs.described`
 
     def tables(self) -> list[Table]:
         return [block for section in self.sections for block in section.blocks if isinstance(block, Table)]

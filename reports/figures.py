@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from harness.text import one_line
 from reports.analysis import Analysis, Difference, Target, untrained_base
 from reports.document import Figure
 from reports.records import Comparison, Row, base_name
+from reports.selection import chosen
 from reports.statistics import mean_sd
-from reports.style import COLOURS, GRID, INK, MUTED, finish, new, style
+from reports.style import COLOURS, GRID, INK, MUTED, finish, new, settle, style
 
 _ENDS = ("untrained", "supervised")
 _LABEL = 28  # longest row label inside a figure; the tables carry the whole
 
 
 def short(label: str) -> str:
+    label = one_line(label)
     return label if len(label) <= _LABEL else label[: _LABEL - 1] + "…"
 
 
@@ -88,68 +92,54 @@ _AROUND = ((7, 0, "left"), (-7, 0, "right"), (5, 8, "left"), (5, -8, "left"), (-
            (0, 11, "center"), (0, -11, "center"))  # fmt: skip
 
 
-def _place_labels(axes: Any, points: Sequence[tuple[float, float]], labels: Sequence[str]) -> None:
-    """Write each label at the nearest place around its dot that covers no dot and no earlier label.
+_NAMED = 16  # dots of a scatter that have room for their names
+_SHARE = {"left": 0.0, "center": 0.5, "right": 1.0}  # of a label's width that lies left of where it is anchored
+Points = Sequence[tuple[float, float]]
+
+
+def place_labels(axes: Any, points: Points, labels: Sequence[str], line: Points = ()) -> None:
+    """Write each label at the nearest place around its dot that covers no dot and no earlier label; "" is none.
+
+    `line`: corners of a line of horizontal and vertical parts that is not to be covered either.
 
     Call last: the layout is fixed here, since places are measured in it. Labels that stand off get a line.
     """
     from matplotlib.transforms import Bbox
 
     plot = axes.figure
-    plot.draw_without_rendering()
-    plot.set_layout_engine("none")
+    settle(plot)
     renderer = plot.canvas.get_renderer()
     area = axes.get_window_extent(renderer)
     unit = plot.dpi / 72  # pixels a point
-    taken = [
-        Bbox.from_extents(x - 5 * unit, y - 5 * unit, x + 5 * unit, y + 5 * unit)
-        for x, y in axes.transData.transform(points)
-    ]
+    dots = axes.transData.transform(points)
+    taken = [Bbox.from_extents(x - 5 * unit, y - 5 * unit, x + 5 * unit, y + 5 * unit) for x, y in dots]
+    for (x0, y0), (x1, y1) in pairwise(axes.transData.transform(line) if line else ()):
+        taken.append(Bbox.from_extents(min(x0, x1) - unit, min(y0, y1) - unit, max(x0, x1) + unit, max(y0, y1) + unit))
     # Crowded dots first would be better still; top to bottom keeps the outcome easy to foresee.
     for i in sorted(range(len(points)), key=lambda k: (-points[k][1], points[k][0])):
-        best: tuple[int, Any, Any, bool] | None = None
+        if not labels[i]:
+            continue
+        text = axes.annotate(labels[i], points[i], xytext=(0, 0), textcoords="offset points", va="center", fontsize=8)
+        size = text.get_window_extent(renderer)
+        places: list[tuple[int, int, tuple[float, float], str, Bbox]] = []
         for far in (1.0, 2.0, 3.2, 4.5):
             for dx, dy, side in _AROUND:
-                text = axes.annotate(
-                    labels[i],
-                    points[i],
-                    xytext=(dx * far, dy * far),
-                    textcoords="offset points",
-                    ha=side,
-                    va="center",
-                    fontsize=8,
-                )
-                box = text.get_window_extent(renderer)
+                left = dots[i][0] + dx * far * unit - _SHARE[side] * size.width
+                middle = dots[i][1] + dy * far * unit
+                box = Bbox.from_extents(left, middle - size.height / 2, left + size.width, middle + size.height / 2)
                 outside = box.x0 < area.x0 or box.x1 > area.x1 or box.y0 < area.y0 or box.y1 > area.y1
                 cost = sum(box.overlaps(other) for other in taken) + 3 * outside
-                if best is None or cost < best[0]:
-                    if best is not None:
-                        best[1].remove()
-                    best = (cost, text, box, far > 1)
-                else:
-                    text.remove()
-                if cost == 0:
-                    break
-            if best is not None and best[0] == 0:
-                break
-        assert best is not None
-        taken.append(best[2])
-        if best[3]:
-            end = axes.transData.inverted().transform(
-                (
-                    min(max(axes.transData.transform(points[i])[0], best[2].x0), best[2].x1),
-                    (best[2].y0 + best[2].y1) / 2,
-                )
-            )
+                places.append((cost, len(places), (dx * far, dy * far), side, box))
+        _, rank, offset, side, box = min(places, key=lambda place: place[:2])
+        text.xyann = offset
+        text.set_horizontalalignment(side)
+        taken.append(box)
+        if rank >= len(_AROUND):
+            end = axes.transData.inverted().transform((min(max(dots[i][0], box.x0), box.x1), (box.y0 + box.y1) / 2))
             axes.plot(
-                [points[i][0], end[0]],
-                [points[i][1], end[1]],
-                color=MUTED,
-                linewidth=0.6,
-                zorder=2,
-                scalex=False,
-                scaley=False,
-            )
+                [points[i][0], end[0]], [points[i][1], end[1]],
+                color=MUTED, linewidth=0.6, zorder=2, scalex=False, scaley=False,
+            )  # fmt: skip
 
 
 def scatter(comparison: Comparison, task: str, source: str, target: Target | None) -> Figure | None:
@@ -181,12 +171,14 @@ def scatter(comparison: Comparison, task: str, source: str, target: Target | Non
         mappable: Any = None
         kinds: list[tuple[str, str, int]] = []
         for kind, marker, size in (("untrained", "s", 60), ("trained", "o", 64), ("supervised", "*", 150)):
-            chosen = [i for i, r in enumerate(rows) if kind == (r.supervision if r.supervision in _ENDS else "trained")]
-            if not chosen:
+            members = [
+                i for i, r in enumerate(rows) if kind == (r.supervision if r.supervision in _ENDS else "trained")
+            ]
+            if not members:
                 continue
             kinds.append((kind, marker, size))
             common: dict[str, Any] = {"marker": marker, "s": size, "edgecolors": INK, "linewidths": 0.8, "zorder": 3}
-            for i in chosen:
+            for i in members:
                 if math.isnan(scores[i]):
                     axes.scatter(*points[i], c="white", **common)
                 else:
@@ -213,7 +205,8 @@ def scatter(comparison: Comparison, task: str, source: str, target: Target | Non
             bar = plot.colorbar(mappable, ax=axes, pad=0.02, aspect=30)
             bar.set_label(target.short)
             bar.outline.set_visible(False)
-        _place_labels(axes, points, [row_name(row, comparison) for row in rows])
+        named, others = chosen(rows, target, _NAMED)
+        place_labels(axes, points, [row_name(row, comparison) if row in named else "" for row in rows])
         data = task.removeprefix("geometry:")
         said = "; ".join(
             f"{r.label}: uniformity {x:.2f}, alignment {y:.2f}" for r, (x, y) in zip(rows, points, strict=True)
@@ -227,6 +220,6 @@ def scatter(comparison: Comparison, task: str, source: str, target: Target | Non
             plot,
             f"geometry-{source}-{data}",
             f"Alignment and uniformity · {data}",
-            f"Means over seeds; the lower left corner is best.{shade}",
+            f"Means over seeds; the lower left corner is best.{shade}{others.replace('not drawn', 'not named')}",
             f"Scatter of {len(rows)} rows. {said}.",
         )

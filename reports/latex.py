@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from reports.document import Document, Facts, Figure, Text
-from reports.tables import Cell, Table
+from reports.document import Document, Facts, Figure, Text, slug
+from reports.tables import Cell, Table, TableRow
 
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -26,6 +26,8 @@ _LATEX = {
     '"': r"\textquotedbl{}",
     "'": r"\textquotesingle{}",
     "`": r"\textasciigrave{}",
+    "[": "{[}",  # after a line's end and in a list it would begin an argument, as the star would
+    "*": "{*}",
     "-": "{-}",  # no ligatures to dashes: "--set" is what it says
     "\u2212": r"\ensuremath{-}",
     "±": r"\ensuremath{\pm}",
@@ -38,6 +40,11 @@ _LATEX = {
     "≥": r"\ensuremath{\geq}",
     "≤": r"\ensuremath{\leq}",
     "→": r"\ensuremath{\to}",
+    "Δ": r"\ensuremath{\Delta}",
+    "♣": r"\ensuremath{\clubsuit}",
+    "♦": r"\ensuremath{\diamondsuit}",
+    "♥": r"\ensuremath{\heartsuit}",
+    "♠": r"\ensuremath{\spadesuit}",
     "\u00a0": "~",
     "\ue000": r"\allowbreak{}",
 }
@@ -105,32 +112,64 @@ def _latex_head(table: Table, notes: dict[str, str]) -> list[str]:
 _PROSE = 45  # characters from which a column of words is broken into lines
 
 
+_LINES = 48  # lines of a table that fit a page
+
+
 def latex_table(table: Table) -> str:
-    """A booktabs table, shrunk to the width of the text only when it is wider (needs booktabs, array and graphicx)."""
+    """A booktabs table, shrunk to the width of the text only when it is wider; one too long for a page goes on in more.
+
+    Needs booktabs, array, graphicx and, where a table goes on, caption.
+    """
+    parts = _parts(table)
     notes = table.footnotes()
+    return "".join(_part(table, part, notes, i, i == len(parts) - 1) for i, part in enumerate(parts))
+
+
+def _parts(table: Table) -> list[list[tuple[str, list[TableRow]]]]:
+    """Blocks of rows by page."""
+    parts: list[list[tuple[str, list[TableRow]]]] = [[]]
+    room = _LINES
+    for name, rows in table.blocks():
+        room -= 1
+        parts[-1].append((name, []))
+        for row in rows:
+            words = [cell for cell, column in zip(row.cells, table.columns, strict=True) if not column.numeric]
+            height = max([1, *(-(-len(cell.text) // 36) for cell in words if len(cell.text) > _PROSE)])
+            if height > room and parts[-1][-1][1]:
+                parts.append([(name, [])])
+                room = _LINES
+            parts[-1][-1][1].append(row)
+            room -= height
+    return parts
+
+
+def _part(
+    table: Table, blocks: list[tuple[str, list[TableRow]]], notes: dict[str, str], number: int, last: bool
+) -> str:
     kinds = []
     for j, column in enumerate(table.columns):
         longest = max((len(row.cells[j].text) for row in table.rows), default=0)
         kinds.append(
             "r" if column.numeric else "l" if longest <= _PROSE else r">{\raggedright\arraybackslash}p{0.42\textwidth}"
         )
-    lines = [r"\begin{table}[htbp]", r"\centering", r"\small"]
-    lines.append(rf"\caption{{\textbf{{{latex_text(table.title)}.}} {latex_text(table.caption)}}}")
+    caption = " (continued)." if number else f".}} {latex_text(table.caption)}"
+    lines = [r"\begin{table}[!htbp]", *([r"\ContinuedFloat"] if number else []), r"\centering", r"\small"]
+    lines.append(rf"\caption{{\textbf{{{latex_text(table.title)}{caption}}}" + ("}" if number else ""))
     lines += [r"\setlength{\tabcolsep}{4pt}"] if len(table.columns) > 8 else []
     lines.append(r"\sbox0{%")
     lines.append(rf"\begin{{tabular}}{{@{{}}{''.join(kinds)}@{{}}}}")
     lines += [r"\toprule", *_latex_head(table, notes), r"\midrule"]
-    blocks = table.blocks()
+    several = len(table.blocks()) > 1
     for i, (block, rows) in enumerate(blocks):
         if i:
             lines.append(r"\midrule")
-        if block and len(blocks) > 1:
+        if block and several:
             lines.append(rf"\multicolumn{{{len(table.columns)}}}{{@{{}}l}}{{\textit{{{latex_text(block)}}}}} \\")
         lines += [" & ".join(_latex_cell(cell, notes) for cell in row.cells) + r" \\" for row in rows]
     lines += [r"\bottomrule", r"\end{tabular}}%"]
     lines.append(r"\ifdim\wd0>\textwidth\resizebox{\textwidth}{!}{\usebox0}\else\usebox0\fi")
-    small = [latex_text(text) for text in table.explanations()]
-    small += [rf"\textsuperscript{{{letter}}}\,{latex_text(note)}" for note, letter in notes.items()]
+    small = [latex_text(text) for text in table.explanations()] if last else []
+    small += [rf"\textsuperscript{{{letter}}}\,{latex_text(note)}" for note, letter in notes.items()] if last else []
     if small:
         lines.append(rf"\par\smallskip\parbox{{\textwidth}}{{\scriptsize {' '.join(small)}}}")
     return "\n".join([*lines, r"\end{table}"]) + "\n"
@@ -139,14 +178,23 @@ def latex_table(table: Table) -> str:
 _PREAMBLE = r"""\documentclass[11pt,a4paper]{article}
 \usepackage[margin=22mm]{geometry}
 \usepackage{iftex}
-\ifPDFTeX\usepackage[utf8]{inputenc}\fi
+\ifPDFTeX\usepackage[utf8]{inputenc}\pdfinfoomitdate=1\pdftrailerid{}\pdfsuppressptexinfo=-1\fi
 \usepackage[T1]{fontenc}
-\usepackage{lmodern,textcomp,array,booktabs,graphicx}
+\usepackage{lmodern,textcomp,array,booktabs,graphicx,multicol}
 \usepackage[font=small,skip=4pt]{caption}
 \setlength{\parindent}{0pt}\setlength{\parskip}{5pt}
 \emergencystretch=3em
 \begin{document}
 """
+
+
+def _facts(block: Facts) -> str:
+    """A card in two narrow columns of small type, name by name; published numbers have tables of their own."""
+    items = [(name, value) for name, value in block.items if name != "published"]
+    said = "; ".join(rf"\textit{{{latex_text(name)}}} {latex_text(value)}" for name, value in items)
+    lines = [rf"\textbf{{{latex_text(block.title)}}}", r"\begin{multicols}{2}\scriptsize\raggedright", f"{said}."]
+    lines += [rf"\par\texttt{{{latex_text(command)}}}" for command in block.commands]
+    return "\n".join([*lines, r"\end{multicols}", ""])
 
 
 def latex(document: Document) -> str:
@@ -166,16 +214,11 @@ def latex(document: Document) -> str:
                     lines.append(latex_table(block))
                 case Figure():
                     caption = rf"\textbf{{{latex_text(block.title)}.}} {latex_text(block.caption)}"
-                    lines += [r"\begin{figure}[htbp]", r"\centering"]
-                    lines += [
-                        rf"\includegraphics[width=0.92\textwidth]{{figures/{block.key}.pdf}}",
-                        rf"\caption{{{caption}}}",
-                    ]
+                    size = r"width=0.92\textwidth,height=0.78\textheight,keepaspectratio"
+                    lines += [r"\begin{figure}[!htbp]", r"\centering"]
+                    lines += [rf"\includegraphics[{size}]{{figures/{slug(block.key)}.pdf}}", rf"\caption{{{caption}}}"]
                     lines.append(r"\end{figure}")
-                case Facts(_, title, items, commands):
-                    lines.append(rf"\textbf{{{latex_text(title)}.}} {{\footnotesize\raggedright")
-                    lines.append("; ".join(f"{latex_text(name)}: {latex_text(value)}" for name, value in items) + ".")
-                    lines += [rf"\par\texttt{{{latex_text(command)}}}" for command in commands]
-                    lines.append("\\par}\n")
+                case Facts():
+                    lines.append(_facts(block))
         lines.append(r"\clearpage" if any(isinstance(b, Table | Figure) for b in section.blocks) else "")
     return _PREAMBLE + "\n".join(lines) + "\n\\end{document}\n"

@@ -10,17 +10,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from harness.text import ACTING, visible
 from reports.document import Document, Figure
+from reports.document import slug as slug
 from reports.render import csv_table
 from reports.style import inline
 from reports.tables import Table
 
 TEMPLATES = Path(__file__).parent / "templates"
-
-
-def slug(text: str) -> str:
-    """A word that serves as an id and as a file name: "geometry-mteb-STS-B" stays as it is."""
-    return re.sub(r"[^A-Za-z0-9.-]+", "-", text).strip("-.")[:80] or "table"
 
 
 def _footnotes(table: Table) -> dict[str, dict[str, str]]:
@@ -44,14 +41,19 @@ def page(document: Document, data: dict[str, Any]) -> str:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup, escape
 
-    environment = Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined)
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=lambda value: visible(value) if type(value) is str else value,  # what is not marked as ours already
+    )
 
     def svg(figure: Figure) -> Markup:
         return Markup(inline(figure, f"figure-{slug(figure.key)}"))  # noqa: S704 - matplotlib's own XML, which escapes the labels in it
 
     def breakable(text: str) -> Markup:
         """Long identifiers may break after "_" and "/"."""
-        return Markup(re.sub(r"([_/])(?=.)", r"\1<wbr>", str(escape(text))))  # noqa: S704 - escaped before
+        return Markup(re.sub(r"([_/])(?=.)", r"\1<wbr>", str(escape(visible(text)))))  # noqa: S704 - escaped before
 
     environment.filters.update(
         breakable=breakable,
@@ -66,6 +68,7 @@ def page(document: Document, data: dict[str, Any]) -> str:
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     # "<" cannot end the script element when it is written as an escape, which JSON reads as the same character.
     embedded = json.dumps(data, ensure_ascii=False, sort_keys=True).replace("<", "\\u003c")
+    embedded = ACTING.sub(lambda found: f"\\u{ord(found[0]):04x}", embedded)
     return environment.get_template("page.html.j2").render(
         document=document,
         style=Markup((TEMPLATES / "page.css").read_text(encoding="utf-8")),  # noqa: S704 - our own file

@@ -9,15 +9,23 @@ from harness import registry
 from harness.errors import InputError
 from harness.published import published_rows, summary
 from harness.records import Record
+from harness.tracking import logged_runs
 from reports.analysis import Analysis
 from reports.content import anchor, block_of
 from reports.document import Block, Facts, Text
 from reports.records import Comparison, Row
 from reports.tables import Cell, Column, Table, TableRow
 
+_RERUN = (
+    "Every number names its runs, and every run its configuration, data and seed. harness reproduce REPORT lists the "
+    "cells of a report, harness reproduce REPORT#CELL says what made one, and with --run makes it again."
+)
+
 
 def _text(value: Any) -> str:
-    """A value as it would be typed; no quotes around words."""
+    """A value as it would be typed; no quotes around words, and no more digits than mean something."""
+    if isinstance(value, float):
+        return f"{value:.6g}"
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
 
 
@@ -49,8 +57,8 @@ def _method_card(name: str) -> list[tuple[str, str]]:
     return items + [("published", line) for line in lines]
 
 
-def _card(row: Row) -> Facts:
-    """All there is to know about a row."""
+def _card(row: Row, tracked: dict[tuple[str, str, str], str]) -> Facts:
+    """All there is to know about a row; `tracked` as `logged_runs` gives it."""
     first = row.records[0]
     items = [
         ("method", first.method),
@@ -68,9 +76,12 @@ def _card(row: Row) -> Facts:
     items += [(f"config: {k}", " / ".join(v)) for k, v in _shared(list(row.records), "config").items() if k != "seed"]
     for key, values in _shared(list(row.records), "training").items():
         items.append((f"training: {key}", " / ".join(values)))
-    items.append(("record ids", ", ".join(r.id for r in row.records)))
+    for r in row.records:
+        logged = tracked.get((r.comparison, r.row, r.id))
+        items.append((f"record id, seed {r.seed}", r.id + (f" (MLflow run {logged})" if logged else "")))
     commands = tuple(dict.fromkeys(r.command for r in row.records if r.command))
-    return Facts(anchor(row), f"{row.label} · {block_of(row)}", tuple(items), commands)
+    runs = tuple(r.id for r in row.records)
+    return Facts(anchor(row), f"{row.label} · {block_of(row)}", tuple(items), commands, runs)
 
 
 def data_table(comparison: Comparison) -> Table | None:
@@ -150,7 +161,8 @@ def protocol_table(comparison: Comparison) -> Table | None:
 
 def how_it_was_run(comparison: Comparison) -> list[Block]:
     """Row cards, machines, data, protocols."""
-    blocks: list[Block] = [_card(row) for row in comparison.rows]
+    tracked = logged_runs(comparison.workdir)
+    blocks: list[Block] = [Text((_RERUN,)), *(_card(row, tracked) for row in comparison.rows)]
     machine = _shared(comparison.records, "environment")
     blocks.append(
         Facts("run-environment", "Hardware and versions", tuple((k, " / ".join(v)) for k, v in machine.items()))

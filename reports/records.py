@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from harness import registry
 from harness.config import nearest
 from harness.errors import InputError
-from harness.records import Record, RunFolder, Score, read_manifest, read_records
+from harness.records import Record, RunFolder, Score, manifest_file, read_manifest, read_records
 from harness.tasks.suites import SUITES
 
 SUPERVISION = ("untrained", "transductive", "unsupervised", "supervised")
@@ -64,16 +65,21 @@ class Row:
         """Why finished seeds have no score of a task, each reason once."""
         return tuple(dict.fromkeys(f"{task}: {r.missing[task]}" for r in self.finished if task in r.missing))
 
+    @cached_property
+    def _index(self) -> dict[tuple[str, str, str, str], list[tuple[Record, Score]]]:
+        found: dict[tuple[str, str, str, str], list[tuple[Record, Score]]] = {}
+        for record in self.finished:
+            met: set[tuple[str, str, str, str]] = set()
+            for s in record.scores:
+                key = (s.task, s.source, s.metric, s.aggregation)
+                if s.split != "dev" and key not in met:
+                    met.add(key)
+                    found.setdefault(key, []).append((record, s))
+        return found
+
     def scores(self, task: str, source: str, metric: str, aggregation: str = "") -> list[tuple[Record, Score]]:
         """This score of every finished seed that has it, never of the dev split."""
-        found = []
-        for record in self.finished:
-            for s in record.scores:
-                same = (s.task, s.source, s.metric, s.aggregation) == (task, source, metric, aggregation)
-                if same and s.split != "dev":
-                    found.append((record, s))
-                    break
-        return found
+        return list(self._index.get((task, source, metric, aggregation), ()))
 
 
 @dataclass
@@ -130,6 +136,17 @@ class Comparison:
             self.warnings.append(f"curves of run {record.id} are unreadable")
             return []
 
+    def drawn(self, record: Record) -> dict[str, dict[str, Any]]:
+        """What a run kept for figures, by task; empty (with a warning) when it is damaged."""
+        try:
+            found = RunFolder(self.workdir, record.id).figures()
+            if all(isinstance(part, dict) for part in found.values()):
+                return found
+        except (OSError, ValueError, AttributeError):
+            pass
+        self.warnings.append(f"figures of run {record.id} are unreadable")
+        return {}
+
     def columns(self, suite: str) -> list[tuple[str, str]]:
         """(task, source) of every test score of a suite, in the order of the papers, else as first met.
 
@@ -174,13 +191,23 @@ def _row(label: str, base_model: str, records: Iterable[Record]) -> tuple[Row, l
     return Row(label, base_model, tuple(kept[seed] for seed in sorted(kept))), aside
 
 
-def _stand_in(cell: dict[str, Any], records: list[Record], reason: str) -> Record | None:
-    """A failed run in the place of one whose record cannot be read, as its row's other runs describe it."""
+def _stand_in(cell: dict[str, Any], name: str, records: list[Record], entries: list[Any], reason: str) -> Record:
+    """A failed run in the place of one whose record cannot be read.
+
+    As its row's other runs describe it; where there is none, as the experiment does (`entries`).
+    """
+    lost = {"id": cell["id"], "seed": cell["seed"], "status": "failed", "reason": reason}
     for r in records:
         if (r.row, r.base_model) == (cell["row"], cell["base_model"]):
-            lost = {"id": cell["id"], "seed": cell["seed"], "status": "failed", "reason": reason}
             return r.model_copy(update={**lost, "scores": [], "missing": {}, "training": {}, "cost": {}})
-    return None
+    entry = next((e for e in entries if isinstance(e, dict) and (e.get("name") or e.get("method")) == cell["row"]), {})
+    method = str(entry.get("method") or "unknown")
+    try:
+        supervision = registry.load(registry.METHODS, method).card.supervision
+    except InputError:
+        supervision = "unsupervised"
+    about = {"comparison": name, "row": cell["row"], "method": method, "base_model": cell["base_model"]}
+    return Record(**lost, **about, config=entry.get("config") or {}, supervision=supervision)
 
 
 def load(workdir: Path, name: str) -> Comparison:
@@ -190,10 +217,15 @@ def load(workdir: Path, name: str) -> Comparison:
         InputError: the work directory holds no run of that name.
     """
     damaged: dict[str, str] = {}
-    records = read_records(workdir, comparison=name, damaged=damaged)
-    manifest = read_manifest(workdir, name) or {}
-    lost = [c for c in manifest.get("cells", []) if c["id"] in damaged]
-    records += [r for c in lost if (r := _stand_in(c, records, damaged[c["id"]])) is not None]
+    try:
+        manifest = read_manifest(workdir, name) or {}
+        records = read_records(workdir, comparison=name, damaged=damaged)
+        entries = (manifest.get("experiment") or {}).get("methods", [])
+        lost = [c for c in manifest.get("cells", []) if c["id"] in damaged]
+        records += [_stand_in(c, name, records, entries, damaged[c["id"]]) for c in lost]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        file = manifest_file(workdir, name)
+        raise InputError(f"{file}: damaged; `harness compare` with the same experiment writes it anew") from None
     if not records:
         known = comparisons(workdir)
         text = f"known: {', '.join(known)}" if known else "it holds no runs: run `harness compare` first"

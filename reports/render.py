@@ -6,23 +6,15 @@ import csv
 import io
 import re
 
-from reports.document import Document, Facts, Figure, Text
+from harness.text import markdown_text as markdown_text
+from harness.text import one_line, visible
+from reports.document import Document, Facts, Figure, Text, slug
 from reports.tables import TIED, Cell, Table
-
-# Also what Markdown only reads in places (lists, links, tables, emphasis, code): escaping more than needed is harmless,
-# missing one is not. HTML's own characters become entities, which hold inside and outside of HTML blocks.
-_MARKDOWN = re.compile(r"([\\`*_{}\[\]#|~$])")
-_ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
-
-
-def markdown_text(text: str) -> str:
-    """Text that Markdown and the HTML in it leave alone; one line."""
-    return _MARKDOWN.sub(r"\\\1", " ".join(text.split())).translate(_ENTITIES)
 
 
 def _code(text: str) -> str:
     """A code span that holds any text: fenced by more backticks than it contains in a row."""
-    text = " ".join(text.split()).replace("|", "\\|")
+    text = one_line(text).replace("|", "\\|")
     fence = "`" * (1 + max((len(run) for run in re.findall(r"`+", text)), default=0))
     pad = " " if text.startswith("`") or text.endswith("`") else ""
     return f"{fence}{pad}{text}{pad}{fence}" if text else ""
@@ -83,21 +75,22 @@ def markdown(document: Document) -> str:
                 case Table():
                     lines += [markdown_table(block)]
                 case Figure():
-                    lines += [f"![{markdown_text(block.alt)}](figures/{block.key}.png)", ""]
+                    lines += [f"![{markdown_text(block.alt)}](figures/{slug(block.key)}.png)", ""]
                     lines += [f"*{markdown_text(block.title)}.* {markdown_text(block.caption)}", ""]
                 case Facts(_, title, items, commands):
                     lines += [f"<details><summary>{_html(title)}</summary>", ""]
                     lines += [f"- {markdown_text(name)}: {markdown_text(value)}" for name, value in items]
                     for command in commands:
-                        lines += ["", *(f"      {line}" for line in command.splitlines())]
+                        lines += ["", *(f"      {line}" for line in visible(command).splitlines())]
                     lines += ["", "</details>", ""]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).rstrip() + "\n"
 
 
 def _html(text: str) -> str:
+    """Text inside of an HTML element of Markdown, whether or not the reader looks for Markdown in it."""
     import html
 
-    return html.escape(" ".join(text.split()))
+    return re.sub(r"[\\`*_\[\]]", lambda found: f"&#{ord(found[0])};", html.escape(one_line(text)))
 
 
 def csv_text(text: str) -> str:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
+from harness.text import visible
 from reports.document import Figure
 
 if TYPE_CHECKING:
@@ -70,7 +72,8 @@ def style() -> Iterator[None]:
     """Our settings and no others, whatever the user's matplotlibrc says."""
     import matplotlib as mpl
 
-    with mpl.rc_context():
+    with mpl.rc_context(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # a label in a script that the font lacks: boxes in print
         mpl.rcdefaults()
         mpl.rcParams.update(cast("Any", _RC))
         yield
@@ -86,18 +89,62 @@ def new(width: float, height: float) -> Plot:
     return plot
 
 
+def plain(axis: Any) -> None:
+    """Numbers as they are read (0.01, 1,000), also on a logarithmic axis: powers would need a parser of formulas."""
+    from matplotlib.ticker import FuncFormatter, NullFormatter
+
+    axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.10g}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def legend_below(plot: Plot, handles: Iterable[Any], labels: Iterable[str]) -> None:
+    """The legend of a figure of full width, in as many columns as its longest label leaves room for."""
+    names = list(labels)
+    columns = 4 if max(map(len, names), default=0) <= 19 else 3
+    plot.legend(list(handles), names, loc="outside lower center", ncols=min(columns, len(names)), fontsize=8)
+
+
+def settle(plot: Plot) -> None:
+    """Lay the plot out, once and not again for each format: every draw with a layout engine is done twice."""
+    if plot.get_layout_engine() is not None:
+        plot.draw_without_rendering()
+        plot.set_layout_engine(None)
+
+
+_FONTS = "system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif"
+
+
+def _compact(svg: str) -> str:
+    """Half the size: hundredths of a point suffice, and the fonts need be named once."""
+    svg = re.sub(r"\s*<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r' transform="rotate\(-0 [^"]*"', "", svg)
+    svg = svg.replace("'DejaVu Sans'", "system-ui, 'Segoe UI', 'DejaVu Sans'")
+    svg = svg.replace(f" font-family: {_FONTS};", "").replace("<svg ", f'<svg font-family="{_FONTS}" ', 1)
+    svg = re.sub(r"(?<= d=\")[^\"]*", lambda m: _rounded(m[0]).strip().replace(" \n", " "), svg)
+    svg = re.sub(r' (?:x|y|points)="[^"]*"', lambda m: _rounded(m[0]), svg)
+    return re.sub(r">\s+<", ">\n<", svg)
+
+
+def _rounded(numbers: str) -> str:
+    return re.sub(r"-?\d+\.\d{3,}", lambda m: f"{float(m[0]):.2f}", numbers)
+
+
 def finish(plot: Plot, key: str, title: str, caption: str, alt: str) -> Figure:
     """Write a plot in all formats, without dates or anything else that changes between builds."""
-    plot.draw_without_rendering()
-    plot.set_layout_engine("none")  # laid out once, not again for each format
+    from matplotlib.text import Text
+
+    for text in plot.findobj(Text):  # a control character would make the SVG no XML at all
+        if isinstance(text, Text) and (clean := visible(text.get_text())) != text.get_text():
+            text.set_text(clean)
     vector, raster, print_ = io.StringIO(), io.BytesIO(), io.BytesIO()
-    plot.savefig(vector, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
-    plot.savefig(raster, format="png", dpi=160, metadata={"Software": None})
-    plot.savefig(print_, format="pdf", metadata={"CreationDate": None, "Creator": None, "Producer": None})
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # as in `style`: not all callers are inside of it
+        settle(plot)
+        plot.savefig(vector, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+        plot.savefig(raster, format="png", dpi=160, metadata={"Software": None})
+        plot.savefig(print_, format="pdf", metadata={"CreationDate": None, "Creator": None, "Producer": None})
     svg = re.sub(r"^.*?(?=<svg )", "", vector.getvalue(), flags=re.DOTALL)
-    svg = re.sub(r"\s*<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    svg = svg.replace("'DejaVu Sans'", "system-ui, 'Segoe UI', 'DejaVu Sans'")
-    return Figure(key, title, caption, alt, svg, raster.getvalue(), print_.getvalue())
+    return Figure(key, title, caption, alt, _compact(svg), raster.getvalue(), print_.getvalue())
 
 
 def inline(figure: Figure, prefix: str) -> str:

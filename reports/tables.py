@@ -108,6 +108,17 @@ class Table:
             found.setdefault(row.block, []).append(row)
         return list(found.items())
 
+    def row_names(self) -> list[str]:
+        """A name for each row, unlike all others: its label, with its block or a number where that is not enough."""
+        labels = [row.cells[0].text for row in self.rows]
+        twice = {label for label in labels if labels.count(label) > 1}
+        names: list[str] = []
+        for label, row in zip(labels, self.rows, strict=True):
+            name = f"{label} ({row.block})" if label in twice and row.block else label
+            count = sum(name == other.partition(" #")[0] for other in names)
+            names.append(f"{name} #{count + 1}" if count else name)
+        return names
+
     def head_groups(self) -> list[tuple[str, int]]:
         """(title, number of columns) of each run of equal column groups; empty when no column has one."""
         runs: list[tuple[str, int]] = []
@@ -156,8 +167,12 @@ class Table:
                 for c in self.columns
             ],
             "rows": [
-                {"block": row.block, "cells": {c.key: _plain(x) for c, x in zip(self.columns, row.cells, strict=True)}}
-                for row in self.rows
+                {
+                    "name": name,
+                    "block": row.block,
+                    "cells": {c.key: _plain(x) for c, x in zip(self.columns, row.cells, strict=True)},
+                }
+                for name, row in zip(self.row_names(), self.rows, strict=True)
             ],
             "explanations": self.explanations(),
         }
@@ -176,7 +191,7 @@ def _plain(cell: Cell) -> dict[str, Any]:
         "notes": list(cell.notes),
         "records": list(cell.records),
     }
-    return {key: value for key, value in data.items() if value not in ("", None, [], False, 0) or key == "text"}
+    return {key: x for key, x in data.items() if x or (key in ("text", "value", "sd") and x is not None)}
 
 
 def letters(index: int) -> str:

@@ -10,6 +10,7 @@
     root.dataset.theme = dark ? "light" : "dark";
   });
 
+  // Sorting: every head becomes a button.
   const number = (cell) => (cell.dataset.v === undefined ? NaN : Number(cell.dataset.v));
   const compare = (a, b, sign) => {
     const x = number(a), y = number(b);
@@ -18,10 +19,12 @@
     if (!Number.isNaN(y)) return 1;
     return sign * a.textContent.trim().localeCompare(b.textContent.trim());
   };
-  for (const table of document.querySelectorAll("table")) {
+  const bodyRows = (body) => [...body.rows].filter((row) => !row.classList.contains("block"));
+  const sortable = (table) => {
     const heads = [...table.tHead.rows[table.tHead.rows.length - 1].cells];
     heads.forEach((head, index) => {
       const label = head.querySelector(".sort");
+      if (!label.textContent.trim()) return;
       const button = document.createElement("button");
       button.type = "button";
       button.className = "sort";
@@ -34,12 +37,101 @@
         heads.forEach((other) => other.removeAttribute("aria-sort"));
         head.setAttribute("aria-sort", up ? "ascending" : "descending");
         for (const body of table.tBodies) {
-          const rows = [...body.rows].filter((row) => !row.classList.contains("block"));
-          rows.sort((a, b) => compare(a.cells[index], b.cells[index], up ? 1 : -1));
-          body.append(...rows);
+          body.append(...bodyRows(body).sort((a, b) => compare(a.cells[index], b.cells[index], up ? 1 : -1)));
         }
       });
     });
+  };
+
+  // A cell leads to the card of its runs: by a click, or by the arrow keys and Enter (one tab stop for each table).
+  const cards = new Map();
+  for (const card of document.querySelectorAll("details[data-runs]")) {
+    for (const run of card.dataset.runs.split(" ")) if (!cards.has(run)) cards.set(run, card);
+  }
+  const runsOf = (cell) => (cell.dataset.runs || cell.parentElement.cells[0].dataset.runs || "").split(" ");
+  const cardOf = (cell) => cards.get(runsOf(cell).find((run) => cards.has(run)));
+
+  const nameOf = (cell) => { // as `harness reproduce` takes it
+    const row = cell.parentElement;
+    const key = row.closest(".table").dataset.key;
+    const table = JSON.parse(document.getElementById("data").textContent).tables[key];
+    const blocks = [...new Set(table.rows.map((one) => one.block))]; // the page shows the rows block by block
+    const shown = blocks.flatMap((block) => table.rows.filter((one) => one.block === block));
+    return `${key}:${shown[row.place].name}:${table.columns[cell.cellIndex].key}`;
+  };
+  const quote = (text) => `'${text.replaceAll("'", "'\\''")}'`;
+  const follow = (cell) => {
+    const card = cardOf(cell);
+    const came = document.querySelector(".came") || document.createElement("p");
+    came.className = "came";
+    const back = document.createElement("a");
+    back.href = `#${cell.closest(".table").id}`;
+    back.textContent = "back to the table";
+    back.addEventListener("click", (event) => {
+      event.preventDefault();
+      cell.focus();
+      cell.scrollIntoView({ block: "center", inline: "center" });
+    });
+    const command = document.createElement("code");
+    command.textContent = `harness reproduce ${quote(`index.html#${nameOf(cell)}`)}`;
+    const runs = runsOf(cell);
+    came.replaceChildren(
+      `${cell.textContent.trim().replace(/\s+/g, " ")}: ${runs.length === 1 ? "run" : "runs"} ${runs.join(", ")} (`, back, "). ", command);
+    card.querySelector("summary").after(came);
+    card.open = true;
+    location.hash = card.id;
+    card.querySelector("summary").focus({ preventScroll: true });
+    card.scrollIntoView();
+  };
+  const traceable = (table) => {
+    const rows = [...table.tBodies].flatMap(bodyRows);
+    rows.forEach((row, place) => { row.place = place; });
+    const leads = (cell) => cell && cell.tagName === "TD" && cell.hasAttribute("data-runs") && cardOf(cell);
+    let current = null;
+    for (const row of rows) {
+      for (const cell of row.cells) {
+        if (!leads(cell)) continue;
+        cell.classList.add("leads");
+        cell.tabIndex = current ? -1 : 0;
+        current = current || cell;
+      }
+    }
+    if (!current) return;
+    const go = (cell) => {
+      current.tabIndex = -1;
+      current = cell;
+      cell.tabIndex = 0;
+    };
+    const step = (cell, down, right) => { // the next cell that leads somewhere
+      const all = [...table.tBodies].flatMap(bodyRows);
+      let y = all.indexOf(cell.parentElement) + down, x = cell.cellIndex + right;
+      for (; all[y] && all[y].cells[x]; y += down, x += right) if (leads(all[y].cells[x])) return all[y].cells[x];
+      return null;
+    };
+    const steps = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+    table.addEventListener("click", (event) => {
+      const cell = event.target.closest("td");
+      if (!leads(cell) || event.target.closest("a") || String(getSelection())) return;
+      go(cell);
+      follow(cell);
+    });
+    table.addEventListener("keydown", (event) => {
+      const cell = event.target;
+      if (!leads(cell) || event.altKey || event.ctrlKey || event.metaKey) return;
+      if (event.key === "Enter") follow(cell);
+      else if (steps[event.key]) {
+        const next = step(cell, ...steps[event.key]);
+        if (next) {
+          go(next);
+          next.focus();
+        }
+      } else return;
+      event.preventDefault();
+    });
+  };
+  for (const table of document.querySelectorAll("table")) {
+    sortable(table);
+    traceable(table);
   }
 
   const open = () => {

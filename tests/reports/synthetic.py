@@ -153,6 +153,41 @@ class Invented:
             folder.curves_file.write_text("".join(json.dumps(line) + "\n" for line in lines))
         return record
 
+    def extend(
+        self,
+        record: Record,
+        scores: list[Score],
+        *,
+        missing: dict[str, str] | None = None,
+        protocols: dict[str, dict[str, Any]] | None = None,
+        figures: dict[str, dict[str, Any]] | None = None,
+        cost: dict[str, float] | None = None,
+    ) -> Record:
+        """Add to what a run has on disk."""
+        more = record.model_copy(
+            update={
+                "scores": [*record.scores, *scores],
+                "missing": {**record.missing, **(missing or {})},
+                "protocols": {**record.protocols, **(protocols or {})},
+                "cost": {**record.cost, **(cost or {})},
+            }
+        )
+        folder = RunFolder(self.workdir, record.id)
+        folder.write(more)
+        if figures is not None:
+            folder.figures_file.write_text(json.dumps(figures))
+        return more
+
+
+def score(
+    task: str, suite: str, source: str, metric: str, value: float, *, aggregation: str = "", n: int = 100,
+    split: str = "test", comparable: str = "",
+) -> Score:  # fmt: skip
+    """A score; one protocol a task unless told otherwise."""
+    comparable = comparable or f"{task}/{metric}"
+    return Score(task=task, suite=suite, source=source, split=split, metric=metric, aggregation=aggregation,
+                 value=value, n=n, protocol=comparable, comparable=comparable)  # fmt: skip
+
 
 def full(workdir: Path, scale: float = 1.0, seeds: tuple[int, ...] = (1, 2, 3)) -> Invented:
     """Everything a report has to cope with, in one comparison."""

@@ -247,7 +247,7 @@ def test_command(built, tmp_path, capsys):
     workdir, _ = built
     args = parser.parse_args(["report", "list", "--from", str(workdir)])
     assert args.run(args) == 0
-    assert "invented  24 runs" in capsys.readouterr().out
+    assert "invented  comparison, 24 runs" in capsys.readouterr().out
     args = parser.parse_args(
         ["report", "build", "invented", "--from", str(workdir), "--format", "md", "--out", str(tmp_path / "o")]
     )

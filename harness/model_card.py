@@ -1,0 +1,180 @@
+"""The README of a saved model: its results, protocols, seed and cost, in the hub's model-index form and as tables."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.records import Record, Score, write_atomic
+from harness.text import markdown_text, one_line
+
+if TYPE_CHECKING:
+    from huggingface_hub import EvalResult
+
+_FRONT = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
+_START, _END = "<!-- harness: from the record of the run -->\n", "<!-- harness: end -->\n"
+_METRICS = {"spearman": "spearmanr", "pearson": "pearsonr"}  # the ids that the hub knows; others are spelt alike
+_NAMES = {"spearman": "Spearman", "pearson": "Pearson", "f1": "F1"}
+_COSTS = {
+    "train_seconds": ("training", "s"),
+    "encode_seconds": ("encoding the tasks' text", "s"),
+    "evaluate_seconds": ("scoring", "s"),
+    "sentences_per_second": ("sentences encoded a second", ""),
+    "peak_memory_bytes": ("peak memory", "GB"),
+    "parameters": ("parameters", ""),
+    "corpus_sentences_seen": ("corpus sentences seen", ""),
+}
+
+
+def write_card(model: Path, record: Record) -> None:
+    """Put what `record` knows into the README beside a saved model; a second call replaces what the first put there.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    file = model / "README.md"
+    text = file.read_text("utf-8") if file.is_file() else f"\n{markdown_text(record.row)}\n"
+    body = _FRONT.sub("", text, count=1)
+    if _START in body and _END in body:
+        body = body[: body.index(_START)] + body[body.index(_END) + len(_END) :].removeprefix("\n")
+    ours = f"{_START}{results(record)}{_END}"
+    at = body.find("\n## Use\n") + 1
+    body = body[:at] + ours + "\n" + body[at:] if at else f"{body.rstrip()}\n\n{ours}"
+    write_atomic(file, f"---\n{front_matter(record)}\n---\n{body}")
+
+
+def front_matter(record: Record) -> str:
+    """The card's metadata as YAML, as `huggingface_hub.ModelCard` reads it."""
+    from huggingface_hub import ModelCardData
+
+    tags = ["sentence-transformers", "sentence-similarity", "feature-extraction"]
+    if kind := _kind(record):
+        tags.append(kind)
+    found = [result for score in record.scores if (result := _result(score, record)) is not None]
+    about: dict[str, Any] = {
+        "record": record.id,
+        "method": record.method,
+        "base_model": one_line(record.base_model),
+        "seed": record.seed,
+        "supervision": record.supervision,
+        "corpus": _plain(record.corpus),
+        "selected_on": _plain(record.dev),
+        "protocols": sorted({one_line(score.protocol) for score in record.scores}),
+        "cost": {name: value for name, value in record.cost.items() if math.isfinite(value)},
+    }
+    data = ModelCardData(
+        library_name="sentence-transformers",
+        pipeline_tag="sentence-similarity",
+        tags=tags,
+        base_model=_hub_id(record.base_model),
+        model_name=(one_line(record.row) or record.method) if found else None,
+        eval_results=found or None,
+        harness={key: value for key, value in about.items() if value is not None},
+    )
+    return data.to_yaml().rstrip("\n")
+
+
+def _plain(values: dict[str, Any] | None) -> dict[str, Any] | None:
+    return {k: one_line(v) if isinstance(v, str) else v for k, v in values.items()} if values else None
+
+
+def _kind(record: Record) -> str:
+    """The word that readers look for. "unsupervised" only where no label was used, selection of weights included."""
+    return "" if record.supervision == "unsupervised" and record.dev else record.supervision
+
+
+def _hub_id(base_model: str) -> str | None:
+    """The base model where it is one of the hub."""
+    is_id = re.fullmatch(r"\w[\w.-]*(/\w[\w.-]*)?", base_model, re.ASCII) is not None
+    return base_model if is_id and not Path(base_model).exists() else None
+
+
+def _result(score: Score, record: Record) -> EvalResult | None:
+    """A score in the hub's form; geometry and the like have none there, and stand in the table alone."""
+    from huggingface_hub import EvalResult
+
+    if score.split == "dev" or not math.isfinite(score.value):
+        return None
+    if score.metric in ("spearman", "pearson"):
+        task = ("semantic-similarity", "Semantic Similarity")
+    elif score.metric in ("accuracy", "f1"):
+        task = ("text-classification", "Text Classification")
+    elif score.metric.startswith(("ndcg", "map", "mrr", "recall")):
+        task = ("information-retrieval", "Information Retrieval")
+    else:
+        return None
+    defined = record.protocols.get(score.comparable) or record.protocols.get(score.protocol) or {}
+    data = defined.get("data")
+    how = f", {score.aggregation}" if score.aggregation else ""
+    return EvalResult(
+        task_type=task[0],
+        task_name=task[1],
+        dataset_type=re.sub(r"[^a-z0-9.-]+", "-", f"{score.source}-{score.task}".lower()),
+        dataset_name=one_line(f"{score.task} ({_source(score)})"),
+        dataset_split=one_line(score.split),
+        dataset_args={"fingerprint": str(data)} if data else None,
+        metric_type=_METRICS.get(score.metric, score.metric),
+        metric_value=score.value,
+        metric_name=f"{_NAMES.get(score.metric, score.metric)}{how}",
+        metric_args={
+            key: one_line(value) if isinstance(value, str) else value
+            for key, value in (
+                ("aggregation", score.aggregation), ("n", score.n), ("protocol", score.protocol),
+                ("comparable", score.comparable), ("seed", record.seed),
+            )
+            if value != ""
+        },
+    )  # fmt: skip
+
+
+def _source(score: Score) -> str:
+    """Where a set is from; the tasks that ship with the harness are nobody's benchmark."""
+    return "ships with the harness, no public benchmark" if score.source == "embedded" else f"{score.source} copy"
+
+
+def results(record: Record) -> str:
+    """The sections of the README that the record fills."""
+    lines = ["## Results", ""]
+    scores = [score for score in record.scores if score.split != "dev"]
+    if scores:
+        lines += ["| task | from | split | metric | value | n | protocol |", "|---|---|---|---|---:|---:|---|"]
+    for s in scores:
+        metric = f"{s.metric}, {s.aggregation}" if s.aggregation else s.metric
+        words = [markdown_text(word) for word in (s.task, s.source, s.split, metric)]
+        lines.append(f"| {' | '.join(words)} | {s.value:.4f} | {s.n:,} | {markdown_text(s.protocol)} |")
+    if any(s.source == "embedded" for s in scores):
+        lines += ["", "The embedded tasks ship with the harness: small, scored by one author, no public benchmark."]
+    lines += [f"\nNot evaluated: {markdown_text(task)}: {markdown_text(why)}" for task, why in record.missing.items()]
+    lines += ["", f"One run with seed {record.seed}; equal protocol ids are measured in the same way.", ""]
+    lines += ["## How it was made", "", "| | |", "|---|---|"]
+    lines += [f"| {name} | {markdown_text(text)} |" for name, text in _made(record)]
+    return "\n".join(lines) + "\n"
+
+
+def _made(record: Record) -> list[tuple[str, str]]:
+    rows = [("method", record.method), ("base model", record.base_model), ("labels", _labels(record))]
+    if c := record.corpus:
+        rows.append(("text", f"{c.get('uri')} ({c.get('count')} {c.get('kind')}, sha256 {str(c.get('sha256'))[:16]})"))
+    rows += [("record", record.id), ("seed", str(record.seed))]
+    if versions := record.environment.get("versions"):
+        kept = ("torch", "transformers", "sentence-transformers")
+        rows.append(("versions", ", ".join(f"{name} {versions[name]}" for name in kept if name in versions)))
+    if device := record.environment.get("device_name") or record.environment.get("device"):
+        rows.append(("device", str(device)))
+    for name, (what, unit) in _COSTS.items():
+        if name in record.cost:
+            value = record.cost[name] / (1e9 if unit == "GB" else 1)
+            number = f"{value:.2f}" if unit == "GB" else f"{value:.1f}" if unit else f"{value:,.0f}"
+            rows.append((what, f"{number} {unit}".strip()))
+    return rows
+
+
+def _labels(record: Record) -> str:
+    chosen = f"the weights were selected on the labelled dev part of {record.dev.get('task')}" if record.dev else ""
+    if record.supervision == "supervised":
+        return "trained with labels" + (f"; {chosen}" if chosen else "")
+    if record.supervision == "transductive":
+        return "none, but fitted to the text of the test sets"
+    return f"none in training; {chosen}" if chosen else "none"

@@ -1,0 +1,40 @@
+"""Text from data made safe to look at: on a terminal, and inside Markdown."""
+
+from __future__ import annotations
+
+import re
+
+# C0 and C1 controls (a terminal obeys them), and the marks that turn the direction of the text after them (Unicode
+# UAX 9): "Trojan Source" (Boucher & Anderson, 2021) shows what those do. Line breaks and tabs stay.
+ACTING = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
+
+
+def visible(text: str) -> str:
+    """The text with each acting character as its picture ("␛") or its code point ("<U+202E>")."""
+    return ACTING.sub(_picture, text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def _picture(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    if code < 0x20:
+        return chr(0x2400 + code)
+    return "\u2421" if code == 0x7F else f"<U+{code:04X}>"
+
+
+def one_line(text: str) -> str:
+    """`visible`, with white space folded: what a message on a terminal may hold."""
+    return " ".join(visible(text).split())
+
+
+# Also what Markdown only reads in places (lists, links, tables, emphasis, code): escaping more than needed is harmless,
+# missing one is not. HTML's own characters become entities, which hold inside and outside of HTML blocks.
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]#|~$])")
+_ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
+_LISTED = re.compile(r"^(\d{1,9})(?=[.)](\s|$))")  # the number of a list's item
+_RULED = re.compile(r"^(?=[-+](\s|$)|[-=]+$)")  # an item, a rule, the line below a heading
+
+
+def markdown_text(text: str) -> str:
+    """Text that Markdown and the HTML in it leave alone; one line."""
+    escaped = _MARKDOWN.sub(r"\\\1", one_line(text)).translate(_ENTITIES)
+    return _RULED.sub(r"\\", _LISTED.sub(r"\1\\", escaped))

@@ -1,0 +1,84 @@
+"""Experiment files that would fill what a paper's report lacks: one for each base model of the paper."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from reports.definition import RowSpec
+from reports.joined import Join
+
+
+def experiments(join: Join) -> dict[str, str]:
+    """File name -> experiment for `harness compare`: every row of the paper that was not measured on a base model.
+
+    Rows whose text has no name here are left as comments that say which text it is.
+    """
+    found: dict[str, str] = {}
+    for base, ours in join.definition.bases.items():
+        if not ours:
+            continue
+        rows: dict[str, tuple[RowSpec, dict[str, Any]]] = {}
+        suites: dict[str, None] = {}
+        for j in join.rows:
+            place = j.place
+            if place is None or j.published["base_model"] != base:
+                continue
+            if j.verdict.kind != "not measured" and not _elsewhere(j.verdict.text):
+                continue
+            if not place.row.method or place.table.kind != "tasks" or place.column.delta:
+                continue
+            if place.row.same_weights and ours[0] not in place.row.same_weights:
+                continue
+            config = {k: v for k, v in place.row.where.items() if _plain(k, v)}
+            key = json.dumps([place.row.method, config, place.row.preset, place.row.data], sort_keys=True)
+            rows.setdefault(key, (place.row, config))
+            suites |= dict.fromkeys(s for s in place.table.suites)
+        text = _toml(join, base, ours[0], list(rows.values()), list(suites))
+        if "\n[[methods]]" in text:
+            found[f"{base}.toml"] = text
+    return found
+
+
+def _elsewhere(text: str) -> bool:
+    """Measured, but not on the paper's base model or text."""
+    return "other base model" in text or "other training data" in text
+
+
+def _plain(key: str, value: Any) -> bool:
+    """A condition that is a setting too."""
+    return "." not in key and not isinstance(value, list) and not (isinstance(value, str) and "*" in value)
+
+
+def _toml(join: Join, base: str, ours: str, rows: list[tuple[RowSpec, dict[str, Any]]], suites: list[str]) -> str:
+    definition = join.definition
+    default = next((d.uris[0] for d in definition.data.values() if d.uris and "*" not in d.uris[0]), "wiki1m")
+    lines = [
+        f"# What the report {definition.name} lacks on {base}. The papers' sizes: meant for a GPU.",
+        f"name = {json.dumps(f'{definition.name}-{base}')}",
+        f"base_models = [{json.dumps(ours)}]",
+        "seeds = [1, 2, 3, 4, 5]",
+        f"suites = {json.dumps(suites)}",
+        'source = "senteval"',
+        f"corpus = {json.dumps(default)}",
+        "",
+        "[dev]",
+        'task = "STS-B"',
+    ]
+    used: dict[str, int] = {}
+    for spec, config in rows:
+        used[spec.label] = used.get(spec.label, 0) + 1
+        label = spec.label if used[spec.label] == 1 else f"{spec.label} ({used[spec.label]})"
+        data = definition.data.get(spec.data)
+        uri = next((u for u in data.uris if "*" not in u), None) if data else None
+        entry = ["[[methods]]", f"name = {json.dumps(label)}", f"method = {json.dumps(spec.method)}"]
+        entry += [f"preset = {json.dumps(spec.preset)}"] if spec.preset else []
+        if config:
+            entry.append(f"config = {{ {', '.join(f'{k} = {json.dumps(v)}' for k, v in config.items())} }}")
+        if data and uri is None:
+            entry = [f"# trained on {data.text}: name that text here", *entry, 'corpus = "FILE"']
+            entry = [line if line.startswith("#") else f"# {line}" for line in entry]
+        elif uri and uri != default:
+            entry.append(f"corpus = {json.dumps(uri)}")
+        lines += ["", *entry]
+    return "\n".join(lines) + "\n"

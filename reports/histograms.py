@@ -1,0 +1,165 @@
+"""Cosines of sentence pairs by their gold score: one small panel a row, one ridge a range of gold scores."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reports.analysis import SOURCES, Target
+from reports.document import Figure
+from reports.figures import row_name
+from reports.records import Comparison
+from reports.selection import Drawn, chosen, read_drawn
+from reports.style import INK, finish, new, style
+from reports.tables import number_text
+
+_COLUMNS = 4
+_NARROW = 21  # letters of a name that fit above one of four panels
+_HEIGHT = 1.2  # of a ridge: the highest reach into the one above
+_EDGE = 0.002  # share of pairs that may fall outside the drawn range on either side
+
+
+@dataclass(frozen=True)
+class Cosines:
+    """Counts (ranges, bins) of pairs by gold score and cosine; `means` are of the cosines, NaN without pairs."""
+
+    edges: NDArray[np.float64]
+    ranges: tuple[tuple[float, float], ...]
+    counts: NDArray[np.float64]
+    means: tuple[float, ...]
+
+    @classmethod
+    def of(cls, data: dict[str, Any]) -> Cosines:
+        """From what `harness.tasks.isotropy.cosine_histograms` made.
+
+        Raises:
+            KeyError, TypeError, ValueError: it is not that.
+        """
+        edges = np.asarray(data["bins"], dtype=np.float64)
+        buckets = data["buckets"]
+        counts = np.asarray([bucket["counts"] for bucket in buckets], dtype=np.float64)
+        if edges.ndim != 1 or counts.shape != (len(buckets), len(edges) - 1):
+            raise ValueError(f"{counts.shape} counts for {edges.shape} edges")
+        ranges = tuple((float(bucket["low"]), float(bucket["high"])) for bucket in buckets)
+        return cls(edges, ranges, counts, tuple(math.nan if b["mean"] is None else float(b["mean"]) for b in buckets))
+
+    def plus(self, other: Cosines) -> Cosines:
+        """Both together.
+
+        Raises:
+            ValueError: other bins or ranges.
+        """
+        if not np.array_equal(self.edges, other.edges) or self.ranges != other.ranges:
+            raise ValueError("histograms with unlike bins")
+        sums = [
+            np.nansum([n * m for n, m in parts]) / total if (total := sum(n for n, _ in parts)) else math.nan
+            for parts in (
+                ((a, x), (b, y)) for a, x, b, y in zip(self.sizes, self.means, other.sizes, other.means, strict=True)
+            )
+        ]
+        return Cosines(self.edges, self.ranges, self.counts + other.counts, tuple(float(m) for m in sums))
+
+    @property
+    def sizes(self) -> list[int]:
+        """Pairs in each range."""
+        return [int(n) for n in self.counts.sum(axis=1)]
+
+    @property
+    def inside(self) -> tuple[float, float]:
+        """The range of cosines that holds nearly all pairs."""
+        below = np.cumsum(self.counts.sum(axis=0)) / max(1.0, float(self.counts.sum()))
+        first, last = int(np.searchsorted(below, _EDGE)), int(np.searchsorted(below, 1 - _EDGE))
+        return float(self.edges[first]), float(self.edges[min(last, len(self.edges) - 2) + 1])
+
+
+def _collect(comparison: Comparison, drawn: Drawn, task: str) -> dict[tuple[str, str], tuple[Cosines, int]]:
+    """Row key -> the histograms of its seeds together, and how many seeds."""
+    found: dict[tuple[str, str], tuple[Cosines, int]] = {}
+    for key, runs in drawn.items():
+        for record, parts in runs:
+            data = parts.get(task, {}).get("cosines")
+            if data is None:
+                continue
+            try:
+                one = Cosines.of(data)
+                before = found.get(key)
+                found[key] = (one, 1) if before is None else (before[0].plus(one), before[1] + 1)
+            except (KeyError, TypeError, ValueError):
+                comparison.warnings.append(f"cosine histograms of run {record.id} ({task}) are damaged: left out")
+    return found
+
+
+def histograms(
+    comparison: Comparison, task: str, source: str, target: Target | None = None, drawn: Drawn | None = None
+) -> Figure | None:
+    """The cosines of all pairs of a geometry task by gold score (non-contrastive paper, figure 4)."""
+    found = _collect(comparison, read_drawn(comparison) if drawn is None else drawn, task)
+    rows, others = chosen([row for row in comparison.rows if row.key in found], target)
+    if not rows:
+        return None
+    import matplotlib as mpl
+
+    parts = [found[row.key][0] for row in rows]
+    ranges = parts[0].ranges
+    low = max(-1.0, math.floor(10 * min(p.inside[0] for p in parts)) / 10)
+    high = min(1.0, math.ceil(10 * max(p.inside[1] for p in parts)) / 10)
+    shades = [mpl.colormaps["cividis"](x) for x in np.linspace(0.12, 0.95, len(ranges))]
+    names = [row_name(row, comparison) for row in rows]
+    columns = min(_COLUMNS if max(map(len, names)) <= _NARROW else _COLUMNS - 1, len(rows))
+    lines = math.ceil(len(rows) / columns)
+    with style():
+        plot = new(7.2 if columns > 2 else 2.2 + 2 * columns, 0.3 + 1.62 * lines)
+        grid = plot.subplots(lines, columns, sharex=True, sharey=True, squeeze=False).ravel()
+        for axes, name, part in zip(grid, names, parts, strict=False):
+            _ridges(axes, part, shades)
+            axes.set_title(name, fontsize=7.5)
+        grid[0].set_yticks(range(len(ranges)), [f"{a:g}–{b:g}" for a, b in ranges])
+        grid[0].set_ylim(-0.15, len(ranges) - 1 + _HEIGHT + 0.1)
+        grid[0].set_xlim(low, high)
+        grid[0].locator_params(axis="x", nbins=5)
+        for axes in grid[len(rows) :]:
+            axes.set_visible(False)
+            if len(rows) > columns:  # the panel above ends its column: it says what the axis is
+                grid[list(grid).index(axes) - columns].tick_params(labelbottom=True)
+        plot.supxlabel("cosine", fontsize=8.5)
+        plot.supylabel("gold score", fontsize=8.5)
+        data = task.removeprefix("geometry:")
+        seeds = sorted({found[row.key][1] for row in rows})
+        sizes = [n // found[rows[0].key][1] for n in parts[0].sizes]
+        pairs = ", ".join(f"{a:g}–{b:g}: {n:,}" for (a, b), n in zip(ranges, sizes, strict=True))
+        together = "" if seeds == [1] else " Seeds of a row together."
+        said = "; ".join(
+            f"{row.label} {', '.join('no pairs' if math.isnan(m) else number_text(m, 2) for m in part.means)}"
+            for row, part in zip(rows, parts, strict=True)
+        )
+        return finish(
+            plot,
+            f"cosines-{source}-{data}",
+            f"Cosines by gold score · {data}",
+            f"{data} ({SOURCES.get(source, source)}), {sum(sizes):,} pairs ({pairs}).{together} Each ridge is scaled "
+            "to its own height; the stroke marks its mean. Good embeddings climb to the right from the lowest range to "
+            f"the highest without overlap; ridges piled up at the right edge show a narrow cone.{others}",
+            f"Histograms of cosines for {len(rows)} rows, a ridge for each range of gold scores. Mean cosine from the "
+            f"lowest range to the highest: {said}.",
+        )
+
+
+def _ridges(axes: Any, part: Cosines, shades: list[Any]) -> None:
+    for y, (counts, mean, shade) in enumerate(zip(part.counts, part.means, shades, strict=True)):
+        if not counts.any():
+            continue
+        used = np.flatnonzero(counts)
+        first, last = used[0], used[-1] + 1
+        heights = y + _HEIGHT * counts[first:last] / counts.max()
+        layer = 10 - y  # lower ridges stand before higher ones
+        edges = part.edges[first : last + 1]
+        axes.stairs(heights, edges, baseline=y, fill=True, facecolor=shade, edgecolor=INK, linewidth=0.6, zorder=layer)
+        for colour, width in (("white", 2.6), ("#1d232c", 1.2)):
+            axes.plot([mean, mean], [y, y + 0.5], color=colour, linewidth=width, zorder=layer + 0.4)
+    axes.grid(axis="y", visible=False)
+    axes.tick_params(axis="y", length=0)
+    axes.tick_params(labelsize=7.5)

@@ -1,0 +1,330 @@
+"""Every published number of a paper beside ours, with what can be said about the two."""
+
+from __future__ import annotations
+
+import csv
+import fnmatch
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from harness import registry
+from harness.errors import InputError
+from harness.published import folders
+from reports.definition import ColumnSpec, Definition, RowSpec, TableSpec
+from reports.library import Library, matches
+from reports.measured import NOTHING, Measured, difference, measure, of_trials
+from reports.records import Row
+from reports.render import csv_text
+from reports.statistics import mean_sd
+from reports.verdict import Verdict, judge
+
+Published = dict[str, str]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a published number stands in a definition."""
+
+    table: TableSpec
+    row: RowSpec
+    column: ColumnSpec
+
+
+@dataclass(frozen=True)
+class Joined:
+    """One published number, what we measured for it, and the verdict."""
+
+    published: Published
+    value: float | None
+    place: Place | None
+    row: Row | None
+    ours: Measured
+    verdict: Verdict
+
+    @property
+    def difference(self) -> float | None:
+        """Ours minus published, where the two mean the same."""
+        if self.value is None or self.verdict.kind not in ("inside", "above", "below", "one seed"):
+            return None
+        return mean_sd(self.ours.values)[0] - self.value
+
+
+def published_file(definition: Definition, file: str = "") -> list[Published]:
+    """The rows of a published CSV file: beside the definition, else in the packages that carry such files.
+
+    Raises:
+        InputError: no such file.
+    """
+    name = file or definition.published
+    places = [definition.folder / name, *(folder / name for folder in folders())]
+    found = next((path for path in places if path.is_file()), None)
+    if found is None:
+        raise InputError(f'definition "{definition.name}": no published file "{name}" beside it or in a package')
+    return read_published(found)
+
+
+def read_published(path: Path) -> list[Published]:
+    """Raises:
+    InputError: not a CSV file with the columns of published numbers.
+    """
+    try:
+        with path.open(newline="", encoding="utf-8") as stream:
+            rows = [{k: v or "" for k, v in row.items() if k is not None} for row in csv.DictReader(stream)]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{path}: cannot be read as CSV ({error})") from None
+    wanted = {"table", "model", "base_model", "task", "metric", "value", "source_mark", "notes"}
+    if rows and not wanted <= set(rows[0]):
+        raise InputError(f"{path}: lacks the columns {', '.join(sorted(wanted - set(rows[0])))}")
+    return rows
+
+
+class Join:
+    """A definition, its published numbers and a library of runs, brought together. Everything is computed once."""
+
+    def __init__(self, definition: Definition, library: Library) -> None:
+        self.definition = definition
+        self.library = library
+        self.published = published_file(definition)
+        self._measured: dict[tuple[int, int], Measured] = {}
+        self._deterministic: dict[str, bool] = {}
+        self._candidates: dict[int, dict[str, list[Row]]] = {}
+
+    @cached_property
+    def places(self) -> dict[tuple[str, str, str, str], Place]:
+        """(table, model, task, metric) of a published number -> its place; the first table that has it."""
+        found: dict[tuple[str, str, str, str], Place] = {}
+        for table in self.definition.tables:
+            columns = self.columns(table)
+            rows = {model: row for row in table.rows for model in row.published}
+            for p in self.published:
+                key = (p["table"], p["model"], p["task"], p["metric"])
+                if p["table"] not in table.published or p["model"] not in rows or key in found:
+                    continue
+                for column in columns:
+                    if column.published == p["task"] and column.published_metric in ("", p["metric"]):
+                        found[key] = Place(table, rows[p["model"]], column)
+                        break
+        return found
+
+    def place_of(self, p: Published) -> Place | None:
+        return self.places.get((p["table"], p["model"], p["task"], p["metric"]))
+
+    def candidates(self, row: RowSpec) -> dict[str, list[Row]]:
+        """Our rows for a row of the paper, by base model; the best known first: most finished seeds, most training
+        data, newest. Never by score."""
+        if id(row) in self._candidates:
+            return self._candidates[id(row)]
+        found = self._candidates[id(row)] = {}
+        for one in self.library.find(row.method, row.where) if row.method else []:
+            found.setdefault(one.base_model, []).append(one)
+        for members in found.values():
+            members.sort(key=lambda r: (bool(self._data_obstacles(row, r)), *self._rank(r)))
+        return found
+
+    @staticmethod
+    def _rank(row: Row) -> tuple[Any, ...]:
+        count = max(((r.corpus or {}).get("count") or 0 for r in row.records), default=0)
+        newest = max((r.finished for r in row.records), default="")
+        backwards = tuple(-ord(c) for c in newest)
+        return -len(row.finished), -len({s.task for r in row.finished for s in r.scores}), -count, backwards, row.key
+
+    def measure(self, row: Row, column: ColumnSpec) -> Measured:
+        key = (id(row), id(column))
+        if key not in self._measured:
+            self._measured[key] = measure(self.library, row, column)
+        return self._measured[key]
+
+    @cached_property
+    def _columns(self) -> dict[str, list[ColumnSpec]]:
+        return {table.key: self.definition.columns_of(table) for table in self.definition.tables}
+
+    def columns(self, table: TableSpec) -> list[ColumnSpec]:
+        """The same objects at each call."""
+        return self._columns[table.key]
+
+    def value(self, table: TableSpec, spec: RowSpec, row: Row, column: ColumnSpec) -> Measured:
+        """A cell of ours in a table of tasks; differences are to the reference row on the same base model."""
+        if not column.delta:
+            return self.measure(row, column) if column.measured else NOTHING
+        base = next(c for c in self.columns(table) if c.title == column.delta)
+        label = spec.reference or table.reference
+        reference = next((r for r in table.rows if r.label == label), None)
+        if reference is None or reference is spec:
+            return NOTHING
+        same = self.candidates(reference).get(row.base_model, [])
+        if not same:
+            return Measured({}, missing=f'no difference: "{label}" was not measured on this base model')
+        return difference(self.measure(row, base), self.measure(same[0], base), column.sign)
+
+    def of_study(self, spec: RowSpec, base_model: str, column: ColumnSpec) -> Measured:
+        """A statistic over the trials of the studies on one base model."""
+        return of_trials(
+            self.library.trials,
+            column.statistic,
+            lambda r: r.method == spec.method and r.base_model == base_model and matches(r, spec.where),
+        )
+
+    @cached_property
+    def study_bases(self) -> list[str]:
+        return sorted({t.runs[0].base_model for t in self.library.trials})
+
+    def deterministic(self, method: str) -> bool:
+        """Whether no seed enters a method; unknown ones count as random."""
+        if method not in self._deterministic:
+            try:
+                self._deterministic[method] = bool(registry.load(registry.METHODS, method).card.deterministic)
+            except InputError:
+                self._deterministic[method] = False
+        return self._deterministic[method]
+
+    def _base_obstacles(self, base: str, spec: RowSpec, base_model: str) -> list[str]:
+        if base_model in spec.same_weights or (not spec.same_weights and self.definition.same_base(base, base_model)):
+            return []
+        return [f"other base model ({base_model}, not {base})"]
+
+    def _data_obstacles(self, spec: RowSpec, row: Row) -> list[str]:
+        """How the training text differs from the paper's."""
+        wanted = self.definition.data.get(spec.data)
+        if wanted is None or row.records[0].supervision == "untrained":
+            return []
+        said: dict[str, None] = {}
+        for record in row.finished:
+            corpus = record.corpus or {}
+            uri, count = corpus.get("uri", "none"), corpus.get("count")
+            seen = record.cost.get("corpus_sentences_seen")
+            if not any(fnmatch.fnmatchcase(uri, one) for one in wanted.uris):
+                amount = f", {count:,} entries" if isinstance(count, int) else ""
+                said[f"other training data ({uri}{amount}; paper: {wanted.text})"] = None
+            elif wanted.count and isinstance(count, int) and count != wanted.count:
+                said[f"other training data ({count:,} of {wanted.count:,})"] = None
+            elif wanted.count and seen and seen < 0.95 * wanted.count and not record.config.get("patience"):
+                said[f"other training data ({seen:,.0f} of {wanted.count:,} seen)"] = None
+        return list(said)
+
+    @cached_property
+    def rows(self) -> list[Joined]:
+        """One entry for each published number, in the order of the file."""
+        return [self._join(p) for p in self.published]
+
+    def _join(self, p: Published) -> Joined:
+        value = _number(p["value"])
+        place = self.place_of(p)
+        if place is None or not place.row.method or not place.column.measured:
+            why = "not measured: no method of ours" if place and not place.row.method else "not measured here"
+            return Joined(p, value, place, None, NOTHING, Verdict("not measured", why))
+        if place.column.statistic:
+            return self._join_study(p, value, place)
+        found = self.candidates(place.row)
+        if not found:
+            verdict = Verdict("not measured", "not measured: no run of it")
+            return Joined(p, value, place, None, NOTHING, verdict)
+        order = sorted(found, key=lambda b: (bool(self._base_obstacles(p["base_model"], place.row, b)), b))
+        chosen: tuple[Row, Measured] | None = None
+        for base in order:
+            for row in found[base]:
+                ours = self.value(place.table, place.row, row, place.column)
+                if chosen is None or (ours.by_seed and not chosen[1].by_seed):
+                    chosen = row, ours
+        assert chosen is not None
+        row, ours = chosen
+        obstacles = self._base_obstacles(p["base_model"], place.row, row.base_model)
+        obstacles += self._data_obstacles(place.row, row)
+        obstacles += [f"other protocol ({text})" for text in ours.unlike]
+        obstacles += self._reference_obstacles(p, place)
+        if place.column.unstated:
+            obstacles.append(f"other protocol ({place.column.unstated} not stated by the paper)")
+        verdict = judge(
+            value,
+            ours.values,
+            # Asked last, since the answer imports the method.
+            deterministic=bool(ours.by_seed) and not obstacles and self.deterministic(row.records[0].method),
+            obstacles=list(dict.fromkeys(obstacles)),
+            unmeasured=f"not measured: {ours.missing}" if ours.missing else "not measured",
+            digits=place.column.digits,
+        )
+        return Joined(p, value, place, row, ours, verdict)
+
+    def _reference_obstacles(self, p: Published, place: Place) -> list[str]:
+        """A difference to a row that stands on another base model in the paper."""
+        label = place.row.reference or place.table.reference
+        if not place.column.delta or not label:
+            return []
+        reference = next(row for row in place.table.rows if row.label == label)
+        models = [place.table.reference_model] if place.table.reference_model else reference.published
+        bases = {q["base_model"] for q in self.published if q["table"] == p["table"] and q["model"] in models}
+        return [] if p["base_model"] in bases or not bases else [f"other reference (on {', '.join(sorted(bases))})"]
+
+    def _join_study(self, p: Published, value: float | None, place: Place) -> Joined:
+        bases = sorted(self.study_bases, key=lambda b: (not self.definition.same_base(p["base_model"], b), b))
+        for base in bases:
+            ours = self.of_study(place.row, base, place.column)
+            if ours.by_seed:
+                obstacles = self._base_obstacles(p["base_model"], place.row, base)
+                runs = tuple(r for r in (self.library.by_id.get(i) for i in ours.records) if r)
+                obstacles += self._data_obstacles(place.row, Row(place.row.label, base, runs))
+                dev = next((r.dev for r in runs if r.dev), None) or {}
+                if place.column.source and (dev.get("task"), dev.get("source")) != ("STS-B", place.column.source):
+                    obstacles.append(f"other protocol (selected on {dev.get('task')} {dev.get('source')})")
+                verdict = judge(value, ours.values, obstacles=obstacles)
+                if verdict.kind == "one seed":
+                    verdict = Verdict("one seed", "one study: no interval")
+                return Joined(p, value, place, None, ours, verdict)
+        return Joined(p, value, place, None, NOTHING, Verdict("not measured", "not measured: no study of it"))
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+HEAD = (
+    "table", "model", "base_model", "task", "metric", "published", "source_mark", "notes", "our row", "our base model",
+    "ours", "sd", "n", "low", "high", "difference", "verdict", "reason", "protocols", "runs",
+)  # fmt: skip
+
+
+def plain(rows: Iterable[Joined]) -> list[dict[str, Any]]:
+    """The joined numbers as plain data: what the CSV and JSON hold."""
+    found = []
+    for j in rows:
+        mean, sd = mean_sd(j.ours.values) if j.ours.by_seed else (None, None)
+        p = j.published
+        values: Sequence[Any] = (
+            p["table"], p["model"], p["base_model"], p["task"], p["metric"], j.value, p["source_mark"], p["notes"],
+            j.row.label if j.row else None, j.row.base_model if j.row else None,
+            mean, sd, len(j.ours.by_seed) or None, j.verdict.low, j.verdict.high, j.difference,
+            j.verdict.kind, j.verdict.text, list(j.ours.protocols), list(j.ours.records),
+        )  # fmt: skip
+        found.append(dict(zip(HEAD, values, strict=True)))
+    return found
+
+
+def as_csv(rows: Iterable[Joined]) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(HEAD)
+    for line in plain(rows):
+        writer.writerow([_field(value) for value in line.values()])
+    return out.getvalue()
+
+
+def _field(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return repr(value)
+    return csv_text(" ".join(value) if isinstance(value, list) else str(value))
+
+
+def counts(rows: Iterable[Joined]) -> Mapping[str, int]:
+    """Verdict -> how many published numbers have it."""
+    found: dict[str, int] = {}
+    for j in rows:
+        found[j.verdict.kind] = found.get(j.verdict.kind, 0) + 1
+    return found

@@ -1,0 +1,228 @@
+"""Which layer, pooled how: the scores of the `layers` tasks as a table and as heat maps."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from harness.records import Record, Score
+from reports.analysis import SOURCES, Target
+from reports.content import anchor, mark_others, mean_cell
+from reports.document import Figure
+from reports.figures import row_name, short
+from reports.records import Comparison, Row, base_name
+from reports.selection import chosen
+from reports.style import INK, finish, new, style
+from reports.tables import MINUS, Cell, Column, Table, TableRow
+
+_TASK = re.compile(r"(?P<pairs>.+)@layer:(?P<layer>\d+):(?P<pooling>\w+)")
+_FEW = 7  # layers up to which a cell has room for a decimal
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The layers and poolings that were scored on one pair set."""
+
+    pairs: str
+    source: str
+    layers: tuple[int, ...]
+    poolings: tuple[str, ...]
+
+    def found(self, row: Row, layer: int, pooling: str) -> list[tuple[Record, Score]]:
+        return row.scores(f"{self.pairs}@layer:{layer}:{pooling}", self.source, "spearman", "all")
+
+    def mean(self, row: Row, layer: int, pooling: str) -> float | None:
+        """Spearman x 100, the mean over seeds."""
+        values = [100 * s.value for _, s in self.found(row, layer, pooling)]
+        return sum(values) / len(values) if values else None
+
+    def rows(self, comparison: Comparison) -> dict[tuple[str, str], list[Row]]:
+        """The rows that have any of it, by the key of the first: rows with equal numbers are one model, pooled
+        differently by their methods."""
+        found: dict[tuple[object, ...], list[Row]] = {}
+        for row in comparison.rows:
+            values = tuple(
+                tuple(s.value for _, s in self.found(row, layer, pooling))
+                for layer in self.layers
+                for pooling in self.poolings
+            )
+            if any(values):
+                found.setdefault((row.base_model, values), []).append(row)
+        return {rows[0].key: rows for rows in found.values()}
+
+
+def _name(rows: Sequence[Row], most: int) -> str:
+    labels = [row.label for row in rows]
+    return ", ".join(labels[:most]) + (f" and {len(labels) - most} more" if len(labels) > most else "")
+
+
+def grids(comparison: Comparison) -> list[Grid]:
+    """What was scored, one for each pair set."""
+    met: dict[tuple[str, str], list[tuple[int, str]]] = {}
+    for task, source in comparison.columns("layers"):
+        if match := _TASK.fullmatch(task):
+            met.setdefault((match["pairs"], source), []).append((int(match["layer"]), match["pooling"]))
+    return [
+        Grid(pairs, source, tuple(sorted({layer for layer, _ in cells})), tuple(dict.fromkeys(p for _, p in cells)))
+        for (pairs, source), cells in met.items()
+    ]
+
+
+def layer_tables(comparison: Comparison, target: Target | None = None) -> list[Table]:
+    """For each pair set: a block for each row, a line for each pooling, a column for each layer."""
+    return [_table(comparison, grid, target) for grid in grids(comparison)]
+
+
+def _table(comparison: Comparison, grid: Grid, target: Target | None) -> Table:
+    alike = grid.rows(comparison)
+    rows, others = chosen([members[0] for members in alike.values()], target)
+    columns = [Column("pooling", "Pooling", numeric=False)]
+    columns += [Column(f"layer {k}", str(k), "embeddings" if k == 0 else "", group="Layer") for k in grid.layers]
+    several = len({row.base_model for row in rows}) > 1
+    lines: list[tuple[Row, list[Cell]]] = []
+    for row in rows:
+        for pooling in grid.poolings:
+            ids = tuple(r.id for r in row.finished)
+            cells = [Cell(pooling, link=anchor(row), records=ids)]
+            for layer in grid.layers:
+                found = grid.found(row, layer, pooling)
+                deeper = any(grid.found(row, k, pooling) for k in grid.layers if k >= layer)
+                empty = Cell("", state="empty")
+                cells.append(mean_cell(row, found, grid.pairs, scale=100, digits=2) if deeper else empty)
+            lines.append((row, cells))
+    bodies = [cells for _, cells in lines]
+    for j, layer in enumerate(grid.layers):
+        ids_ = [{s.comparable for _, s in grid.found(row, layer, cells[0].text)} for row, cells in lines]
+        by_pooling = [[i for i, (_, cells) in enumerate(lines) if cells[0].text == p] for p in grid.poolings]
+        for members in by_pooling:  # each layer and pooling is a protocol of its own
+            part = [bodies[i] for i in members]
+            mark_others([ids_[i] for i in members], part, j + 1)
+    body = []
+    for row in rows:
+        name = _name(alike[row.key], 12) + (f" · {base_name(row.base_model)}" if several else "")
+        body += [TableRow(tuple(c), name) for c in _best([cells for r, cells in lines if r.key == row.key])]
+    legend = [
+        "Spearman's correlation ×100, mean ± standard deviation over seeds; layer 0: before the first layer.",
+    ]
+    if 0 in grid.layers and "cls" in grid.poolings:
+        legend.append("There cls is the same vector for every sentence.")
+    if any(len(members) > 1 for members in alike.values()):
+        legend.append("Rows that share a block are one model.")
+    without = [
+        f"{row.label} ({'; '.join(dict.fromkeys(why))})" if why else row.label
+        for row in comparison.rows
+        if row.finished and not any(row in members for members in alike.values())
+        for why in [[r.missing[f"layers:{grid.pairs}"] for r in row.finished if f"layers:{grid.pairs}" in r.missing]]
+    ]
+    legend += [f"Without these scores: {', '.join(without)}."] if without else []
+    legend += [others.strip().replace("not drawn", "in all-scores.csv")] if others else []
+    return Table(
+        f"layers-{grid.source}-{grid.pairs}",
+        f"Layers and poolings · {grid.pairs}",
+        f"{_pairs_text(grid, rows)}; what a model has after its pooling (a projection, a whitening) is left out.",
+        tuple(columns),
+        tuple(body),
+        tuple(legend),
+    )
+
+
+def _best(lines: Sequence[list[Cell]]) -> list[list[Cell]]:
+    """Best and second over all layers and poolings of a row, by the numbers as shown."""
+    shown = [float(c.text.replace(MINUS, "-")) for line in lines for c in line if c.state == "value"]
+    if len(shown) < 2:
+        return list(lines)
+
+    def marked(cell: Cell) -> Cell:
+        if cell.state != "value":
+            return cell
+        place = 1 + sum(other > float(cell.text.replace(MINUS, "-")) for other in shown)
+        return replace(cell, rank=place if place <= 2 else 0)
+
+    return [[marked(cell) for cell in line] for line in lines]
+
+
+def _pairs_text(grid: Grid, rows: Sequence[Row]) -> str:
+    sizes = {s.n for row in rows for k in grid.layers for p in grid.poolings for _, s in grid.found(row, k, p)}
+    return (
+        f"{grid.pairs} ({SOURCES.get(grid.source, grid.source)}), {' / '.join(f'{n:,}' for n in sorted(sizes))} pairs"
+    )
+
+
+def layer_map(comparison: Comparison, grid: Grid, target: Target | None = None) -> Figure | None:
+    """Layer by pooling as a heat map for each row (self-guided contrastive learning, figure 1)."""
+    alike = grid.rows(comparison)
+    rows, others = chosen([members[0] for members in alike.values()], target)
+    if not rows:
+        return None
+    values = {
+        (row.key, layer, pooling): value
+        for row in rows
+        for layer in grid.layers
+        for pooling in grid.poolings
+        if (value := grid.mean(row, layer, pooling)) is not None
+    }
+    named = {
+        row.key: _name(alike[row.key], 3) if len(alike[row.key]) > 1 else row_name(row, comparison) for row in rows
+    }
+    # The cls of the embeddings is the same for every sentence: its zero would take half of the scale.
+    scale = [v for (_, layer, pooling), v in values.items() if (layer, pooling) != (0, "cls")] or [0.0]
+    low, high = min(scale), max(scale)
+    digits = 1 if len(grid.layers) <= _FEW else 0
+    columns = min(3 if len(grid.layers) <= _FEW else 2, len(rows))
+    lines = math.ceil(len(rows) / columns)
+    said = []
+    with style():
+        plot = new(7.2 if columns > 1 else 4.6, 0.75 + (0.62 + 0.19 * len(grid.poolings)) * lines)
+        panels = plot.subplots(lines, columns, sharex=True, sharey=True, squeeze=False).ravel()
+        mappable = None
+        for axes, row in zip(panels, rows, strict=False):
+            table = [[values.get((row.key, k, p), math.nan) for k in grid.layers] for p in grid.poolings]
+            mappable = axes.pcolormesh(table, cmap="cividis", vmin=low, vmax=max(high, low + 1e-9), edgecolors="none")
+            best = max(values[key] for key in values if key[0] == row.key)
+            for y, line in enumerate(table):
+                for x, value in enumerate(line):
+                    if math.isnan(value):
+                        continue
+                    dark = (value - low) / max(high - low, 1e-9) < 0.55
+                    axes.text(
+                        x + 0.5,
+                        y + 0.48,
+                        f"{value:.{digits}f}".replace("-", MINUS),
+                        ha="center",
+                        va="center",
+                        fontsize=6.5,
+                        fontweight="bold" if value == best else "normal",
+                        color="white" if dark else "#1d232c",
+                    )
+                    if value == best:
+                        box = [[x, x + 1, x + 1, x, x], [y, y, y + 1, y + 1, y]]
+                        axes.plot(*box, color=INK, linewidth=1.6, clip_on=False, zorder=5)
+                        said.append(f"{named[row.key]}: layer {grid.layers[x]}, {grid.poolings[y]}, {value:.2f}")
+            axes.set_title(short(named[row.key]), fontsize=7.5)
+            axes.set_xticks([x + 0.5 for x in range(len(grid.layers))], [str(k) for k in grid.layers])
+            axes.set_yticks([y + 0.5 for y in range(len(grid.poolings))], grid.poolings)
+            axes.grid(visible=False)
+            axes.tick_params(length=0, labelsize=7.5)
+            for side in axes.spines.values():
+                side.set_visible(False)
+        panels[0].invert_yaxis()
+        for i, axes in enumerate(panels[len(rows) :], len(rows)):
+            axes.set_visible(False)
+            if i >= columns:
+                panels[i - columns].tick_params(labelbottom=True)
+        assert mappable is not None
+        bar = plot.colorbar(mappable, ax=list(panels), pad=0.02, aspect=30 if lines > 2 else 14)
+        bar.set_label("Spearman ×100", fontsize=8)
+        bar.ax.tick_params(labelsize=7.5)
+        bar.outline.set_visible(False)
+        plot.supxlabel("layer (0: embeddings)", fontsize=8.5)
+        return finish(
+            plot,
+            f"layers-{grid.source}-{grid.pairs}",
+            f"Layer and pooling · {grid.pairs}",
+            f"{_pairs_text(grid, rows)}: Spearman ×100, means over seeds, light is high; the frame marks the best of a "
+            f"row. Where it is not the last layer, the usual vector of the model is not its best one.{others}",
+            f"Heat maps of layers by poolings. Best: {'; '.join(said)}.",
+        )

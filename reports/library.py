@@ -1,0 +1,202 @@
+"""All runs of a work directory, whichever comparison, study or command made them, as rows that can be searched."""
+
+from __future__ import annotations
+
+import csv
+import fnmatch
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+from harness import registry
+from harness.errors import InputError
+from harness.records import Record, Score, read_records
+from reports.records import Comparison, Row
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One configuration that a study scored: the value of its objective (not times 100) and the runs behind it."""
+
+    study: str
+    value: float
+    runs: tuple[Record, ...]
+
+
+@dataclass
+class Library:
+    """Rows of equal method, base model, configuration (without seed), training data and length of training."""
+
+    workdir: Path
+    rows: tuple[Row, ...]
+    trials: tuple[Trial, ...] = ()
+    summaries: Mapping[str, list[dict[str, str]]] = field(default_factory=dict)  # study -> lines of its summary.csv
+    warnings: list[str] = field(default_factory=list)
+    older: Mapping[str, tuple[Record, ...]] = field(default_factory=dict)  # record id -> earlier runs of the same cell
+
+    @property
+    def records(self) -> list[Record]:
+        return [record for row in self.rows for record in row.records]
+
+    def find(self, method: str, where: Mapping[str, Any] | None = None, base_model: str | None = None) -> list[Row]:
+        """The rows of a method whose configuration has all that `where` names (see `reports.definition.RowSpec`)."""
+        return [
+            row
+            for row in self.rows
+            if row.records[0].method == method
+            and base_model in (None, row.base_model)
+            and matches(row.records[0], where or {})
+        ]
+
+    def scores(self, record: Record) -> list[tuple[Record, Score]]:
+        """Every score of a cell: of its newest run, then what earlier runs of it have beyond that."""
+        found: dict[tuple[str, ...], tuple[Record, Score]] = {}
+        for one in (record, *self.older.get(record.id, ())):
+            for s in one.scores:
+                found.setdefault((s.task, s.source, s.split, s.metric, s.aggregation), (one, s))
+        return list(found.values())
+
+    def as_comparison(self, name: str, rows: Iterable[Row], title: str = "") -> Comparison:
+        """Some rows as the figures and tables of comparisons take them."""
+        return Comparison(name, self.workdir, tuple(rows), title or name)
+
+    @cached_property
+    def by_id(self) -> dict[str, Record]:
+        return {r.id: r for record in self.records for r in (record, *self.older.get(record.id, ()))}
+
+
+def matches(record: Record, where: Mapping[str, Any]) -> bool:
+    """Whether a run has the configuration that `where` asks for."""
+    for key, wanted in where.items():
+        place, _, rest = key.partition(".")
+        if place == "corpus" and rest:
+            value = (record.corpus or {}).get(rest)
+        else:
+            value = record.config[key] if key in record.config else default_of(record.method, key)
+        options = wanted if isinstance(wanted, list) and not isinstance(value, list) else [wanted]
+        if not any(_same(value, option) for option in options):
+            return False
+    return True
+
+
+@cache
+def default_of(method: str, key: str) -> Any:
+    """What an option is that an older record does not know: its default; None where the method is not installed."""
+    try:
+        field_ = registry.load(registry.METHODS, method).Config.model_fields.get(key)
+    except InputError:
+        return None
+    return field_.default if field_ is not None else None
+
+
+def _same(value: Any, wanted: Any) -> bool:
+    if isinstance(value, bool) or isinstance(wanted, bool):
+        return value is wanted
+    if isinstance(value, int | float) and isinstance(wanted, int | float):
+        return math.isclose(value, wanted, rel_tol=1e-9, abs_tol=1e-12)
+    if isinstance(value, str) and isinstance(wanted, str) and "*" in wanted:
+        return fnmatch.fnmatchcase(value, wanted)
+    return bool(value == wanted) or (value is None and wanted == "")
+
+
+def _group(record: Record) -> tuple[str, str, str]:
+    config = {k: v for k, v in record.config.items() if k != "seed"}
+    return record.method, record.base_model, json.dumps(config, sort_keys=True, default=str)
+
+
+def _trained_on(record: Record) -> tuple[Any, ...]:
+    data = [(part or {}).get("sha256") for part in (record.corpus, record.dev)]
+    return (*data, record.training.get("planned_steps"))
+
+
+def _rows(records: Iterable[Record]) -> tuple[list[Row], dict[str, tuple[Record, ...]]]:
+    """Rows in the order of method, base model and label; and what stands behind a cell's newest run."""
+    cells: dict[tuple[str, str, str], dict[tuple[Any, ...], list[Record]]] = {}
+    for record in records:
+        cells.setdefault(_group(record), {}).setdefault(_trained_on(record), []).append(record)
+    rows: list[Row] = []
+    older: dict[str, tuple[Record, ...]] = {}
+    taken: set[tuple[str, str]] = set()
+    for (_, base_model, _), by_data in sorted(cells.items()):
+        for members in _joined_losses(by_data):
+            newest = sorted(members, key=lambda r: (r.status == "finished", r.finished, r.started, r.id), reverse=True)
+            by_seed: dict[int, list[Record]] = {}
+            for record in newest:
+                by_seed.setdefault(record.seed, []).append(record)
+            for first, *rest in by_seed.values():
+                older[first.id] = tuple(r for r in rest if r.status == "finished")
+            label = name = newest[0].row
+            number = 2
+            while (base_model, name) in taken:  # rows have their cards by label
+                name, number = f"{label} ({number})", number + 1
+            taken.add((base_model, name))
+            rows.append(Row(name, base_model, tuple(by_seed[seed][0] for seed in sorted(by_seed))))
+    return rows, {key: value for key, value in older.items() if value}
+
+
+def _joined_losses(by_data: dict[tuple[Any, ...], list[Record]]) -> list[list[Record]]:
+    """A run that ended before its data was known belongs to those of its configuration that finished."""
+    lost = [key for key, members in by_data.items() if all(r.status != "finished" for r in members)]
+    kept = [key for key in by_data if key not in lost]
+    if not kept:
+        return list(by_data.values())
+    for key in lost:
+        same = [k for k in kept if k[0] == key[0]] or (kept if key[0] is None else [])
+        if same:
+            by_data[same[0]] = by_data[same[0]] + by_data.pop(key)
+    return list(by_data.values())
+
+
+def _trials(workdir: Path, by_id: Mapping[str, Record], warnings: list[str]) -> list[Trial]:
+    """The scored trials of every study that wrote its tables."""
+    found = []
+    for file in sorted((workdir / "studies").glob("*/trials.csv")):
+        name = file.parent.name
+        lost = 0
+        for line in _csv(file, warnings):
+            columns = list(line)
+            columns = columns[: columns.index("state")] if "state" in columns else []
+            objective = next((c for c in columns if c.endswith(" dev")), "")
+            try:
+                value = float(line[objective]) if objective and line[objective] else math.nan
+            except ValueError:
+                value = math.nan
+            if line.get("state") != "complete" or not math.isfinite(value):
+                continue
+            runs = tuple(by_id[run] for run in (line.get("runs") or "").split() if run in by_id)
+            lost += not runs
+            found += [Trial(name, value, runs)] if runs else []
+        if lost:
+            warnings.append(f"study {name}: the runs of {lost} scored trials are not in {workdir / 'runs'}")
+    return found
+
+
+def _csv(file: Path, warnings: list[str]) -> list[dict[str, str]]:
+    try:
+        with file.open(newline="", encoding="utf-8") as stream:
+            return [{str(k): v for k, v in line.items() if isinstance(v, str)} for line in csv.DictReader(stream)]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        warnings.append(f"{file} is unreadable ({type(error).__name__})")
+        return []
+
+
+def read(workdir: Path) -> Library:
+    """Everything in a work directory. What cannot be read is a warning; an empty directory gives an empty library."""
+    damaged: dict[str, str] = {}
+    try:
+        records = read_records(workdir, damaged=damaged)
+    except OSError as error:
+        raise InputError(f"{workdir}: its runs cannot be read ({error.strerror})") from None
+    rows, older = _rows(records)
+    library = Library(workdir, tuple(rows), warnings=[damaged[key] for key in sorted(damaged)], older=older)
+    library.trials = tuple(_trials(workdir, {r.id: r for r in records}, library.warnings))
+    library.summaries = {
+        file.parent.name: lines
+        for file in sorted((workdir / "studies").glob("*/summary.csv"))
+        if (lines := _csv(file, library.warnings))
+    }
+    return library

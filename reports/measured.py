@@ -1,0 +1,181 @@
+"""What our records say for one column of a paper's table: values by seed, the runs behind them, why there are none."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from harness.records import Record, Score
+from harness.tasks.averages import (
+    STS,
+    Average,
+    declutr_averages,
+    declutr_values,
+    mean_of,
+    sts_average,
+    sts_values,
+    transfer_average,
+    transfer_values,
+)
+from harness.tasks.mteb_suites import mteb_averages, mteb_values
+from reports.definition import STATISTICS, ColumnSpec
+from reports.library import Library, Trial
+from reports.records import Row
+
+_MTEB = "mteb-en-v1"  # the benchmark of the papers' tables
+_ONLY = ("incomplete", "without")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Values in the unit of the column (usually times 100), by seed."""
+
+    by_seed: Mapping[int, float]
+    records: tuple[str, ...] = ()
+    protocols: tuple[str, ...] = ()  # comparable ids
+    unlike: tuple[str, ...] = ()  # how our protocol differs from the paper's
+    missing: str = ""  # why there is no value
+    state: str = "missing"  # then: missing, collapsed, diverged, failed
+    partly: str = ""  # a remark where only some seeds have it
+
+    @property
+    def values(self) -> list[float]:
+        return [self.by_seed[seed] for seed in sorted(self.by_seed)]
+
+
+NOTHING = Measured({})
+
+
+def measure(library: Library, row: Row, column: ColumnSpec) -> Measured:
+    """A column's number for every finished seed of a row that has it. Averages are whole or not there."""
+    if not row.finished:
+        state = row.status if row.status in ("collapsed", "diverged") else "failed"
+        return Measured({}, missing=f"every seed {state}", state=state)
+    found: dict[int, float] = {}
+    used: dict[str, None] = {}
+    protocols: dict[str, None] = {}
+    unlike: dict[str, None] = {}
+    lacking: dict[str, None] = {}
+    for record in row.finished:
+        value, parts, why = _value(library, record, column)
+        if value is None:
+            lacking |= dict.fromkeys(why)
+            continue
+        found[record.seed] = value
+        for run, score in parts:
+            used[run.id] = None
+            protocols[score.comparable] = None
+            unlike |= dict.fromkeys(_differences(run, score, column))
+    if not found:
+        return Measured({}, tuple(used), missing="; ".join(lacking) or "not evaluated")
+    few = len(found) < len(row.finished)
+    partly = f"mean of {len(found)} of {len(row.finished)} seeds: the others lack it" if few else ""
+    return Measured(found, tuple(used), tuple(protocols), tuple(unlike), partly=partly)
+
+
+Parts = list[tuple[Record, Score]]
+
+
+def _value(library: Library, record: Record, column: ColumnSpec) -> tuple[float | None, Parts, list[str]]:
+    """A number, the scores behind it, and else what is lacking. The column's own source goes before any other."""
+    scores = library.scores(record)
+    sources = sorted({s.source for _, s in scores if s.suite != "embedded"}, key=lambda s: (s != column.source, s))
+    why: list[str] = []
+    for source in sources if not column.average.startswith("mteb") else [""]:
+        parts = [(r, s) for r, s in scores if source in ("", s.source)]
+        if column.task:
+            chosen = [
+                (r, s)
+                for r, s in parts
+                if (s.task, s.metric, s.aggregation, s.split)
+                == (column.task, column.metric, column.aggregation, column.split)
+            ]
+            if chosen:
+                return column.scale * chosen[0][1].value, chosen[:1], []
+            continue
+        average, chosen = _average(column.average, parts, column.split)
+        if average.value is not None:
+            return average.value, chosen, []
+        if len(average.missing) < average.of and not why:
+            few = ", ".join(average.missing[:4]) + (", ..." if len(average.missing) > 4 else "")
+            why = [f"{_ONLY[0]}, no average: {_ONLY[1]} {few} ({len(average.missing)} of {average.of})"]
+    if not why and column.task in record.missing:
+        why = [f"{column.task}: {record.missing[column.task]}"]
+    return None, [], why
+
+
+def _average(name: str, parts: Parts, split: str) -> tuple[Average, Parts]:
+    """An average as its paper takes it, and the scores that may be in it."""
+    scores = [s for _, s in parts]
+    if name.startswith("mteb"):
+        chosen = [(r, s) for r, s in parts if s.task.startswith("mteb:")]
+        if name.startswith("mteb-task:"):
+            task = name.removeprefix("mteb-task:")
+            return mean_of(mteb_values(scores, _MTEB), [task]), [p for p in chosen if p[1].task == f"mteb:{task}"]
+        categories, overall = mteb_averages(scores, _MTEB)
+        return (overall if name == "mteb" else categories[name.removeprefix("mteb:")]), chosen
+    if name.startswith("sts"):
+        aggregation = name.removeprefix("sts-") if name in ("sts-mean", "sts-wmean") else "all"
+        tasks = STS[:5] if name == "sts-years" else STS
+        values = sts_values(scores, aggregation)
+        average = mean_of(values, tasks) if name == "sts-years" else sts_average(values)
+        kinds = (aggregation, "all")
+        chosen = [(r, s) for r, s in parts if s.task in tasks and s.metric == "spearman" and s.aggregation in kinds]
+        if aggregation != "all":  # one set each: always "all"
+            chosen = [p for p in chosen if p[1].aggregation == aggregation or p[1].task in STS[5:]]
+        return average, chosen
+    if name == "transfer":
+        return transfer_average(transfer_values(scores, split)), [p for p in parts if p[1].suite == "transfer"]
+    averages = declutr_averages(declutr_values(scores, split))
+    by_name = {
+        "downstream": averages.downstream,
+        "downstream-without-snli": averages.downstream_without_snli,
+        "probing": averages.probing,
+        "half": averages.half,
+    }
+    suites = ("transfer", "downstream", "probing", "sts")
+    return by_name[name], [p for p in parts if p[1].suite in suites]
+
+
+def _differences(record: Record, score: Score, column: ColumnSpec) -> Iterable[str]:
+    """How the protocol of a score differs from what the column asks for."""
+    if not column.average.startswith("mteb") and score.source != column.source:
+        yield f"source {score.source}, not {column.source}"
+    said = record.protocols.get(score.comparable) or record.protocols.get(score.protocol) or {}
+    for key, wanted in column.protocol.items():
+        given = said.get(key)
+        if not fnmatch.fnmatchcase(str(given), wanted):
+            yield f"{key} {'not recorded' if given is None else given}, not {wanted}"
+
+
+def difference(own: Measured, reference: Measured, sign: int = 1) -> Measured:
+    """Row minus reference: seed by seed where they share several; a single run against every run of the other."""
+    shared = sorted(set(own.by_seed) & set(reference.by_seed))
+    if len(shared) > 1:
+        found = {seed: own.by_seed[seed] - reference.by_seed[seed] for seed in shared}
+    elif len(reference.by_seed) == 1:
+        found = {seed: value - reference.values[0] for seed, value in own.by_seed.items()}
+    elif len(own.by_seed) == 1:
+        found = {seed: own.values[0] - value for seed, value in reference.by_seed.items()}
+    else:
+        found = {}
+    found = {seed: sign * value for seed, value in found.items()}
+    if not found:
+        why = "no difference: the reference row has no value" if own.by_seed else "not evaluated"
+        return Measured({}, missing=why)
+    records = tuple(dict.fromkeys((*own.records, *reference.records)))
+    protocols = tuple(dict.fromkeys((*own.protocols, *reference.protocols)))
+    return Measured(found, records, protocols, tuple(dict.fromkeys((*own.unlike, *reference.unlike))))
+
+
+def of_trials(trials: Iterable[Trial], statistic: str, select: Callable[[Record], bool]) -> Measured:
+    """max, q75 or q50 (linear interpolation) over the studied configurations that `select` takes, times 100."""
+    chosen = [t for t in trials if select(t.runs[0])]
+    if not chosen:
+        return Measured({}, missing="no study")
+    value = 100 * float(np.quantile([t.value for t in chosen], STATISTICS[statistic]))
+    runs = tuple(dict.fromkeys(record.id for t in chosen for record in t.runs))
+    return Measured({0: value}, runs)

@@ -1,0 +1,240 @@
+"""MTEB's tables: averages by category, the data sets of each category, and the embedded tasks of its kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from harness.records import Record, Score
+from harness.tasks.averages import Average
+from harness.tasks.mteb_suites import (
+    MTEB_SUITES,
+    PAIRS_METRIC_V1,
+    PREFIX,
+    SUMMEVAL,
+    SUMMEVAL_METRIC,
+    mteb_averages,
+    mteb_scores,
+    names_of,
+)
+from reports.content import (
+    HEAD,
+    average_cell,
+    block_of,
+    head_cells,
+    mark_others,
+    mark_unlike,
+    mean_cell,
+    score_cell,
+    size_text,
+)
+from reports.records import Comparison, Row
+from reports.tables import Cell, Column, Table, TableRow, ranked
+
+TITLES = {"mteb-en-v1": "MTEB (English, v1)", "mteb-en-v2": "MTEB (English, v2)", "mteb-quick": "MTEB, quick selection"}
+_CATEGORIES = {"PairClassification": "Pair classification", "Summarization": "Summarisation"}
+_QUIRK = (
+    "SummEval as version 1 of mteb printed it, (mean correlation + mean p-value) / 2: the number of the published "
+    "tables, and the one in the average. The corrected one stands in a column of its own."
+)
+_LEGEND = "mteb's main score ×100, mean ± standard deviation over seeds."
+
+
+def mteb_tables(comparison: Comparison) -> list[Table]:
+    """Averages and data sets of every suite that was asked for, then what was asked for by name."""
+    found: list[Table] = []
+    rest = _asked(comparison)
+    for suite in suites_of(comparison):
+        table = category_table(comparison, suite)
+        found += [table] if table is not None else []
+        found += dataset_tables(comparison, suite)
+        rest = [name for name in rest if name not in names_of(MTEB_SUITES[suite])]
+    if not _scored(comparison).isdisjoint(rest):
+        title = "Other MTEB tasks" if found else "MTEB tasks"
+        caption = "Tasks asked for by name; they make no benchmark, so there is no average."
+        found.append(_tasks(comparison, "", "mteb-tasks", title, caption, rest, None))
+    return found
+
+
+def _asked(comparison: Comparison) -> list[str]:
+    """mteb's names of the tasks that have a score or were missed, as first met."""
+    tasks = (name for r in comparison.records for name in [*(s.task for s in r.scores), *r.missing])
+    return list(dict.fromkeys(task.removeprefix(PREFIX) for task in tasks if task.startswith(PREFIX)))
+
+
+def suites_of(comparison: Comparison) -> list[str]:
+    """The suites that were evaluated: all their tasks have a score or a reason why not, and are no part of others."""
+    asked = set(_asked(comparison))
+    whole = {suite: set(names_of(sets)) for suite, sets in MTEB_SUITES.items() if set(names_of(sets)) <= asked}
+    return [
+        suite
+        for suite, names in whole.items()
+        if not names <= {n for s, others in whole.items() if len(others) > len(names) for n in others}
+    ]
+
+
+def _scores(row: Row, suite: str) -> dict[str, dict[str, Score]]:
+    """Record id -> the score of each task that the table of the suite prints. MS MARCO's is that of its dev split."""
+    return {r.id: mteb_scores(r.scores, suite) for r in row.finished}
+
+
+def _scored(comparison: Comparison) -> set[str]:
+    return {name for row in comparison.rows for found in _scores(row, "").values() for name in found}
+
+
+def _averages(row: Row, suite: str) -> dict[str, tuple[dict[str, Average], Average]]:
+    return {r.id: mteb_averages(r.scores, suite) for r in row.finished}
+
+
+def category_table(comparison: Comparison, suite: str) -> Table | None:
+    """The average of each category of a suite and that over its data sets; None without any score of the suite."""
+    rows, sets = comparison.rows, MTEB_SUITES[suite]
+    names = names_of(sets)
+    if _scored(comparison).isdisjoint(names):
+        return None
+    averages = [_averages(row, suite) for row in rows]
+    columns, cells = list(HEAD), [list(head_cells(row)) for row in rows]
+    for category, members in sets.items():
+        size = f"{len(members)} data sets" if len(members) > 1 else _short(members[0], category)
+        notes = (_QUIRK,) if SUMMEVAL in members else ()
+        columns.append(Column(category, _CATEGORIES.get(category, category), size, better="higher", notes=notes))
+        for line, row, found in zip(cells, rows, averages, strict=True):
+            line.append(average_cell(row, {run: by_category[category] for run, (by_category, _) in found.items()}))
+    columns.append(Column("average", "Avg.", f"{len(names)} data sets", better="higher"))
+    for line, row, found in zip(cells, rows, averages, strict=True):
+        line.append(average_cell(row, {run: overall for run, (_, overall) in found.items()}))
+    if SUMMEVAL in names:
+        columns.append(Column("summeval-corrected", "SummEval", "corrected, not in Avg.", better="higher"))
+        for line, row in zip(cells, rows, strict=True):
+            line.append(mean_cell(row, _corrected(row), PREFIX + SUMMEVAL, scale=100, digits=2))
+    legend = [
+        _LEGEND,
+        "Avg. is the mean over data sets, not over categories. An average that lacks a data set is not shown: a mean "
+        "over fewer is another number.",
+    ]
+    legend += _metric_note(suite)
+    caption = "Mean of each category over its data sets."
+    return Table(
+        f"{suite}-categories", f"{TITLES[suite]} · categories", caption, tuple(columns), _ranked(rows, columns, cells),
+        tuple(legend),
+    )  # fmt: skip
+
+
+def _metric_note(suite: str) -> list[str]:
+    if suite != "mteb-en-v1":
+        return []
+    return [f"Pair classification: average precision by cosine ({PAIRS_METRIC_V1}), as version 1 printed it."]
+
+
+def _corrected(row: Row) -> list[tuple[Record, Score]]:
+    """SummEval's number without the defect of version 1."""
+    return [
+        (r, s)
+        for r in row.finished
+        for s in [s for s in r.scores if s.task == PREFIX + SUMMEVAL and s.metric != SUMMEVAL_METRIC][:1]
+    ]
+
+
+def dataset_tables(comparison: Comparison, suite: str) -> list[Table]:
+    """One table for each category with any score: its data sets and their average."""
+    tables = []
+    scored = _scored(comparison)
+    for category, members in MTEB_SUITES[suite].items():
+        if scored.isdisjoint(members):
+            continue
+        name = _CATEGORIES.get(category, category)
+        caption = f"The data sets of the category {name.lower() if name != 'STS' else name}."
+        key, title = f"{suite}-{category}", f"{TITLES[suite]} · {name}"
+        tables.append(_tasks(comparison, suite, key, title, caption, members, category))
+    return tables
+
+
+def _tasks(
+    comparison: Comparison,
+    suite: str,
+    key: str,
+    title: str,
+    caption: str,
+    names: Sequence[str],
+    category: str | None,
+) -> Table:
+    rows = comparison.rows
+    columns, cells = list(HEAD), [list(head_cells(row)) for row in rows]
+    scores = [_scores(row, suite) for row in rows]
+    for name in names:
+        found = [
+            [(r, by_run[r.id][name]) for r in row.finished if name in by_run[r.id]]
+            for row, by_run in zip(rows, scores, strict=True)
+        ]
+        notes = (_QUIRK,) if name == SUMMEVAL else ()
+        columns.append(Column(PREFIX + name, _short(name, category), _sub(found), better="higher", notes=notes))
+        for line, row, part in zip(cells, rows, found, strict=True):
+            line.append(mean_cell(row, part, PREFIX + name, scale=100, digits=2))
+        mark_others([{s.comparable for _, s in part} for part in found], cells, len(columns) - 1)
+    if SUMMEVAL in names:
+        columns.append(Column("summeval-corrected", SUMMEVAL, "corrected", better="higher"))
+        for line, row in zip(cells, rows, strict=True):
+            line.append(mean_cell(row, _corrected(row), PREFIX + SUMMEVAL, scale=100, digits=2))
+    if category is not None and len(names) > 1:
+        columns.append(Column("average", "Avg.", f"{len(names)} data sets", better="higher"))
+        for line, row in zip(cells, rows, strict=True):
+            line.append(average_cell(row, {run: by[category] for run, (by, _) in _averages(row, suite).items()}))
+    legend = (_LEGEND, *(_metric_note(suite) if category == "PairClassification" else ()))
+    return Table(key, title, caption, tuple(columns), _ranked(rows, columns, cells), legend)
+
+
+def _short(name: str, category: str | None) -> str:
+    """A data set's name without that of its category, which the table's title says."""
+    return name.replace(category, "").replace("..", ".") or name if category and category != "STS" else name
+
+
+def _sub(found: Iterable[Sequence[tuple[Record, Score]]]) -> str:
+    """The metric and how many texts or pairs, as mteb counts them."""
+    scores = [s for part in found for _, s in part]
+    sizes = sorted({s.n for s in scores} - {0})
+    metrics = [m.replace("_", " ") for m in dict.fromkeys(s.metric for s in scores)]
+    return " · ".join([" / ".join(metrics), *([f"n = {' / '.join(f'{n:,}' for n in sizes)}"] if sizes else [])])
+
+
+def _ranked(rows: Sequence[Row], columns: Sequence[Column], cells: Sequence[Sequence[Cell]]) -> tuple[TableRow, ...]:
+    return ranked(
+        columns,
+        [
+            TableRow(tuple(line), block_of(row), row.supervision != "supervised")
+            for row, line in zip(rows, cells, strict=True)
+        ],
+    )
+
+
+# Metric of the embedded tasks -> what its columns stand under.
+_EMBEDDED: Mapping[str, str] = {"ndcg_at_10": "Retrieval · nDCG@10", "v_measure": "Clustering · V-measure"}
+
+
+def embedded_table(comparison: Comparison) -> Table | None:
+    """Retrieval and clustering over the embedded data: tasks of mteb's kinds without a hub."""
+    tasks = comparison.columns("embedded-mteb")
+    if not tasks:
+        return None
+    rows = comparison.rows
+    columns, cells = list(HEAD), [list(head_cells(row)) for row in rows]
+    for task, source in tasks:
+        metric, how = next(
+            ((s.metric, s.aggregation) for r in comparison.records for s in r.scores if s.task == task), ("", "")
+        )
+        title = task.removeprefix("Embedded-").removeprefix("Retrieval-").replace("Clustering", "by topic")
+        size = size_text(rows, task, source, metric, how, "texts")
+        columns.append(Column(task, title, size, group=_EMBEDDED.get(metric, metric), better="higher"))
+        for line, row in zip(cells, rows, strict=True):
+            line.append(score_cell(row, task, source, metric, how, scale=100, digits=2))
+        mark_unlike(rows, cells, len(columns) - 1, task, source, metric, how)
+    return Table(
+        "embedded-mteb",
+        "Embedded retrieval and clustering",
+        "Scored by the mteb library on data that ships with the harness. Queries of the natural part share words with "
+        "their passage, those of the contrast part almost none; clustering is by topic.",
+        tuple(columns),
+        _ranked(rows, columns, cells),
+        (
+            "×100, mean ± standard deviation over seeds. Unlike data and unlike metrics: reported apart and never "
+            "averaged.",
+        ),
+    )

@@ -1,0 +1,49 @@
+"""STS in other languages, as a table."""
+
+from __future__ import annotations
+
+from reports.content import HEAD, block_of, head_cells, mark_unlike, score_cell, size_text
+from reports.records import Comparison
+from reports.tables import Column, Table, TableRow, ranked
+
+LANGUAGES = {
+    "de": "German",
+    "en": "English",
+    "es": "Spanish",
+    "fr": "French",
+    "it": "Italian",
+    "nl": "Dutch",
+    "pl": "Polish",
+    "pt": "Portuguese",
+    "ru": "Russian",
+    "zh": "Chinese",
+}
+
+
+def multilingual_table(comparison: Comparison) -> Table | None:
+    """The STS benchmark's test pairs in the languages that were scored."""
+    tasks = comparison.columns("multilingual")
+    if not tasks:
+        return None
+    rows = comparison.rows
+    columns, cells = list(HEAD), [list(head_cells(row)) for row in rows]
+    for task, source in tasks:
+        name = task.rsplit("-", 1)[-1]
+        size = size_text(rows, task, source, "spearman", "all", "pairs")
+        columns.append(Column(task, LANGUAGES.get(name, task), size, better="higher"))
+        for line, row in zip(cells, rows, strict=True):
+            line.append(score_cell(row, task, source, "spearman", "all", scale=100, digits=2))
+        mark_unlike(rows, cells, len(columns) - 1, task, source, "spearman", "all")
+    body = [
+        TableRow(tuple(line), block_of(row), row.supervision != "supervised")
+        for row, line in zip(rows, cells, strict=True)
+    ]
+    return Table(
+        "multilingual",
+        "Semantic textual similarity in other languages",
+        "The test pairs of the STS benchmark, machine-translated (STSb Multi MT): the same pairs and scores in every "
+        "language.",
+        tuple(columns),
+        ranked(columns, body),
+        ("Spearman's correlation ×100, mean ± standard deviation over seeds.",),
+    )

@@ -1,0 +1,309 @@
+"""A paper's report: each of its tables with our runs beside the published rows, its figures, every number joined."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from reports import fill
+from reports.definition import Definition, TableSpec
+from reports.document import Block, Document, Facts, Figure, Section, Text
+from reports.joined import Join, as_csv, counts, plain, published_file
+from reports.library import Library
+from reports.paper_tables import Filled, joined_table, paper_table, source_note
+from reports.records import Row, base_name
+from reports.tables import MINUS, Cell, Column, Table, TableRow, number_text
+
+SPACES = "search_spaces.csv"
+_KINDS = {
+    "inside": "inside our interval",
+    "above": "above our interval",
+    "below": "below our interval",
+    "one seed": "beside a single run",
+    "not comparable": "measured but not comparable",
+    "not measured": "not measured",
+    "not published": "illegible",
+}
+
+
+def describe(definition: Definition, library: Library) -> tuple[Document, dict[str, str], dict[str, Any]]:
+    """The document; further files of the report by their path; further data for data.json."""
+    join = Join(definition, library)
+    sections: list[Section] = []
+    shown: list[Row] = []
+    experiments = fill.experiments(join)
+    for table in definition.tables:
+        if table.kind == "spaces":
+            spaces = search_spaces(join, table)
+            sections += [Section(table.key, _short(table), [spaces])] if spaces else []
+            continue
+        filled = paper_table(join, table)
+        blocks: list[Block] = [filled.table] if filled.table else []
+        blocks += _said(join, table, filled, list(experiments))
+        sections.append(Section(table.key, _short(table), blocks))
+        known = {row.key for row in shown}
+        shown += [row for row in filled.rows if row.key not in known]
+    sections += [section for section in (_figures(join, shown), _studies(library, definition)) if section.blocks]
+    if (together := joined_table(join)) is not None:
+        sections.append(Section("joined", "Published and measured", [together]))
+    from reports.provenance import how_it_was_run
+
+    comparison = library.as_comparison(definition.name, shown, definition.title)
+    if shown:
+        sections.append(Section("run", "How it was run", how_it_was_run(comparison)))
+    sections.append(Section("limits", "Limits", [_limits(join, shown, comparison.warnings)]))
+    document = Document(
+        definition.title,
+        _headline(join),
+        _facts(join, shown),
+        sections,
+        f"{definition.paper}. {definition.description}",
+    )
+    from reports.runs import described
+
+    cited = {r.id: r for row in shown for r in row.records}  # by the rows, and by the numbers of studies
+    cited |= {i: library.by_id[i] for j in join.rows for i in j.ours.records if i in library.by_id}
+    document.origin = described(cited.values(), library.workdir)
+    files = {"tables/joined.csv": as_csv(join.rows)}
+    files |= {f"experiments/{name}": text for name, text in experiments.items()}
+    return document, files, {"report": definition.name, "joined": plain(join.rows)}
+
+
+def _short(table: TableSpec) -> str:
+    return table.title.partition(" · ")[0]
+
+
+def _headline(join: Join) -> str:
+    found = counts(join.rows)
+    said = [f"{found[kind]} {text}" for kind, text in _KINDS.items() if found.get(kind)]
+    comparable = sum(found.get(kind, 0) for kind in ("inside", "above", "below"))
+    start = f"Of {len(join.rows)} published numbers: {', '.join(said)}."
+    if comparable:
+        return f"{start} A number is inside when one more run of ours could well give it."
+    return f"{start} No number was measured here on the paper's own base model, text and protocol with several seeds."
+
+
+def _facts(join: Join, shown: list[Row]) -> list[tuple[str, str]]:
+    bases = list(dict.fromkeys(row.base_model for row in shown))
+    runs = sum(len(row.records) for row in shown)
+    return [
+        (str(len(join.definition.tables)), "tables"),
+        (str(len(join.rows)), "published numbers"),
+        (str(sum(bool(j.ours.by_seed) for j in join.rows)), "with a number of ours"),
+        (str(len(shown)), "row of ours" if len(shown) == 1 else "rows of ours"),
+        (str(runs), "run" if runs == 1 else "runs"),
+        (str(len(bases)), "base model" if len(bases) == 1 else "base models"),
+    ]
+
+
+def _said(join: Join, table: TableSpec, filled: Filled, experiments: list[str]) -> list[Block]:
+    """What of the table could not be measured here, and the command that would."""
+    if not filled.missing:
+        return []
+    items = tuple((label, reason) for label, reason in filled.missing)
+    commands: list[str] = []
+    if table.kind == "study":
+        wanted = dict.fromkeys(row.preset for row in table.rows if row.preset and any(row.label == m for m, _ in items))
+        commands += [f"harness study run {preset} --workdir WORKDIR" for preset in wanted]
+    else:
+        bases = {j.published["base_model"] for j in join.rows if j.place and j.place.table is table}
+        wanted = dict.fromkeys(name for name in experiments if name.removesuffix(".toml") in bases)
+        commands += [f"harness compare experiments/{name} --workdir WORKDIR" for name in wanted]
+    total = sum(bool(row.published) for row in table.rows)
+    title = f"Published rows without a comparable number of ours: {len(items)} of {total}"
+    blocks: list[Block] = [Facts(f"missing-{table.key}", title, items, tuple(commands))]
+    if not filled.rows and not (filled.table and any(row.block.endswith("measured here") for row in filled.table.rows)):
+        how = f" To fill it: {commands[0]}" if commands else ""
+        more = f" (and {len(commands) - 1} more below)" if len(commands) > 1 else ""
+        blocks.insert(0, Text((f"Nothing of this table was measured in this work directory.{how}{more}",)))
+    return blocks
+
+
+def search_spaces(join: Join, table: TableSpec) -> Table | None:
+    """What the paper searched, and what our studies and runs tried."""
+    lines: dict[tuple[str, ...], list[str]] = {}  # equal on several base models: one line
+    for p in published_file(join.definition, SPACES):
+        if p["paper"].startswith(tuple(table.papers)):
+            key = (p["model"], p["task"], p["metric"], p["value"], p["source_mark"], p["notes"])
+            lines.setdefault(key, []).append(p["base_model"])
+    rows = []
+    for (model, task, metric, value, mark, notes), bases in lines.items():
+        field, method = table.fields.get(task, ""), _method_of(join, model)
+        tried = _tried(join, method, field, logarithm=task.startswith("log10")) if method and field else ""
+        note = [n for n in (notes, source_note(mark) if mark != "paper" else "") if n]
+        shown = value.replace(";", ", ")
+        shown = shown.replace("-", MINUS) if task.startswith("log10") else shown
+        cells = (Cell(task), Cell(metric), Cell(shown).noted(*note), Cell(tried or "–"))
+        rows.append(TableRow((*cells, Cell(", ".join(bases))), model))
+    if not rows:
+        return None
+    columns = (
+        Column("parameter", "Hyperparameter", numeric=False),
+        Column("kind", "What it is", numeric=False, aside=True),
+        Column("published", "Published", numeric=False),
+        Column("tried", "Tried here", "in studies", numeric=False),
+        Column("base", "Base model", "of the paper", numeric=False, aside=True),
+    )
+    return Table(table.key, table.title, table.caption, columns, tuple(rows), tuple(table.notes))
+
+
+def _method_of(join: Join, model: str) -> str:
+    """Our method of a model of the file of search spaces, by the label that a row of the paper has."""
+    for table in join.definition.tables:
+        for row in table.rows:
+            if row.method and (row.label.startswith(model) or model.startswith(row.label)):
+                return row.method
+    return ""
+
+
+def _tried(join: Join, method: str, field: str, *, logarithm: bool) -> str:
+    import math
+
+    values = {
+        json.dumps(record.config[field]): record.config[field]
+        for trial in join.library.trials
+        for record in trial.runs[:1]
+        if record.method == method and record.config.get(field) is not None
+    }
+    numbers = sorted(v for v in values.values() if isinstance(v, int | float))
+    if logarithm:
+        numbers = [math.log10(v) for v in numbers if v > 0]
+    if len(numbers) > 8:
+        return f"{len(numbers)} values from {numbers[0]:.4g} to {numbers[-1]:.4g}"
+    if numbers:
+        return ", ".join(f"{v:.4g}" for v in numbers).replace("-", MINUS if logarithm else "-")
+    return ", ".join(sorted(str(v) for v in values.values()))
+
+
+def _figures(join: Join, shown: list[Row]) -> Section:
+    from reports import paper_figures
+
+    makers: dict[str, Callable[[], list[Figure | None]]] = {
+        "alignment-uniformity": lambda: [paper_figures.alignment_uniformity(join)],
+        "declutr-sampling": lambda: [paper_figures.declutr_sampling(join)],
+        "declutr-objective": lambda: [paper_figures.declutr_objective(join)],
+        "declutr-extensions": lambda: [paper_figures.declutr_extensions(join)],
+        "histograms": lambda: _histograms(join, shown),
+        "layers": lambda: _layers(join),
+        "tradeoff": lambda: _tradeoff(join, shown),
+        "studies": lambda: study_figures(join.library),
+    }
+    blocks: list[Block] = []
+    absent = []
+    for name in join.definition.figures:
+        drawn = [figure for figure in makers[name]() if figure is not None]
+        blocks += drawn
+        absent += [] if drawn else [_ABSENT[name]]
+    if absent:
+        blocks.append(Text(tuple(f"Not drawn: {text}" for text in absent), bullets=True))
+    return Section("figures", "Figures", blocks)
+
+
+_ABSENT = {
+    "alignment-uniformity": "alignment against uniformity. No run has the suite geometry.",
+    "declutr-sampling": "score by anchors, positives, temperature and sampling (Figure 2). "
+    "harness compare declutr-sampling --workdir WORKDIR makes its runs.",
+    "declutr-objective": "objectives and amount of text (Figure 3). "
+    "harness compare declutr-objective --workdir WORKDIR makes its runs.",
+    "declutr-extensions": "projection head and memory bank (Figure S1). It needs DeCLUTR runs with projection or "
+    "memory set, as harness compare declutr-objective --set methods.2.projection=128 makes one.",
+    "histograms": "cosines by gold score. No run stored them: the suites geometry and embedded do.",
+    "layers": "score by layer and pooling (Figure 1). No run has the suite layers.",
+    "tradeoff": "score against cost. No run has a whole STS average.",
+    "studies": "scores by hyperparameter (Figures 1 and 2). No study wrote its figures: harness study export NAME "
+    "--workdir WORKDIR does.",
+}
+
+
+def _histograms(join: Join, shown: list[Row]) -> list[Figure | None]:
+    from reports.analysis import targets
+    from reports.histograms import histograms
+
+    comparison = join.library.as_comparison(join.definition.name, shown)
+    target = next(iter(targets(comparison)), None)
+    return [histograms(comparison, task, source, target) for task, source in comparison.columns("geometry")]
+
+
+def _layers(join: Join) -> list[Figure | None]:
+    from reports.layers import grids, layer_map
+
+    rows = [row for row in join.library.rows if any(s.suite == "layers" for r in row.finished for s in r.scores)]
+    comparison = join.library.as_comparison(join.definition.name, rows)
+    return [layer_map(comparison, grid) for grid in grids(comparison)]
+
+
+def _tradeoff(join: Join, shown: list[Row]) -> list[Figure | None]:
+    from reports.analysis import targets
+    from reports.tradeoff import tradeoff
+
+    comparison = join.library.as_comparison(join.definition.name, shown)
+    return [tradeoff(comparison, next(iter(targets(comparison)), None))]
+
+
+def study_figures(library: Library) -> list[Figure | None]:
+    """What studies exported of their own: scores by one number (binned) and by two (heat maps)."""
+    found: list[Figure | None] = []
+    for folder in sorted(path for path in (library.workdir / "studies").glob("*") if path.is_dir()):
+        for file in sorted([*folder.glob("binned-*.svg"), *folder.glob("heat-*.svg")]):
+            kind, _, what = file.stem.partition("-")
+            try:
+                svg = file.read_text(encoding="utf-8")
+                png, pdf = (file.with_suffix(suffix).read_bytes() for suffix in (".png", ".pdf"))
+            except (OSError, UnicodeDecodeError):
+                library.warnings.append(f"{file} or its PNG or PDF cannot be read: left out")
+                continue
+            title = f"Study {folder.name}: scores by {what.replace('-', ' and ') if kind == 'heat' else what}"
+            caption = (
+                "The best trial of each cell; empty: none was there."
+                if kind == "heat"
+                else "Maximum (full) and upper quartile (dashed) of the trials of each bin."
+            )
+            found.append(Figure(f"{folder.name}-{file.stem}", title, caption, f"{title}. {caption}", svg, png, pdf))
+    return found
+
+
+def _studies(library: Library, definition: Definition) -> Section:
+    """The summaries of the studies of the work directory as they wrote them."""
+    section = Section("studies", "Studies of this work directory")
+    if not any(table.kind == "study" for table in definition.tables):
+        return section
+    rows = []
+    for name, lines in library.summaries.items():
+        for line in lines:
+            best = next((key for key in ("max", "min") if key in line), "max")
+            cells = [Cell(line.get("category", ""))]
+            for key in (best, "q75", "q50"):
+                text = line.get(key, "")
+                try:
+                    value = float(text)
+                except ValueError:
+                    cells.append(Cell("–", state="empty"))
+                else:
+                    cells.append(Cell(number_text(value, 2), value=value, state="value"))
+            cells.append(Cell(line.get("scored trials", "")))
+            rows.append(TableRow(tuple(cells), name))
+    if rows:
+        columns = (
+            Column("category", "Category", numeric=False), Column("max", "Best"), Column("q75", "q75"),
+            Column("q50", "q50"), Column("trials", "Trials"),
+        )  # fmt: skip
+        caption = "Each study's own objective, times 100; quartiles by linear interpolation."
+        section.blocks.append(Table("studies", "Studies", caption, columns, tuple(rows)))
+    return section
+
+
+def _limits(join: Join, shown: list[Row], warnings: list[str]) -> Text:
+    said = [
+        "The interval of a row holds its spread over seeds on the same test pairs, under a normal distribution; with "
+        "few seeds it is wide, and a published number inside of it is no proof of agreement.",
+        "Comparable means: the same weights of the base model, the same training text and size, the same data, "
+        "preparation and metric of the score, as the records say. Hyperparameters may still differ: the cards say "
+        "which were used.",
+    ]
+    if any(len(row.finished) == 1 for row in shown):
+        said.append("A row with one seed has no spread: its difference to a published number says little.")
+    if len({row.base_model for row in shown}) > 1 or any(base_name(r.base_model) == "mini-bert" for r in shown):
+        said.append("Small base models show how methods order among themselves, not what a paper's model reaches.")
+    found = [*join.library.warnings, *warnings]
+    return Text((*said, *(f"Warning: {text}." for text in dict.fromkeys(found))), bullets=True)

@@ -1,0 +1,327 @@
+"""A paper's tables: our rows in blocks by base model, then the published rows in the same columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from harness.tasks.mteb_suites import EN_V1
+from reports.content import anchor
+from reports.definition import ColumnSpec, RowSpec, TableSpec
+from reports.joined import Join, Joined, Published
+from reports.measured import Measured
+from reports.records import Row, base_name
+from reports.statistics import mean_sd
+from reports.tables import MINUS, Cell, Column, State, Table, TableRow, absent, number, ranked
+
+SIGNS = {"club": "♣", "diamond": "♦", "heart": "♥", "spade": "♠"}
+_OWN = ("", "own", "own evaluation", "summary")  # the document says where these come from
+OTHER = "other models"
+_EMPTY = Cell("–", state="empty")
+
+
+@dataclass
+class Filled:
+    """A table as built, and what the page says about it."""
+
+    table: Table | None
+    rows: list[Row] = field(default_factory=list)  # ours that stand in it
+    missing: list[tuple[str, str]] = field(default_factory=list)  # (row, base models that lack it)
+
+
+def source_note(mark: str) -> str:
+    """What a source mark of the published file means; empty for a paper's own numbers."""
+    sign, colon, source = mark.partition(": ")
+    if colon and sign in SIGNS:
+        return f"{SIGNS[sign]} {source}"
+    if mark.startswith(("own (", "own evaluation (")):
+        return f"own result, marked {mark[mark.index('(') + 1 : -1]} in the paper"
+    if mark == "repo":
+        return "from the authors' repository, not printed in the paper"
+    return "" if mark in _OWN else mark
+
+
+def doubts(p: Published) -> tuple[str, ...]:
+    """The remarks on a published number, without those that only describe its row."""
+    kinds = ("parameters ", "embedding dim ", "BoW", "supervised", "unsupervised", "semi-supervised", "mean pooling")
+    parts = (part.strip() for part in p["notes"].split(";"))
+    kept = "; ".join(part for part in parts if part and part not in EN_V1 and not part.startswith(kinds))
+    return (kept,) if kept else ()
+
+
+def measured_cell(ours: Measured, column: ColumnSpec, row: Row | None = None) -> Cell:
+    """Mean and spread over seeds, or why there is none."""
+    if not ours.by_seed:
+        if not column.measured or ours.missing == "" or ours.missing == "no study":
+            return _EMPTY
+        state: State = "missing"
+        for known in ("collapsed", "diverged", "failed"):
+            if ours.state == known:
+                state = known
+        return absent(state, *([] if ours.missing == "not evaluated" or state != "missing" else [ours.missing]))
+    mean, sd = mean_sd(ours.values)
+    notes = [ours.partly] if ours.partly else []
+    notes += [f"other protocol than the paper's: {text}" for text in ours.unlike]
+    return number(
+        mean, digits=column.digits, sd=sd, n=len(ours.by_seed), records=ours.records, signed=bool(column.delta),
+        notes=notes,
+    )  # fmt: skip
+
+
+def published_cell(p: Published | None, value: float | None, column: ColumnSpec, notes: Sequence[str] = ()) -> Cell:
+    """A printed number as it was printed."""
+    if p is None:
+        return _EMPTY
+    if value is None:
+        return Cell("illegible", state="empty").noted(*notes)
+    text = p["value"].replace("-", MINUS)
+    if column.delta and value > 0 and not text.startswith("+"):
+        text = f"+{text}"
+    return Cell(text, value=value, state="value", notes=tuple(notes))
+
+
+def _published_blocks(join: Join, table: TableSpec, columns: Sequence[ColumnSpec]) -> list[tuple[str, TableRow]]:
+    """(base model, row) of the published rows, those of one base model together."""
+    found: list[tuple[str, str, RowSpec, dict[int, Joined]]] = []
+    place: dict[tuple[str, str], dict[int, Joined]] = {}
+    for j in join.rows:
+        if j.place is None or j.place.table is not table:
+            continue
+        key = (j.published["model"], j.published["base_model"])
+        if key not in place:
+            place[key] = {}
+            found.append((*key, j.place.row, place[key]))
+        place[key].setdefault(next(i for i, c in enumerate(columns) if c is j.place.column), j)
+    order = {id(row): i for i, row in enumerate(table.rows)}
+    bases = list(join.definition.bases)
+    found.sort(key=lambda f: (bases.index(f[1]) if f[1] in bases else -1, order[id(f[2])]))
+    rows = []
+    for model, base, spec, cells in found:
+        shared = [set(doubts(j.published)) for j in cells.values()]
+        common = set.intersection(*shared) if len(shared) > 1 else set()
+        marks = {j.published["source_mark"] for j in cells.values()}
+        mark = [note for note in [source_note(next(iter(marks)))] if note and len(marks) == 1]
+        head = Cell(model).noted(*mark, *sorted(common))
+        line = [head, _EMPTY]
+        for i, column in enumerate(columns):
+            if i not in cells:
+                line.append(_derived(join, table, spec, column, columns, base, cells, found))
+                continue
+            j = cells[i]
+            notes = [note for note in doubts(j.published) if note not in common]
+            notes += [n for n in [source_note(j.published["source_mark"])] if n and len(marks) > 1]
+            line.append(published_cell(j.published, j.value, column, notes))
+        name = base if base in bases else OTHER
+        rows.append((name, TableRow(tuple(line), f"{name} · published", ranked=not spec.supervised)))
+    return rows
+
+
+def _derived(
+    join: Join, table: TableSpec, spec: RowSpec, column: ColumnSpec, columns: Sequence[ColumnSpec], base: str,
+    cells: dict[int, Joined], found: Sequence[tuple[str, str, RowSpec, dict[int, Joined]]],
+) -> Cell:  # fmt: skip
+    """A difference that the paper does not print, from the two numbers that it does."""
+    label = spec.reference or table.reference
+    at = next((i for i, c in enumerate(columns) if column.delta and c.title == column.delta), None)
+    if at is None or not label or spec.label == label or column.published:
+        return _EMPTY
+    reference = next((c for _, b, s, c in found if s.label == label and b == base), {})
+    own, other = cells.get(at), reference.get(at)
+    if own is None or other is None or own.value is None or other.value is None:
+        return _EMPTY
+    value = column.sign * (own.value - other.value)
+    return number(value, digits=column.digits, signed=True)
+
+
+def _our_blocks(join: Join, table: TableSpec, columns: Sequence[ColumnSpec], filled: Filled) -> list[TableRow]:
+    """Our rows that have any of the table's numbers (or ended early), by base model in the order of the definition."""
+    by_base: dict[str, list[tuple[RowSpec, Row]]] = {}
+    for spec in table.rows:
+        for base, found in join.candidates(spec).items():
+            best = next((r for r in found if _has_any(join, table, spec, r, columns)), None)
+            best = best or next((r for r in found if not r.finished), None)
+            if best is not None:
+                by_base.setdefault(OTHER if spec.same_weights else base, []).append((spec, best))
+    rows = []
+    for base in _ordered(join, by_base):
+        shown: list[tuple[RowSpec, Row, list[Cell]]] = []
+        for spec, row in by_base[base]:
+            cells = [measured_cell(join.value(table, spec, row, c), c, row) for c in columns]
+            shown.append((spec, row, cells))
+        if not any(cell.state == "value" for _, _, cells in shown for cell in cells):
+            continue  # only runs that ended early, of some other kind of task
+        for spec, row, cells in shown:
+            count, whole = len(row.finished), len(row.records)
+            seeds = Cell(str(count) if count == whole else f"{count} of {whole}", value=count)
+            several = len(join.candidates(spec).get(row.base_model, []))
+            notes = []
+            if several > 1:
+                notes.append(
+                    f"one of {several} configurations of {spec.label} here: the one with most seeds, then most tasks, "
+                    "then most training data, then the newest; its card says which"
+                )
+            head = Cell(
+                spec.label if base != OTHER else f"{spec.label} ({base_name(row.base_model).removeprefix('package:')})",
+                link=anchor(row), records=tuple(r.id for r in row.records), notes=tuple(notes),
+            )  # fmt: skip
+            supervised = row.supervision == "supervised" or spec.supervised
+            name = base if base == OTHER else base_name(base)
+            rows.append(TableRow((head, seeds, *cells), f"{name} · measured here", ranked=not supervised))
+            if all(row is not other for other in filled.rows):
+                filled.rows.append(row)
+    return rows
+
+
+def _has_any(join: Join, table: TableSpec, spec: RowSpec, row: Row, columns: Sequence[ColumnSpec]) -> bool:
+    return any(join.value(table, spec, row, c).by_seed for c in columns if not c.delta)
+
+
+def _ordered(join: Join, bases: dict[str, list[tuple[RowSpec, Row]]]) -> list[str]:
+    known = [ours for names in join.definition.bases.values() for ours in names]
+    return sorted(bases, key=lambda b: (b == OTHER, known.index(b) if b in known else len(known), b))
+
+
+def _study_blocks(join: Join, table: TableSpec, columns: Sequence[ColumnSpec]) -> list[TableRow]:
+    rows = []
+    for base in join.study_bases:
+        for spec in table.rows:
+            found = [join.of_study(spec, base, c) for c in columns]
+            if any(f.by_seed for f in found):
+                trials = Cell(f"{len(found[0].records)} runs", value=len(found[0].records))
+                cells = [replace(measured_cell(f, c), n=None) for f, c in zip(found, columns, strict=True)]
+                head = Cell(spec.label, records=found[0].records)
+                rows.append(TableRow((head, trials, *cells), f"{base_name(base)} · measured here"))
+    return rows
+
+
+def paper_table(join: Join, table: TableSpec) -> Filled:
+    """One table of the paper; None where neither the paper's file nor our runs have anything for it."""
+    filled = Filled(None)
+    specs = join.columns(table)
+    own = _study_blocks(join, table, specs) if table.kind == "study" else _our_blocks(join, table, specs, filled)
+    printed = _published_blocks(join, table, specs)
+    filled.missing = _missing(join, table, filled)
+    body = [*own, *(row for _, row in printed)]
+    if not body:
+        return filled
+    count = Column("seeds", "Runs" if table.kind == "study" else "Seeds", aside=True)
+    columns = [Column("row", "Method", numeric=False), count]
+    for i, c in enumerate(specs):
+        key = f"{c.published or c.title} {i}"
+        columns.append(Column(key, c.title, c.sub, c.group, better="" if c.delta else c.better))
+    columns, body, dropped = _kept(columns, body, bool(own))
+    rows = ranked(columns, body)
+    legend = ["Measured: mean ± standard deviation over seeds. Published: as printed, without a spread."]
+    if len({row.block for row in rows}) > 1:
+        legend.append("Blocks of unlike base models are not comparable with one another.")
+    if dropped:
+        legend.append(f"Columns without any number are left out: {', '.join(dropped)}.")
+    result = Table(table.key, table.title, table.caption, tuple(columns), rows, (*legend, *table.notes))
+    filled.table = _transposed(result) if table.transposed else result
+    return filled
+
+
+def _kept(columns: list[Column], rows: list[TableRow], own: bool) -> tuple[list[Column], list[TableRow], list[str]]:
+    """The columns that hold anything, and the titles of the others; seeds only where there are rows of ours."""
+    keep = [
+        j
+        for j in range(len(columns))
+        if j == 0 or (own if j == 1 else any(row.cells[j].state != "empty" for row in rows))
+    ]
+    dropped = [column.title for j, column in enumerate(columns) if j > 1 and j not in keep]
+    kept = [replace(row, cells=tuple(row.cells[j] for j in keep)) for row in rows]
+    return [columns[j] for j in keep], kept, dropped
+
+
+def _transposed(table: Table) -> Table:
+    """Columns as lines: the group of a column is the block of its line, the block of a row the group of its column."""
+    groups = [row.block for row in table.rows]
+    columns = [Column("data", "Data set", numeric=False)]
+    first = 2 if table.columns[1].key == "seeds" else 1
+    for i, (row, group) in enumerate(zip(table.rows, groups, strict=True)):
+        head = row.cells[0]
+        seeds = row.cells[1].text if first == 2 and row.cells[1].state != "empty" else ""
+        title, _, detail = head.text.partition(" (")
+        parts = [detail.removesuffix(")"), f"{seeds} seed{'' if seeds == '1' else 's'}" if seeds else ""]
+        columns.append(Column(f"{group}-{i}", title, " · ".join(p for p in parts if p), group, notes=head.notes))
+    lines = []
+    for j, column in enumerate(table.columns[first:], first):
+        lines.append(TableRow((Cell(column.title), *(row.cells[j] for row in table.rows)), column.group))
+    legend = tuple(text for text in table.legend)
+    return replace(
+        table, columns=tuple(columns), rows=tuple(lines), legend=("Best and second: of each block of columns.", *legend)
+    )
+
+
+def _missing(join: Join, table: TableSpec, filled: Filled) -> list[tuple[str, str]]:
+    """Rows of the paper without a comparable number of ours -> why."""
+    said = []
+    for spec in table.rows:
+        entries = [j for j in join.rows if j.place and j.place.table is table and j.place.row is spec]
+        if not spec.published or not entries:
+            continue
+        if any(j.verdict.kind in ("inside", "above", "below", "one seed") for j in entries):
+            continue
+        bases = ", ".join(dict.fromkeys(j.published["base_model"] for j in entries))
+        if not spec.method:
+            said.append((spec.label, "no method of this harness"))
+        elif all(j.verdict.kind == "not measured" for j in entries):
+            reasons = dict.fromkeys(j.verdict.text.removeprefix("not measured: ") for j in entries)
+            said.append((spec.label, f"{bases}: {'; '.join(list(reasons)[:2])}"))
+        else:
+            said.append((spec.label, f"{bases}: measured on another base model, text or protocol only"))
+    return said
+
+
+def joined_table(join: Join) -> Table | None:
+    """Headline numbers of every table, published beside measured."""
+    columns = (
+        Column("model", "Published model", numeric=False),
+        Column("base", "Base model", numeric=False, aside=True),
+        Column("task", "Score", numeric=False),
+        Column("ours", "Ours", "mean ± sd"),
+        Column("n", "Seeds", aside=True),
+        Column("published", "Published"),
+        Column("difference", "Difference", "ours − published"),
+        Column("verdict", "Verdict", "on the published number", numeric=False),
+    )
+    rows = []
+    order = {table.key: i for i, table in enumerate(join.definition.tables)}
+    placed = [(j, j.place) for j in join.rows if j.place is not None]
+    for j, place in sorted(placed, key=lambda item: order[item[1].table.key]):
+        if place.column.title not in place.table.headline:
+            continue
+        p, column = j.published, place.column
+        ours = measured_cell(j.ours, column) if j.ours.by_seed else _EMPTY
+        gap = j.difference
+        rows.append(
+            TableRow(
+                (
+                    Cell(p["model"], link=anchor(j.row) if j.row and j.ours.by_seed else "", records=j.ours.records),
+                    Cell(p["base_model"]),
+                    Cell(f"{column.title} {column.sub}" if column.delta else column.title),
+                    replace(ours, notes=()),
+                    Cell(str(len(j.ours.by_seed)), value=len(j.ours.by_seed)) if j.ours.by_seed else _EMPTY,
+                    published_cell(p, j.value, column, doubts(p)),
+                    _EMPTY if gap is None else number(gap, digits=column.digits, signed=True),
+                    Cell(short_reason(j.verdict.text)),
+                ),
+                place.table.title,
+            )
+        )  # fmt: skip
+    if not rows:
+        return None
+    legend = (
+        "Interval: where one more run of ours is expected (95 %, Student's t, over seeds on the same test pairs); a "
+        "method without a seed agrees within 0.05. Whether two numbers may be compared is read from the records: base "
+        "model, training text and protocol.",
+    )
+    caption = "The main numbers of each table; tables/joined.csv and data.json hold every published number."
+    return Table("joined", "Published beside measured", caption, columns, tuple(rows), legend)
+
+
+def short_reason(text: str) -> str:
+    """The first reason in full, the others by their heads."""
+    first, *rest = text.split("; ")
+    heads = dict.fromkeys(part.partition(" (")[0] for part in rest if part.startswith("other "))
+    return "; ".join([first, *(head for head in heads if not first.endswith(head))])

@@ -1,0 +1,99 @@
+"""What a report keeps of the runs behind its cells, so that each can be repeated without the work directory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from harness.records import Record, read_manifest
+from harness.tracking import logged_runs
+
+# How a comparison was run, beyond what each record says by itself.
+_CONDITIONS = ("suites", "source", "max_steps", "device", "precision")
+
+
+def described(records: Iterable[Record], workdir: Path) -> dict[str, Any]:
+    """Plain data for `Document.origin`; what several runs share is written once.
+
+    Returns:
+        "runs": id -> row, comparison, seed, status, command, the MLflow run where tracked, and indices into
+        "setups" (method, whole config, base model, corpus, selection set and inputs with their fingerprints) and
+        "environments" (machine and versions); "experiments": comparison -> suites, budget, device and precision.
+    """
+    records = sorted(records, key=lambda r: (r.comparison, r.id))
+    tracked = logged_runs(workdir)
+    setups, environments = _Numbered(), _Numbered()
+    manifests = {name: _manifest(workdir, name) for name in dict.fromkeys(r.comparison for r in records)}
+    runs: dict[str, dict[str, Any]] = {}
+    for r in records:
+        entry: dict[str, Any] = {
+            "row": r.row,
+            "comparison": r.comparison,
+            "seed": r.seed,
+            "status": r.status,
+            "reason": r.reason,
+            "command": r.command,
+            "mlflow": tracked.get((r.comparison, r.row, r.id), ""),
+            "trained": bool(r.training.get("precision")),
+            "setup": setups.index(_setup(r, manifests[r.comparison])),
+            "environment": environments.index(r.environment),
+        }
+        runs[r.id] = {key: value for key, value in entry.items() if value is not False and value != ""}
+    experiments = {
+        name: _conditions(manifest, [r for r in records if r.comparison == name])
+        for name, manifest in manifests.items()
+    }
+    return {"runs": runs, "setups": setups.items, "environments": environments.items, "experiments": experiments}
+
+
+class _Numbered:
+    """Distinct values in the order met."""
+
+    def __init__(self) -> None:
+        self.items: list[Any] = []
+
+    def index(self, value: Any) -> int:
+        if value not in self.items:
+            self.items.append(value)
+        return self.items.index(value)
+
+
+def _manifest(workdir: Path, name: str) -> dict[str, Any]:
+    try:
+        found = (read_manifest(workdir, name) or {}).get("experiment")
+    except (OSError, ValueError):
+        found = None
+    return found if isinstance(found, dict) else {}
+
+
+def _setup(r: Record, experiment: dict[str, Any]) -> dict[str, Any]:
+    corpus = dict(r.corpus) if r.corpus else None
+    if corpus:
+        columns = _columns(r, experiment)
+        corpus |= {"columns": columns} if columns else {}
+    return {
+        "method": r.method,
+        "config": {key: value for key, value in r.config.items() if key != "seed"},
+        "base_model": r.base_model,
+        "supervision": r.supervision,
+        **{key: value for key, value in (("corpus", corpus), ("dev", r.dev), ("inputs", r.inputs)) if value},
+    }
+
+
+def _columns(r: Record, experiment: dict[str, Any]) -> dict[str, str] | None:
+    """Which columns of a file held the text: the one thing that a record does not say about its corpus."""
+    entries = [e for e in experiment.get("methods", []) if r.row in (e.get("name"), e.get("method"))]
+    own = [e["corpus"] for e in entries if e.get("corpus")]
+    shared = [experiment.get("corpus") or {}, *(experiment.get("corpora") or {}).values()]
+    uri = (r.corpus or {}).get("uri")
+    return next((c["columns"] for c in [*own, *shared] if c.get("uri") == uri and c.get("columns")), None)
+
+
+def _conditions(experiment: dict[str, Any], records: list[Record]) -> dict[str, Any]:
+    """The experiment's settings; where no manifest tells (a study's runs), what the scores show."""
+    if experiment:
+        return {key: experiment[key] for key in _CONDITIONS if experiment.get(key) is not None}
+    tasks = dict.fromkeys(task for r in records for task in (*(s.task for s in r.scores), *r.missing))
+    sources = [s.source for r in records for s in r.scores if s.source in ("senteval", "mteb")]
+    return {"suites": list(tasks), "source": sources[0] if sources else "senteval"}

@@ -1,0 +1,57 @@
+"""Which rows a figure has room for, and what they are drawn from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from harness.records import Record
+from reports.analysis import Target
+from reports.records import Comparison, Row
+
+ROOM = 12  # panels, or lines in one panel, that a reader can still tell apart
+
+Drawn = dict[tuple[str, str], list[tuple[Record, dict[str, dict[str, Any]]]]]
+"""Row key -> (run, what it kept for figures by task) of every finished run that kept any."""
+
+
+def read_drawn(comparison: Comparison) -> Drawn:
+    """What the runs kept for figures, read once for all of them."""
+    found: Drawn = {}
+    for row in comparison.rows:
+        kept = [(r, parts) for r in row.finished if (parts := comparison.drawn(r))]
+        if kept:
+            found[row.key] = kept
+    return found
+
+
+def target_mean(row: Row, target: Target | None) -> float | None:
+    """A row's mean over the tasks of a target and over its seeds, times 100; None where a task lacks a score."""
+    if target is None:
+        return None
+    parts = [row.scores(*task, "spearman", "all") for task in target.tasks]
+    if not all(parts):
+        return None
+    return 100 * float(np.mean([np.mean([s.value for _, s in part]) for part in parts]))
+
+
+def chosen(rows: Sequence[Row], target: Target | None, room: int = ROOM) -> tuple[list[Row], str]:
+    """At most `room` of the rows, in their order, and a sentence for the caption about the others ("" if none).
+
+    The best by `target` (the first, without one) are kept, and always the best untrained row: what the others are to
+    be seen against.
+    """
+    if len(rows) <= room:
+        return list(rows), ""
+    scores = {row.key: value for row in rows if (value := target_mean(row, target)) is not None}
+    best = sorted(rows, key=lambda row: -scores.get(row.key, -1e9))
+    kept = best[:room]
+    untrained = next((row for row in best if row.supervision == "untrained"), None)
+    if untrained is not None and untrained not in kept:
+        kept[-1] = untrained
+    keys = {row.key for row in kept}
+    others = ", ".join(row.label for row in rows if row.key not in keys)
+    which = f"the best by {target.short} and the best untrained one" if scores and target is not None else "the first"
+    return [row for row in rows if row.key in keys], f" {room} of {len(rows)} rows, {which}; not drawn: {others}."

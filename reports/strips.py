@@ -1,0 +1,87 @@
+"""Seed strips: every seed a dot, with the mean and its 95 % interval. What one seed says, and what several say."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+import numpy as np
+
+from reports.analysis import Analysis, Target
+from reports.document import Figure
+from reports.figures import row_name
+from reports.records import Comparison, Row
+from reports.statistics import Estimate, Floats, hierarchical_mean
+from reports.style import COLOURS, INK, MUTED, finish, new, style
+
+MOST_PANELS = 3
+
+
+def strip(comparison: Comparison, analysis: Analysis) -> Figure | None:
+    """Scores by seed, a panel for each of the first targets; None where no row has two seeds with stored pairs.
+
+    Rows with one seed are drawn as a dot alone: what another seed would give is not known. The interval of the others
+    holds the chance of the seeds and of the test pairs (`reports.statistics.hierarchical_mean`).
+    """
+    found: list[tuple[Target, dict[tuple[str, str], tuple[Floats, Estimate]]]] = []
+    for target in analysis.targets[:MOST_PANELS]:
+        panel = {}
+        for row in comparison.rows:
+            runs = analysis.by_seed(row, target)
+            if runs is not None:
+                panel[row.key] = 100 * runs[1], hierarchical_mean(runs[1], runs[2], seed=1)
+        if any(len(values) > 1 for values, _ in panel.values()):
+            found.append((target, panel))
+    if not found:
+        return None
+    rows = [row for row in comparison.rows if any(row.key in panel for _, panel in found)]
+
+    def height(row: Row) -> float:
+        """Rows stand in the order of the first panel that has them."""
+        return next(panel[row.key][1].value for _, panel in found if row.key in panel)
+
+    rows.sort(key=height)
+    said = []
+    with style():
+        plot = new(7.2, 0.85 + 0.28 * len(rows))
+        grid = plot.subplots(1, len(found), sharey=True, squeeze=False)[0]
+        for axes, (target, panel) in zip(grid, found, strict=True):
+            for y, row in enumerate(rows):
+                if row.key in panel:
+                    values, estimate = panel[row.key]
+                    _strip(axes, y, values, estimate)
+                    said.append(_said(target, row_name(row, comparison), values, estimate))
+            axes.grid(axis="y", visible=False)
+            axes.tick_params(axis="y", length=0)
+            axes.locator_params(axis="x", nbins=5)
+            axes.set_title(textwrap.fill(target.short, 15) if len(found) > 2 else target.short)
+        grid[0].set_yticks(range(len(rows)), [row_name(row, comparison) for row in rows])
+        grid[0].set_ylim(-0.6, len(rows) - 0.4)
+        plot.supxlabel("Spearman ×100", fontsize=8.5)
+        return finish(
+            plot,
+            "seeds",
+            "Every seed",
+            "Each dot is a seed. Bar and tick: the mean with its 95 % interval, which holds the chance of seeds and of "
+            "test pairs. Open dots: one run, no interval.",
+            f"Dots by row. {'; '.join(said)}.",
+        )
+
+
+def _strip(axes: Any, y: int, values: Floats, estimate: Estimate) -> None:
+    if len(values) == 1:
+        axes.plot(values, [y], "o", color=MUTED, markerfacecolor="white", markersize=5)
+        return
+    low, high, mean = 100 * estimate.low, 100 * estimate.high, 100 * estimate.value
+    axes.plot([low, high], [y, y], color=COLOURS[5], linewidth=5, solid_capstyle="butt", zorder=2)
+    axes.plot([mean, mean], [y - 0.3, y + 0.3], color=INK, linewidth=1.4, zorder=3)
+    # Seeds side by side in height, so that equal scores stay apart.
+    heights = y + np.linspace(-0.18, 0.18, len(values))
+    axes.plot(values, heights, "o", color=COLOURS[0], markersize=4, markeredgecolor="white", markeredgewidth=0.5)
+
+
+def _said(target: Target, name: str, values: Floats, estimate: Estimate) -> str:
+    if len(values) == 1:
+        return f"{target.short}: {name} {values[0]:.2f} (one run)"
+    interval = f"{100 * estimate.low:.2f} to {100 * estimate.high:.2f}"
+    return f"{target.short}: {name} {100 * estimate.value:.2f}, {interval}, {len(values)} seeds"

@@ -1,0 +1,209 @@
+"""Accuracy against cost: seconds of training, and sentences encoded a second; the Pareto front drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from reports.analysis import Target
+from reports.document import Figure
+from reports.figures import place_labels, row_name
+from reports.records import Comparison, Row
+from reports.selection import target_mean
+from reports.style import COLOURS, GRID, INK, MUTED, finish, new, plain, style
+from reports.tables import number_text
+
+_LABELS = 12  # dots that can all be named
+_FRONT = 6  # of its dots, where there are too many
+_SCALE = 0.5  # share of the best score below which a row would only squash the scale
+_WIDE = 10  # ratio of speeds from which their axis is logarithmic
+
+
+@dataclass(frozen=True)
+class Point:
+    row: Row
+    cost: float
+    score: float
+
+
+def train_seconds(row: Row) -> float | None:
+    """Mean over the finished seeds; 0 where nothing was trained. A supervised model was trained elsewhere: unknown."""
+    if row.supervision == "supervised":
+        return None
+    if row.supervision == "untrained":
+        return 0.0
+    values = [r.cost["train_seconds"] for r in row.finished if r.cost.get("train_seconds", -1) >= 0]
+    return float(np.mean(values)) if values else None
+
+
+def sentences_per_second(row: Row) -> float | None:
+    """As an efficiency task measured it, else as the evaluation went along; mean over the finished seeds."""
+    timed = [s.value for r in row.finished for s in r.scores if s.metric == "sentences_per_second"]
+    values = timed or [
+        r.cost["sentences_per_second"] for r in row.finished if r.cost.get("sentences_per_second", 0) > 0
+    ]
+    return float(np.mean(values)) if values else None
+
+
+def pareto(points: Sequence[Point], *, less: bool) -> list[Point]:
+    """The points that no other one beats in score at the same or a lower cost, by cost.
+
+    `less`: less of the cost is better; else more of it is (a speed).
+    """
+    front: list[Point] = []
+    for point in sorted(points, key=lambda p: (p.cost if less else -p.cost, -p.score)):
+        if not front or point.score > front[-1].score:
+            front.append(point)
+    return front
+
+
+def tradeoff(comparison: Comparison, target: Target | None) -> Figure | None:
+    """A row's score against what it cost, a panel for training and one for inference."""
+    if target is None:
+        return None
+    scores = {row.key: score for row in comparison.rows if (score := target_mean(row, target)) is not None}
+    own = [scores[row.key] for row in comparison.rows if row.key in scores and row.supervision != "supervised"]
+    floor = _SCALE * max(own, default=0.0)
+    rows = [row for row in comparison.rows if row.key in scores and scores[row.key] >= floor]
+    below = [
+        f"{row.label} ({number_text(scores[row.key], 2)})"
+        for row in comparison.rows
+        if row.key in scores and row not in rows
+    ]
+    training = [Point(r, cost, scores[r.key]) for r in rows if (cost := train_seconds(r)) is not None]
+    speed = [Point(r, cost, scores[r.key]) for r in rows if (cost := sentences_per_second(r)) is not None]
+    panels = [
+        (points, less)
+        for points, less in ((training, True), (speed, False))
+        if len(points) > 1 and any(p.cost > 0 for p in points)
+    ]
+    if not panels:
+        return None
+    said, unnamed = [], False
+    with style():
+        plot = new(7.2 if len(panels) > 1 else 4.8, 3.9)
+        grid = plot.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+        fronts, lines = [], []
+        for axes, (points, less) in zip(grid, panels, strict=True):
+            # A model trained elsewhere had help that this panel knows nothing of: beside the front, not on it.
+            front = pareto([p for p in points if p.row.supervision != "supervised"], less=less)
+            fronts.append(front)
+            lines.append(_draw(axes, points, front, less=less))
+            word = "training" if less else "sentences/s"
+            said.append(f"{word}: " + ", ".join(f"{p.row.label} ({p.cost:,.0f}, {p.score:.2f})" for p in front))
+            axes.set_title("Training" if less else "Inference")
+            axes.set_xlabel("seconds" if less else "sentences a second")
+        grid[0].set_ylabel(target.short)
+        _legend(plot, rows)
+        for axes, (points, less), front, line in zip(grid, panels, fronts, lines, strict=True):
+            named = points if len(points) <= _LABELS else _named(points, front)
+            unnamed = unnamed or len(named) < len(points)
+            zero = _zero(points) if less else None
+            places = [(p.cost or zero or 0.0, p.score) for p in points]
+            labels = [row_name(p.row, comparison) if p in named else "" for p in points]
+            place_labels(axes, places, labels, line)
+        some = " Named: some of the front, the four best and the supervised rows." if unnamed else ""
+        low = f" Far below the scale: {', '.join(below)}." if below else ""
+        timed = any(s.metric == "sentences_per_second" for row in rows for r in row.finished for s in r.scores)
+        noise = (
+            " Speeds were taken while evaluating, whatever else the machine did: only large differences mean anything."
+            if any(not less for _, less in panels) and not timed
+            else ""
+        )
+        devices = sorted({str(r.environment.get("device", "")) for row in rows for r in row.finished} - {""})
+        unlike = f" Runs on unlike devices ({', '.join(devices)}) are not comparable." if len(devices) > 1 else ""
+        return finish(
+            plot,
+            "tradeoff",
+            f"Accuracy against cost · {target.short}",
+            f"{len(rows)} rows, means over seeds. The line is the Pareto front: nothing as cheap scores higher. "
+            "Rows below it are beaten at their own price; supervised rows, trained elsewhere, are no part of it."
+            f"{low}{some}{noise}{unlike}",
+            f"Scatter of {target.short} against cost. On the front, with cost and score: {'; '.join(said)}.",
+        )
+
+
+def _zero(points: Sequence[Point]) -> float | None:
+    """Where rows that cost nothing stand on a logarithmic axis; None where there are none."""
+    positive = [p.cost for p in points if p.cost > 0]
+    return min(positive) / 3 if positive and len(positive) < len(points) else None
+
+
+def _draw(axes: Any, points: Sequence[Point], front: Sequence[Point], *, less: bool) -> list[tuple[float, float]]:
+    zero = _zero(points) if less else None
+    costs = [p.cost for p in points if p.cost > 0]
+    if less or max(costs) > _WIDE * min(costs):
+        axes.set_xscale("log")
+    plain(axes.xaxis)
+
+    def place(p: Point) -> float:
+        return p.cost if p.cost > 0 or zero is None else zero
+
+    xs, ys = [place(p) for p in front], [p.score for p in front]
+    edge = max(place(p) for p in points) if less else min(place(p) for p in points)
+    # Steps: what the front reaches at a cost is the best score of all that is as cheap.
+    corners = [(xs[0], ys[0])]
+    for x, y in zip(xs[1:], ys[1:], strict=True):
+        corners += [(x, corners[-1][1]), (x, y)]
+    corners.append((edge, ys[-1]))
+    axes.plot(*zip(*corners, strict=True), color=COLOURS[0], linewidth=1.4, zorder=1)
+    for kind, marker, size in (("untrained", "s", 46), ("trained", "o", 50), ("supervised", "*", 130)):
+        chosen = [p for p in points if _kind(p.row) == kind]
+        face = [COLOURS[0] if p in front else GRID for p in chosen]
+        axes.scatter(
+            [place(p) for p in chosen],
+            [p.score for p in chosen],
+            marker=marker,
+            s=size,
+            c=face,
+            edgecolors=INK,
+            linewidths=0.8,
+            zorder=3,
+        )
+    axes.margins(0.16, 0.12)
+    if zero is not None:
+        _name_zero(axes, zero)
+    return corners
+
+
+def _name_zero(axes: Any, zero: float) -> None:
+    """The word "none" in the place of a number, and a stroke where the scale begins."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+    low, high = axes.get_xlim()
+    ticks = [float(10.0**k) for k in range(int(np.ceil(np.log10(zero * 2))), int(np.floor(np.log10(high))) + 1)]
+    if len(ticks) < 2:
+        ticks = [t for k in range(-3, 7) for m in (1, 2, 5) if zero * 2 < (t := m * 10.0**k) <= high]
+    axes.axvline(zero * 1.7, ymax=0.05, color=MUTED, linewidth=1.2, zorder=0)
+    axes.xaxis.set_major_locator(FixedLocator([zero, *ticks]))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: "none" if x == zero else f"{x:,g}"))
+    axes.set_xlim(low, high)
+
+
+def _kind(row: Row) -> str:
+    return row.supervision if row.supervision in ("untrained", "supervised") else "trained"
+
+
+def _legend(plot: Any, rows: Sequence[Row]) -> None:
+    from matplotlib.lines import Line2D
+
+    kinds = {_kind(row) for row in rows}
+    marks = (("untrained", "s", 6.5), ("trained", "o", 6.5), ("supervised", "*", 11))
+    handles = [
+        Line2D([], [], linestyle="", marker=m, markersize=size, markerfacecolor=GRID, markeredgecolor=INK, label=name)
+        for name, m, size in marks
+        if name in kinds
+    ]
+    handles.append(Line2D([], [], color=COLOURS[0], linewidth=1.4, label="Pareto front"))
+    plot.legend(handles=handles, loc="outside upper left", ncols=4, fontsize=8)
+
+
+def _named(points: Sequence[Point], front: Sequence[Point]) -> list[Point]:
+    """Of many: the front (of a long one some, with both its ends), the best, and the supervised ones."""
+    few = [front[round(i)] for i in np.linspace(0, len(front) - 1, min(_FRONT, len(front)))]
+    best = sorted(points, key=lambda p: -p.score)[:4]
+    return [p for p in points if p in few or p in best or p.row.supervision == "supervised"]

@@ -1,0 +1,87 @@
+"""Whether a published number agrees with what was measured here, and when the question has no answer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from reports.statistics import mean_sd
+from reports.tables import number_text
+
+Kind = Literal["inside", "above", "below", "one seed", "not comparable", "not measured", "not published"]
+ROUNDING = 0.05  # a method without a seed agrees within this, in points: half of a paper's last decimal at one digit
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`kind` for machines, `text` for readers; the interval where there is one."""
+
+    kind: Kind
+    text: str
+    low: float | None = None
+    high: float | None = None
+
+
+def prediction_interval(values: Sequence[float], confidence: float = 0.95) -> tuple[float, float]:
+    """Where one more run is expected: mean +- t(n - 1, (1 + confidence) / 2) * s * sqrt(1 + 1/n).
+
+    s is the sample standard deviation (n - 1 in the denominator) of n >= 2 values that are taken as independent draws
+    of one normal distribution: then x - mean has variance sigma^2 (1 + 1/n), and (x - mean) / (s sqrt(1 + 1/n))
+    Student's t with n - 1 degrees of freedom (Hahn and Meeker, "Statistical Intervals", 1991, section 4.8; Geisser,
+    "Predictive Inference", 1993). A published number is one more run on the same test pairs, so the chance of the pairs
+    does not enter.
+
+    Raises:
+        ValueError: fewer than two values, or a confidence outside of (0, 1).
+    """
+    from scipy.special import stdtrit
+
+    if len(values) < 2 or not 0 < confidence < 1:
+        raise ValueError(f"needs two values and a confidence in (0, 1), got {len(values)} and {confidence}")
+    mean, sd = mean_sd(values)
+    assert sd is not None
+    half = float(stdtrit(len(values) - 1, (1 + confidence) / 2)) * sd * math.sqrt(1 + 1 / len(values))
+    return mean - half, mean + half
+
+
+def judge(
+    published: float | None,
+    values: Sequence[float],
+    *,
+    deterministic: bool = False,
+    obstacles: Sequence[str] = (),
+    unmeasured: str = "",
+    digits: int = 2,
+) -> Verdict:
+    """The verdict on one published number.
+
+    Args:
+        published: the number; None where its cell is blank.
+        values: our runs' values, one a seed; empty: nothing was measured.
+        deterministic: no seed enters the method: it agrees within `ROUNDING`, one run says it all.
+        obstacles: why the two cannot be compared ("other base model (...)"), from the records.
+        unmeasured: why there is no value of ours.
+    """
+    if not values:
+        return Verdict("not measured", unmeasured or "not measured")
+    if published is None:
+        return Verdict("not published", "no legible published number")
+    if obstacles:
+        return Verdict("not comparable", f"not comparable: {'; '.join(obstacles)}")
+    if deterministic:
+        mean = mean_sd(values)[0]
+        low, high = mean - ROUNDING, mean + ROUNDING
+        where = f"within rounding (± {ROUNDING})"
+    elif len(values) < 2:
+        return Verdict("one seed", "one seed: no interval")
+    else:
+        low, high = prediction_interval(values)
+        where = f"[{number_text(low, digits)}, {number_text(high, digits)}]"
+    # Binary fractions: a number on the bound itself is inside.
+    if low - 1e-9 <= published <= high + 1e-9:
+        return Verdict("inside", f"inside our interval {where}", low, high)
+    if published > high:
+        return Verdict("above", f"above our interval {where}", low, high)
+    return Verdict("below", f"below our interval {where}", low, high)

@@ -1,0 +1,118 @@
+"""The README of a saved model: what the hub's own loader reads from it, and what it must not claim."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from huggingface_hub import ModelCard
+
+from harness.model_card import write_card
+from harness.records import Record, Score
+
+HOSTILE = "a: [b] \x1b[31m<script>alert(1)</script>\n---\nx: 'y' \"z\" # | `c` \u202e # \\ &amp; {{ }} %"
+
+
+def score(task: str, value: float, *, source: str = "senteval", split: str = "test", metric: str = "spearman") -> Score:
+    return Score(task=task, suite="sts", source=source, split=split, metric=metric, aggregation="all", value=value, n=7,
+                 protocol=f"p{task}", comparable=f"c{task}")  # fmt: skip
+
+
+def record(**changes: Any) -> Record:
+    about: dict[str, Any] = {
+        "id": "0123456789abcdef", "comparison": "c", "status": "finished", "row": "SimCSE", "method": "simcse",
+        "config": {}, "base_model": "bert-base-uncased", "seed": 3, "supervision": "unsupervised",
+        "corpus": {"uri": "embedded:sentences", "kind": "sentences", "count": 2100, "sha256": "ab" * 32},
+        "dev": {"task": "STS-B", "source": "senteval", "split": "dev", "sha256": "cd" * 32},
+        "scores": [score("STS12", 0.5), score("STS-B", 0.9, split="dev"),
+                   score("Embedded-STS-natural", 0.7, source="embedded"), score("alignment", 0.2, metric="alignment")],
+        "missing": {"STS13": "the hub cannot be reached"},
+        "protocols": {"cSTS12": {"data": "0f" * 32}},
+        "cost": {"train_seconds": 12.5, "peak_memory_bytes": 2e9},
+    }  # fmt: skip
+    return Record(**(about | changes))
+
+
+def card(folder: Path, made: Record) -> ModelCard:
+    write_card(folder, made)
+    return ModelCard.load(folder / "README.md")
+
+
+def test_the_hub_reads_results_protocols_seed_and_cost(tmp_path: Path) -> None:
+    read = card(tmp_path, record())
+    assert read.data.base_model == "bert-base-uncased"
+    found = {r.dataset_name: r for r in read.data.eval_results}
+    assert set(found) == {
+        "STS12 (senteval copy)", "Embedded-STS-natural (ships with the harness, no public benchmark)"
+    }  # fmt: skip
+    result = found["STS12 (senteval copy)"]
+    assert (result.metric_type, result.metric_value, result.dataset_split) == ("spearmanr", 0.5, "test")
+    assert result.metric_args == {
+        "aggregation": "all", "n": 7, "protocol": "pSTS12", "comparable": "cSTS12", "seed": 3
+    }  # fmt: skip
+    assert result.dataset_args == {"fingerprint": "0f" * 32}
+    about = read.data["harness"]
+    assert (about["seed"], about["cost"]["train_seconds"], about["record"]) == (3, 12.5, "0123456789abcdef")
+    for said in ("| STS12 | senteval |", "| alignment |", "STS13: the hub cannot be reached", "| training | 12.5 s |"):
+        assert said in read.text
+
+
+def test_the_embedded_suite_is_never_passed_off_as_a_benchmark(tmp_path: Path) -> None:
+    read = card(tmp_path, record())
+    (own,) = [r for r in read.data.eval_results if "Embedded" in r.dataset_name]
+    assert own.dataset_type == "embedded-embedded-sts-natural"
+    assert "STS-B" not in own.dataset_name
+    assert "no public benchmark" in read.text
+
+
+@pytest.mark.parametrize(
+    ("supervision", "dev", "tag"),
+    [("unsupervised", False, "unsupervised"), ("unsupervised", True, None), ("supervised", True, "supervised"),
+     ("transductive", False, "transductive")],
+)  # fmt: skip
+def test_unsupervised_only_where_no_label_was_used(
+    tmp_path: Path, supervision: str, dev: bool, tag: str | None
+) -> None:
+    made = record(supervision=supervision, **({} if dev else {"dev": None}))
+    tags = set(card(tmp_path, made).data.tags) & {"unsupervised", "supervised", "transductive"}
+    assert tags == ({tag} if tag else set())
+    assert ("labelled dev part of STS-B" in (tmp_path / "README.md").read_text()) == dev
+
+
+def test_a_folder_or_our_own_model_is_no_base_model_of_the_hub(tmp_path: Path) -> None:
+    for base in ("embedded:mini-bert", str(tmp_path), "../x"):
+        assert card(tmp_path, record(base_model=base)).data.base_model is None
+
+
+def test_hostile_text_stays_text(tmp_path: Path) -> None:
+    made = record(
+        row=HOSTILE, base_model=HOSTILE, missing={HOSTILE: HOSTILE}, scores=[score(HOSTILE, 0.5, source="s")],
+        corpus={"uri": HOSTILE, "kind": "sentences", "count": 2, "sha256": "ab"},
+    )  # fmt: skip
+    read = card(tmp_path, made)
+    (result,) = read.data.eval_results
+    assert "<script>" in result.dataset_name  # in YAML it is a string like any other
+    assert "<script" not in read.text
+    assert "\x1b" not in (tmp_path / "README.md").read_text()
+    assert "\u202e" not in (tmp_path / "README.md").read_text()
+    rows = [line for line in read.text.splitlines() if line.startswith("| ")]
+    assert all(line.replace("\\|", "").count("|") in (3, 8) for line in rows)
+
+
+def test_what_else_the_readme_says_stays_and_a_second_call_replaces(tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text("---\ntags: [x]\n---\n\n# Mine\n\n## Use\n\nThus.\n")
+    card(tmp_path, record())
+    read = card(tmp_path, record(scores=[score("STS14", 0.25)]))
+    assert read.text.count("## Results") == 1
+    assert "STS12" not in read.content
+    assert read.text.index("# Mine") < read.text.index("## Results") < read.text.index("## Use")
+    before = (tmp_path / "README.md").read_bytes()
+    write_card(tmp_path, record(scores=[score("STS14", 0.25)]))
+    assert (tmp_path / "README.md").read_bytes() == before
+
+
+def test_without_scores_there_is_no_model_index(tmp_path: Path) -> None:
+    read = card(tmp_path, record(scores=[]))
+    assert read.data.eval_results is None
+    assert "model-index" not in read.content

@@ -1,0 +1,49 @@
+"""Invented records of single runs, made field by field: what a test of libraries and verdicts needs, and no more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from harness.records import Record, RunFolder, Score
+
+WIKI = {"uri": "wiki1m", "kind": "sentences", "count": 1_000_000, "sha256": "ab" * 32}
+STS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")
+
+
+def score(
+    task: str, percent: float, metric: str = "spearman", aggregation: str = "all", *, source: str = "senteval",
+    suite: str = "sts", split: str = "test", scale: float = 100,
+) -> Score:  # fmt: skip
+    name = f"{task}{metric}{aggregation}{source}{split}"
+    return Score(
+        task=task, suite=suite, source=source, split=split, metric=metric, aggregation=aggregation,
+        value=percent / scale, n=10, protocol=f"p{name}", comparable=f"c{name}",
+    )  # fmt: skip
+
+
+def sts(percent: float, **rest: Any) -> list[Score]:
+    """The same value on all seven tasks."""
+    return [score(task, percent, **rest) for task in STS]
+
+
+def run(
+    workdir: Path, method: str, config: dict[str, Any] | None = None, seed: int = 1, *,
+    scores: list[Score] | None = None, base: str = "google-bert/bert-base-uncased", row: str = "",
+    corpus: dict[str, Any] | None = None, status: str = "finished", finished: str = "2025-01-01T11:00:00Z",
+    supervision: str = "unsupervised", comparison: str = "invented", **more: Any,
+) -> Record:  # fmt: skip
+    """Write one record; scores carry SentEval's preparation and cosine similarity."""
+    folder = workdir / "runs"
+    count = len(list(folder.glob("*"))) if folder.exists() else 0
+    found = scores or []
+    said = {"similarity": "cosine", "preparation": "Moses-tokenised and lower-cased"}
+    record = Record(
+        id=f"{count + 1:012x}", comparison=comparison, status=status, row=row or method, method=method,
+        reason="" if status == "finished" else "invented", config={**(config or {}), "seed": seed}, base_model=base,
+        seed=seed, supervision=supervision, corpus=corpus, scores=found if status == "finished" else [],
+        protocols={s.comparable: said for s in found}, started="2025-01-01T10:00:00Z", finished=finished,
+        command=f"harness train {method}", **more,
+    )  # fmt: skip
+    RunFolder(workdir, record.id).write(record)
+    return record
