@@ -3,7 +3,8 @@
 A task needs hundreds of fits (outer folds x inner folds x L2 values) of one small head on rows of one matrix. SentEval
 seeds every fit anew with the same number, so fits on equally many rows draw the same weights and the same shuffles:
 they can take their steps together, as one batched matrix product, and each still sees its own batches in the order in
-which SentEval alone would have shown them.
+which SentEval alone would have shown them. On a processor the fits of one split go together through a few lines of C
+where they can (`harness.tasks.native`), and splits are shared out among the cores.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,12 +25,14 @@ if TYPE_CHECKING:
 
 Rows = NDArray[np.int64]
 Array = NDArray[Any]
+Part = TypeVar("Part")
 
-VERSION = "harness-senteval-classifier-1"
+# 2: a fit that cuts off its own held-out rows goes on with the generator that chose them, as SentEval's does
+VERSIONS = {"senteval": "harness-senteval-classifier-2", "lbfgs": "harness-senteval-classifier-1"}
 L2_GRID = (1e-5, 1e-4, 1e-3, 1e-2)
 # Splits whose batches are gathered together. On a CPU the batch should stay in the cache between its three uses.
 _CPU_BYTES, _GPU_BYTES = 2 << 20, 1 << 29
-OPTIMIZERS = ("adam", "rmsprop", "sgd", "adagrad")
+OPTIMIZERS = {"adam": 1e-3, "rmsprop": 1e-2, "sgd": 1e-3, "adagrad": 1e-2}  # torch's default learning rates
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,7 @@ class Classifier:
 
     `solver`: "senteval" steps through batches with early stopping; "lbfgs" gives the exact minimum of the same convex
     objective (nhid 0) without seeds, batches or early stopping, so only `kfold` and `l2` have a meaning then.
-    `optim`: a torch optimiser with its default settings, or with some given as in "sgd,lr=0.1".
+    `optim`: a torch optimiser with its default settings, but for a learning rate given as in "sgd,lr=0.1".
     `epoch_size`: passes between two checks of the held-out accuracy. `tenacity`: the fit ends at the check number
     tenacity + 1 that did not improve, counted over the whole fit, or once more than `max_epoch` passes were made.
     """
@@ -80,23 +83,29 @@ class Classifier:
     def describe(self) -> dict[str, Any]:
         """All that enters a protocol id."""
         if self.solver == "lbfgs":
-            return {"solver": "lbfgs", "kfold": self.kfold, "l2": list(self.l2), "version": VERSION}
-        return {**asdict(self), "l2": list(self.l2), "version": VERSION}
+            return {"solver": "lbfgs", "kfold": self.kfold, "l2": list(self.l2), "version": VERSIONS["lbfgs"]}
+        return {**asdict(self), "l2": list(self.l2), "version": VERSIONS[self.solver]}
 
 
-def optimizer_settings(text: str) -> tuple[str, dict[str, float]]:
-    """ "sgd,lr=0.1" -> ("sgd", {"lr": 0.1}).
+def optimizer_settings(text: str) -> tuple[str, float]:
+    """Name and learning rate: "sgd,lr=0.1" -> ("sgd", 0.1).
 
     Raises:
-        InputError: unknown optimiser, or settings that are no NAME=NUMBER.
+        InputError: unknown optimiser, or a setting that is not lr=NUMBER.
     """
     name, *settings = [part.strip() for part in text.split(",")]
     if name not in OPTIMIZERS:
         raise InputError(f'classifier: optim "{text}"{nearest(name, list(OPTIMIZERS))}; known: {", ".join(OPTIMIZERS)}')
-    try:
-        return name, {key.strip(): float(value) for key, value in (setting.split("=") for setting in settings)}
-    except ValueError:
-        raise InputError(f'classifier: optim "{text}": write settings as NAME=NUMBER, such as "sgd,lr=0.1"') from None
+    rate = OPTIMIZERS[name]
+    for setting in settings:
+        key, _, value = setting.partition("=")
+        try:
+            rate = float(value)
+        except ValueError:
+            rate = math.nan
+        if key.strip() != "lr" or not rate > 0:
+            raise InputError(f'classifier: optim "{text}": the only setting is the rate, as in "{name},lr=0.1"')
+    return name, rate
 
 
 FULL = Classifier()
@@ -119,11 +128,15 @@ def configuration(name: str) -> Classifier:
 
 @dataclass(frozen=True)
 class Split:
-    """One fit: rows to train on, rows that steer early stopping and rate the L2 value, rows to predict."""
+    """One fit: rows to train on, rows that steer early stopping and rate the L2 value, rows to predict.
+
+    `drawn`: how many rows the seeded generator has shuffled before it shuffles the training rows for the first time.
+    """
 
     train: Rows
     held_out: Rows
     test: Rows
+    drawn: int = 0
 
 
 @dataclass(frozen=True)
@@ -143,6 +156,12 @@ def solve(x: Array, y: Array, splits: Sequence[Split], l2: Array, classes: int, 
     import torch
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
+    threads = torch.get_num_threads() if device == "cpu" else 1
+    if device == "cpu" and config.solver == "senteval" and not config.nhid:
+        from harness.tasks import native
+
+        if (kernel := native.library()) is not None:
+            return native.solve_natively(kernel, x, y, splits, l2, classes, config, threads)
     features = torch.as_tensor(np.ascontiguousarray(x, dtype=np.float32), device=device)
     labels = torch.as_tensor(np.asarray(y, dtype=np.int64), device=device)
     if config.solver == "lbfgs":
@@ -153,8 +172,8 @@ def solve(x: Array, y: Array, splits: Sequence[Split], l2: Array, classes: int, 
     predicted: list[NDArray[np.int64]] = [np.zeros((0, 0), dtype=np.int64)] * len(splits)
     room = _CPU_BYTES if device == "cpu" else _GPU_BYTES
     together = max(1, room // (4 * features.shape[1] * config.batch_size))
-    sizes = np.array([len(split.train) for split in splits])
-    groups = [np.flatnonzero(sizes == size) for size in np.unique(sizes)]
+    alike = np.array([(len(split.train), split.drawn) for split in splits])  # what decides the shuffles
+    groups = [np.flatnonzero((alike == one).all(axis=1)) for one in np.unique(alike, axis=0)]
     parts = [part for group in groups for part in np.array_split(group, math.ceil(len(group) / together))]
 
     def fit(part: Rows) -> None:
@@ -165,11 +184,11 @@ def solve(x: Array, y: Array, splits: Sequence[Split], l2: Array, classes: int, 
             for s, prediction in zip(part, fits.predict(), strict=True):
                 predicted[s] = prediction
 
-    _on_all_cores(fit, parts, torch.get_num_threads() if device == "cpu" else 1)
+    on_all_cores(fit, parts, threads)
     return Solution(accuracy, predicted)
 
 
-def _on_all_cores(work: Callable[[Rows], None], parts: list[Rows], threads: int) -> None:
+def on_all_cores(work: Callable[[Part], None], parts: Sequence[Part], threads: int) -> None:
     """Parts side by side, one thread each: their matrices are too small to be worth splitting among threads."""
     if threads == 1 or len(parts) == 1:
         for part in parts:
@@ -184,6 +203,14 @@ def _on_all_cores(work: Callable[[Rows], None], parts: list[Rows], threads: int)
             list(pool.map(work, parts))
     finally:
         torch.set_num_threads(threads)
+
+
+def shuffler(seed: int, drawn: int) -> np.random.RandomState:
+    """The legacy generator, for SentEval's own shuffles, once it has shuffled `drawn` rows."""
+    generator = np.random.RandomState(seed)
+    if drawn:
+        generator.permutation(drawn)
+    return generator
 
 
 class _Fits:
@@ -211,7 +238,7 @@ class _Fits:
         from harness.tasks.heads import Optimizer
 
         c = self.config
-        shuffle = np.random.RandomState(c.seed)  # the legacy generator: SentEval's own shuffles
+        shuffle = shuffler(c.seed, self.splits[0].drawn)
         optimizer = Optimizer(self.head, c.optim)
         passes = 0
         while self.running.any() and passes <= c.max_epoch:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_OPTIMIZERS = {"adam": (1e-3, 2), "rmsprop": (1e-2, 1), "sgd": (1e-3, 0), "adagrad": (1e-2, 1)}  # rate, states
+_MOMENTS = {"adam": 2, "rmsprop": 1, "sgd": 0, "adagrad": 1}
 _GATHERED = 1 << 22  # numbers gathered at a time for predictions
 
 
@@ -25,17 +25,22 @@ def fresh_head(d: int, classes: int, decay: Tensor, config: Classifier) -> Head:
     `decay` (S, R) is the L2 weight of each fit: it is added to the gradient of all parameters, bias too, as the
     `weight_decay` of torch's optimisers does.
     """
-    generator = torch.Generator().manual_seed(config.seed)  # draws what the seeded global one would
-    sizes = [d, config.nhid, classes] if config.nhid else [d, classes]
-    parameters = []
-    for a, b in itertools.pairwise(sizes):
-        bound = 1 / math.sqrt(a)  # nn.Linear draws both its weight and its bias from this range
-        for shape in ((b, a), (b,)):
-            p = torch.empty(shape).uniform_(-bound, bound, generator=generator).to(decay.device)
-            parameters.append(p.expand(*decay.shape, *shape).contiguous())
+    fresh = fresh_weights(d, classes, config)
+    parameters = [p.to(decay.device).expand(*decay.shape, *p.shape).contiguous() for p in fresh]
     if config.nhid:
         return _Hidden(parameters, decay, config.dropout, config.seed)
     return _Binary(parameters, decay) if classes == 2 else _Linear(parameters, decay)
+
+
+def fresh_weights(d: int, classes: int, config: Classifier) -> list[Tensor]:
+    """Weight and bias of each layer, first to last."""
+    generator = torch.Generator().manual_seed(config.seed)  # draws what the seeded global one would
+    sizes = [d, config.nhid, classes] if config.nhid else [d, classes]
+    fresh = []
+    for a, b in itertools.pairwise(sizes):
+        bound = 1 / math.sqrt(a)  # nn.Linear draws both its weight and its bias from this range
+        fresh += [torch.empty(shape).uniform_(-bound, bound, generator=generator) for shape in ((b, a), (b,))]
+    return fresh
 
 
 class Head:
@@ -101,11 +106,9 @@ class Optimizer:
     """
 
     def __init__(self, head: Head, settings: str) -> None:
-        self.kind, given = optimizer_settings(settings)
-        rate, states = _OPTIMIZERS[self.kind]
-        self.lr = given.get("lr", rate)
+        self.kind, self.lr = optimizer_settings(settings)
         self.head = head
-        self.state = [torch.zeros_like(head.flat) for _ in range(states)]
+        self.state = [torch.zeros_like(head.flat) for _ in range(_MOMENTS[self.kind])]
         self.room = torch.empty_like(head.flat)
         self.steps = 0
 

@@ -109,4 +109,4 @@ def _with_validation(train: Rows, test: Rows, config: Classifier) -> Split:
         return Split(train, _NONE, test)
     shuffled = train[np.random.RandomState(config.seed).permutation(len(train))]
     held = int(_VALIDATION * len(train))
-    return Split(shuffled[held:], shuffled[:held], test)
+    return Split(shuffled[held:], shuffled[:held], test, drawn=len(train))

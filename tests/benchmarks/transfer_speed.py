@@ -1,7 +1,10 @@
 """The seven transfer tasks by our classifiers beside scikit-learn's LogisticRegression: accuracy and seconds, one run.
 
-    python tests/benchmarks/transfer_speed.py [--model embedded:mini-bert] [--tasks MR,CR] [--seeds 1111,1,2]
-        [--limit 2000] [--grid senteval|matched] [--keep FOLDER] [--without-sklearn]
+    python -m tests.benchmarks.transfer_speed [--model embedded:mini-bert] [--classifier adam|lbfgs|transcription]
+        [--tasks MR,CR] [--seeds 1111,1,2] [--limit 2000] [--grid senteval|matched] [--keep FOLDER] [--without-sklearn]
+
+`--classifier adam` is SentEval's full configuration, `lbfgs` the exact solution, `transcription` the full configuration
+once more, fit by fit in the float64 numpy of the tests, to tell what is the protocol's and what would be ours.
 
 The vectors are made once and do not count. Every solver sees the same vectors and, for the levels that have folds, the
 same folds. scikit-learn searches SentEval's own grid for it (six or seven values of C) or, with `--grid matched`, the
@@ -16,7 +19,9 @@ import argparse
 import dataclasses
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
+from math import nan
 from pathlib import Path
 from typing import Any
 
@@ -88,11 +93,35 @@ def scikit_learn(data: Data, k: int, grid: str) -> float:
     return float(100 * max(models, key=lambda m: round(m.score(*data["dev"]), 4)).score(*data["test"]))
 
 
-def timed(run: Callable[[], float]) -> tuple[float, float, float]:
-    """Accuracy, wall seconds, processor seconds."""
+def transcription(data: Data, k: int, seed: int) -> float:
+    """The test accuracy in percent of SentEval's protocol as the tests' float64 numpy reads it: minutes a task."""
+    from tests.harness import senteval_reference as reference
+
+    if "all" in data:
+        return reference.nested(*data["all"], k=k, seed=seed)[1]
+    if "dev" not in data:
+        return reference.kfold_on_train(*data["train"], *data["test"], k=k, seed=seed)[1]
+    x, y = ({part: both[i] for part, both in data.items()} for i in (0, 1))
+    return reference.train_dev_test(x, y, seed=seed)[1]
+
+
+@dataclass
+class Run:
+    """Accuracy in percent, wall and processor seconds."""
+
+    accuracy: float
+    wall: float
+    processor: float
+
+
+def timed(run: Callable[[], float]) -> Run:
     wall, cpu = time.perf_counter(), time.process_time()
     found = run()
-    return found, time.perf_counter() - wall, time.process_time() - cpu
+    return Run(found, time.perf_counter() - wall, time.process_time() - cpu)
+
+
+def row(first: str, ours: list[str], rest: list[str]) -> str:
+    return f"{first:6} " + "".join(f"{cell:>9}" for cell in ours) + "".join(f"{cell:>14}" for cell in rest)
 
 
 def main() -> None:
@@ -103,6 +132,7 @@ def main() -> None:
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="embedded:mini-bert")
+    parser.add_argument("--classifier", choices=["adam", "lbfgs", "transcription"], default="adam")
     parser.add_argument("--tasks", default=",".join(TRANSFER))
     parser.add_argument("--seeds", default="1111,1,2")
     parser.add_argument("--limit", type=int, default=10**9)
@@ -114,32 +144,54 @@ def main() -> None:
     import torch
 
     torch.ones(8, 8) @ torch.ones(8, 8)  # threads and libraries are up before the clock runs
-    seeds = [int(s) for s in args.seeds.split(",")]
-    total: dict[str, list[float]] = {}
+    seeds = [1111] if args.classifier == "lbfgs" else [int(s) for s in args.seeds.split(",")]
+    print(f"{args.model}, {args.classifier}, {torch.get_num_threads()} threads; s: wall (processor), ours a seed")
+    print(row("task", [f"seed {s}" for s in seeds], ["sklearn", "mean - theirs", "s ours", "s sklearn", "theirs/ours"]))
+    all_ours: list[list[Run]] = []
+    all_theirs: list[Run] = []
     for name in args.tasks.split(","):
         task = transfer_task(name)
         table = vectors_of(task, args.model, args.keep)
         task.data = shortened(task.data, args.limit)
         data = {part: (task._features(rows, table)[0], rows.labels) for part, rows in task.data.parts.items()}
 
-        def ours(classifier: Any, task: Any = task, table: Any = table) -> float:
-            task.classifier = classifier
+        def ours(seed: int, task: Any = task, table: Any = table, data: Data = data) -> float:
+            if args.classifier == "transcription":
+                return transcription(data, 10, seed)
+            task.classifier = LBFGS if args.classifier == "lbfgs" else dataclasses.replace(FULL, seed=seed)
             return float(task.outcome(table)[0].test)
 
-        runs: dict[str, Callable[[], float]] = {
-            f"full, seed {s}": partial(ours, dataclasses.replace(FULL, seed=s)) for s in seeds
-        }
-        runs["lbfgs"] = partial(ours, LBFGS)
-        if not args.without_sklearn:
-            runs["scikit-learn"] = partial(scikit_learn, data, 10, args.grid)
-        for label, run in runs.items():
-            accuracy, wall, cpu = timed(run)
-            total.setdefault(label, []).extend((wall, cpu))
-            print(
-                f"{name:6} {label:16} accuracy {accuracy:6.2f}   {wall:8.1f} s wall {cpu:8.1f} s processor", flush=True
-            )
-    for label, seconds in total.items():
-        print(f"all    {label:16} {'':15}   {sum(seconds[::2]):8.1f} s wall {sum(seconds[1::2]):8.1f} s processor")
+        runs = [timed(partial(ours, seed)) for seed in seeds]
+        theirs = Run(nan, nan, nan) if args.without_sklearn else timed(partial(scikit_learn, data, 10, args.grid))
+        all_ours.append(runs)
+        all_theirs.append(theirs)
+        print(line(name, runs, theirs), flush=True)
+    means = [mean_of([runs[i] for runs in all_ours], "accuracy") for i in range(len(seeds))]
+    total = [
+        Run(m, sum(runs[i].wall for runs in all_ours), sum(runs[i].processor for runs in all_ours))
+        for i, m in enumerate(means)
+    ]
+    print(line("all", total, Run(mean_of(all_theirs, "accuracy"), *(sum(getattr(r, k) for r in all_theirs)
+                                                                   for k in ("wall", "processor")))))  # fmt: skip
+
+
+def mean_of(runs: list[Run], what: str) -> float:
+    return float(np.mean([getattr(run, what) for run in runs]))
+
+
+def line(name: str, ours: list[Run], theirs: Run) -> str:
+    wall, cpu = mean_of(ours, "wall"), mean_of(ours, "processor")
+    return row(
+        name,
+        [f"{run.accuracy:.2f}" for run in ours],
+        [
+            f"{theirs.accuracy:.2f}",
+            f"{mean_of(ours, 'accuracy') - theirs.accuracy:+.2f}",
+            f"{wall:.1f} ({cpu:.1f})",
+            f"{theirs.wall:.1f} ({theirs.processor:.1f})",
+            f"{theirs.wall / wall:.1f} ({theirs.processor / cpu:.1f})",
+        ],
+    )
 
 
 if __name__ == "__main__":

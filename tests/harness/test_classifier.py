@@ -10,10 +10,21 @@ import pytest
 import torch
 
 from harness.errors import InputError
-from harness.tasks import validation
+from harness.tasks import native, validation
 from harness.tasks.classifier import FULL, LBFGS, PROTOTYPING, Classifier, Split, configuration, solve
+from tests.harness import senteval_reference as reference
 
 Array = np.ndarray[Any, Any]
+
+
+@pytest.fixture(params=["compiled", "torch"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The fits by the compiled loop, where there is a compiler, and by torch."""
+    if request.param == "torch":
+        monkeypatch.setattr(native, "library", lambda: None)
+    elif native.library() is None or torch.cuda.is_available():
+        pytest.skip("no C compiler, or a GPU does the work")
+    return str(request.param)
 
 
 def blobs(n: int, d: int, classes: int, seed: int = 0, spread: float = 2.0) -> tuple[Array, Array]:
@@ -74,8 +85,9 @@ def one_by_one(x: Array, y: Array, split: Split, l2: float, classes: int, c: Cla
         (Classifier(optim="adagrad", max_epoch=3, epoch_size=1, seed=5), 3),
     ],
 )
+@pytest.mark.usefixtures("way")
 def test_side_by_side_equals_one_by_one(config: Classifier, classes: int) -> None:
-    x, y = blobs(150, 6, classes)
+    x, y = blobs(150, 21, classes, spread=4.0)
     rng = np.random.default_rng(1)
     splits = []
     for size in (70, 70, 83):  # two sizes: the fits of equal size share their steps
@@ -153,30 +165,41 @@ def test_lbfgs_agrees_with_scikit_learn_on_predictions() -> None:
     assert (theirs.predict(wide[400:]) == solved.predicted[0][0]).all()
 
 
-def test_nested_folds_are_scikit_learns_and_results_are_rounded_as_senteval_rounds() -> None:
-    from sklearn.model_selection import StratifiedKFold
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize(("classes", "seed"), [(2, 1111), (3, 5)])
+def test_every_scheme_equals_a_float64_transcription(classes: int, seed: int) -> None:
+    """With the full rules (Adam, four L2 values, 5 % slices); SST5 and SICK-E are three-part sets of some classes."""
+    x, y = blobs(240, 9, classes, spread=3.0)
+    config = dataclasses.replace(FULL, kfold=3, batch_size=32, max_epoch=60, seed=seed)
+    settings = {"seed": seed, "batch": 32, "max_epoch": 60}
+    one = 100 / len(y)  # what a single example near a border may change
 
-    x, y = blobs(90, 4, 2, spread=3.0)
-    config = dataclasses.replace(PROTOTYPING, kfold=3, batch_size=16, l2=(1e-4, 1e-1))
-    folds = StratifiedKFold(3, shuffle=True, random_state=1111)
-    dev, test = [], []
-    for train, held in folds.split(x, y):
-        scores = []
-        for l2 in config.l2:
-            inner = [
-                one_by_one(x, y, Split(train[a], train[b], held), l2, 2, config)[0]
-                for a, b in folds.split(x[train], y[train])
-            ]
-            scores.append(round(100 * float(np.mean(inner)), 2))
-        dev.append(max(scores))
-        best = config.l2[int(np.argmax(scores))]
-        order = train[np.random.RandomState(1111).permutation(len(train))]
-        cut = int(0.05 * len(train))
-        predicted = one_by_one(x, y, Split(order[cut:], order[:cut], held), best, 2, config)[1]
-        test.append(round(100 * float((predicted == y[held]).mean()), 2))
-    found = validation.nested(x, y, 2, config)
-    assert found.dev == pytest.approx(np.mean(dev), abs=1.2)  # one example of 90 near a border
-    assert found.test == pytest.approx(np.mean(test), abs=1.2)
+    found = validation.nested(x, y, classes, config)
+    assert (found.dev, found.test) == pytest.approx(reference.nested(x, y, k=3, **settings), abs=one)
+
+    train, test = slice(0, 160), slice(160, 240)
+    found = validation.kfold_on_train(x[train], y[train], x[test], y[test], classes, config)
+    expected = reference.kfold_on_train(x[train], y[train], x[test], y[test], k=3, **settings)
+    assert (found.dev, found.test) == pytest.approx(expected, abs=100 / 80)
+
+    cuts = {"train": slice(0, 120), "dev": slice(120, 180), "test": slice(180, 240)}
+    xs, ys = {p: x[c] for p, c in cuts.items()}, {p: y[c] for p, c in cuts.items()}
+    found = validation.train_dev_test(xs, ys, classes, config)
+    assert (found.dev, found.test) == pytest.approx(reference.train_dev_test(xs, ys, **settings), abs=100 / 60)
+
+
+def test_own_slice_and_shuffles_come_from_one_generator() -> None:
+    """SentEval seeds once a fit: the shuffles go on where the choice of the 5 % slice has left the generator."""
+    x, y = blobs(400, 10, 2, spread=6.0)
+    config = dataclasses.replace(FULL, max_epoch=0, epoch_size=1)
+    split = validation._with_validation(np.arange(300), np.arange(300, 400), config)
+    w = reference.first_weights(10, 2, 1111)
+    expected = reference.fit_with_own_slice(x[:300], y[:300], 1e-4, w, 1111, max_epoch=0, epoch_size=1)
+    solved = solve(x, y, [split], np.array([[1e-4]]), 2, config)
+    again = solve(x, y, [dataclasses.replace(split, drawn=0)], np.array([[1e-4]]), 2, config)
+    labels = reference.classify(expected, x[300:])
+    assert (solved.predicted[0][0] != labels).sum() <= 1
+    assert (again.predicted[0][0] != labels).sum() > 1  # other shuffles show in the labels after a single pass
 
 
 def test_ties_between_l2_values_go_to_the_smallest() -> None:
@@ -197,7 +220,8 @@ def test_too_few_examples_for_the_folds_is_one_clear_line() -> None:
     ("settings", "message"),
     [
         ({"optim": "adan"}, r'optim "adan" \(did you mean "adam"\?\)'),
-        ({"optim": "sgd,lr"}, "write settings as NAME=NUMBER"),
+        ({"optim": "sgd,lr"}, "the only setting is the rate, as in "),
+        ({"optim": "sgd,momentum=0.9"}, "the only setting is the rate, as in "),
         ({"batch_size": 0}, "batch_size = 0 is out of its range"),
         ({"solver": "lbfgs", "nhid": 50}, "lbfgs is for nhid 0"),
         ({"kfold": 1}, "kfold = 1"),

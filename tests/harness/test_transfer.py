@@ -14,11 +14,12 @@ from harness.embeddings import evaluate
 from harness.errors import InputError, RunError
 from harness.sources.senteval_files import read_task
 from harness.tasks.base import Task
-from harness.tasks.classifier import LBFGS, PROTOTYPING
+from harness.tasks.classifier import FULL, LBFGS, PROTOTYPING
 from harness.tasks.downstream import CaptionRetrievalTask, regressor_task
 from harness.tasks.relatedness import grade_targets, regress
 from harness.tasks.retrieval import fit_and_rank, rank_recalls
 from harness.tasks.transfer import TRANSFER, f1, transfer_task
+from tests.harness import senteval_reference as reference
 from tests.harness.senteval_data import downstream, noise, words
 
 Array = np.ndarray[Any, Any]
@@ -226,6 +227,56 @@ def test_regressor_tasks_score_by_correlation(root: Path) -> None:
     assert values["regressor:SICK-R", "test", "pearson"] > 0.8
     assert ("regressor:SICK-R", "dev", "pearson") in values
     assert values["regressor:SICK-R", "test", "mse"] < 1
+
+
+def partly(texts: list[str]) -> Array:
+    """Vectors from which the labels can be read only in part, so that no accuracy is trivially 1."""
+    return words(texts) + 0.4 * np.tile(noise(texts), 7)[:, :97]
+
+
+def by_hand(data: Any) -> dict[str, Array]:
+    pairs = {p: (partly(part.first), partly(part.second)) for p, part in data.parts.items()}
+    return {p: np.hstack([abs(u - v), u * v]) for p, (u, v) in pairs.items()}
+
+
+def test_sick_e_and_sst5_equal_a_float64_transcription(root: Path) -> None:
+    """Three classes of pairs and five of sentences, by the full configuration but for batches that suit 60 examples."""
+    for name in ("SICK-E", "SST5"):
+        task = transfer_task(name, classifier=dataclasses.replace(FULL, batch_size=4), root=root)
+        parts = task.data.parts
+        x = by_hand(task.data) if name == "SICK-E" else {p: partly(part.first) for p, part in parts.items()}
+        dev, test = reference.train_dev_test(x, {p: part.labels for p, part in parts.items()}, batch=4)
+        found = scores([task], partly)
+        assert 0.4 < found[name, "test", "accuracy"] < 1
+        assert 100 * found[name, "dev", "accuracy"] == pytest.approx(dev, abs=100 / len(parts["dev"]))
+        assert 100 * found[name, "test", "accuracy"] == pytest.approx(test, abs=100 / len(parts["test"]))
+
+
+def test_regressors_of_sts_b_and_sick_r_equal_a_float64_transcription(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """STS-B's scores begin at 0, SICK's at 1."""
+    from scipy.stats import pearsonr, spearmanr
+
+    from harness.tasks import relatedness
+
+    monkeypatch.setattr(relatedness, "_MAX_PASSES", 200)
+    for name in ("STS-B", "SICK-R"):
+        task = regressor_task(name, root=root)
+        gold = {p: np.asarray(part.labels, dtype=float) for p, part in task.data.parts.items()}
+        dev, predicted = reference.regress(by_hand(task.data), gold, max_passes=200)
+        found = scores([task], partly)
+        assert 0.2 < dev < 0.999
+        assert found[f"regressor:{name}", "dev", "pearson"] == pytest.approx(dev, abs=1e-3)
+        assert found[f"regressor:{name}", "test", "pearson"] == pytest.approx(
+            pearsonr(predicted, gold["test"])[0], abs=1e-3
+        )
+        assert found[f"regressor:{name}", "test", "spearman"] == pytest.approx(
+            spearmanr(predicted, gold["test"])[0], abs=0.01
+        )
+        assert found[f"regressor:{name}", "test", "mse"] == pytest.approx(
+            ((predicted - gold["test"]) ** 2).mean(), abs=1e-2
+        )
 
 
 def test_recalls_by_hand() -> None:
