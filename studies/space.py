@@ -210,7 +210,7 @@ def _parameter(name: str, given: Any, declared: dict[str, Any] | None, integer: 
         raise InputError(f"{place}: a log scale cannot start at {low:g}; give low above 0, or log = false")
     if step is not None and (log or step <= 0):
         raise InputError(f"{place}: step must be above 0 and goes with log = false")
-    if step is not None and step > high - low:
+    if step is not None and step > (high - low) * (1 + 1e-9):  # 0.16 - 0.14 is a little under 0.02
         raise InputError(f"{place}: step {step:g} is wider than the range from {low:g} to {high:g}")
     return Parameter(name, (), float(low), float(high), log, step, integer and isinstance(low, int), when)
 
