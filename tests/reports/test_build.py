@@ -254,7 +254,7 @@ def test_command(built, tmp_path, capsys):
     assert args.run(args) == 0
     assert str(tmp_path / "o" / "report.md") in capsys.readouterr().out
     with pytest.raises(InputError, match="no such folder"):
-        args.run(argparse.Namespace(name="x", workdir=tmp_path / "none", format="md", out=None))
+        args.run(argparse.Namespace(name="x", workdir=str(tmp_path / "none"), format="md", out=None))
 
 
 @pytest.mark.skipif(
