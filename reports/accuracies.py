@@ -39,7 +39,10 @@ def _table(comparison: Comparison, suite: str) -> Table | None:
         )
         name = task.removeprefix(prefix)
         size = size_text(rows, task, source, metric, how, "examples")
-        columns.append(Column(task, name, size if metric == "accuracy" else f"{metric} · {size}", better="higher"))
+        group, dash, part = name.partition("-") if suite == "embedded-transfer" else ("", "", name)
+        group, name = (group, part) if dash else ("", name)  # both parts of a task under one head
+        below = size if metric == "accuracy" else f"{metric} · {size}"
+        columns.append(Column(task, name, below, group=group, better="higher"))
         for line, row in zip(cells, rows, strict=True):
             line.append(score_cell(row, task, source, metric, how, scale=100, digits=2))
         mark_unlike(rows, cells, len(columns) - 1, task, source, metric, how)
