@@ -4,8 +4,8 @@
 
 Each method trains for one epoch from the embedded mini-bert with its preset "mini" on the first texts of the embedded
 corpus that it learns from. SimCSE runs again beside each method, and the ratio is that of the best round of each:
-other work on the machine disturbs both alike. A text is a sentence, a pair or a whole document, of which DeCLUTR takes
-several spans and quick thoughts several sentences.
+other work on the machine disturbs both alike. A text is a sentence, a pair, or for DeCLUTR a whole document, from which
+it takes several spans.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from harness.training import TrainedMethod
 
 
 def seconds(method: type[Method], config: Any, corpus: Corpus) -> float:
-    """Training seconds per text of one epoch, from a fresh start."""
+    """Training seconds per text seen in one epoch, from a fresh start."""
     report = method(config, base_model="embedded:mini-bert").fit(corpus, FitContext(seed=1)).fit_report
-    return float(report.cost["train_seconds"]) / len(corpus)
+    return float(report.cost["train_seconds"]) / float(report.cost["corpus_sentences_seen"])
 
 
 def main() -> None:
