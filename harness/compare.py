@@ -17,8 +17,8 @@ from harness.experiment import Experiment, read_experiment
 from harness.lock import work_lock
 from harness.plan import Cell, Plan, make_plan
 from harness.progress import Reporter
-from harness.records import Record, manifest_file, write_atomic
-from harness.runner import checked_workdir, estimate_seconds, finished, run_cell, steps_of, take_part
+from harness.records import Record, asked, manifest_file, write_atomic
+from harness.runner import checked_workdir, estimate_seconds, finished, remaining, run_cell, steps_of, take_part
 from harness.text import one_line
 
 if TYPE_CHECKING:
@@ -84,16 +84,16 @@ def dry_run(plan: Plan, workdir: Path) -> int:
     table = Table(title=_plain(f"{plan.experiment.name}: {len(plan.cells)} cells"))
     for heading in ("id", "row", "base model", "seed", "updates", "state", "about"):
         table.add_column(heading, justify="right" if heading in ("seed", "updates", "about") else "left")
-    total, known = 0.0, dict[tuple[str, str], float]()
+    total, known = 0.0, dict[tuple[str, str, str], float]()
     for cell in plan.cells:
-        done = finished(cell, plan, workdir) is not None
-        key = (cell.row.label, cell.base_model)
-        if not done and key not in known:
-            known[key] = estimate_seconds(cell, plan)
-        seconds = 0.0 if done else known[key]
+        state, seconds = "finished", 0.0
+        if finished(cell, plan, workdir) is None:
+            train, tasks = remaining(cell, plan, workdir)
+            state = "to do" if train else "to score"
+            key = (cell.row.label, cell.base_model, state)
+            seconds = known[key] = known[key] if key in known else estimate_seconds(cell, plan, train, tasks)
         total += seconds
         steps = steps_of(cell, plan)
-        state = "finished" if done else "to do"
         names = (_plain(cell.row.label), _plain(cell.base_model))
         table.add_row(cell.id, *names, str(cell.seed), f"{steps:,}", state, f"{seconds:.0f} s")
     console = Console()
@@ -120,6 +120,7 @@ def compare(plan: Plan, workdir: Path, args: argparse.Namespace, tuned: tuning.T
             known = finished(cell, plan, workdir)
             command = command_of(args, cell, tuned.overrides(cell.row.label) if tuned else [])
             record = known or run_cell(cell, plan, workdir, command=command, progress=reporter.step)
+            record = asked(record, plan.evaluation)
             record = record.model_copy(update={"row": cell.row.label, "comparison": plan.experiment.name})
             records.append(record)
             reporter.done(summary(record) + (" (kept)" if known else ""))
@@ -143,6 +144,7 @@ def write_manifest(plan: Plan, workdir: Path, tuned: tuning.Tuning | None = None
         "title": plan.experiment.title,
         "description": plan.experiment.description,
         "experiment": plan.experiment.model_dump(mode="json"),
+        "tasks": list(plan.evaluation),
         "cells": [{"id": c.id, "row": c.row.label, "base_model": c.base_model, "seed": c.seed} for c in plan.cells],
         **({"tuned": tuned.manifest()} if tuned else {}),
     }

@@ -11,6 +11,7 @@ from harness.embeddings import each, reason
 from harness.errors import InputError
 from harness.experiment import Experiment, Row, resolve_rows
 from harness.fingerprint import code_version, content_id, model_fingerprint
+from harness.rescoring import task_key
 
 if TYPE_CHECKING:
     from harness.sources import Corpus
@@ -46,11 +47,12 @@ class Plan:
     team: Team = ALONE
 
     @cached_property
-    def evaluation_id(self) -> str:
-        """Hash of what is evaluated and of the code that does it (the data's own hashes stand in the protocol ids)."""
-        modules = {"harness.embeddings", *(type(task).__module__ for task in self.tasks)}
-        code = {module: code_version(module) for module in modules}
-        return content_id([[task.name for task in self.tasks], self.experiment.source, code])
+    def evaluation(self) -> dict[str, str]:
+        """Task -> hash of the code that scores it (the data's own hashes stand in the protocol ids)."""
+        return {
+            task_key(task): content_id([code_version("harness.embeddings"), code_version(type(task).__module__)])
+            for task in self.tasks
+        }
 
     @cached_property
     def unreadable(self) -> dict[str, str]:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import os
 import secrets
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from harness.errors import InputError
 
@@ -43,6 +44,12 @@ class Score(BaseModel):
     protocol: str
     comparable: str
 
+    @property
+    def made_by(self) -> str:
+        """The task that gives this score, by source and name: "STS-B@layer:4:cls" is one of many of "layers:STS-B"."""
+        pairs, at, _ = self.task.partition("@layer:")
+        return f"{self.source}:{f'layers:{pairs}' if at else self.task}"
+
 
 class Record(BaseModel):
     """Everything known about one run (one cell of a comparison: row label x base model x seed)."""
@@ -67,7 +74,8 @@ class Record(BaseModel):
     missing: dict[str, str] = {}  # task -> why it has no scores: averages over it are not complete
     unfit: list[str] = []  # those of the missing whose data was there, but did not suit the method or the task
     protocols: dict[str, dict[str, Any]] = {}  # protocol id -> what was hashed
-    evaluation: str = ""  # hash of what was evaluated and how: a change asks for new scores, not for new training
+    evaluation: dict[str, str] = {}  # task -> hash of the code that scored it: a change asks for new scores, not for
+    #                                  new training
     training: dict[str, Any] = {}  # steps, best_step, best_dev, initial_dev, final statistics
     cost: dict[str, float] = {}  # train_seconds, encode_seconds, evaluate_seconds, sentences_per_second, sentences,
     #                              sentences_cached, peak_memory_bytes, parameters, corpus_sentences_seen
@@ -75,6 +83,12 @@ class Record(BaseModel):
     command: str = ""  # what reproduces this run
     started: str = ""  # ISO 8601, UTC
     finished: str = ""
+
+    @field_validator("evaluation", mode="before")
+    @classmethod
+    def _older(cls, value: Any) -> Any:
+        """One hash for all tasks, as earlier versions wrote it, tells nothing about each."""
+        return {} if isinstance(value, str) else value
 
     def score(self, task: str, metric: str = "spearman", aggregation: str = "all", split: str = "test") -> float | None:
         """The value of one score, or None where it was not computed."""
@@ -172,7 +186,8 @@ class RunFolder:
 
 
 def manifest_file(workdir: Path, comparison: str) -> Path:
-    """Which runs a comparison consists of: `{"title", "cells": [{"id", "row"}], ...}` in the order of the table."""
+    """Which runs a comparison consists of: `{"title", "tasks": ["SOURCE:TASK"], "cells": [{"id", "row"}],
+    ...}` in the order of the table."""
     return workdir / "comparisons" / f"{comparison}.json"
 
 
@@ -185,13 +200,28 @@ def read_manifest(workdir: Path, comparison: str) -> dict[str, Any] | None:
     return manifest
 
 
+def asked(record: Record, tasks: Iterable[str] | None) -> Record:
+    """The record with the scores of `tasks` ("SOURCE:TASK") alone: others may have scored the same run on more."""
+    if tasks is None:
+        return record
+    tasks = set(tasks)
+    names = {task.partition(":")[2] for task in tasks}
+    return record.model_copy(
+        update={
+            "scores": [s for s in record.scores if s.made_by in tasks],
+            "missing": {task: why for task, why in record.missing.items() if task in names},
+        }
+    )
+
+
 def read_records(
     workdir: Path, comparison: str | None = None, *, damaged: dict[str, str] | None = None
 ) -> list[Record]:
     """The finished records of a comparison in the order of its manifest, or all records of a work directory.
 
-    A run may belong to several comparisons, under a row label of each: the label is the manifest's. Where `damaged` is
-    given, records that cannot be read are left out and noted in it, run id -> what is wrong.
+    A run may belong to several comparisons, under a row label of each and scored on what each asks for: the label and
+    the suites are the manifest's. Where `damaged` is given, records that cannot be read are left out and noted in it,
+    run id -> what is wrong.
 
     Raises:
         InputError: a damaged record, without `damaged`.
@@ -209,7 +239,8 @@ def read_records(
     manifest = read_manifest(workdir, comparison) if comparison else None
     if manifest is not None:
         cells = [(cell["row"], read(cell["id"])) for cell in manifest["cells"]]
-        return [r.model_copy(update={"row": row, "comparison": comparison}) for row, r in cells if r is not None]
+        known = [r.model_copy(update={"row": row, "comparison": comparison}) for row, r in cells if r is not None]
+        return [asked(record, manifest.get("tasks")) for record in known]
     found = [read(file.parent.name) for file in sorted((workdir / "runs").glob("*/record.json"))]
     records = [r for r in found if r is not None and comparison in (None, r.comparison)]
     return sorted(records, key=lambda r: (r.comparison, r.row, r.base_model, r.seed, r.id))

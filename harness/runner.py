@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import json
 import os
 import shutil
@@ -17,17 +18,19 @@ from typing import TYPE_CHECKING, Any
 
 from harness.distributed import ALONE
 from harness.embedding_cache import EmbeddingCache, folder_hash
-from harness.embeddings import each
+from harness.embeddings import each, set_aside
 from harness.environment import describe, device_name, peak_memory_bytes, reset_peak_memory
 from harness.errors import InputError, TrainingStopped
 from harness.method import METHOD_FILE, FitContext, FitReport, Method
 from harness.model_card import write_card
 from harness.plan import Cell, Plan, describe_data
 from harness.records import Record, RunFolder, write_atomic
+from harness.rescoring import due, merged, merged_figures, merged_pairs, task_key
+from harness.tasks.base import TaskResult
 from harness.text import markdown_text
 
 if TYPE_CHECKING:
-    from harness.tasks.base import Task, TaskResult
+    from harness.tasks.base import Task
 
 Progress = Callable[[int, int, str], None]
 
@@ -35,15 +38,12 @@ Progress = Callable[[int, int, str], None]
 def finished(cell: Cell, plan: Plan, workdir: Path) -> Record | None:
     """The record of a cell that needs no more work, or None.
 
-    Failed cells, and those a study gave up, run again; so do those without the scores of a task whose data has come.
+    Failed cells, and those a study gave up, run again; finished ones that lack scores are scored on what they lack.
     """
     record = RunFolder(workdir, cell.id).read()
     if record is None or record.status in ("failed", "pruned"):
         return None
-    if record.status == "finished" and record.evaluation != plan.evaluation_id:
-        return None
-    unread = set(record.missing) - set(record.unfit)
-    return record if not unread or unread <= set(plan.unreadable) else None
+    return None if record.status == "finished" and due(record, plan) else record
 
 
 def run_cell(
@@ -67,6 +67,8 @@ def run_cell(
         return done
     folder = RunFolder(workdir, cell.id)
     folder.path.mkdir(parents=True, exist_ok=True)
+    earlier = _earlier(cell, folder)
+    tasks = due(earlier, plan)
     started = datetime.now(UTC).isoformat(timespec="seconds")
     status, reason = "finished", ""
     result: TaskResult | None = None
@@ -76,7 +78,7 @@ def run_cell(
     try:
         method = _fitted(method, cell, plan, workdir, progress, on_dev)
         content = folder_hash(folder.model) if cell.row.trained else cell.id
-        result = _evaluate(method, plan, progress, EmbeddingCache(workdir / "embeddings"), content)
+        result = _evaluate(method, tasks, plan.device, progress, EmbeddingCache(workdir / "embeddings"), content)
         timing = {**result.cost, "parameters": float(method.parameters())}
     except TrainingStopped as stop:
         status, reason = stop.status, stop.reason
@@ -85,7 +87,14 @@ def run_cell(
             raise
         if os.strerror(errno.ENOSPC) in str(error):  # as safetensors and Arrow report it, in errors of their own
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder.path)) from error
-        status, reason = "failed", f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+        if earlier is not None:  # what is known of the run stays
+            result = TaskResult()
+            faults: list[dict[str, Exception]] = [{}, {}]
+            for task in tasks:
+                faults[task.name not in plan.unreadable][task.name] = error
+            set_aside(result, *faults)
+        else:
+            status, reason = "failed", f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
         write_atomic(folder.path / "error.txt", traceback.format_exc())
     report = method.fit_report
     memory = {"peak_memory_bytes": float(peak_memory_bytes(plan.device))}
@@ -106,7 +115,7 @@ def run_cell(
         missing=result.missing if result else {},
         unfit=result.unfit if result else [],
         protocols=result.protocols if result else {},
-        evaluation=plan.evaluation_id,
+        evaluation={task_key(task): plan.evaluation[task_key(task)] for task in tasks},
         training={**report.training, **({"notes": result.notes} if result and result.notes else {})},
         cost={**report.cost, **timing, **memory},
         environment=describe(plan.device, precision_of(plan, workdir) if report.training.get("precision") else "fp32"),
@@ -114,14 +123,8 @@ def run_cell(
         started=started,
         finished=datetime.now(UTC).isoformat(timespec="seconds"),
     )
-    if result is not None and result.pairs is not None:
-        import io
-
-        buffer = io.BytesIO()
-        result.pairs.to_parquet(buffer, index=False)
-        write_atomic(folder.pairs_file, buffer.getvalue())
-    if result is not None and result.figures:
-        write_atomic(folder.figures_file, json.dumps(result.figures) + "\n")
+    if result is not None:
+        record = _keep(folder, record, result, earlier, tasks)
     shutil.rmtree(folder.path / "errors", ignore_errors=True)  # of tasks that failed in an earlier evaluation
     for name, text in (result.artifacts if result is not None else {}).items():
         write_atomic(folder.path / name, text)
@@ -130,6 +133,34 @@ def run_cell(
     folder.write(record)
     shutil.rmtree(folder.checkpoint, ignore_errors=True)
     return record
+
+
+def _earlier(cell: Cell, folder: RunFolder) -> Record | None:
+    """The finished record of the very weights that this cell has; None where it will be trained anew."""
+    if cell.row.trained and not _is_fitted(folder):
+        return None
+    record = folder.read()
+    return record if record is not None and record.status == "finished" else None
+
+
+def _keep(folder: RunFolder, record: Record, result: TaskResult, earlier: Record | None, tasks: list[Task]) -> Record:
+    """Store the pairs and figures of a run, beside those of tasks that it was scored on before; its whole record."""
+    pairs, figures = result.pairs, result.figures
+    if earlier is not None:
+        record = merged(earlier, record, tasks)
+        pairs = merged_pairs(folder.pairs(), pairs, tasks) if folder.pairs_file.exists() else pairs
+        figures = merged_figures(folder.figures(), figures, tasks)
+    if pairs is not None:
+        buffer = io.BytesIO()
+        pairs.to_parquet(buffer, index=False)
+        write_atomic(folder.pairs_file, buffer.getvalue())
+    if figures:
+        write_atomic(folder.figures_file, json.dumps(figures) + "\n")
+    return record
+
+
+def _is_fitted(folder: RunFolder) -> bool:
+    return (folder.path / "fitted.json").exists() and (folder.model / METHOD_FILE).exists()
 
 
 def _fitted(
@@ -146,7 +177,7 @@ def _fitted(
     """
     folder = RunFolder(workdir, cell.id)
     state = folder.path / "fitted.json"
-    if state.exists() and (folder.model / METHOD_FILE).exists():
+    if _is_fitted(folder):
         method = type(method).load(folder.model)
         method.fit_report = FitReport(**json.loads(state.read_text()))
         return method
@@ -199,24 +230,26 @@ def take_part(plan: Plan, workdir: Path) -> None:
             method.fit(plan.corpus(cell.row), context)
 
 
-def _evaluate(method: Method, plan: Plan, progress: Progress | None, cache: EmbeddingCache, content: str) -> TaskResult:
+def _evaluate(
+    method: Method, tasks: list[Task], device: str, progress: Progress | None, cache: EmbeddingCache, content: str
+) -> TaskResult:
     """Scores of a fitted method; `content` identifies its weights in `cache`."""
-    from harness.embeddings import Origin, evaluate, joined, set_aside
+    from harness.embeddings import Origin, evaluate, joined
 
     def encoder_of(fitted: Method) -> Callable[[list[str]], Any]:
         def encode(texts: list[str]) -> Any:
             if progress:
                 progress(0, 0, f"encoding {len(texts):,} sentences")
-            return fitted.encode(texts, device=plan.device)
+            return fitted.encode(texts, device=device)
 
         return encode
 
-    pooling, device = method.config.pooling, plan.device
+    pooling = method.config.pooling
     if not method.transductive:
         stored = cache.of(content, pooling, code=type(method).__module__, device=device_name(device))
         origin = Origin(f"harness/{method.name}", stored.name, results=cache.folder.parent / "mteb")
         return evaluate(
-            encoder_of(method), plan.tasks, pooling=pooling, cache=stored, origin=origin, model=method, device=device
+            encoder_of(method), tasks, pooling=pooling, cache=stored, origin=origin, model=method, device=device
         )
 
     def alone(task: Task) -> TaskResult:
@@ -224,7 +257,7 @@ def _evaluate(method: Method, plan: Plan, progress: Progress | None, cache: Embe
         how = f"{pooling}, fitted to the task's text"
         return evaluate(encoder_of(fitted), [task], pooling=how, model=fitted, device=device)
 
-    readable, unread = each(plan.tasks, lambda task: task.texts())
+    readable, unread = each(tasks, lambda task: task.texts())
     parts, unscored = each([task for task, _ in readable], alone)
     result = joined([part for _, part in parts])
     set_aside(result, unread, unscored)
@@ -259,15 +292,24 @@ def steps_of(cell: Cell, plan: Plan) -> int:
     return planned_steps(method.config, method.stream(corpus, cell.seed), plan.experiment.max_steps)
 
 
-def estimate_seconds(cell: Cell, plan: Plan, probe_steps: int = 4) -> float:
-    """Seconds that a cell will take, from a few real updates and the encoding of a sample of the tasks' texts."""
+def remaining(cell: Cell, plan: Plan, workdir: Path) -> tuple[bool, list[Task]]:
+    """Whether a cell that is not `finished` has to be trained, and the tasks that it has to be scored on."""
+    earlier = _earlier(cell, RunFolder(workdir, cell.id))
+    return earlier is None, due(earlier, plan)
+
+
+def estimate_seconds(cell: Cell, plan: Plan, train: bool, tasks: list[Task], probe_steps: int = 4) -> float:
+    """Seconds to `train` a cell and to score `tasks`: from a few real updates and the encoding of a sample of texts."""
     method = cell.row.method(cell.row.config, base_model=cell.base_model)
     context = FitContext(device=plan.device, precision=plan.experiment.precision)
     total = 0.0
     corpus = plan.corpus(cell.row)
     steps = steps_of(cell, plan)
-    dev_texts = list(dict.fromkeys(plan.dev.texts())) if plan.dev and steps else []
-    if steps:
+    dev_texts = list(dict.fromkeys(plan.dev.texts())) if plan.dev and steps and train else []
+    if steps and not train:
+        context.max_steps = 1  # for something to encode with
+        method.fit(corpus, context)
+    elif steps:
         for bound in (1, 1 + probe_steps):  # the first call pays for warming up
             context.max_steps = bound
             method.fit(corpus, context)
@@ -276,7 +318,7 @@ def estimate_seconds(cell: Cell, plan: Plan, probe_steps: int = 4) -> float:
         started = time.perf_counter()
         method.fit(plan.corpus(cell.row), context)
         total += time.perf_counter() - started
-    readable, _ = each(plan.tasks, lambda task: task.texts())
+    readable, _ = each(tasks, lambda task: task.texts())
     texts = list(dict.fromkeys(text for _, announced in readable for text in announced))
     sample = texts[:: max(1, len(texts) // 256)]
     started = time.perf_counter()

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.records import Record, read_manifest
+from harness.tasks.suites import SUITES
 from harness.tracking import logged_runs
 
 # How a comparison was run, beyond what each record says by itself.
@@ -91,9 +92,13 @@ def _columns(r: Record, experiment: dict[str, Any]) -> dict[str, str] | None:
 
 
 def _conditions(experiment: dict[str, Any], records: list[Record]) -> dict[str, Any]:
-    """The experiment's settings; where no manifest tells (a study's runs), what the scores show."""
-    if experiment:
-        return {key: experiment[key] for key in _CONDITIONS if experiment.get(key) is not None}
+    """The experiment's settings, and what its runs were scored on beyond them for other comparisons; where no manifest
+    tells (a study's runs), what the scores show."""
     tasks = dict.fromkeys(task for r in records for task in (*(s.task for s in r.scores), *r.missing))
+    if experiment:
+        found = {key: experiment[key] for key in _CONDITIONS if experiment.get(key) is not None}
+        suites = found.get("suites", [])
+        known = {task for suite in suites for task in SUITES.get(suite, (suite,))}
+        return found | {"suites": [*suites, *(task for task in tasks if task not in known)]}
     sources = [s.source for r in records for s in r.scores if s.source in ("senteval", "mteb")]
     return {"suites": list(tasks), "source": sources[0] if sources else "senteval"}

@@ -16,6 +16,7 @@ from harness.errors import InputError, TrainingStopped
 from harness.experiment import resolve_rows
 from harness.plan import Cell, Plan, pick_device
 from harness.records import Record, RunFolder
+from harness.rescoring import due
 from harness.runner import Progress, run_cell
 from studies.definition import DEV, Study
 from studies.slots import FINAL
@@ -90,7 +91,7 @@ class Desk:
             return record if own and self.study.pruner != "none" else None
         if record.status != "finished" or not self.tasks:
             return record  # a comparison may have evaluated it on more: all the better
-        return record if record.evaluation == plan.evaluation_id else None
+        return record if not due(record, plan) else None
 
 
 @dataclass

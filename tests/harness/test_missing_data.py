@@ -53,7 +53,7 @@ def test_cells_finish_without_the_task_and_catch_up_later(
 ) -> None:
     work = tmp_path / "work"
     plan = plan_of(tmp_path)
-    assert estimate_seconds(plan.cells[0], plan) > 0
+    assert estimate_seconds(plan.cells[0], plan, True, plan.tasks) > 0
     for cell in plan.cells:
         record = run_cell(cell, plan, work, command="")
         assert record.status == "finished", record.reason
@@ -86,8 +86,8 @@ def test_cells_finish_without_the_task_and_catch_up_later(
     with monkeypatch.context() as patch:
         patch.setattr("harness.runner._evaluate", never)  # also of the refused one, which would be refused again
         cached, *_ = [run_cell(cell, plan, work, command="") for cell in plan.cells]
-    assert cached.cost["sentences_cached"] > 0  # those of the first evaluation
-    assert cached.cost["sentences"] == cached.cost["sentences_cached"] + 40
+    assert "sentences_cached" not in cached.cost  # only the new task was scored, and its 40 sentences encoded
+    assert cached.cost["sentences"] == 480 + 40
 
 
 def test_a_second_evaluation_of_a_cell_encodes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,18 +111,18 @@ def test_a_second_evaluation_of_a_cell_encodes_nothing(tmp_path: Path, monkeypat
 def test_the_code_of_the_tasks_in_use_is_part_of_what_is_evaluated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = plan_of(tmp_path).evaluation_id
-    assert plan_of(tmp_path).evaluation_id == before
+    before = plan_of(tmp_path).evaluation
+    assert plan_of(tmp_path).evaluation == before
     monkeypatch.setattr(
         "harness.plan.code_version", lambda module: "new" if module == "harness.tasks.transfer" else "old"
     )
-    changed = plan_of(tmp_path).evaluation_id
+    changed = plan_of(tmp_path).evaluation
     monkeypatch.setattr("harness.plan.code_version", lambda module: "old")
-    assert changed != plan_of(tmp_path).evaluation_id
+    assert changed != plan_of(tmp_path).evaluation
     monkeypatch.setattr("harness.plan.code_version", lambda module: "new" if "retrieval" in module else "old")
-    other = plan_of(tmp_path).evaluation_id
+    other = plan_of(tmp_path).evaluation
     monkeypatch.setattr("harness.plan.code_version", lambda module: "old")
-    assert other == plan_of(tmp_path).evaluation_id  # a task that is not in use does not count
+    assert other == plan_of(tmp_path).evaluation  # a task that is not in use does not count
 
 
 def test_evaluate_says_what_is_missing_and_keeps_vectors_unless_told(

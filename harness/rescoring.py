@@ -1,0 +1,81 @@
+"""A run gathers scores: a comparison with further tasks adds to what earlier ones found; nothing is scored twice."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from harness.records import Record
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from harness.plan import Plan
+    from harness.tasks.base import Task
+
+_SUMS = ("sentences", "sentences_cached", "encode_seconds", "evaluate_seconds")
+
+
+def task_key(task: Task) -> str:
+    """What tells a task from those of the same name whose data comes from elsewhere; as `Score.made_by`."""
+    return f"{task.source}:{task.name}"
+
+
+def due(record: Record | None, plan: Plan) -> list[Task]:
+    """The tasks of a plan that a run has to be scored on: all of them, for a run that is not finished.
+
+    Those that it has no scores of, or scores by other code than today's; and those whose data was missing and has come.
+    """
+    if record is None or record.status != "finished":
+        return plan.tasks
+    done = {
+        task.name for task in plan.tasks if record.evaluation.get(task_key(task)) == plan.evaluation[task_key(task)]
+    }
+    unread = done & (set(record.missing) - set(record.unfit))
+    done -= unread - set(plan.unreadable) if unread else set()
+    return [task for task in plan.tasks if task.name not in done]
+
+
+def merged(old: Record, new: Record, tasks: list[Task]) -> Record:
+    """`new`, the scores of `tasks`, and what `old` holds of other tasks. Both are of the same weights."""
+    scored, names = {task_key(task) for task in tasks}, {task.name for task in tasks}
+    scores = [s for s in old.scores if s.made_by not in scored] + new.scores
+    used = {i for s in scores for i in (s.protocol, s.comparable)}
+    missing = {name: why for name, why in old.missing.items() if name not in names} | new.missing
+    said = [note for note in old.training.get("notes", []) if note.partition(": ")[0] not in names]
+    notes = list(dict.fromkeys([*said, *new.training.get("notes", [])]))
+    return new.model_copy(
+        update={
+            "scores": scores,
+            "protocols": {key: what for key, what in (old.protocols | new.protocols).items() if key in used},
+            "missing": missing,
+            "unfit": [name for name in dict.fromkeys([*old.unfit, *new.unfit]) if name in missing],
+            "evaluation": old.evaluation | new.evaluation,
+            "training": {**new.training, **({"notes": notes} if notes else {})},
+            "cost": _cost(old.cost, new.cost),
+            "environment": old.environment,  # that of the training
+        }
+    )
+
+
+def _cost(old: dict[str, float], new: dict[str, float]) -> dict[str, float]:
+    cost = old | new
+    cost |= {key: old.get(key, 0.0) + new.get(key, 0.0) for key in _SUMS if key in cost}
+    if encoding := cost.get("encode_seconds"):
+        cost["sentences_per_second"] = (cost["sentences"] - cost.get("sentences_cached", 0.0)) / encoding
+    cost["peak_memory_bytes"] = max(old.get("peak_memory_bytes", 0.0), new["peak_memory_bytes"])
+    return cost
+
+
+def merged_pairs(old: pd.DataFrame, new: pd.DataFrame | None, tasks: list[Task]) -> pd.DataFrame:
+    """As `merged`, for the pairs."""
+    import pandas as pd
+
+    scored = {(task.name, task.source) for task in tasks}
+    kept = old[[pair not in scored for pair in zip(old["task"], old["source"], strict=True)]]
+    return kept if new is None else pd.concat([kept, new], ignore_index=True)
+
+
+def merged_figures(old: dict[str, Any], new: dict[str, Any], tasks: list[Task]) -> dict[str, Any]:
+    """As `merged`, for what is drawn."""
+    names = {task.name for task in tasks}
+    return {name: data for name, data in old.items() if name not in names} | new

@@ -1,0 +1,148 @@
+"""A run that several comparisons share keeps the scores of each, and is scored on nothing twice."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness import embeddings
+from harness.cli import main
+from harness.experiment import read_experiment
+from harness.plan import make_plan
+from harness.records import Record, RunFolder, read_records
+from harness.rescoring import due, task_key
+
+pytestmark = pytest.mark.timeout(240)
+
+NATURAL, CONTRAST = "Embedded-STS-natural", "Embedded-STS-contrast"
+EXPERIMENT = """
+name = "{name}"
+seeds = [1]
+suites = {suites}
+max_steps = 2
+precision = "fp32"
+[corpus]
+uri = "embedded:sentences"
+limit = 64
+[dev]
+task = "Embedded-STS-natural"
+[[methods]]
+name = "{row}"
+method = "simcse"
+preset = "mini"
+"""
+
+
+def experiment(folder: Path, name: str, suites: list[str], row: str = "SimCSE") -> Path:
+    file = folder / f"{name}.toml"
+    file.write_text(EXPERIMENT.format(name=name, suites=json.dumps(suites), row=row))
+    return file
+
+
+def compared(folder: Path, name: str, suites: list[str], row: str = "SimCSE") -> Record:
+    """The record, after `harness compare` of one SimCSE run in `folder`/work."""
+    file = experiment(folder, name, suites, row)
+    assert main(["compare", str(file), "--workdir", str(folder / "work"), "--no-tracking", "--quiet"]) == 0
+    (record,) = read_records(folder / "work")
+    return record
+
+
+def test_a_second_comparison_adds_its_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = compared(tmp_path, "one", [NATURAL, f"geometry:{NATURAL}"])
+    folder = RunFolder(tmp_path / "work", one.id)
+    alone, spectrum = folder.pairs(), folder.figures()
+
+    def never(*args: object, **kwargs: object) -> None:
+        raise AssertionError("trained again")
+
+    monkeypatch.setattr("methods.simcse.SimCSE.fit", never)
+    scored: list[str] = []
+    real = embeddings.evaluate
+
+    def watched(encode: Any, tasks: Any, **rest: Any) -> Any:
+        scored.extend(task.name for task in tasks)
+        return real(encode, tasks, **rest)
+
+    monkeypatch.setattr(embeddings, "evaluate", watched)
+    two = compared(tmp_path, "two", [NATURAL, CONTRAST], row="the same")
+    assert scored == [CONTRAST]
+    assert two.id == one.id
+    assert two.scores[: len(one.scores)] == one.scores
+    assert {s.task for s in two.scores} == {NATURAL, CONTRAST, f"geometry:{NATURAL}"}
+    assert {i for s in two.scores for i in (s.protocol, s.comparable)} == set(two.protocols)
+    assert folder.figures() == spectrum
+    pairs = folder.pairs()
+    assert pairs[pairs["task"] == NATURAL].reset_index(drop=True).equals(alone.reset_index(drop=True))
+    assert set(pairs["task"]) == {NATURAL, CONTRAST}
+    assert two.cost["train_seconds"] == one.cost["train_seconds"]
+    assert two.cost["sentences"] > one.cost["sentences"]
+    assert two.cost["peak_memory_bytes"] >= one.cost["peak_memory_bytes"]
+    # Each comparison reads its own tasks and label, whichever ran last; and running the first again does nothing.
+    (first,), (second,) = (read_records(tmp_path / "work", name) for name in ("one", "two"))
+    assert {s.task for s in first.scores} == {NATURAL, f"geometry:{NATURAL}"}
+    assert first.scores == one.scores
+    assert {s.task for s in second.scores} == {NATURAL, CONTRAST}
+    assert (first.row, second.row) == ("SimCSE", "the same")
+    scored.clear()
+    assert compared(tmp_path, "one", [NATURAL, f"geometry:{NATURAL}"]) == two
+    assert scored == []
+
+
+def test_a_dry_run_tells_scoring_from_training(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    compared(tmp_path, "one", [NATURAL])
+    capsys.readouterr()
+    for suites, state in (([NATURAL], "finished"), ([CONTRAST], "to score")):
+        file = experiment(tmp_path, "two", suites)
+        assert main(["compare", str(file), "--workdir", str(tmp_path / "work"), "--dry-run"]) == 0
+        assert f" {state} " in capsys.readouterr().out
+
+
+def test_an_evaluation_that_fails_takes_nothing_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = compared(tmp_path, "one", [NATURAL])
+    with monkeypatch.context() as patch:
+        patch.setattr("harness.tasks.geometry.GeometryTask.evaluate", lambda *args, **rest: 1 / 0)
+        two = compared(tmp_path, "two", [NATURAL, f"geometry:{NATURAL}"])
+        assert two.status == "finished"
+        assert two.scores == one.scores
+        assert two.missing == {f"geometry:{NATURAL}": "failed: ZeroDivisionError: division by zero"}
+        assert any(note.startswith(f"geometry:{NATURAL}: no scores") for note in two.training["notes"])
+    three = compared(tmp_path, "two", [NATURAL, f"geometry:{NATURAL}"])
+    assert (three.missing, three.training.get("notes")) == ({}, None)
+    assert three.score(f"geometry:{NATURAL}", "uniformity", "", "all") is not None
+
+
+def test_new_weights_have_no_old_scores(tmp_path: Path) -> None:
+    one = compared(tmp_path, "one", [NATURAL])
+    (RunFolder(tmp_path / "work", one.id).path / "fitted.json").unlink()
+    two = compared(tmp_path, "two", [CONTRAST])
+    assert {s.task for s in two.scores} == {CONTRAST}
+
+
+def test_a_record_of_an_older_version_is_scored_anew(tmp_path: Path) -> None:
+    one = compared(tmp_path, "one", [NATURAL])
+    file = RunFolder(tmp_path / "work", one.id).record_file
+    data = json.loads(file.read_text())
+    file.write_text(json.dumps({**data, "evaluation": "0123456789abcdef"}))
+    record = RunFolder(tmp_path / "work", one.id).read()
+    path = str(experiment(tmp_path, "one", [NATURAL]))
+    plan = make_plan(read_experiment(path, []), path)
+    assert [task.name for task in due(record, plan)] == [NATURAL]
+    assert due(one, plan) == []
+    assert compared(tmp_path, "one", [NATURAL]).scores == one.scores
+
+
+@pytest.mark.parametrize("suite", ["embedded", "embedded-transfer", "embedded-layers", "embedded-efficiency"])
+def test_scores_name_the_task_that_gave_them(suite: str) -> None:
+    from harness.embeddings import evaluate
+    from harness.encoder import Encoder
+    from harness.sources import resolve_model
+    from harness.tasks.suites import resolve_tasks
+
+    encoder = Encoder.load(resolve_model("embedded:mini-bert"))
+    tasks = resolve_tasks([suite])
+    result = evaluate(encoder.encode, tasks, pooling="mean", model=encoder)
+    assert {s.made_by for s in result.scores} == {task_key(task) for task in tasks}
+    assert set(result.figures) <= {task.name for task in tasks}
