@@ -85,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
     from studies.coordinator import conduct, finished_trials, first_point, tracker_of
     from studies.definition import read_study
     from studies.space import make_space
-    from studies.storage import default_url
+    from studies.storage import bring_home, default_url
     from studies.trial import Desk
 
     if args.workers < 1:
@@ -113,6 +113,7 @@ def run(args: argparse.Namespace) -> int:
     from studies.export import write
 
     print(f"tables and figures: {write(found, study, space, trials, workdir, None)}")
+    bring_home(url, study.name, workdir)
     failed = [t for t in trials if t.state.name == "FAIL"]
     for t in failed:
         reason = t.user_attrs.get("about", {}).get("reason") or t.user_attrs.get("reason", "")
@@ -211,9 +212,12 @@ def best(args: argparse.Namespace) -> int:
 def export(args: argparse.Namespace) -> int:
     """Write the files of a study."""
     from studies.export import write
+    from studies.storage import bring_home
 
     found, study, space, trials = _opened(args)
     folder = write(found, study, space, trials, Path(args.workdir), Path(args.out) if args.out else None)
+    if args.storage:
+        bring_home(args.storage, study.name, Path(args.workdir))
     print(f"tables and figures: {folder}")
     return 0
 

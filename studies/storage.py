@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 JOURNAL = "journal:"
 DEFINITION = "definition"  # user attribute of an Optuna study: our study, as JSON
 WORKDIR = "workdir"  # user attribute: the work directory of the process that made it
+COPY = "copy"  # user attribute: true where it is a copy of a study in another storage
 
 
 def default_url(workdir: Path) -> str:
@@ -105,7 +106,7 @@ def create_or_go_on(
     """The Optuna study of this name: made, or found with the same definition.
 
     Raises:
-        InputError: it exists with another definition (the difference is shown).
+        InputError: it exists with another definition (the difference is shown), or is a copy of one kept elsewhere.
     """
     import optuna
 
@@ -115,6 +116,8 @@ def create_or_go_on(
         known.remove(study.name)
     if study.name in known:
         found = optuna.load_study(study_name=study.name, storage=storage)
+        if COPY in found.user_attrs:
+            raise InputError(f'{where}: study "{study.name}" is a copy here; give the --storage where it is kept')
         earlier = definition_of(found)
         different = difference(earlier, study)
         if different:
@@ -143,6 +146,22 @@ def load(storage: BaseStorage, name: str, url: str) -> optuna.Study:
             f'no study "{name}" in {hide_password(url)}{nearest(name, known)}; studies: {", ".join(known) or "none"}'
         )
     return optuna.load_study(study_name=name, storage=storage)
+
+
+def bring_home(url: str, name: str, workdir: Path) -> None:
+    """Copy a study from another storage to the work directory's own, for its reports; one begun there stays."""
+    import optuna
+
+    if "://" not in url and Path(url.removeprefix(JOURNAL)).resolve() == (workdir / "studies.journal").resolve():
+        return
+    own = open_storage(default_url(workdir))
+    there = {s.study_name: s for s in optuna.get_all_study_summaries(own, include_best_trial=False)}
+    if name in there:
+        if COPY not in there[name].user_attrs:
+            return
+        optuna.delete_study(study_name=name, storage=own)
+    optuna.copy_study(from_study_name=name, from_storage=open_storage(url, create=False), to_storage=own)
+    optuna.load_study(study_name=name, storage=own).set_user_attr(COPY, True)
 
 
 def definition_of(found: optuna.Study) -> Study:

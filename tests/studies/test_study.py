@@ -226,6 +226,17 @@ def test_a_database_by_url_and_a_second_process_that_joins(tmp_path: Path) -> No
     assert len(times(tmp_path)) == 3
 
 
+def test_a_study_in_a_database_has_its_page_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    url, work = f"sqlite:///{tmp_path / 'trials.db'}", tmp_path / "work"
+    assert study(tmp_path, "--storage", url) == 0
+    for _ in range(2):  # a newer copy replaces the older one
+        assert main(["report", "build", "cheap", "--from", str(work), "--format", "md"]) == 0
+        assert "The best of 3 trials" in (work / "reports" / "cheap" / "report.md").read_text()
+        assert main(["study", "export", "cheap", "--storage", url, "--workdir", str(work)]) == 0
+    assert study(tmp_path) == 2
+    assert 'study "cheap" is a copy here; give the --storage where it is kept' in capsys.readouterr().err
+
+
 def test_tracked_studies_stand_above_their_trials_and_these_above_their_seeds(tmp_path: Path) -> None:
     from mlflow.tracking import MlflowClient
 
