@@ -3,8 +3,8 @@
 A task needs hundreds of fits (outer folds x inner folds x L2 values) of one small head on rows of one matrix. SentEval
 seeds every fit anew with the same number, so fits on equally many rows draw the same weights and the same shuffles:
 they can take their steps together, as one batched matrix product, and each still sees its own batches in the order in
-which SentEval alone would have shown them. On a processor the fits of one split go together through a few lines of C
-where they can (`harness.tasks.native`), and splits are shared out among the cores.
+which SentEval alone would have shown them. On a processor the fits of one split without a hidden layer go together
+through compiled loops instead (`harness.tasks.compiled`), and splits are shared out among the cores.
 """
 
 from __future__ import annotations
@@ -157,11 +157,10 @@ def solve(x: Array, y: Array, splits: Sequence[Split], l2: Array, classes: int, 
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
     threads = torch.get_num_threads() if device == "cpu" else 1
-    if device == "cpu" and config.solver == "senteval" and not config.nhid:
-        from harness.tasks import native
+    if _goes_compiled(config, device):
+        from harness.tasks.compiled import solve_compiled
 
-        if (kernel := native.library()) is not None:
-            return native.solve_natively(kernel, x, y, splits, l2, classes, config, threads)
+        return solve_compiled(x, y, splits, l2, classes, config, threads)
     features = torch.as_tensor(np.ascontiguousarray(x, dtype=np.float32), device=device)
     labels = torch.as_tensor(np.asarray(y, dtype=np.int64), device=device)
     if config.solver == "lbfgs":
@@ -186,6 +185,10 @@ def solve(x: Array, y: Array, splits: Sequence[Split], l2: Array, classes: int, 
 
     on_all_cores(fit, parts, threads)
     return Solution(accuracy, predicted)
+
+
+def _goes_compiled(config: Classifier, device: str) -> bool:
+    return device == "cpu" and config.solver == "senteval" and not config.nhid
 
 
 def on_all_cores(work: Callable[[Part], None], parts: Sequence[Part], threads: int) -> None:
