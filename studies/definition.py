@@ -12,6 +12,7 @@ from pydantic import field_validator, model_validator
 from harness.config import Config, nearest, option, setting
 from harness.errors import InputError
 from harness.experiment import CorpusSettings, DevSettings, Entry, Experiment
+from studies.samplers import ENUMERATED
 
 PRESETS = Path(__file__).parent / "presets"
 DEV = "dev"  # the objective "best Spearman on the dev set over the run's evaluations"
@@ -44,6 +45,7 @@ class Study(Config):
     held_out_seeds: list[int] = option([1, 2, 3], "seeds that confirm the best configuration; none of them searches")
     sampler: Sampler = option("tpe", "how configurations are proposed")
     sampler_seed: int = option(0, "seed of the sampler")
+    defaults_first: bool = option(False, "the first trial has the method's own values, as far as the space holds them")
     pruner: Pruner = option("none", "which trials are given up early, judged by their dev scores")
     trials: int | None = option(None, "finished trials (with `by`: for each of its values); grids need none", ge=1)
     by: str | None = option(None, "parameter whose values get equal numbers of trials, and a line each in the table")
@@ -78,6 +80,8 @@ class Study(Config):
             raise ValueError(f"directions: expected {len(self.objectives)}, one for each objective")
         if self.pruner != "none" and (self.objectives != [DEV] or "minimize" in self.directions):
             raise ValueError(f'pruner: {self.pruner} judges dev scores; it goes with objectives = ["dev"] alone')
+        if self.defaults_first and self.sampler in ENUMERATED:
+            raise ValueError(f"defaults_first: {self.sampler} goes through the whole space in its own order")
         if len(self.objectives) > 1 and self.sampler in ("cmaes", "smac"):
             raise ValueError(f"sampler: {self.sampler} takes one objective; use tpe, nsgaii, gp, random or qmc")
         needs = [o for o in self.objectives if o != DEV]

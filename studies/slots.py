@@ -34,7 +34,7 @@ RETRIES = 3  # a slot whose workers died this often is given up: its trial takes
 
 
 def plan(study: Study, space: Space) -> list[dict[str, Any]]:
-    """The fixed values of each slot: whole configurations for grids, the value of `by`, or nothing."""
+    """The fixed values of each slot: whole configurations for grids and defaults, the value of `by`, or nothing."""
     if study.sampler in ENUMERATED:
         points = space.points()
         if study.sampler == "brute_force":
@@ -42,10 +42,13 @@ def plan(study: Study, space: Space) -> list[dict[str, Any]]:
             points = points[: study.trials]
         return [dict(point) for point in points]
     assert study.trials is not None
-    if study.by is None:
-        return [{} for _ in range(study.trials)]
-    # Taking turns, so that a study that was stopped has all values to the same extent.
-    return [{study.by: value} for _ in range(study.trials) for value in space[study.by].values()]
+    turns: list[dict[str, Any]] = [{}]
+    if study.by is not None:  # taking turns, so that a study that was stopped has all values to the same extent
+        turns = [{study.by: value} for value in space[study.by].values()]
+    found = [dict(turn) for _ in range(study.trials) for turn in turns]
+    if study.defaults_first:
+        found[0] = space.defaults() | found[0]
+    return found
 
 
 def is_dead(trial: FrozenTrial, forgiven: set[int]) -> bool:

@@ -58,6 +58,12 @@ class Parameter:
         found = [self.low + i * step for i in range(count)]
         return [round(v) for v in found] if self.integer else [float(f"{v:.12g}") for v in found]
 
+    def holds(self, value: Any) -> bool:
+        """Is it one of the values?"""
+        if self.finite:
+            return any(value == one for one in self.values())
+        return isinstance(value, int | float) and self.low <= value <= self.high
+
     def active(self, values: Mapping[str, Any]) -> bool:
         """Does the condition hold, given the other values? A part of "a+b" counts as equal."""
         return all(_meets(values.get(key), wanted) for key, wanted in self.when)
@@ -105,6 +111,14 @@ class Space:
             if parameter.active({**self.fixed, **values}):
                 values[parameter.name] = parameter.suggest(trial)
         return values
+
+    def defaults(self) -> dict[str, Scalar]:
+        """The config's own values of the parameters whose conditions hold; without those that the space leaves out."""
+        found: dict[str, Scalar] = {}
+        for p in self.parameters:
+            if p.active({**self.fixed, **found}) and p.holds(self.fixed[p.name]):
+                found[p.name] = self.fixed[p.name]
+        return found
 
     def points(self) -> list[dict[str, Scalar]]:
         """Every configuration of a finite space, the last parameter changing fastest."""

@@ -81,6 +81,7 @@ def study_of(experiment: Experiment, entry: Entry, row: Row, budget: Budget) -> 
         seeds=list(budget.seeds),
         held_out_seeds=experiment.seeds,
         trials=budget.trials,
+        defaults_first=True,  # a search that knows less than the row itself would say nothing about tuning
         space=entry.space,
     )
 

@@ -91,8 +91,9 @@ def start(folder: Path, work: str, workers: int) -> subprocess.Popen[bytes]:
     """`harness study run` in a process of its own."""
     command = [sys.executable, "-m", "harness", "study", "run", str(folder / "kill.toml")]
     options = ["--workdir", str(folder / work), "--workers", str(workers), "--no-tracking", "--quiet"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}  # with another number of threads, sums differ in the last bits
     with (folder / f"{work}.log").open("ab") as log:
-        return subprocess.Popen([*command, *options], stdout=log, stderr=log)
+        return subprocess.Popen([*command, *options], env=environment, stdout=log, stderr=log)
 
 
 def kill_workers(folder: Path, work: str, kills: int, rng: random.Random, seconds: float) -> int:

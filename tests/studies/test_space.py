@@ -9,6 +9,7 @@ import pytest
 from harness.errors import InputError
 from studies.definition import Study
 from studies.samplers import check
+from studies.slots import plan
 from studies.space import make_space
 from studies.trial import split_objective
 
@@ -99,6 +100,7 @@ def test_a_sampler_that_does_not_fit_the_space_is_refused(more: dict[str, Any], 
         ({"steps": 0}, "greater than or equal to 1, not 0"),
         ({"name": " "}, "a study needs a name"),
         ({"sampler": "tpee"}, "sampler"),
+        ({"defaults_first": True}, "grid goes through the whole space in its own order"),
         ({"seeds": [1], "held_out_seeds": [1, 2]}, "seed 1 searches too"),
         ({"pruner": "median", "objectives": ["STS12"], "suites": ["STS12"]}, "judges dev scores"),
         ({"objectives": ["STS12"]}, "evaluated by no suite"),
@@ -110,6 +112,20 @@ def test_a_study_that_contradicts_itself_is_refused(more: dict[str, Any], said: 
         study(**{"method": "simcse", **more})
     assert said in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_the_first_trial_may_be_what_the_method_itself_declares() -> None:
+    more: dict[str, Any] = {"sampler": "random", "trials": 2, "defaults_first": True, "preset": "mini"}
+    whole = make_space(study(**more), "x")
+    assert set(whole.names) == {"learning_rate", "off_diagonal_weight", "dropout"}
+    own = {name: whole.fixed[name] for name in whole.names}
+    narrowed = study(space={"learning_rate": [7e-7], "dropout": {"low": 0.01, "high": 0.9}}, **more)
+    assert plan(narrowed, make_space(narrowed, "x")) == [{"dropout": own["dropout"]}, {}]
+    shared = study(space={"dropout": [0.3, 0.4], "learning_rate": {"low": 1e-9, "high": 0.9}}, by="dropout", **more)
+    rate = own["learning_rate"]
+    assert plan(shared, make_space(shared, "x")) == [
+        {"dropout": 0.3, "learning_rate": rate}, {"dropout": 0.4}, {"dropout": 0.3}, {"dropout": 0.4}
+    ]  # fmt: skip
 
 
 def test_an_objective_names_a_task_its_metric_and_aggregation() -> None:
