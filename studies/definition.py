@@ -45,7 +45,7 @@ class Study(Config):
     held_out_seeds: list[int] = option([1, 2, 3], "seeds that confirm the best configuration; none of them searches")
     sampler: Sampler = option("tpe", "how configurations are proposed")
     sampler_seed: int = option(0, "seed of the sampler")
-    defaults_first: bool = option(False, "the first trial has the method's own values, as far as the space holds them")
+    defaults_first: bool = option(False, "the first trial is the configuration that method, preset and config give")
     pruner: Pruner = option("none", "which trials are given up early, judged by their dev scores")
     trials: int | None = option(None, "finished trials (with `by`: for each of its values); grids need none", ge=1)
     by: str | None = option(None, "parameter whose values get equal numbers of trials, and a line each in the table")

@@ -96,6 +96,7 @@ class Space:
 
     parameters: tuple[Parameter, ...]
     fixed: Mapping[str, Any]  # the config that all trials share, defaults included: what conditions refer to
+    defaults_first: bool = False  # as in `Study`
 
     def __getitem__(self, name: str) -> Parameter:
         return next(p for p in self.parameters if p.name == name)
@@ -106,14 +107,16 @@ class Space:
 
     def suggest(self, trial: optuna.Trial) -> dict[str, Scalar]:
         """A configuration: the values of the parameters whose conditions hold."""
+        own = self.defaults_first and trial.user_attrs.get("slot") == 0
         values: dict[str, Scalar] = {}
         for parameter in self.parameters:
-            if parameter.active({**self.fixed, **values}):
+            beyond = own and not parameter.holds(self.fixed[parameter.name])  # then the config keeps its value
+            if parameter.active({**self.fixed, **values}) and not beyond:
                 values[parameter.name] = parameter.suggest(trial)
         return values
 
     def defaults(self) -> dict[str, Scalar]:
-        """The config's own values of the parameters whose conditions hold; without those that the space leaves out."""
+        """The config's own values of the parameters whose conditions hold; without values beyond the space."""
         found: dict[str, Scalar] = {}
         for p in self.parameters:
             if p.active({**self.fixed, **found}) and p.holds(self.fixed[p.name]):
@@ -178,7 +181,7 @@ def make_space(study: Study, where: str) -> Space:
             )
     if study.by is not None and (study.by not in searched or not Space(tuple(ordered), base)[study.by].finite):
         raise InputError(f'{where}: by: "{study.by}" is no parameter of the space with a list of values')
-    return Space(tuple(ordered), base)
+    return Space(tuple(ordered), base, study.defaults_first)
 
 
 def _parameter(name: str, given: Any, declared: dict[str, Any] | None, integer: bool, place: str) -> Parameter:
