@@ -207,6 +207,11 @@ def reason(error: Exception) -> str:
     return f"failed: {type(error).__name__}: {str(error).partition(chr(10))[0]}"
 
 
+def error_file(task: str) -> str:
+    """Where a run keeps the traceback of a task that failed."""
+    return f"errors/{''.join(c if c.isalnum() or c in '-.' else '-' for c in task)}.txt"
+
+
 def set_aside(result: TaskResult, unread: Mapping[str, Exception], unscored: Mapping[str, Exception]) -> None:
     """Enter the tasks without scores: those whose data could not be read, and those that could not be scored with it.
 
@@ -217,8 +222,7 @@ def set_aside(result: TaskResult, unread: Mapping[str, Exception], unscored: Map
         result.missing[name] = reason(error)
         result.notes.append(f"{name}: no scores: {reason(error)}")
         if not isinstance(error, InputError):
-            file = "".join(c if c.isalnum() or c in "-." else "-" for c in name)
-            result.artifacts[f"errors/{file}.txt"] = "".join(traceback.format_exception(error))
+            result.artifacts[error_file(name)] = "".join(traceback.format_exception(error))
         elif name in unscored:
             result.unfit.append(name)
 

@@ -178,6 +178,16 @@ class RunFolder:
         )
         return found
 
+    def is_readable(self) -> bool:
+        """Are pairs and figures whole, where there are any?"""
+        try:
+            if self.pairs_file.exists():
+                self.pairs()
+            self.figures()
+        except (OSError, ValueError):  # pyarrow's errors are among the latter
+            return False
+        return True
+
     def curves(self) -> list[dict[str, Any]]:
         """Training log: one dict a line with "step", "kind" ("train" or "dev") and named numbers."""
         if not self.curves_file.exists():

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.distributed import ALONE
 from harness.embedding_cache import EmbeddingCache, folder_hash
-from harness.embeddings import each, set_aside
+from harness.embeddings import each, error_file, set_aside
 from harness.environment import describe, device_name, peak_memory_bytes, reset_peak_memory
 from harness.errors import InputError, TrainingStopped
 from harness.method import METHOD_FILE, FitContext, FitReport, Method
@@ -125,7 +125,8 @@ def run_cell(
     )
     if result is not None:
         record = _keep(folder, record, result, earlier, tasks)
-    shutil.rmtree(folder.path / "errors", ignore_errors=True)  # of tasks that failed in an earlier evaluation
+    for task in tasks:  # what failed in an earlier evaluation may not have failed now
+        (folder.path / error_file(task.name)).unlink(missing_ok=True)
     for name, text in (result.artifacts if result is not None else {}).items():
         write_atomic(folder.path / name, text)
     if status == "finished" and cell.row.trained:
@@ -136,11 +137,14 @@ def run_cell(
 
 
 def _earlier(cell: Cell, folder: RunFolder) -> Record | None:
-    """The finished record of the very weights that this cell has; None where it will be trained anew."""
+    """The finished record of the very weights that this cell has, to which scores can be added, or None.
+
+    Pairs or figures that cannot be read any more are made anew, with all scores.
+    """
     if cell.row.trained and not _is_fitted(folder):
         return None
     record = folder.read()
-    return record if record is not None and record.status == "finished" else None
+    return record if record is not None and record.status == "finished" and folder.is_readable() else None
 
 
 def _keep(folder: RunFolder, record: Record, result: TaskResult, earlier: Record | None, tasks: list[Task]) -> Record:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from harness import registry
 from harness.config import nearest
 from harness.errors import InputError
+from studies.slots import SLOT
 
 if TYPE_CHECKING:
     import optuna
@@ -107,7 +108,7 @@ class Space:
 
     def suggest(self, trial: optuna.Trial) -> dict[str, Scalar]:
         """A configuration: the values of the parameters whose conditions hold."""
-        own = self.defaults_first and trial.user_attrs.get("slot") == 0
+        own = self.defaults_first and trial.user_attrs.get(SLOT) == 0
         values: dict[str, Scalar] = {}
         for parameter in self.parameters:
             beyond = own and not parameter.holds(self.fixed[parameter.name])  # then the config keeps its value

@@ -109,9 +109,28 @@ def test_an_evaluation_that_fails_takes_nothing_away(tmp_path: Path, monkeypatch
         assert two.scores == one.scores
         assert two.missing == {f"geometry:{NATURAL}": "failed: ZeroDivisionError: division by zero"}
         assert any(note.startswith(f"geometry:{NATURAL}: no scores") for note in two.training["notes"])
+    errors = RunFolder(tmp_path / "work", one.id).path / "errors"
+    assert compared(tmp_path, "other", [CONTRAST]).missing == two.missing
+    assert "ZeroDivisionError" in "".join(file.read_text() for file in errors.iterdir())  # another task's stays
     three = compared(tmp_path, "two", [NATURAL, f"geometry:{NATURAL}"])
     assert (three.missing, three.training.get("notes")) == ({}, None)
+    assert not list(errors.iterdir())
     assert three.score(f"geometry:{NATURAL}", "uniformity", "", "all") is not None
+
+
+@pytest.mark.parametrize("file", ["pairs.parquet", "figures.json"])
+def test_damaged_pairs_and_figures_are_made_anew(tmp_path: Path, file: str) -> None:
+    one = compared(tmp_path, "one", [NATURAL, f"geometry:{NATURAL}"])
+    folder = RunFolder(tmp_path / "work", one.id)
+    pairs, figures = folder.pairs(), folder.figures()
+    whole = (folder.path / file).read_bytes()
+    (folder.path / file).write_bytes(whole[: len(whole) // 2])
+    two = compared(tmp_path, "two", [NATURAL, f"geometry:{NATURAL}", CONTRAST])
+    assert two.scores[: len(one.scores)] == one.scores
+    assert folder.figures() == figures
+    again = folder.pairs()
+    assert again[again["task"] == NATURAL].reset_index(drop=True).equals(pairs)
+    assert set(again["task"]) == {NATURAL, CONTRAST}
 
 
 def test_new_weights_have_no_old_scores(tmp_path: Path) -> None:
