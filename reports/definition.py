@@ -26,8 +26,8 @@ AVERAGES = (
     "mteb",
 )  # fmt: skip
 FIGURES = (
-    "alignment-uniformity", "histograms", "layers", "studies", "declutr-sampling", "declutr-objective",
-    "declutr-extensions", "tradeoff",
+    "alignment-uniformity", "histograms", "layers", "scan-barlow-twins", "scan-vicreg", "declutr-sampling",
+    "declutr-objective", "declutr-extensions", "tradeoff",
 )  # fmt: skip
 STATISTICS = {"max": 1.0, "q75": 0.75, "q50": 0.5}
 

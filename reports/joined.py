@@ -15,7 +15,7 @@ from harness import registry
 from harness.errors import InputError
 from harness.published import folders
 from reports.definition import ColumnSpec, Definition, RowSpec, TableSpec
-from reports.library import Library, matches
+from reports.library import Library, Setting, Trial, matches
 from reports.measured import NOTHING, Measured, difference, measure, of_trials
 from reports.records import Row
 from reports.render import csv_text
@@ -160,17 +160,13 @@ class Join:
             return Measured({}, missing=f'no difference: "{label}" was not measured on this base model')
         return difference(self.measure(row, base), self.measure(same[0], base), column.sign)
 
-    def of_study(self, spec: RowSpec, base_model: str, column: ColumnSpec) -> Measured:
-        """A statistic over the trials of the studies on one base model."""
-        return of_trials(
-            self.library.trials,
-            column.statistic,
-            lambda r: r.method == spec.method and r.base_model == base_model and matches(r, spec.where),
-        )
+    def of_study(self, spec: RowSpec, setting: Setting, column: ColumnSpec) -> Measured:
+        """A statistic over the trials of one setting, of whichever study."""
+        return of_trials([t for t in self.trials_of(spec) if t.setting == setting], column.statistic)
 
-    @cached_property
-    def study_bases(self) -> list[str]:
-        return sorted({t.runs[0].base_model for t in self.library.trials})
+    def trials_of(self, spec: RowSpec) -> list[Trial]:
+        """The trials that have a row's method and configuration."""
+        return [t for t in self.library.trials if t.runs[0].method == spec.method and matches(t.runs[0], spec.where)]
 
     def deterministic(self, method: str) -> bool:
         """Whether no seed enters a method; unknown ones count as random."""
@@ -259,9 +255,10 @@ class Join:
         return [] if p["base_model"] in bases or not bases else [f"other reference (on {', '.join(sorted(bases))})"]
 
     def _join_study(self, p: Published, value: float | None, place: Place) -> Joined:
-        bases = sorted(self.study_bases, key=lambda b: (not self.definition.same_base(p["base_model"], b), b))
-        for base in bases:
-            ours = self.of_study(place.row, base, place.column)
+        same = self.definition.same_base
+        for setting in sorted(self.library.settings, key=lambda s: not same(p["base_model"], s.base_model)):
+            base = setting.base_model
+            ours = self.of_study(place.row, setting, place.column)
             if ours.by_seed:
                 obstacles = self._base_obstacles(p["base_model"], place.row, base)
                 runs = tuple(r for r in (self.library.by_id.get(i) for i in ours.records) if r)

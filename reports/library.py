@@ -6,6 +6,7 @@ import csv
 import fnmatch
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -19,12 +20,40 @@ from reports.records import Comparison, Row
 
 
 @dataclass(frozen=True)
+class Setting:
+    """What trials share whose scores may stand in one statistic: base model, dev set, training text and its amount."""
+
+    base_model: str
+    dev_task: str
+    dev_source: str
+    uri: str
+    entries: int
+    kind: str
+    epochs: Any
+    max_steps: Any
+    digests: tuple[str, str]  # of the dev set and of the training text
+
+    def __str__(self) -> str:
+        return f"{self.dev_task} dev, {self.entries:,} {self.kind}"
+
+
+@dataclass(frozen=True)
 class Trial:
     """One configuration that a study scored: the value of its objective (not times 100) and the runs behind it."""
 
     study: str
     value: float
     runs: tuple[Record, ...]
+
+    @cached_property
+    def setting(self) -> Setting:
+        run = self.runs[0]
+        dev, corpus = run.dev or {}, run.corpus or {}
+        return Setting(
+            run.base_model, str(dev.get("task")), str(dev.get("source")), str(corpus.get("uri")),
+            int(corpus.get("count") or 0), str(corpus.get("kind", "entries")), run.config.get("epochs"),
+            run.config.get("max_steps"), (str(dev.get("sha256")), str(corpus.get("sha256"))),
+        )  # fmt: skip
 
 
 @dataclass
@@ -63,6 +92,12 @@ class Library:
     def as_comparison(self, name: str, rows: Iterable[Row], title: str = "") -> Comparison:
         """Some rows as the figures and tables of comparisons take them."""
         return Comparison(name, self.workdir, tuple(rows), title or name)
+
+    @cached_property
+    def settings(self) -> list[Setting]:
+        """Those of the studies: STS-B dev before other sets, then by the number of trials."""
+        found = Counter(trial.setting for trial in self.trials)
+        return sorted(found, key=lambda s: (s.dev_task != "STS-B", -found[s], repr(s)))
 
     @cached_property
     def by_id(self) -> dict[str, Record]:

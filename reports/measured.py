@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -171,11 +171,10 @@ def difference(own: Measured, reference: Measured, sign: int = 1) -> Measured:
     return Measured(found, records, protocols, tuple(dict.fromkeys((*own.unlike, *reference.unlike))))
 
 
-def of_trials(trials: Iterable[Trial], statistic: str, select: Callable[[Record], bool]) -> Measured:
-    """max, q75 or q50 (linear interpolation) over the studied configurations that `select` takes, times 100."""
-    chosen = [t for t in trials if select(t.runs[0])]
-    if not chosen:
+def of_trials(trials: Sequence[Trial], statistic: str) -> Measured:
+    """max, q75 or q50 (linear interpolation) over the scores of trials, times 100."""
+    if not trials:
         return Measured({}, missing="no study")
-    value = 100 * float(np.quantile([t.value for t in chosen], STATISTICS[statistic]))
-    runs = tuple(dict.fromkeys(record.id for t in chosen for record in t.runs))
+    value = 100 * float(np.quantile([t.value for t in trials], STATISTICS[statistic]))
+    runs = tuple(dict.fromkeys(record.id for t in trials for record in t.runs))
     return Measured({0: value}, runs)

@@ -157,6 +157,9 @@ def _method_of(join: Join, model: str) -> str:
     return ""
 
 
+_STRENGTHS = ("dropout", "shuffle", "eda")  # of augmentations: the number of one that is not used was not tried
+
+
 def _tried(join: Join, method: str, field: str, *, logarithm: bool) -> str:
     import math
 
@@ -165,7 +168,8 @@ def _tried(join: Join, method: str, field: str, *, logarithm: bool) -> str:
         for trial in join.library.trials
         for record in trial.runs[:1]
         if record.method == method and record.config.get(field) is not None
-    }
+        and (field not in _STRENGTHS or record.config.get("view", field) == field)
+    }  # fmt: skip
     numbers = sorted(v for v in values.values() if isinstance(v, int | float))
     if logarithm:
         numbers = [math.log10(v) for v in numbers if v > 0]
@@ -177,7 +181,7 @@ def _tried(join: Join, method: str, field: str, *, logarithm: bool) -> str:
 
 
 def _figures(join: Join, shown: list[Row]) -> Section:
-    from reports import paper_figures
+    from reports import paper_figures, scans
 
     makers: dict[str, Callable[[], list[Figure | None]]] = {
         "alignment-uniformity": lambda: [paper_figures.alignment_uniformity(join)],
@@ -187,7 +191,8 @@ def _figures(join: Join, shown: list[Row]) -> Section:
         "histograms": lambda: _histograms(join, shown),
         "layers": lambda: _layers(join),
         "tradeoff": lambda: _tradeoff(join, shown),
-        "studies": lambda: study_figures(join.library),
+        "scan-barlow-twins": lambda: [scans.barlow_twins(join)],
+        "scan-vicreg": lambda: [scans.vicreg(join)],
     }
     blocks: list[Block] = []
     absent = []
@@ -211,8 +216,10 @@ _ABSENT = {
     "histograms": "cosines by gold score. No run stored them: the suites geometry and embedded do.",
     "layers": "score by layer and pooling (Figure 1). No run has the suite layers.",
     "tradeoff": "score against cost. No run has a whole STS average.",
-    "studies": "scores by hyperparameter (Figures 1 and 2). No study wrote its figures: harness study export NAME "
-    "--workdir WORKDIR does.",
+    "scan-barlow-twins": "scores of Barlow Twins by the weight of redundancy reduction (Figure 1). No study tried two "
+    "values of it: harness study run barlow-twins-shuffle --workdir WORKDIR does.",
+    "scan-vicreg": "scores of VICReg by the weights of covariance and variance (Figure 2). No study tried two values "
+    "of each: harness study run vicreg-shuffle --workdir WORKDIR does.",
 }
 
 
@@ -239,28 +246,6 @@ def _tradeoff(join: Join, shown: list[Row]) -> list[Figure | None]:
 
     comparison = join.library.as_comparison(join.definition.name, shown)
     return [tradeoff(comparison, next(iter(targets(comparison)), None))]
-
-
-def study_figures(library: Library) -> list[Figure | None]:
-    """What studies exported of their own: scores by one number (binned) and by two (heat maps)."""
-    found: list[Figure | None] = []
-    for folder in sorted(path for path in (library.workdir / "studies").glob("*") if path.is_dir()):
-        for file in sorted([*folder.glob("binned-*.svg"), *folder.glob("heat-*.svg")]):
-            kind, _, what = file.stem.partition("-")
-            try:
-                svg = file.read_text(encoding="utf-8")
-                png, pdf = (file.with_suffix(suffix).read_bytes() for suffix in (".png", ".pdf"))
-            except (OSError, UnicodeDecodeError):
-                library.warnings.append(f"{file} or its PNG or PDF cannot be read: left out")
-                continue
-            title = f"Study {folder.name}: scores by {what.replace('-', ' and ') if kind == 'heat' else what}"
-            caption = (
-                "The best trial of each cell; empty: none was there."
-                if kind == "heat"
-                else "Maximum (full) and upper quartile (dashed) of the trials of each bin."
-            )
-            found.append(Figure(f"{folder.name}-{file.stem}", title, caption, f"{title}. {caption}", svg, png, pdf))
-    return found
 
 
 def _studies(library: Library, definition: Definition) -> Section:

@@ -323,6 +323,7 @@ def declutr_objective(join: Join) -> Figure | None:
                 grid[1].plot([x for x, _ in line], [y for _, y in line], label=_OBJECTIVES[objective], **look(i))
             grid[1].set_title("Amount of text")
             grid[1].set_xlabel("documents")
+            grid[1].set_xticks(amounts, [f"{amount:,}" for amount in amounts])
             plot.legend(loc="outside lower center", ncols=3, fontsize=8)
         said = "; ".join(f"{_OBJECTIVES[o]} {mean_sd(v)[0]:.2f}" for o, v in values.items() if v)
         return finish(

@@ -153,12 +153,11 @@ def _our_blocks(join: Join, table: TableSpec, columns: Sequence[ColumnSpec], fil
         for spec, row, cells in shown:
             count, whole = len(row.finished), len(row.records)
             seeds = Cell(str(count) if count == whole else f"{count} of {whole}", value=count)
-            several = len(join.candidates(spec).get(row.base_model, []))
             notes = []
-            if several > 1:
+            if len(join.candidates(spec).get(row.base_model, [])) > 1:
                 notes.append(
-                    f"one of {several} configurations of {spec.label} here: the one with most seeds, then most tasks, "
-                    "then most training data, then the newest; its card says which"
+                    "one of several configurations here: the one with most seeds, then most tasks, then most training "
+                    "data, then the newest; its card says which"
                 )
             head = Cell(
                 spec.label if base != OTHER else f"{spec.label} ({base_name(row.base_model).removeprefix('package:')})",
@@ -183,14 +182,15 @@ def _ordered(join: Join, bases: dict[str, list[tuple[RowSpec, Row]]]) -> list[st
 
 def _study_blocks(join: Join, table: TableSpec, columns: Sequence[ColumnSpec]) -> list[TableRow]:
     rows = []
-    for base in join.study_bases:
+    for setting in join.library.settings:
         for spec in table.rows:
-            found = [join.of_study(spec, base, c) for c in columns]
+            found = [join.of_study(spec, setting, c) for c in columns]
             if any(f.by_seed for f in found):
                 trials = Cell(f"{len(found[0].records)} runs", value=len(found[0].records))
                 cells = [replace(measured_cell(f, c), n=None) for f, c in zip(found, columns, strict=True)]
                 head = Cell(spec.label, records=found[0].records)
-                rows.append(TableRow((head, trials, *cells), f"{base_name(base)} · measured here"))
+                name = f"{base_name(setting.base_model)} · {setting} · measured here"
+                rows.append(TableRow((head, trials, *cells), name))
     return rows
 
 

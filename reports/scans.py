@@ -1,0 +1,186 @@
+"""What the scans of hyperparameters show: scores by lambda of Barlow Twins and VICReg (Farina and Pappadopulo, 2024).
+
+Each figure is of one setting (base model, dev set, training text): STS-B dev where a study has it, then the one with
+most trials. None where no study has two values of what it is drawn by.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from reports.definition import RowSpec
+from reports.document import Figure
+from reports.joined import Join
+from reports.library import Setting, Trial
+from reports.records import base_name
+from reports.style import COLOURS, INK, MARKERS, finish, new, style
+
+_Lines = dict[str, list[tuple[float, float, float, int]]]  # label -> (place, maximum, upper quartile, trials)
+_BINS = 5
+
+
+def barlow_twins(join: Join) -> Figure | None:
+    """Its Figure 1: maximum and upper quartile by the weight of redundancy reduction, a panel for each augmentation."""
+    field = "off_diagonal_weight"
+    found = _setting(join, "barlow_twins", (field,))
+    if found is None:
+        return None
+    setting, trials = found
+    panels = _by_view(join, setting, "barlow_twins")
+    lines = {view: _lines(rows, field) for view, rows in panels.items()}
+    with style():
+        plot = new(7.2, 3.0)
+        grid = plot.subplots(1, len(lines), sharey=True, squeeze=False)[0]
+        for axes, (view, own) in zip(grid, lines.items(), strict=True):
+            _draw(axes, own, f"Views: {view}", "λ_BT")
+        _finish_lines(plot, grid[0], setting)
+        return finish(
+            plot, "scan-barlow-twins", "Barlow Twins: scores by λ_BT (Figure 1)",
+            _caption(setting, trials, "Maximum (full) and upper quartile (dashed) of the trials of each λ_BT, whatever "
+                     "their learning rate."),
+            _said(own for own in lines.values()),
+        )  # fmt: skip
+
+
+def vicreg(join: Join) -> Figure | None:
+    """Its Figure 2: the same by the weights of covariance and variance, and the best trial of both together."""
+    fields = ("covariance_weight", "variance_weight")
+    found = _setting(join, "vicreg", fields)
+    if found is None:
+        return None
+    setting, trials = found
+    rows = [row for members in _by_view(join, setting, "vicreg").values() for row in members]
+    with style():
+        plot = new(7.2, 3.0)
+        left, middle, right = plot.subplots(1, 3, width_ratios=(1, 1, 1.15))
+        middle.sharey(left)
+        both = [_lines(rows, field) for field in fields]
+        for axes, own, name in zip((left, middle), both, ("λ_C", "λ_V"), strict=True):
+            _draw(axes, own, f"By {name}", name)
+        middle.tick_params(labelleft=False)
+        _heat(right, trials, *fields)
+        _finish_lines(plot, left, setting)
+        return finish(
+            plot, "scan-vicreg", "VICReg: scores by λ_C and λ_V (Figure 2)",
+            _caption(setting, trials, "Maximum (full) and upper quartile (dashed) of the trials of each fifth of the "
+                     "range, on a log scale; right: the best trial of each cell, of any augmentation."),
+            _said(both),
+        )  # fmt: skip
+
+
+def _setting(join: Join, method: str, fields: Sequence[str]) -> tuple[Setting, list[Trial]] | None:
+    """The first setting with trials of the method that differ in every one of these fields, and those trials."""
+    specs = [row for row in _rows(join) if row.method == method]
+    known = {id(t): t for spec in specs for t in join.trials_of(spec)}
+    for setting in join.library.settings:
+        trials = [t for t in known.values() if t.setting == setting and all(_value(t, f) > 0 for f in fields)]
+        if all(len({_value(t, field) for t in trials}) > 1 for field in fields):
+            return setting, trials
+    return None
+
+
+def _rows(join: Join) -> list[RowSpec]:
+    return [row for table in join.definition.tables if table.kind == "study" for row in table.rows]
+
+
+def _by_view(join: Join, setting: Setting, method: str) -> dict[str, list[tuple[str, list[Trial]]]]:
+    """Kind of augmentation -> (its strength, trials) of each row of the paper's table that has any."""
+    found: dict[str, list[tuple[str, list[Trial]]]] = {}
+    for spec in _rows(join):
+        trials = [t for t in join.trials_of(spec) if t.setting == setting] if spec.method == method else []
+        if trials:
+            view = str(spec.where.get("view", ""))
+            found.setdefault(view, []).append((f"{view} {spec.where.get(view, '')}".strip(), trials))
+    return found
+
+
+def _value(trial: Trial, field: str) -> float:
+    value = trial.runs[0].config.get(field)
+    return float(value) if isinstance(value, int | float) else math.nan
+
+
+def _lines(rows: Sequence[tuple[str, list[Trial]]], field: str) -> _Lines:
+    from studies.statistics import bin_of, bins, quartile
+
+    values = [_value(t, field) for _, trials in rows for t in trials]
+    intervals = bins(values, log=True, count=_BINS, listed=len(set(values)) <= 2 * _BINS)
+    found: _Lines = {}
+    for label, trials in rows:
+        for i, (low, high) in enumerate(intervals):
+            scores = [100 * t.value for t in trials if bin_of(_value(t, field), intervals) == i]
+            if scores:
+                place = math.sqrt(low * high)
+                found.setdefault(label, []).append((place, max(scores), quartile(scores, 0.75), len(scores)))
+    return found
+
+
+def _draw(axes: Any, lines: _Lines, title: str, name: str) -> None:
+    for k, (label, points) in enumerate(lines.items()):
+        x = [p[0] for p in points]
+        shared = {"color": COLOURS[k % len(COLOURS)], "marker": MARKERS[k % len(MARKERS)]}
+        axes.plot(x, [p[1] for p in points], linestyle="-", markersize=4.5, label=label, **shared)
+        axes.plot(x, [p[2] for p in points], linestyle="--", markersize=3, **shared)
+    axes.set_xscale("log")
+    places = sorted({p[0] for points in lines.values() for p in points})
+    slanted = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if len(places) > 4 else {}
+    axes.set_xticks(places, [_short(x) for x in places], fontsize=7, **slanted)
+    axes.minorticks_off()
+    axes.set_title(title)
+    axes.set_xlabel(name)
+
+
+def _short(x: float) -> str:
+    return f"{x:,.0f}" if x >= 10 else f"{x:.2g}"
+
+
+def _finish_lines(plot: Any, first: Any, setting: Setting) -> None:
+    from matplotlib.lines import Line2D
+
+    first.set_ylabel(f"{setting.dev_task} dev Spearman ×100")
+    named: dict[str, Any] = {}
+    for axes in plot.axes:
+        named |= {label: handle for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
+    named["maximum"] = Line2D([], [], color=INK, linestyle="-")
+    named["upper quartile"] = Line2D([], [], color=INK, linestyle="--")
+    plot.legend(list(named.values()), list(named), loc="outside lower center", ncols=min(len(named), 5), fontsize=8)
+
+
+def _heat(axes: Any, trials: Sequence[Trial], a: str, b: str) -> None:
+    """The best trial of each cell of two numbers' fifths."""
+    from studies.statistics import bin_of, bins
+
+    across, up = (bins([_value(t, field) for t in trials], log=True, count=_BINS) for field in (a, b))
+    grid = np.full((len(up), len(across)), np.nan)
+    for t in trials:
+        place = bin_of(_value(t, b), up), bin_of(_value(t, a), across)
+        grid[place] = np.fmax(grid[place], 100 * t.value)
+    low, high = np.nanmin(grid), np.nanmax(grid)
+    axes.imshow(grid, cmap="cividis", origin="lower", aspect="auto")
+    for (j, i), value in np.ndenumerate(grid):
+        if not math.isnan(value):
+            colour = "white" if value < (low + high) / 2 else INK
+            axes.text(i, j, f"{value:.1f}", ha="center", va="center", fontsize=7, color=colour)
+    for axis, intervals, name in ((axes.xaxis, across, "λ_C"), (axes.yaxis, up, "λ_V")):
+        axis.set_ticks(range(len(intervals)), [_short(math.sqrt(x * y)) for x, y in intervals], fontsize=7)
+        axis.set_label_text(name)
+    axes.set_title("By both: best trial")
+    axes.grid(visible=False)
+
+
+def _caption(setting: Setting, trials: Sequence[Trial], text: str) -> str:
+    """Where the figure comes from, in words: the embedded suite is not STS-B, nor a small model the paper's."""
+    studies = ", ".join(sorted({t.study for t in trials}))
+    return f"{text} {len(trials)} trials from {base_name(setting.base_model)}, {setting} (studies: {studies})."
+
+
+def _said(lines: Any) -> str:
+    parts = [
+        f"{label}: " + ", ".join(f"{x:.2g}: {best:.2f} and {upper:.2f} of {n}" for x, best, upper, n in points)
+        for own in lines
+        for label, points in own.items()
+    ]
+    return f"Maximum and upper quartile by weight. {'; '.join(parts)}."

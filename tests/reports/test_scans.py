@@ -1,0 +1,98 @@
+"""Scores by the weights of Barlow Twins and VICReg: binned by hand here, and never over unlike settings."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from reports import definition, scans
+from reports.document import Text
+from reports.joined import Join
+from reports.library import read
+from reports.paper import describe
+from reports.paper_tables import paper_table
+
+_SPEC = importlib.util.spec_from_file_location("invented_runs", Path(__file__).with_name("invented_runs.py"))
+assert _SPEC is not None
+assert _SPEC.loader is not None
+made = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(made)
+
+STS_B = {"task": "STS-B", "source": "senteval", "sha256": "aa"}
+SMALL = {"task": "Embedded-STS-natural", "source": "embedded", "sha256": "bb"}
+FEW = {"uri": "embedded:sentences", "kind": "sentences", "count": 2100, "sha256": "cd" * 32}
+
+
+def study(workdir: Path, name: str, method: str, trials: list, dev: dict, corpus: dict) -> None:
+    lines = ["trial,x,STS-B dev,state,runs"]
+    for i, (config, value) in enumerate(trials):
+        one = made.run(workdir, method, config, corpus=corpus, dev=dev, base="embedded:mini-bert", comparison=name)
+        lines.append(f"{i},0,{value},complete,{one.id}")
+    folder = workdir / "studies" / name
+    folder.mkdir(parents=True)
+    (folder / "trials.csv").write_text("\n".join(lines) + "\n")
+
+
+def bt(strength: float, weight: float, rate: float) -> dict:
+    return {"view": "shuffle", "shuffle": strength, "off_diagonal_weight": weight, "learning_rate": rate}
+
+
+@pytest.fixture(scope="module")
+def join(tmp_path_factory) -> Join:
+    work = tmp_path_factory.mktemp("work")
+    scores = {1e-3: (0.50, 0.52, 0.60), 1e-2: (0.40, 0.44, 0.42)}
+    trials = [(bt(0.1, w, i), v) for w, values in scores.items() for i, v in enumerate(values)]
+    study(work, "large", "barlow_twins", trials, STS_B, made.WIKI)
+    many = [(bt(0.1, 10.0**-i, rate), 0.9) for i in range(1, 5) for rate in range(5)]
+    study(work, "small", "barlow_twins", many, SMALL, FEW)
+    grid = [
+        ({"view": "dropout", "dropout": 0.1, "covariance_weight": c, "variance_weight": v}, 0.3 + 0.1 * i + 0.01 * k)
+        for i, c in enumerate((1e-3, 1e-2, 1e-1))
+        for k, v in enumerate((10.0, 1e4))
+    ]
+    study(work, "vicreg", "vicreg", grid, STS_B, made.WIKI)
+    return Join(definition.load("noncontrastive"), read(work))
+
+
+def test_trials_of_unlike_dev_sets_and_texts_are_never_one_statistic(join):
+    table = paper_table(join, next(t for t in join.definition.tables if t.key == "table-1")).table
+    ours = [(row.block, *(cell.text for cell in row.cells)) for row in table.rows if "measured here" in row.block]
+    large, small = (
+        "mini-bert · STS-B dev, 1,000,000 sentences",
+        "mini-bert · Embedded-STS-natural dev, 2,100 sentences",
+    )
+    assert (f"{large} · measured here", "Barlow Twins, shuffle 0.1", "6 runs", "60.0", "51.5", "47.0") in ours
+    assert (f"{small} · measured here", "Barlow Twins, shuffle 0.1", "20 runs", "90.0", "90.0", "90.0") in ours
+    entry = next(j for j in join.rows if j.published["model"] == "Barlow Twins | shuffle p=0.1" and j.ours.by_seed)
+    assert len(entry.ours.records) == 6  # STS-B dev before the larger study on another set
+    assert entry.ours.values[0] == pytest.approx(60)
+
+
+def test_maximum_and_upper_quartile_by_the_weight(join):
+    figure = scans.barlow_twins(join)
+    upper = {w: np.quantile(v, 0.75) for w, v in ((1e-3, (50, 52, 60)), (1e-2, (40, 42, 44)))}
+    assert f"0.001: 60.00 and {upper[1e-3]:.2f} of 3, 0.01: 44.00 and {upper[1e-2]:.2f} of 3" in figure.alt
+    assert "6 trials from mini-bert, STS-B dev, 1,000,000 sentences (studies: large)" in figure.caption
+    assert "small" not in figure.caption
+
+
+def test_both_weights_of_vicreg(join):
+    figure = scans.vicreg(join)
+    for said in ("0.001: 31.00", "0.01: 41.00", "0.1: 51.00", "10: 50.00", "1e+04: 51.00"):
+        assert said in figure.alt
+    assert "6 trials" in figure.caption
+    for value in ("30.0", "31.0", "40.0", "51.0"):  # the heat map's cells, as text of the SVG
+        assert f">{value}<" in figure.svg
+
+
+def test_without_a_study_the_page_says_which_command_makes_one(tmp_path):
+    found = Join(definition.load("noncontrastive"), read(tmp_path))
+    assert scans.barlow_twins(found) is scans.vicreg(found) is None
+    document, _, _ = describe(found.definition, found.library)
+    said = " ".join(text for s in document.sections if s.key == "figures" for b in s.blocks
+                    if isinstance(b, Text) for text in b.items)  # fmt: skip
+    assert "harness study run barlow-twins-shuffle" in said
+    assert "harness study run vicreg-shuffle" in said
