@@ -6,7 +6,7 @@ import re
 import unicodedata
 
 from reports.document import Document, Facts, Figure, Text, slug
-from reports.tables import Cell, Table, TableRow
+from reports.tables import Cell, Column, Table, TableRow
 
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -41,6 +41,9 @@ _LATEX = {
     "≤": r"\ensuremath{\leq}",
     "→": r"\ensuremath{\to}",
     "Δ": r"\ensuremath{\Delta}",
+    "α": r"\ensuremath{\alpha}",
+    "λ": r"\ensuremath{\lambda}",
+    "τ": r"\ensuremath{\tau}",
     "♣": r"\ensuremath{\clubsuit}",
     "♦": r"\ensuremath{\diamondsuit}",
     "♥": r"\ensuremath{\heartsuit}",
@@ -70,7 +73,13 @@ def latex_text(text: str) -> str:
     return "".join(out)
 
 
-def _latex_cell(cell: Cell, notes: dict[str, str]) -> str:
+def _latex_cell(cell: Cell, notes: dict[str, str], column: Column, widest: str, *, tied: bool) -> str:
+    """The text of a cell; of a number with the room its column keeps after it, so that numbers stand by their points.
+
+    Args:
+        widest: the longest spread of the column.
+        tied: whether any cell of the column is marked as not separable from the best.
+    """
     text = latex_text(cell.text)
     if cell.code:
         text = rf"\texttt{{{text}}}"
@@ -80,10 +89,18 @@ def _latex_cell(cell: Cell, notes: dict[str, str]) -> str:
         text = rf"\underline{{{text}}}"
     if cell.state in ("missing", "collapsed", "diverged", "failed"):
         text = rf"\textit{{{text}}}"
-    text += r"\textdagger{}" if cell.tied else ""
-    text += rf"\,{{\scriptsize {latex_text(cell.spread)}}}" if cell.spread else ""
-    marks = ",".join(notes[note] for note in cell.notes)
-    return text + (rf"\textsuperscript{{{marks}}}" if marks else "")
+    letters = ",".join(notes[note] for note in cell.notes)
+    marks = rf"\textsuperscript{{{letters}}}" if letters else ""
+    if not column.numeric:
+        return text + marks
+    if tied:
+        text += r"\textdagger{}" if cell.tied else r"\hphantom{\textdagger}"
+    if cell.spread:
+        text += rf"\,{{\scriptsize {latex_text(cell.spread)}}}{marks}"
+        missing = len(widest) - len(cell.spread)
+        return text + (rf"\hphantom{{\scriptsize {'0' * missing}}}" if missing else "")
+    text += rf"\rlap{{{marks}}}" if marks else ""
+    return text + (rf"\hphantom{{\,\scriptsize {latex_text(widest)}}}" if widest else "")
 
 
 def _latex_head(table: Table, notes: dict[str, str]) -> list[str]:
@@ -118,11 +135,15 @@ _LINES = 48  # lines of a table that fit a page
 def latex_table(table: Table) -> str:
     """A booktabs table, shrunk to the width of the text only when it is wider; one too long for a page goes on in more.
 
-    Needs booktabs, array, graphicx and, where a table goes on, caption.
+    It stands where it is written. Needs booktabs, array, graphicx, float and caption: a paper's table, whose title has
+    the paper's number, gets no other.
     """
     parts = _parts(table)
     notes = table.footnotes()
     return "".join(_part(table, part, notes, i, i == len(parts) - 1) for i, part in enumerate(parts))
+
+
+_NUMBERED = re.compile(r"(Table|Data of Figure) S?\d")
 
 
 def _parts(table: Table) -> list[list[tuple[str, list[TableRow]]]]:
@@ -147,25 +168,31 @@ def _part(
     table: Table, blocks: list[tuple[str, list[TableRow]]], notes: dict[str, str], number: int, last: bool
 ) -> str:
     kinds = []
+    prose = rf">{{\raggedright\arraybackslash}}p{{{0.42 if len(table.columns) < 6 else 0.28}\textwidth}}"
     for j, column in enumerate(table.columns):
         longest = max((len(row.cells[j].text) for row in table.rows), default=0)
-        kinds.append(
-            "r" if column.numeric else "l" if longest <= _PROSE else r">{\raggedright\arraybackslash}p{0.42\textwidth}"
-        )
+        kinds.append("r" if column.numeric else "l" if longest <= _PROSE else prose)
     caption = " (continued)." if number else f".}} {latex_text(table.caption)}"
-    lines = [r"\begin{table}[!htbp]", *([r"\ContinuedFloat"] if number else []), r"\centering", r"\small"]
-    lines.append(rf"\caption{{\textbf{{{latex_text(table.title)}{caption}}}" + ("}" if number else ""))
+    star = "*" if _NUMBERED.match(table.title) else ""
+    again = [r"\ContinuedFloat"] if number and not star else []
+    lines = [r"\begin{table}[H]", *again, r"\centering", r"\small"]
+    lines.append(rf"\caption{star}{{\textbf{{{latex_text(table.title)}{caption}}}" + ("}" if number else ""))
     lines += [r"\setlength{\tabcolsep}{4pt}"] if len(table.columns) > 8 else []
     lines.append(r"\sbox0{%")
     lines.append(rf"\begin{{tabular}}{{@{{}}{''.join(kinds)}@{{}}}}")
     lines += [r"\toprule", *_latex_head(table, notes), r"\midrule"]
     several = len(table.blocks()) > 1
+    columns = [[row.cells[j] for row in table.rows] for j in range(len(table.columns))]
+    widest = [max((c.spread for c in cells), key=len, default="") for cells in columns]
+    tied = [any(c.tied for c in cells) for cells in columns]
     for i, (block, rows) in enumerate(blocks):
         if i:
             lines.append(r"\midrule")
         if block and several:
             lines.append(rf"\multicolumn{{{len(table.columns)}}}{{@{{}}l}}{{\textit{{{latex_text(block)}}}}} \\")
-        lines += [" & ".join(_latex_cell(cell, notes) for cell in row.cells) + r" \\" for row in rows]
+        for row in rows:
+            cells = zip(row.cells, table.columns, widest, tied, strict=True)
+            lines.append(" & ".join(_latex_cell(c, notes, k, w, tied=t) for c, k, w, t in cells) + r" \\")
     lines += [r"\bottomrule", r"\end{tabular}}%"]
     lines.append(r"\ifdim\wd0>\textwidth\resizebox{\textwidth}{!}{\usebox0}\else\usebox0\fi")
     small = [latex_text(text) for text in table.explanations()] if last else []
@@ -180,7 +207,7 @@ _PREAMBLE = r"""\documentclass[11pt,a4paper]{article}
 \usepackage{iftex}
 \ifPDFTeX\usepackage[utf8]{inputenc}\pdfinfoomitdate=1\pdftrailerid{}\pdfsuppressptexinfo=-1\fi
 \usepackage[T1]{fontenc}
-\usepackage{lmodern,textcomp,array,booktabs,graphicx,multicol}
+\usepackage{lmodern,textcomp,array,booktabs,float,graphicx,multicol}
 \usepackage[font=small,skip=4pt]{caption}
 \setlength{\parindent}{0pt}\setlength{\parskip}{5pt}
 \emergencystretch=3em
@@ -192,7 +219,8 @@ def _facts(block: Facts) -> str:
     """A card in two narrow columns of small type, name by name; published numbers have tables of their own."""
     items = [(name, value) for name, value in block.items if name != "published"]
     said = "; ".join(rf"\textit{{{latex_text(name)}}} {latex_text(value)}" for name, value in items)
-    lines = [rf"\textbf{{{latex_text(block.title)}}}", r"\begin{multicols}{2}\scriptsize\raggedright", f"{said}."]
+    title = rf"{{\textbf{{{latex_text(block.title)}}}}}"  # never the last line of a page
+    lines = [rf"\begin{{multicols}}{{2}}[{title}][6\baselineskip]\scriptsize\raggedright", f"{said}."]
     lines += [rf"\par\texttt{{{latex_text(command)}}}" for command in block.commands]
     return "\n".join([*lines, r"\end{multicols}", ""])
 
@@ -215,10 +243,10 @@ def latex(document: Document) -> str:
                 case Figure():
                     caption = rf"\textbf{{{latex_text(block.title)}.}} {latex_text(block.caption)}"
                     size = r"width=0.92\textwidth,height=0.78\textheight,keepaspectratio"
-                    lines += [r"\begin{figure}[!htbp]", r"\centering"]
+                    lines += [r"\begin{figure}[H]", r"\centering"]
                     lines += [rf"\includegraphics[{size}]{{figures/{slug(block.key)}.pdf}}", rf"\caption{{{caption}}}"]
                     lines.append(r"\end{figure}")
                 case Facts():
                     lines.append(_facts(block))
-        lines.append(r"\clearpage" if any(isinstance(b, Table | Figure) for b in section.blocks) else "")
+        lines.append("")
     return _PREAMBLE + "\n".join(lines) + "\n\\end{document}\n"

@@ -211,8 +211,8 @@ _ABSENT = {
     "harness compare declutr-sampling --workdir WORKDIR makes its runs.",
     "declutr-objective": "objectives and amount of text (Figure 3). "
     "harness compare declutr-objective --workdir WORKDIR makes its runs.",
-    "declutr-extensions": "projection head and memory bank (Figure S1). It needs DeCLUTR runs with projection or "
-    "memory set, as harness compare declutr-objective --set methods.2.projection=128 makes one.",
+    "declutr-extensions": "projection head and memory bank (Figure S1). "
+    "harness compare declutr-extensions --workdir WORKDIR makes its runs.",
     "histograms": "cosines by gold score. No run stored them: the suites geometry and embedded do.",
     "layers": "score by layer and pooling (Figure 1). No run has the suite layers.",
     "tradeoff": "score against cost. No run has a whole STS average.",

@@ -191,19 +191,22 @@ _LEVELS = tuple[Any, list[tuple[Row, float]]]  # level of a factor -> rows with 
 def _ablation(
     join: Join, keep: Callable[[Record], bool], *, amounts: bool = False
 ) -> tuple[str, list[tuple[Row, float]]] | None:
-    """The DeCLUTR rows that `keep` takes, on the base model and text that most of them share, with one score each.
+    """The DeCLUTR rows that `keep` takes, of the base model, text and updates that most share, with one score each.
 
-    `amounts`: different amounts of that text belong together.
+    `amounts`: different amounts of that text belong together, each with the number of updates that most of it had.
     """
     rows = [row for row in join.library.find("declutr") if row.finished and keep(row.records[0])]
-    groups: dict[tuple[str, str, int], list[Row]] = {}
+    groups: dict[tuple[str, str], dict[tuple[int, int], list[Row]]] = {}
     for row in rows:
         corpus = row.finished[0].corpus or {}
-        key = (row.base_model, str(corpus.get("uri")), 0 if amounts else _documents(row))
-        groups.setdefault(key, []).append(row)
+        place = groups.setdefault((row.base_model, str(corpus.get("uri"))), {})
+        place.setdefault((_documents(row), _updates(row)), []).append(row)
     if not groups:
         return None
-    members = max(sorted(groups.items()), key=lambda item: len(item[1]))[1]
+    budgets = max(sorted(groups.items()), key=lambda item: sum(map(len, item[1].values())))[1]
+    best = dict(sorted(budgets.items(), key=lambda item: len(item[1])))  # the last of each amount has most rows
+    chosen = {amount: best[amount, updates] for amount, updates in best}
+    members = [r for a in sorted(chosen) for r in chosen[a]] if amounts else next(reversed(best.values()))
     for column in SCORES:
         found: list[tuple[Row, Measured]] = [(row, join.measure(row, column)) for row in members]
         have = [(row, mean_sd(m.values)[0]) for row, m in found if m.by_seed]
@@ -272,7 +275,7 @@ def _factors(
         grid = plot.subplots(1, len(panels), sharey=True, squeeze=False)[0]
         for axes, (levels, head, name) in zip(grid, panels, strict=True):
             _strip(axes, levels, head, name)
-        grid[0].set_ylabel(measure, fontsize=8)
+        grid[0].set_ylabel(measure.replace(" (", "\n("), fontsize=8)
         said = "; ".join(
             f"{head}: " + ", ".join(f"{level}: {mean_sd([s for _, s in m])[0]:.2f}" for level, m in levels)
             for levels, head, _ in panels
@@ -314,7 +317,7 @@ def declutr_objective(join: Join) -> Figure | None:
         grid[0].set_ylim(bottom=max(0, lowest - 0.25 * lowest))
         grid[0].set_xticks(range(len(objectives)), [_OBJECTIVES[o] for o in objectives])
         grid[0].set_title(f"Objective, {most:,} documents")
-        grid[0].set_ylabel(measure, fontsize=8)
+        grid[0].set_ylabel(measure.replace(" (", "\n("), fontsize=8)
         grid[0].grid(axis="x", visible=False)
         if len(amounts) > 1:
             for i, objective in enumerate(objectives):
@@ -323,7 +326,10 @@ def declutr_objective(join: Join) -> Figure | None:
                 grid[1].plot([x for x, _ in line], [y for _, y in line], label=_OBJECTIVES[objective], **look(i))
             grid[1].set_title("Amount of text")
             grid[1].set_xlabel("documents")
-            grid[1].set_xticks(amounts, [f"{amount:,}" for amount in amounts])
+            updates = {_documents(row): _updates(row) for row, _ in rows}
+            grid[1].set_xticks(
+                amounts, [f"{amount:,}\n({updates[amount]:,} updates)" for amount in amounts], fontsize=7.5
+            )
             plot.legend(loc="outside lower center", ncols=3, fontsize=8)
         said = "; ".join(f"{_OBJECTIVES[o]} {mean_sd(v)[0]:.2f}" for o, v in values.items() if v)
         return finish(
@@ -336,6 +342,10 @@ def declutr_objective(join: Join) -> Figure | None:
 
 def _documents(row: Row) -> int:
     return int((row.finished[0].corpus or {}).get("count") or 0)
+
+
+def _updates(row: Row) -> int:
+    return int(row.finished[0].training.get("planned_steps") or 0)
 
 
 def _has(record: Record, settings: dict[str, Any]) -> bool:
@@ -353,6 +363,15 @@ def _defaults(join: Join) -> dict[str, Any]:
     return shared
 
 
+def _head(row: Row) -> tuple[int, str]:
+    width = _config(row, "projection") or 0
+    return width, str(_config(row, "projection_activation") or "relu") if width else ""
+
+
+def _head_name(width: int, activation: str) -> str:
+    return f"{width}\n{'ReLU' if activation == 'relu' else activation}" if width else "none"
+
+
 def declutr_extensions(join: Join) -> Figure | None:
     """DeCLUTR's Figure S1: projection heads and memory banks, which did not help."""
     found = _ablation(join, lambda r: r.config.get("objective") == "both")
@@ -365,10 +384,12 @@ def declutr_extensions(join: Join) -> Figure | None:
     banks = [(row, s) for row, s in rows if _config(row, "memory") and not _config(row, "projection")]
     panels = []
     if heads:
-        levels = _by_level([*heads, *plain[:1]], lambda r: _config(r, "projection") or 0)
-        panels.append(([("none" if k == 0 else k, v) for k, v in levels], "Projection head", "width"))
+        levels = _by_level([*heads, *plain], _head)
+        panels.append(
+            ([(_head_name(*k), v) for k, v in levels], "Projection head", "width, function between its layers")
+        )
     if banks:
-        levels = _by_level([*banks, *plain[:1]], lambda r: _config(r, "memory") or 0)
+        levels = _by_level([*banks, *plain], lambda r: _config(r, "memory") or 0)
         panels.append(([("none" if k == 0 else k, v) for k, v in levels], "Memory bank", "embeddings kept"))
     if not panels:
         return None
@@ -377,7 +398,7 @@ def declutr_extensions(join: Join) -> Figure | None:
         grid = plot.subplots(1, len(panels), sharey=True, squeeze=False)[0]
         for axes, (shown, head, name) in zip(grid, panels, strict=True):
             _strip(axes, shown, head, name)
-        grid[0].set_ylabel(measure, fontsize=8)
+        grid[0].set_ylabel(measure.replace(" (", "\n("), fontsize=8)
         return finish(
             plot, "declutr-extensions", "Projection head and memory bank (DeCLUTR, Figure S1)",
             f"{measure}, from {base_name(rows[0][0].base_model)}. A dot: one configuration, mean over its seeds.",

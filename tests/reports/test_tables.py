@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -94,3 +95,24 @@ def test_escapes_worked():
     assert latex_text("50% & $5") == r"50\% \& \$5"
     assert latex_text("中") == r"\texttt{\small U+4E2D}"
     assert latex_text("--set é") == "{-}{-}set é"
+
+
+def test_numbers_of_a_column_align_in_print_whatever_stands_behind_them():
+    rows = (
+        TableRow((Cell("a"), number(1.0, sd=10.25))),
+        TableRow((Cell("b"), number(2.0, sd=0.5))),
+        TableRow((Cell("c"), number(3.0, notes=("why",)))),
+    )
+    lines = [line for line in latex_table(table(*rows)).splitlines() if line.startswith(("a &", "b &", "c &"))]
+    spread = r"\,{\scriptsize \ensuremath{\pm} 10.25}"
+    assert lines[0] == rf"a & 1.00{spread} \\"
+    assert lines[1] == r"b & \underline{2.00}\,{\scriptsize \ensuremath{\pm} 0.50}\hphantom{\scriptsize 0} \\"
+    assert lines[2] == (
+        r"c & \textbf{3.00}\rlap{\textsuperscript{a}}\hphantom{\,\scriptsize \ensuremath{\pm} 10.25} \\"
+    )
+
+
+def test_a_papers_table_has_the_papers_number_and_no_other():
+    t = table(TableRow((Cell("a"), number(1.0))))
+    assert r"\caption{" in latex_table(t)
+    assert r"\caption*{\textbf{Table S1" in latex_table(replace(t, title="Table S1 · Pooling"))
