@@ -254,6 +254,7 @@ def _studies(library: Library, definition: Definition) -> Section:
     if not any(table.kind == "study" for table in definition.tables):
         return section
     rows = []
+    settings = {trial.study: f" · {trial.setting}" for trial in library.trials}
     for name, lines in library.summaries.items():
         for line in lines:
             best = next((key for key in ("max", "min") if key in line), "max")
@@ -267,7 +268,7 @@ def _studies(library: Library, definition: Definition) -> Section:
                 else:
                     cells.append(Cell(number_text(value, 2), value=value, state="value"))
             cells.append(Cell(line.get("scored trials", "")))
-            rows.append(TableRow(tuple(cells), name))
+            rows.append(TableRow(tuple(cells), name + settings.get(name, "")))
     if rows:
         columns = (
             Column("category", "Category", numeric=False), Column("max", "Best"), Column("q75", "q75"),
