@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import re
 import shutil
@@ -13,16 +12,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import synthetic
 
 from harness.errors import InputError
 from harness.records import RunFolder, manifest_file, write_atomic
 from reports.build import build_comparison, summary_table
 
-_spec = importlib.util.spec_from_file_location("synthetic", Path(__file__).with_name("synthetic.py"))
-assert _spec is not None
-assert _spec.loader is not None
-synthetic = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(synthetic)
 SMALL = ("STS-B", "Embedded-STS-natural")
 
 

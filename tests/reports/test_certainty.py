@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
 import numpy as np
 import pytest
+import synthetic
 from scipy import stats
 
 from reports.analysis import Analysis
@@ -15,12 +15,6 @@ from reports.certainty import aggregate_table, best_seed_table, certainty, refer
 from reports.records import load
 from reports.strips import strip
 from reports.tables import Table
-
-_spec = importlib.util.spec_from_file_location("synthetic", Path(__file__).with_name("synthetic.py"))
-assert _spec is not None
-assert _spec.loader is not None
-synthetic = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(synthetic)
 
 
 def comparison(folder: Path, seeds: tuple[int, ...]) -> None:

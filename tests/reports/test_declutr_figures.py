@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
+
+import invented_runs as made
 
 from reports import definition, paper_figures
 from reports.joined import Join
 from reports.library import read
-
-_SPEC = importlib.util.spec_from_file_location("invented_runs", Path(__file__).with_name("invented_runs.py"))
-assert _SPEC is not None
-assert _SPEC.loader is not None
-made = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(made)
 
 USUAL = {"objective": "both", "anchors": 2, "positives": 2, "temperature": 0.05, "strategy": "both"}
 

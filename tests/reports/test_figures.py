@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+import synthetic
 
 from harness.tasks.isotropy import cosine_histograms
 from reports import curves, layers
@@ -19,11 +18,6 @@ from reports.selection import chosen, target_mean
 from reports.spectrum import _mean_log, spectrum
 from reports.tradeoff import Point, pareto, tradeoff
 
-_spec = importlib.util.spec_from_file_location("synthetic", Path(__file__).with_name("synthetic.py"))
-assert _spec is not None
-assert _spec.loader is not None
-synthetic = sys.modules.get("synthetic") or importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(synthetic)
 score = synthetic.score
 
 TASK, SOURCE = "geometry:Embedded-STS-natural", "embedded"

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections import Counter
-from pathlib import Path
 
+import invented_runs as made
 import numpy as np
 import pytest
 from scipy import stats
@@ -15,12 +14,6 @@ from reports.joined import Join, as_csv, plain
 from reports.library import read
 from reports.measured import measure
 from reports.verdict import judge, prediction_interval
-
-_spec = importlib.util.spec_from_file_location("invented_runs", Path(__file__).with_name("invented_runs.py"))
-assert _spec is not None
-assert _spec.loader is not None
-made = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(made)
 
 SCD = {"terms": "both", "pooling": "cls"}
 NAMES = definition.names()

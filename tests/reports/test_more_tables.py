@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from pathlib import Path
 
 import pytest
+import synthetic
 
 from harness.tasks.mteb_suites import EN_V1, MTEB_SUITES, names_of
 from reports import efficiency, layers, mteb
@@ -14,11 +13,6 @@ from reports.multilingual import multilingual_table
 from reports.records import load
 from reports.tables import Cell, Table
 
-_spec = importlib.util.spec_from_file_location("synthetic", Path(__file__).with_name("synthetic.py"))
-assert _spec is not None
-assert _spec.loader is not None
-synthetic = sys.modules.get("synthetic") or importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(synthetic)
 score = synthetic.score
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import csv
-import importlib.util
 import json
 import time
 from pathlib import Path
 
+import invented_runs as made
 import pytest
+import synthetic
 
 from harness.errors import InputError
 from harness.experiment import read_experiment, resolve_rows
@@ -22,17 +23,6 @@ from reports.library import read
 from reports.paper_tables import paper_table, source_note
 from reports.tables import MINUS
 
-
-def _module(name):
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-made, synthetic = _module("invented_runs"), _module("synthetic")
 SCD = {"terms": "both", "pooling": "cls"}
 
 

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 from pathlib import Path
 
 import numpy as np
 import pytest
+import synthetic
 from scipy import stats
 
 from reports.benches import benches
 from reports.ranks import average_ranks, cliques, critical_difference, diagrams, friedman, ranking
 from reports.records import load
-
-_spec = importlib.util.spec_from_file_location("synthetic", Path(__file__).with_name("synthetic.py"))
-assert _spec is not None
-assert _spec.loader is not None
-synthetic = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(synthetic)
 
 
 def test_average_ranks_share_ties_and_count_from_the_best():

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
+import invented_runs as made
 import numpy as np
 import pytest
 
@@ -14,12 +14,6 @@ from reports.joined import Join
 from reports.library import read
 from reports.paper import describe
 from reports.paper_tables import paper_table
-
-_SPEC = importlib.util.spec_from_file_location("invented_runs", Path(__file__).with_name("invented_runs.py"))
-assert _SPEC is not None
-assert _SPEC.loader is not None
-made = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(made)
 
 STS_B = {"task": "STS-B", "source": "senteval", "sha256": "aa"}
 SMALL = {"task": "Embedded-STS-natural", "source": "embedded", "sha256": "bb"}
