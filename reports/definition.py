@@ -114,7 +114,7 @@ class TableSpec(Config):
     key: str = Field(pattern=r"^[A-Za-z0-9][\w.-]*$", max_length=80)
     title: str
     caption: str = ""
-    kind: Literal["tasks", "study", "spaces"] = "tasks"
+    kind: Literal["tasks", "study", "spaces", "layers"] = "tasks"
     published: list[str] = Field(default=[])
     columns: str = Field(default="", description="key of the column set")
     suites: list[str] = Field(default=[], description="our suites that fill it, for the commands")

@@ -26,7 +26,7 @@ def experiments(join: Join) -> dict[str, str]:
                 continue
             if j.verdict.kind != "not measured" and not _elsewhere(j.verdict.text):
                 continue
-            if not place.row.method or place.table.kind != "tasks" or place.column.delta:
+            if not place.row.method or place.table.kind not in ("tasks", "layers") or place.column.delta:
                 continue
             if place.row.same_weights and ours[0] not in place.row.same_weights:
                 continue

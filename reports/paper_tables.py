@@ -52,6 +52,8 @@ def doubts(p: Published) -> tuple[str, ...]:
 def measured_cell(ours: Measured, column: ColumnSpec, row: Row | None = None) -> Cell:
     """Mean and spread over seeds, or why there is none."""
     if not ours.by_seed:
+        if column.metric == "train_seconds" and row is not None and row.records[0].supervision == "untrained":
+            return _EMPTY
         if not column.measured or ours.missing == "" or ours.missing == "no study":
             return _EMPTY
         state: State = "missing"
@@ -194,11 +196,27 @@ def _study_blocks(join: Join, table: TableSpec, columns: Sequence[ColumnSpec]) -
     return rows
 
 
+def _layer_blocks(join: Join, table: TableSpec, columns: Sequence[ColumnSpec], filled: Filled) -> list[TableRow]:
+    """The best and the worst layer of each untrained model that has the suite layers; its first column alone."""
+    from reports.layers import extremes
+
+    untrained = [row for row in join.library.rows if row.finished and row.records[0].supervision == "untrained"]
+    rows = []
+    for row, lines in extremes(join.library.as_comparison(table.key, untrained), columns[0].task):
+        for text, cell in lines:
+            head = Cell(text, link=anchor(row), records=cell.records)
+            cells = (head, Cell(str(len(row.finished)), value=len(row.finished)), cell, *[_EMPTY] * (len(columns) - 1))
+            rows.append(TableRow(cells, f"{base_name(row.base_model)} · measured here", ranked=False))
+        filled.rows += [row] if lines and all(row is not other for other in filled.rows) else []
+    return rows
+
+
 def paper_table(join: Join, table: TableSpec) -> Filled:
     """One table of the paper; None where neither the paper's file nor our runs have anything for it."""
     filled = Filled(None)
     specs = join.columns(table)
     own = _study_blocks(join, table, specs) if table.kind == "study" else _our_blocks(join, table, specs, filled)
+    own += _layer_blocks(join, table, specs, filled) if table.kind == "layers" else []
     printed = _published_blocks(join, table, specs)
     filled.missing = _missing(join, table, filled)
     body = [*own, *(row for _, row in printed)]
@@ -215,7 +233,7 @@ def paper_table(join: Join, table: TableSpec) -> Filled:
     if len({row.block for row in rows}) > 1:
         legend.append("Blocks of unlike base models are not comparable with one another.")
     if dropped:
-        legend.append(f"Columns without any number are left out: {', '.join(dropped)}.")
+        legend.append(f"Columns without any number are left out: {', '.join(dropped).removesuffix('.')}.")
     result = Table(table.key, table.title, table.caption, tuple(columns), rows, (*legend, *table.notes))
     filled.table = _transposed(result) if table.transposed else result
     return filled

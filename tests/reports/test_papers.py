@@ -356,3 +356,13 @@ def test_all_reports_of_two_hundred_records_take_seconds(tmp_path):
     for name in definition.names():
         build(tmp_path, name, out=tmp_path / "out" / name)
     assert time.process_time() - begun < 20
+
+
+def test_best_and_worst_layer_of_the_untrained_models(tmp_path):
+    scores = {"0:cls": 1, "0:max": 30, "1:cls": 20, "1:max": 49.5, "2:cls": 25, "2:max": 48}
+    for method, config, supervision, shift in (("pooling", {"pooling": "cls"}, "untrained", 0), ("scd", SCD, "", 10)):
+        made.run(tmp_path, method, config, base="embedded:mini-bert", supervision=supervision or "unsupervised",
+                 scores=[made.score(f"STS-B@layer:{k}", v + shift, suite="layers")
+                         for k, v in scores.items()])  # fmt: skip
+    rows = [[c.text for c in row.cells] for row in table(tmp_path, "self-guided", "layers").table.rows[:2]]
+    assert rows == [["best of 5: max of layer 1", "1", "49.50"], ["worst of 5: [CLS] of layer 1", "1", "20.00"]]
