@@ -116,7 +116,8 @@ def _said(join: Join, table: TableSpec, filled: Filled, experiments: list[str]) 
     if not filled.rows and not (filled.table and any(row.block.endswith("measured here") for row in filled.table.rows)):
         how = f" To fill it: {commands[0]}" if commands else ""
         more = f" (and {len(commands) - 1} more below)" if len(commands) > 1 else ""
-        blocks.insert(0, Text((f"Nothing of this table was measured in this work directory.{how}{more}",)))
+        why = f": {filled.reason}" if filled.reason else ""
+        blocks.insert(0, Text((f"Nothing of this table was measured in this work directory{why}.{how}{more}",)))
     return blocks
 
 

@@ -27,6 +27,7 @@ class Filled:
     table: Table | None
     rows: list[Row] = field(default_factory=list)  # ours that stand in it
     missing: list[tuple[str, str]] = field(default_factory=list)  # (row, base models that lack it)
+    reason: str = ""  # why our runs have nothing of it, where they were to
 
 
 def source_note(mark: str) -> str:
@@ -219,6 +220,7 @@ def paper_table(join: Join, table: TableSpec) -> Filled:
     own += _layer_blocks(join, table, specs, filled) if table.kind == "layers" else []
     printed = _published_blocks(join, table, specs)
     filled.missing = _missing(join, table, filled)
+    filled.reason = "" if own else _reason(join, table, specs)
     body = [*own, *(row for _, row in printed)]
     if not body:
         return filled
@@ -289,6 +291,20 @@ def _missing(join: Join, table: TableSpec, filled: Filled) -> list[tuple[str, st
         else:
             said.append((spec.label, f"{bases}: measured on another base model, text or protocol only"))
     return said
+
+
+def _reason(join: Join, table: TableSpec, columns: Sequence[ColumnSpec]) -> str:
+    """What the first record says of a score that was asked for and could not be made."""
+    for spec in table.rows:
+        for row in (row for rows in join.candidates(spec).values() for row in rows):
+            for column in columns:
+                missing = join.value(table, spec, row, column).missing
+                if missing not in _SILENT:
+                    return missing.removeprefix(f"{column.task}: ").partition("; ")[0]
+    return ""
+
+
+_SILENT = ("", "not evaluated", "no study")  # nothing was asked for
 
 
 def joined_table(join: Join) -> Table | None:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.errors import InputError
+from harness.sources.senteval import no_such_file
 
 _CAPTIONS = 5
 
@@ -22,9 +23,10 @@ def read_captions(folder: Path, part: str) -> tuple[NDArray[Any], list[str]]:
     features, texts = folder / f"{part}.npy", folder / f"{part}.txt"
     for file in (features, texts):
         if not file.is_file():
-            raise InputError(
-                f"{file}: no such file; caption retrieval needs {part}.npy (image features, one row an image) and "
-                f"{part}.txt (five captions an image, one a line)"
+            raise no_such_file(
+                file,
+                f"caption retrieval needs {part}.npy (image features, one row an image) and {part}.txt (five captions "
+                "an image, one a line)",
             )
     try:
         images: NDArray[Any] = np.load(features, allow_pickle=False)

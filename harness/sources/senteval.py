@@ -52,6 +52,20 @@ def _unpacked(archive: Path, into: Path) -> Path:
     return _inside(unpack_once(archive, into))
 
 
+def no_such_file(file: Path, needed: str = "") -> InputError:
+    """What to say of a file that a SentEval folder lacks; of the hub's copy, where to name another folder.
+
+    Args:
+        needed: what the files must be, for data that SentEval has in another form.
+    """
+    ours = cache_root() / "senteval"
+    if not file.is_relative_to(ours):
+        return InputError(f"{file}: no such file; {needed or 'the SentEval folder is not complete'}")
+    name = "/".join(file.parts[-2:])
+    text = f"{name} is not in {REPOSITORY} on the hub: set HARNESS_SENTEVAL to a SentEval data folder that has it"
+    return InputError(f"{text}; {needed}" if needed else text)
+
+
 def _inside(folder: Path) -> Path:
     for pattern in ("STS", "*/STS", "*/*/STS", "*/*/*/STS"):
         for found in sorted(folder.glob(pattern)):
@@ -89,7 +103,7 @@ def _lines(file: Path) -> list[str]:
     try:
         raw = file.read_bytes()
     except FileNotFoundError:
-        raise InputError(f"{file}: no such file; the SentEval folder is not complete") from None
+        raise no_such_file(file) from None
     lines = raw.removeprefix(b"\xef\xbb\xbf").split(b"\n")
     if not lines[-1]:
         lines.pop()

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from harness.errors import InputError
 from harness.sources.rows import decoded
-from harness.sources.senteval import senteval_root
+from harness.sources.senteval import no_such_file, senteval_root
 
 PREPARATION = "SentEval's files; words joined by single spaces; an empty sentence is read as a full stop"
 TREC_LABELS = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
@@ -192,7 +192,7 @@ def _lines(file: Path, *, encoding: str = "utf-8", blank: bool = False) -> list[
     try:
         raw = file.read_bytes()
     except FileNotFoundError:
-        raise InputError(f"{file}: no such file; the SentEval folder is not complete") from None
+        raise no_such_file(file) from None
     except OSError as error:
         raise InputError(f"{file}: cannot be read ({error.strerror})") from None
     lines = raw.removeprefix(b"\xef\xbb\xbf").split(b"\n")

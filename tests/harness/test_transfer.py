@@ -333,3 +333,14 @@ def test_counts_of_the_real_files() -> None:
         "MR": [10662], "CR": [3775], "SUBJ": [10000], "MPQA": [10606], "SST2": [67349, 872, 1821], "TREC": [5452, 500],
         "MRPC": [4076, 1725], "SST5": [8544, 1101, 2210], "SICK-E": [4500, 500, 4927],
     }  # fmt: skip
+
+
+def test_a_file_that_the_hubs_copy_lacks_is_named_without_the_cache(tmp_path, monkeypatch):
+    monkeypatch.setattr("harness.sources.senteval.cache_root", lambda: tmp_path / "cache")
+    for file, said in (
+        (tmp_path / "cache" / "senteval" / "ab12" / "SNLI" / "s1.train", "SNLI/s1.train is not in princeton-nlp/"),
+        (tmp_path / "mine" / "SNLI" / "s1.train", "no such file; the SentEval folder is not complete"),
+    ):
+        with pytest.raises(InputError, match=said) as caught:
+            read_task("SNLI", file.parents[1])
+        assert ("HARNESS_SENTEVAL" in str(caught.value)) == ("cache" in str(file.parent))

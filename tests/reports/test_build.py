@@ -12,11 +12,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import synthetic
 
 from harness.errors import InputError
 from harness.records import RunFolder, manifest_file, write_atomic
 from reports.build import build_comparison, summary_table
+from tests.reports import synthetic
 
 SMALL = ("STS-B", "Embedded-STS-natural")
 

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import synthetic
 from scipy import stats
 
 from reports.analysis import Analysis
@@ -15,6 +14,7 @@ from reports.certainty import aggregate_table, best_seed_table, certainty, refer
 from reports.records import load
 from reports.strips import strip
 from reports.tables import Table
+from tests.reports import synthetic
 
 
 def comparison(folder: Path, seeds: tuple[int, ...]) -> None:

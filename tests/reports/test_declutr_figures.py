@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import invented_runs as made
-
 from reports import definition, paper_figures
 from reports.joined import Join
 from reports.library import read
+from tests.reports import invented_runs as made
 
 USUAL = {"objective": "both", "anchors": 2, "positives": 2, "temperature": 0.05, "strategy": "both"}
 

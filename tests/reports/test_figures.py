@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import synthetic
 
 from harness.tasks.isotropy import cosine_histograms
 from reports import curves, layers
@@ -17,6 +16,7 @@ from reports.records import Row, load
 from reports.selection import chosen, target_mean
 from reports.spectrum import _mean_log, spectrum
 from reports.tradeoff import Point, pareto, tradeoff
+from tests.reports import synthetic
 
 score = synthetic.score
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 
-import invented_runs as made
 import numpy as np
 import pytest
 from scipy import stats
@@ -14,6 +13,7 @@ from reports.joined import Join, as_csv, plain
 from reports.library import read
 from reports.measured import measure
 from reports.verdict import judge, prediction_interval
+from tests.reports import invented_runs as made
 
 SCD = {"terms": "both", "pooling": "cls"}
 NAMES = definition.names()

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import synthetic
 
 from harness.tasks.mteb_suites import EN_V1, MTEB_SUITES, names_of
 from reports import efficiency, layers, mteb
 from reports.multilingual import multilingual_table
 from reports.records import load
 from reports.tables import Cell, Table
+from tests.reports import synthetic
 
 score = synthetic.score
 

@@ -8,9 +8,7 @@ import json
 import time
 from pathlib import Path
 
-import invented_runs as made
 import pytest
-import synthetic
 
 from harness.errors import InputError
 from harness.experiment import read_experiment, resolve_rows
@@ -22,6 +20,8 @@ from reports.joined import Join
 from reports.library import read
 from reports.paper_tables import paper_table, source_note
 from reports.tables import MINUS
+from tests.reports import invented_runs as made
+from tests.reports import synthetic
 
 SCD = {"terms": "both", "pooling": "cls"}
 
@@ -366,3 +366,11 @@ def test_best_and_worst_layer_of_the_untrained_models(tmp_path):
                          for k, v in scores.items()])  # fmt: skip
     rows = [[c.text for c in row.cells] for row in table(tmp_path, "self-guided", "layers").table.rows[:2]]
     assert rows == [["best of 5: max of layer 1", "1", "49.50"], ["worst of 5: [CLS] of layer 1", "1", "20.00"]]
+
+
+def test_a_table_that_could_not_be_measured_says_why(tmp_path):
+    why = "the files are not on the hub"
+    made.run(tmp_path, "pooling", {"pooling": "mean"}, base="embedded:mini-bert", supervision="untrained",
+             missing={"Length": why, "WordContent": why})  # fmt: skip
+    found = build(tmp_path, "declutr", formats=("md",), out=tmp_path / "out")["md"].read_text()
+    assert f"Nothing of this table was measured in this work directory: {why}. To fill it" in found

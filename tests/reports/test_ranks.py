@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import synthetic
 from scipy import stats
 
 from reports.benches import benches
 from reports.ranks import average_ranks, cliques, critical_difference, diagrams, friedman, ranking
 from reports.records import load
+from tests.reports import synthetic
 
 
 def test_average_ranks_share_ties_and_count_from_the_best():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import invented_runs as made
 import numpy as np
 import pytest
 
@@ -14,6 +13,7 @@ from reports.joined import Join
 from reports.library import read
 from reports.paper import describe
 from reports.paper_tables import paper_table
+from tests.reports import invented_runs as made
 
 STS_B = {"task": "STS-B", "source": "senteval", "sha256": "aa"}
 SMALL = {"task": "Embedded-STS-natural", "source": "embedded", "sha256": "bb"}
