@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import fnmatch
 import io
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -82,6 +83,17 @@ def read_published(path: Path) -> list[Published]:
     return rows
 
 
+Training = tuple[Any, Any]
+
+
+def trained(row: Row) -> Training | None:
+    """The fingerprint of a row's training text and its number of updates; None of a row without training."""
+    run = (row.finished or row.records)[0]
+    if run.corpus is None:
+        return None
+    return run.corpus.get("sha256"), run.training.get("planned_steps")
+
+
 class Join:
     """A definition, its published numbers and a library of runs, brought together. Everything is computed once."""
 
@@ -114,16 +126,38 @@ class Join:
         return self.places.get((p["table"], p["model"], p["task"], p["metric"]))
 
     def candidates(self, row: RowSpec) -> dict[str, list[Row]]:
-        """Our rows for a row of the paper, by base model; the best known first: most finished seeds, most training
-        data, newest. Never by score."""
+        """Our rows for a row of the paper, by base model; the best known first: trained as most rows of a table of
+        differences are, most finished seeds, most training data, newest. Never by score."""
         if id(row) in self._candidates:
             return self._candidates[id(row)]
         found = self._candidates[id(row)] = {}
         for one in self.library.find(row.method, row.where) if row.method else []:
             found.setdefault(one.base_model, []).append(one)
+        shared = self._shared(row)
+
+        def order(one: Row) -> tuple[Any, ...]:
+            wanted, had = shared.get(one.base_model), trained(one)
+            return bool(self._data_obstacles(row, one)), None not in (wanted, had) and had != wanted, *self._rank(one)
+
         for members in found.values():
-            members.sort(key=lambda r: (bool(self._data_obstacles(row, r)), *self._rank(r)))
+            members.sort(key=order)
         return found
+
+    def _shared(self, row: RowSpec) -> dict[str, Training]:
+        """Base model -> the training that most rows have of the table of differences that `row` is in."""
+        table = next((t for t in self.definition.tables if any(r is row for r in t.rows)), None)
+        if table is None or not table.reference:
+            return {}
+        found: dict[str, Counter[Training]] = {}
+        for spec in table.rows:
+            known = {
+                (one.base_model, training)
+                for one in (self.library.find(spec.method, spec.where) if spec.method else [])
+                if one.finished and (training := trained(one)) is not None
+            }
+            for base, training in known:
+                found.setdefault(base, Counter())[training] += 1
+        return {base: max(sorted(counts, key=repr), key=counts.__getitem__) for base, counts in found.items()}
 
     @staticmethod
     def _rank(row: Row) -> tuple[Any, ...]:
@@ -158,7 +192,11 @@ class Join:
         same = self.candidates(reference).get(row.base_model, [])
         if not same:
             return Measured({}, missing=f'no difference: "{label}" was not measured on this base model')
-        return difference(self.measure(row, base), self.measure(same[0], base), column.sign)
+        meant = any(key.startswith("corpus.") for key in (*spec.where, *reference.where))  # the text is the difference
+        alike = [r for r in same if meant or None in (trained(r), trained(row)) or trained(r) == trained(row)]
+        if not alike:
+            return Measured({}, missing=f'no difference: "{label}" was not trained on the same text for as long')
+        return difference(self.measure(row, base), self.measure(alike[0], base), column.sign)
 
     def of_study(self, spec: RowSpec, setting: Setting, column: ColumnSpec) -> Measured:
         """A statistic over the trials of one setting, of whichever study."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from harness.tasks.mteb_suites import EN_V1
 from reports.content import anchor
 from reports.definition import ColumnSpec, RowSpec, TableSpec
-from reports.joined import Join, Joined, Published
+from reports.joined import Join, Joined, Published, trained
 from reports.measured import Measured
 from reports.records import Row, base_name
 from reports.statistics import mean_sd
@@ -159,8 +159,9 @@ def _our_blocks(join: Join, table: TableSpec, columns: Sequence[ColumnSpec], fil
             notes = []
             if len(join.candidates(spec).get(row.base_model, [])) > 1:
                 notes.append(
-                    "one of several configurations here: the one with most seeds, then most tasks, then most training "
-                    "data, then the newest; its card says which"
+                    "one of several configurations here, not chosen by its scores: that with most seeds, then most "
+                    "tasks, then most training data, then the newest (where differences are shown, of those trained "
+                    "alike); its card says which"
                 )
             head = Cell(
                 spec.label if base != OTHER else f"{spec.label} ({base_name(row.base_model).removeprefix('package:')})",
@@ -227,13 +228,16 @@ def paper_table(join: Join, table: TableSpec) -> Filled:
     count = Column("seeds", "Runs" if table.kind == "study" else "Seeds", aside=True)
     columns = [Column("row", "Method", numeric=False), count]
     for i, c in enumerate(specs):
-        key = f"{c.published or c.title} {i}"
+        key = c.published or c.title
+        key += f" {i}" if any(column.key == key for column in columns) else ""
         columns.append(Column(key, c.title, c.sub, c.group, better="" if c.delta else c.better))
     columns, body, dropped = _kept(columns, body, bool(own))
     rows = ranked(columns, body)
     legend = ["Measured: mean ± standard deviation over seeds. Published: as printed, without a spread."]
     if len({row.block for row in rows}) > 1:
         legend.append("Blocks of unlike base models are not comparable with one another.")
+    if len({training[0] for row in filled.rows if (training := trained(row)) is not None}) > 1:
+        legend.append("Rows measured here were not all trained on the same text: their cards say on which.")
     if dropped:
         legend.append(f"Columns without any number are left out: {', '.join(dropped).removesuffix('.')}.")
     result = Table(table.key, table.title, table.caption, tuple(columns), rows, (*legend, *table.notes))

@@ -12,6 +12,8 @@ from reports import definition
 from reports.joined import Join, as_csv, plain
 from reports.library import read
 from reports.measured import measure
+from reports.paper_tables import paper_table
+from reports.tables import MINUS
 from reports.verdict import judge, prediction_interval
 from tests.reports import invented_runs as made
 
@@ -306,3 +308,31 @@ def test_noncontrastive_averages(tmp_path):
     assert all(m.values == pytest.approx([p], abs=0.1001) for _, _, m, p in checked)
     assert sum(c.average == "mteb" for _, c, _, _ in checked) >= 1  # rows with a blank cell have no average
     assert len(checked) >= 30
+
+
+def ablation(workdir, *runs) -> dict[str, list[str]]:
+    """Cells of SCD's Table 3 by row, of runs (terms, value, entries of the text, updates) with two seeds each."""
+    for terms, value, entries, steps in runs:
+        for seed in (1, 2):
+            made.run(workdir, "scd", {**SCD, "terms": terms}, seed, base="embedded:mini-bert", scores=made.sts(value),
+                     corpus={"uri": "x", "count": entries, "sha256": str(entries)},
+                     training={"planned_steps": steps})  # fmt: skip
+    join = Join(definition.load("scd"), read(workdir))
+    rows = paper_table(join, next(t for t in join.definition.tables if t.key == "table-3")).table.rows
+    return {row.cells[0].text: [cell.text for cell in row.cells[2:]] for row in rows if "measured" in row.block}
+
+
+def test_differences_are_between_rows_trained_alike(tmp_path):
+    cells = ablation(
+        tmp_path, ("both", 50, 10_000, 157), ("both", 40, 4000, 63), ("both", 45, 4000, 20),
+        ("decorrelation", 42, 4000, 63), ("self_contrast", 30, 4000, 63),
+    )  # fmt: skip
+    assert cells["both terms"][::2] == ["40.00"] * 3
+    assert cells["decorrelation alone"] == ["42.00", "+2.00"] * 3
+    assert cells["self-contrast alone"] == ["30.00", f"{MINUS}10.00"] * 3
+
+
+def test_no_difference_to_a_row_trained_on_more(tmp_path):
+    cells = ablation(tmp_path, ("both", 50, 10_000, 157), ("decorrelation", 42, 4000, 63))
+    assert cells["decorrelation alone"] == ["42.00", "n/a"] * 3
+    assert cells["both terms"][0] == "50.00"
