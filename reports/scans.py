@@ -30,7 +30,7 @@ def barlow_twins(join: Join) -> Figure | None:
     if found is None:
         return None
     setting, trials = found
-    panels = _by_view(join, setting, "barlow_twins")
+    panels = _by_view(join, "barlow_twins", trials)
     lines = {view: _lines(rows, field) for view, rows in panels.items()}
     with style():
         plot = new(7.2, 3.0)
@@ -53,7 +53,7 @@ def vicreg(join: Join) -> Figure | None:
     if found is None:
         return None
     setting, trials = found
-    rows = [row for members in _by_view(join, setting, "vicreg").values() for row in members]
+    rows = [row for members in _by_view(join, "vicreg", trials).values() for row in members]
     with style():
         plot = new(7.2, 3.0)
         left, middle, right = plot.subplots(1, 3, width_ratios=(1, 1, 1.15))
@@ -87,14 +87,15 @@ def _rows(join: Join) -> list[RowSpec]:
     return [row for table in join.definition.tables if table.kind == "study" for row in table.rows]
 
 
-def _by_view(join: Join, setting: Setting, method: str) -> dict[str, list[tuple[str, list[Trial]]]]:
-    """Kind of augmentation -> (its strength, trials) of each row of the paper's table that has any."""
+def _by_view(join: Join, method: str, trials: Sequence[Trial]) -> dict[str, list[tuple[str, list[Trial]]]]:
+    """Kind of augmentation -> (its strength, those of the trials) of each row of the paper's table that has any."""
+    kept = {id(t) for t in trials}
     found: dict[str, list[tuple[str, list[Trial]]]] = {}
     for spec in _rows(join):
-        trials = [t for t in join.trials_of(spec) if t.setting == setting] if spec.method == method else []
-        if trials:
+        own = [t for t in join.trials_of(spec) if id(t) in kept] if spec.method == method else []
+        if own:
             view = str(spec.where.get("view", ""))
-            found.setdefault(view, []).append((f"{view} {spec.where.get(view, '')}".strip(), trials))
+            found.setdefault(view, []).append((f"{view} {spec.where.get(view, '')}".strip(), own))
     return found
 
 

@@ -39,6 +39,7 @@ def join(tmp_path_factory) -> Join:
     work = tmp_path_factory.mktemp("work")
     scores = {1e-3: (0.50, 0.52, 0.60), 1e-2: (0.40, 0.44, 0.42)}
     trials = [(bt(0.1, w, i), v) for w, values in scores.items() for i, v in enumerate(values)]
+    trials.append((bt(0.3, 0.0, 1), 0.99))  # no place on a log scale
     study(work, "large", "barlow_twins", trials, STS_B, made.WIKI)
     many = [(bt(0.1, 10.0**-i, rate), 0.9) for i in range(1, 5) for rate in range(5)]
     study(work, "small", "barlow_twins", many, SMALL, FEW)
