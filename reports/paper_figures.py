@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.records import Record
+from harness.text import one_line
 from reports.definition import ColumnSpec
 from reports.document import Figure
 from reports.figures import place_labels, short
@@ -55,8 +56,10 @@ def alignment_uniformity(join: Join) -> Figure | None:
     )
     cmap = colormaps["cividis"]
     with style():
-        plot = new(7.2, 5.0)
-        axes = plot.add_subplot()
+        lines = 0 if len(dots) <= _NAMED else math.ceil(len(dots) / _KEY_COLUMNS)
+        plot = new(7.2, 5.0 + _KEY_LINE * lines)
+        axes, *key = plot.subplots(1 + bool(lines), 1, height_ratios=[5.0, _KEY_LINE * lines][: 1 + bool(lines)],
+                                   squeeze=False)[:, 0]  # fmt: skip
         for d in dots:
             colour: Any = MUTED if math.isnan(d.score) else cmap(shade(d.score))
             filled = d.measured and not math.isnan(d.score)
@@ -95,7 +98,10 @@ def alignment_uniformity(join: Join) -> Figure | None:
             bar = plot.colorbar(ScalarMappable(shade, cmap), ax=axes, pad=0.02, aspect=30)
             bar.set_label("STS average")
             bar.outline.set_visible(False)
-        place_labels(axes, [(d.uniformity, d.alignment) for d in dots], [short(d.name) for d in dots])
+        names_ = [str(i) if lines else short(d.name) for i, d in enumerate(dots, 1)]
+        place_labels(axes, [(d.uniformity, d.alignment) for d in dots], names_)
+        for below in key:
+            _key(below, [d.name for d in dots], lines)
         said = "; ".join(
             f"{d.name} ({'measured' if d.measured else 'published'}): uniformity {d.uniformity:.2f}, "
             f"alignment {d.alignment:.2f}"
@@ -109,6 +115,21 @@ def alignment_uniformity(join: Join) -> Figure | None:
             "pair sets or statistics, for orientation only. Stars: supervised.",
             f"Scatter of {len(dots)} points. {said}.",
         )  # fmt: skip
+
+
+_NAMED = 24  # dots that have room for their names
+_KEY_COLUMNS, _KEY_LINE = 3, 0.17  # inches a line
+
+
+def _key(axes: Any, names: Sequence[str], lines: int) -> None:
+    """The names of numbered dots, down the columns."""
+    axes.axis("off")
+    for i, name in enumerate(names):
+        place = (i // lines) / _KEY_COLUMNS, 1 - (i % lines + 0.5) / lines
+        axes.text(*place, f"{i + 1}", fontsize=7.5, ha="right", va="center", transform=axes.transAxes)
+        text = one_line(name)
+        text = text if len(text) <= 34 else f"{text[:33]}…"
+        axes.text(place[0] + 0.01, place[1], text, fontsize=7.5, va="center", transform=axes.transAxes)
 
 
 def _columns(join: Join) -> tuple[str, list[ColumnSpec]] | None:

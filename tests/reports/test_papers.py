@@ -13,7 +13,7 @@ import pytest
 from harness.errors import InputError
 from harness.experiment import read_experiment, resolve_rows
 from harness.records import RunFolder
-from reports import definition
+from reports import definition, paper_figures
 from reports.build import build
 from reports.command import register
 from reports.joined import Join
@@ -374,3 +374,17 @@ def test_a_table_that_could_not_be_measured_says_why(tmp_path):
              missing={"Length": why, "WordContent": why})  # fmt: skip
     found = build(tmp_path, "declutr", formats=("md",), out=tmp_path / "out")["md"].read_text()
     assert f"Nothing of this table was measured in this work directory: {why}. To fill it" in found
+
+
+def test_a_crowd_of_dots_is_numbered_with_a_key(tmp_path):
+    views = {"shuffle": (0.05, 0.1, 0.2, 0.3, 0.5), "dropout": (0.05, 0.1, 0.2), "eda": (0.1, 0.2)}
+    for view, strengths in views.items():
+        for strength in strengths:
+            made.run(tmp_path, "vicreg", {"view": view, view: strength}, base="embedded:mini-bert",
+                     row=f"{view} {strength}", scores=geometry(strength, -1 - strength))  # fmt: skip
+    made.run(tmp_path, "pooling", {"pooling": "mean"}, base="embedded:mini-bert", scores=geometry(0.1, -1))
+    figure = paper_figures.alignment_uniformity(Join(definition.load("noncontrastive"), read(tmp_path)))
+    assert ">25<" in figure.svg
+    assert figure.svg.count("dropout 0.05<") == 1
+    few = paper_figures.alignment_uniformity(Join(definition.load("scd"), read(tmp_path)))
+    assert ">1<" not in few.svg
