@@ -5,9 +5,8 @@ from __future__ import annotations
 import csv
 import fnmatch
 import io
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -148,16 +147,22 @@ class Join:
         table = next((t for t in self.definition.tables if any(r is row for r in t.rows)), None)
         if table is None or not table.reference:
             return {}
-        found: dict[str, Counter[Training]] = {}
+        found: dict[str, dict[Training, list[Row]]] = {}
         for spec in table.rows:
-            known = {
-                (one.base_model, training)
-                for one in (self.library.find(spec.method, spec.where) if spec.method else [])
-                if one.finished and (training := trained(one)) is not None
-            }
-            for base, training in known:
-                found.setdefault(base, Counter())[training] += 1
-        return {base: max(sorted(counts, key=repr), key=counts.__getitem__) for base, counts in found.items()}
+            seen: dict[tuple[str, Training], Row] = {}
+            for one in self.library.find(spec.method, spec.where) if spec.method else []:
+                if one.finished and (training := trained(one)) is not None:
+                    seen.setdefault((one.base_model, training), one)
+            for (base, training), one in seen.items():
+                found.setdefault(base, {}).setdefault(training, []).append(one)
+
+        def merit(item: tuple[Training, list[Row]]) -> tuple[Any, ...]:
+            training, rows = item
+            count = (rows[0].finished[0].corpus or {}).get("count")
+            seeds = sum(len(row.finished) for row in rows)
+            return len(rows), seeds, count if isinstance(count, int) else 0, repr(training)
+
+        return {base: max(trainings.items(), key=merit)[0] for base, trainings in found.items()}
 
     @staticmethod
     def _rank(row: Row) -> tuple[Any, ...]:
@@ -196,15 +201,22 @@ class Join:
         alike = [r for r in same if meant or None in (trained(r), trained(row)) or trained(r) == trained(row)]
         if not alike:
             return Measured({}, missing=f'no difference: "{label}" was not trained on the same text for as long')
-        return difference(self.measure(row, base), self.measure(alike[0], base), column.sign)
+        found = difference(self.measure(row, base), self.measure(alike[0], base), column.sign)
+        if found.by_seed and alike[0] is not same[0]:
+            found = replace(found, partly=f'to a row "{label}" trained as this one, which the table does not show')
+        return found
 
     def of_study(self, spec: RowSpec, setting: Setting, column: ColumnSpec) -> Measured:
         """A statistic over the trials of one setting, of whichever study."""
         return of_trials([t for t in self.trials_of(spec) if t.setting == setting], column.statistic)
 
     def trials_of(self, spec: RowSpec) -> list[Trial]:
-        """The trials that have a row's method and configuration."""
-        return [t for t in self.library.trials if t.runs[0].method == spec.method and matches(t.runs[0], spec.where)]
+        """The trials that have a row's method and configuration; what several studies scored counts once."""
+        found: dict[tuple[str, ...], Trial] = {}
+        for t in self.library.trials:
+            if t.runs[0].method == spec.method and matches(t.runs[0], spec.where):
+                found.setdefault(tuple(r.id for r in t.runs), t)
+        return list(found.values())
 
     def deterministic(self, method: str) -> bool:
         """Whether no seed enters a method; unknown ones count as random."""
@@ -293,22 +305,24 @@ class Join:
         return [] if p["base_model"] in bases or not bases else [f"other reference (on {', '.join(sorted(bases))})"]
 
     def _join_study(self, p: Published, value: float | None, place: Place) -> Joined:
-        same = self.definition.same_base
-        for setting in sorted(self.library.settings, key=lambda s: not same(p["base_model"], s.base_model)):
-            base = setting.base_model
+        """Of the first setting that may be compared with the paper's, else of the first that has the row."""
+        found: list[tuple[list[str], Measured]] = []
+        for setting in self.library.settings:
             ours = self.of_study(place.row, setting, place.column)
             if ours.by_seed:
-                obstacles = self._base_obstacles(p["base_model"], place.row, base)
+                obstacles = self._base_obstacles(p["base_model"], place.row, setting.base_model)
                 runs = tuple(r for r in (self.library.by_id.get(i) for i in ours.records) if r)
-                obstacles += self._data_obstacles(place.row, Row(place.row.label, base, runs))
-                dev = next((r.dev for r in runs if r.dev), None) or {}
-                if place.column.source and (dev.get("task"), dev.get("source")) != ("STS-B", place.column.source):
-                    obstacles.append(f"other protocol (selected on {dev.get('task')} {dev.get('source')})")
-                verdict = judge(value, ours.values, obstacles=obstacles)
-                if verdict.kind == "one seed":
-                    verdict = Verdict("one seed", "one study: no interval")
-                return Joined(p, value, place, None, ours, verdict)
-        return Joined(p, value, place, None, NOTHING, Verdict("not measured", "not measured: no study of it"))
+                obstacles += self._data_obstacles(place.row, Row(place.row.label, setting.base_model, runs))
+                if place.column.source and (setting.dev_task, setting.dev_source) != ("STS-B", place.column.source):
+                    obstacles.append(f"other protocol (selected on {setting.dev_task} {setting.dev_source})")
+                found.append((obstacles, ours))
+        if not found:
+            return Joined(p, value, place, None, NOTHING, Verdict("not measured", "not measured: no study of it"))
+        obstacles, ours = min(found, key=lambda one: len(one[0]))
+        verdict = judge(value, ours.values, obstacles=obstacles)
+        if verdict.kind == "one seed":
+            verdict = Verdict("one seed", "one study: no interval")
+        return Joined(p, value, place, None, ours, verdict)
 
 
 def _number(text: str) -> float | None:

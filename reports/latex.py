@@ -91,15 +91,16 @@ def _latex_cell(cell: Cell, notes: dict[str, str], column: Column, widest: str, 
         text = rf"\textit{{{text}}}"
     letters = ",".join(notes[note] for note in cell.notes)
     marks = rf"\textsuperscript{{{letters}}}" if letters else ""
+    single = len(cell.notes) == 1  # several take room of their own, or would touch the next column
     if not column.numeric:
         return text + marks
     if tied:
         text += r"\textdagger{}" if cell.tied else r"\hphantom{\textdagger}"
     if cell.spread:
-        text += rf"\,{{\scriptsize {latex_text(cell.spread)}}}{marks}"
+        text += rf"\,{{\scriptsize {latex_text(cell.spread)}}}" + (rf"\rlap{{{marks}}}" if single else marks)
         missing = len(widest) - len(cell.spread)
         return text + (rf"\hphantom{{\scriptsize {'0' * missing}}}" if missing else "")
-    text += rf"\rlap{{{marks}}}" if marks else ""
+    text += rf"\rlap{{{marks}}}" if single else marks
     return text + (rf"\hphantom{{\,\scriptsize {latex_text(widest)}}}" if widest else "")
 
 
@@ -132,18 +133,21 @@ _PROSE = 45  # characters from which a column of words is broken into lines
 _LINES = 48  # lines of a table that fit a page
 
 
-def latex_table(table: Table) -> str:
+def latex_table(table: Table, *, numbered: bool | None = None) -> str:
     """A booktabs table, shrunk to the width of the text only when it is wider; one too long for a page goes on in more.
 
-    It stands where it is written. Needs booktabs, array, graphicx, float and caption: a paper's table, whose title has
-    the paper's number, gets no other.
+    It stands where it is written. Needs booktabs, array, graphicx, float and caption.
+
+    Args:
+        numbered: let LaTeX count it; left out: unless its title has a paper's number.
     """
     parts = _parts(table)
     notes = table.footnotes()
-    return "".join(_part(table, part, notes, i, i == len(parts) - 1) for i, part in enumerate(parts))
+    star = "" if numbered or (numbered is None and not _OF_A_PAPER.match(table.title)) else "*"
+    return "".join(_part(table, part, notes, i, i == len(parts) - 1, star) for i, part in enumerate(parts))
 
 
-_NUMBERED = re.compile(r"(Table|Data of Figure) S?\d")
+_OF_A_PAPER = re.compile(r"(Table|Data of Figure) S?\d")
 
 
 def _parts(table: Table) -> list[list[tuple[str, list[TableRow]]]]:
@@ -165,7 +169,7 @@ def _parts(table: Table) -> list[list[tuple[str, list[TableRow]]]]:
 
 
 def _part(
-    table: Table, blocks: list[tuple[str, list[TableRow]]], notes: dict[str, str], number: int, last: bool
+    table: Table, blocks: list[tuple[str, list[TableRow]]], notes: dict[str, str], number: int, last: bool, star: str
 ) -> str:
     kinds = []
     prose = rf">{{\raggedright\arraybackslash}}p{{{0.42 if len(table.columns) < 6 else 0.28}\textwidth}}"
@@ -173,7 +177,6 @@ def _part(
         longest = max((len(row.cells[j].text) for row in table.rows), default=0)
         kinds.append("r" if column.numeric else "l" if longest <= _PROSE else prose)
     caption = " (continued)." if number else f".}} {latex_text(table.caption)}"
-    star = "*" if _NUMBERED.match(table.title) else ""
     again = [r"\ContinuedFloat"] if number and not star else []
     lines = [r"\begin{table}[H]", *again, r"\centering", r"\small"]
     lines.append(rf"\caption{star}{{\textbf{{{latex_text(table.title)}{caption}}}" + ("}" if number else ""))
@@ -226,7 +229,12 @@ def _facts(block: Facts) -> str:
 
 
 def latex(document: Document) -> str:
-    """A whole article that compiles as it is beside its `figures` folder."""
+    """A whole article that compiles as it is beside its `figures` folder.
+
+    Where tables have the numbers of a paper, LaTeX counts none: two would be "Table 1".
+    """
+    blocks = [block for section in document.sections for block in section.blocks]
+    counted = not any(isinstance(block, Table) and _OF_A_PAPER.match(block.title) for block in blocks)
     lines = [rf"\section*{{{latex_text(document.title)}}}", latex_text(document.headline), ""]
     lines += [latex_text(document.description), ""]
     lines += [r" \textperiodcentered{} ".join(f"{latex_text(v)} {latex_text(w)}" for v, w in document.facts), ""]
@@ -239,12 +247,16 @@ def latex(document: Document) -> str:
                 case Text(items, _):
                     lines += [latex_text(item) + "\n" for item in items]
                 case Table():
-                    lines.append(latex_table(block))
+                    lines.append(latex_table(block, numbered=counted))
                 case Figure():
+                    star = "" if counted else "*"
                     caption = rf"\textbf{{{latex_text(block.title)}.}} {latex_text(block.caption)}"
                     size = r"width=0.92\textwidth,height=0.78\textheight,keepaspectratio"
                     lines += [r"\begin{figure}[H]", r"\centering"]
-                    lines += [rf"\includegraphics[{size}]{{figures/{slug(block.key)}.pdf}}", rf"\caption{{{caption}}}"]
+                    lines += [
+                        rf"\includegraphics[{size}]{{figures/{slug(block.key)}.pdf}}",
+                        rf"\caption{star}{{{caption}}}",
+                    ]
                     lines.append(r"\end{figure}")
                 case Facts():
                     lines.append(_facts(block))

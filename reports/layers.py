@@ -75,23 +75,26 @@ def layer_tables(comparison: Comparison, target: Target | None = None) -> list[T
     return [_table(comparison, grid, target) for grid in grids(comparison)]
 
 
-def extremes(comparison: Comparison, pairs: str) -> list[tuple[Row, list[tuple[str, Cell]]]]:
+def extremes(comparison: Comparison, pairs: str, source: str) -> list[tuple[Row, list[tuple[str, Cell]]]]:
     """The best and the worst of all layers and poolings of each model, as (what it is, its score x 100).
 
-    [CLS] before the first layer is left out: it is the same vector for every sentence.
+    [CLS] before the first layer is left out: it is the same vector for every sentence. Scores of another source of
+    the pairs stand in only where there are none of `source`, with a note.
     """
     found = []
-    for grid in grids(comparison):
-        if grid.pairs != pairs:
-            continue
+    known = [grid for grid in grids(comparison) if grid.pairs == pairs]
+    for grid in [grid for grid in known if grid.source == source] or known:
         for members in grid.rows(comparison).values():
             row = members[0]
             places = [(k, p) for k in grid.layers for p in grid.poolings if (k, p) != (0, "cls")]
-            scores = {place: s for place in places if (s := grid.mean(row, *place)) is not None}
+            means = {place: grid.mean(row, *place) for place in places}
+            scores = {place: s for place, s in means.items() if s is not None and not math.isnan(s)}
             ends = (("best", max(scores, key=scores.__getitem__)), ("worst", min(scores, key=scores.__getitem__)))
             lines = []
             for end, (layer, pooling) in ends if len(scores) > 1 else ():
                 cell = mean_cell(row, grid.found(row, layer, pooling), grid.pairs, scale=100, digits=2)
+                if grid.source != source:
+                    cell = cell.noted(f"other protocol than the paper's: source {grid.source}, not {source}")
                 what = "[CLS]" if pooling == "cls" else pooling
                 lines.append((f"{end} of {len(scores)}: {what} of layer {layer}", cell))
             found.append((row, lines))

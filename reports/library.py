@@ -21,7 +21,7 @@ from reports.records import Comparison, Row
 
 @dataclass(frozen=True)
 class Setting:
-    """What trials share whose scores may stand in one statistic: base model, dev set, training text and its amount."""
+    """What trials share whose scores may stand in one statistic: base model, dev set, training text and updates."""
 
     base_model: str
     dev_task: str
@@ -29,12 +29,11 @@ class Setting:
     uri: str
     entries: int
     kind: str
-    epochs: Any
-    max_steps: Any
+    updates: str
     digests: tuple[str, str]  # of the dev set and of the training text
 
     def __str__(self) -> str:
-        return f"{self.dev_task} dev, {self.entries:,} {self.kind}"
+        return f"{self.dev_task} dev, {self.entries:,} {self.kind}, {self.updates} updates"
 
 
 @dataclass(frozen=True)
@@ -49,10 +48,11 @@ class Trial:
     def setting(self) -> Setting:
         run = self.runs[0]
         dev, corpus = run.dev or {}, run.corpus or {}
+        count = corpus.get("count")
         return Setting(
-            run.base_model, str(dev.get("task")), str(dev.get("source")), str(corpus.get("uri")),
-            int(corpus.get("count") or 0), str(corpus.get("kind", "entries")), run.config.get("epochs"),
-            run.config.get("max_steps"), (str(dev.get("sha256")), str(corpus.get("sha256"))),
+            run.base_model, str(dev.get("task", "unknown")), str(dev.get("source")), str(corpus.get("uri")),
+            count if isinstance(count, int) else 0, str(corpus.get("kind", "entries")),
+            str(run.training.get("planned_steps", "unknown")), (str(dev.get("sha256")), str(corpus.get("sha256"))),
         )  # fmt: skip
 
 
@@ -98,6 +98,17 @@ class Library:
         """Those of the studies: STS-B dev before other sets, then by the number of trials."""
         found = Counter(trial.setting for trial in self.trials)
         return sorted(found, key=lambda s: (s.dev_task != "STS-B", -found[s], repr(s)))
+
+    @cached_property
+    def setting_names(self) -> dict[Setting, str]:
+        """How tables name each: by what it says, then by the text, the dev set's source and a number if need be."""
+        names: dict[Setting, str] = {}
+        for setting in self.settings:
+            twins = [s for s in self.settings if s.base_model == setting.base_model and str(s) == str(setting)]
+            name = f"{setting} ({setting.uri}, {setting.dev_source})" if len(twins) > 1 else str(setting)
+            alike = sum(s.base_model == setting.base_model and n.startswith(name) for s, n in names.items())
+            names[setting] = f"{name}, {alike + 1}" if alike else name
+        return names
 
     @cached_property
     def by_id(self) -> dict[str, Record]:

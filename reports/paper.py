@@ -182,13 +182,13 @@ def _tried(join: Join, method: str, field: str, *, logarithm: bool) -> str:
 
 
 def _figures(join: Join, shown: list[Row]) -> Section:
-    from reports import paper_figures, scans
+    from reports import declutr_figures, paper_figures, scans
 
     makers: dict[str, Callable[[], list[Figure | None]]] = {
         "alignment-uniformity": lambda: [paper_figures.alignment_uniformity(join)],
-        "declutr-sampling": lambda: [paper_figures.declutr_sampling(join)],
-        "declutr-objective": lambda: [paper_figures.declutr_objective(join)],
-        "declutr-extensions": lambda: [paper_figures.declutr_extensions(join)],
+        "declutr-sampling": lambda: [declutr_figures.sampling(join)],
+        "declutr-objective": lambda: [declutr_figures.objective(join)],
+        "declutr-extensions": lambda: [declutr_figures.extensions(join)],
         "histograms": lambda: _histograms(join, shown),
         "layers": lambda: _layers(join),
         "tradeoff": lambda: _tradeoff(join, shown),
@@ -218,9 +218,9 @@ _ABSENT = {
     "layers": "score by layer and pooling (Figure 1). No run has the suite layers.",
     "tradeoff": "score against cost. No run has a whole STS average.",
     "scan-barlow-twins": "scores of Barlow Twins by the weight of redundancy reduction (Figure 1). No study tried two "
-    "values of it: harness study run barlow-twins-shuffle --workdir WORKDIR does.",
+    "values of it with an augmentation of Table 1: harness study run barlow-twins-shuffle --workdir WORKDIR does.",
     "scan-vicreg": "scores of VICReg by the weights of covariance and variance (Figure 2). No study tried two values "
-    "of each: harness study run vicreg-shuffle --workdir WORKDIR does.",
+    "of each with an augmentation of Table 1: harness study run vicreg-shuffle --workdir WORKDIR does.",
 }
 
 
@@ -255,8 +255,11 @@ def _studies(library: Library, definition: Definition) -> Section:
     if not any(table.kind == "study" for table in definition.tables):
         return section
     rows = []
-    settings = {trial.study: f" · {trial.setting}" for trial in library.trials}
+    settings: dict[str, set[str]] = {}
+    for trial in library.trials:
+        settings.setdefault(trial.study, set()).add(f" · {library.setting_names[trial.setting]}")
     for name, lines in library.summaries.items():
+        said = next(iter(settings[name])) if len(settings.get(name, ())) == 1 else ""
         for line in lines:
             best = next((key for key in ("max", "min") if key in line), "max")
             cells = [Cell(line.get("category", ""))]
@@ -269,7 +272,7 @@ def _studies(library: Library, definition: Definition) -> Section:
                 else:
                     cells.append(Cell(number_text(value, 2), value=value, state="value"))
             cells.append(Cell(line.get("scored trials", "")))
-            rows.append(TableRow(tuple(cells), name + settings.get(name, "")))
+            rows.append(TableRow(tuple(cells), name + said))
     if rows:
         columns = (
             Column("category", "Category", numeric=False), Column("max", "Best"), Column("q75", "q75"),

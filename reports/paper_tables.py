@@ -193,7 +193,7 @@ def _study_blocks(join: Join, table: TableSpec, columns: Sequence[ColumnSpec]) -
                 trials = Cell(f"{len(found[0].records)} runs", value=len(found[0].records))
                 cells = [replace(measured_cell(f, c), n=None) for f, c in zip(found, columns, strict=True)]
                 head = Cell(spec.label, records=found[0].records)
-                name = f"{base_name(setting.base_model)} · {setting} · measured here"
+                name = f"{base_name(setting.base_model)} · {join.library.setting_names[setting]} · measured here"
                 rows.append(TableRow((head, trials, *cells), name))
     return rows
 
@@ -204,7 +204,8 @@ def _layer_blocks(join: Join, table: TableSpec, columns: Sequence[ColumnSpec], f
 
     untrained = [row for row in join.library.rows if row.finished and row.records[0].supervision == "untrained"]
     rows = []
-    for row, lines in extremes(join.library.as_comparison(table.key, untrained), columns[0].task):
+    comparison = join.library.as_comparison(table.key, untrained)
+    for row, lines in extremes(comparison, columns[0].task, columns[0].source) if columns else []:
         for text, cell in lines:
             head = Cell(text, link=anchor(row), records=cell.records)
             cells = (head, Cell(str(len(row.finished)), value=len(row.finished)), cell, *[_EMPTY] * (len(columns) - 1))
@@ -221,7 +222,7 @@ def paper_table(join: Join, table: TableSpec) -> Filled:
     own += _layer_blocks(join, table, specs, filled) if table.kind == "layers" else []
     printed = _published_blocks(join, table, specs)
     filled.missing = _missing(join, table, filled)
-    filled.reason = "" if own else _reason(join, table, specs)
+    filled.reason = "" if own or table.kind == "study" else _reason(join, table, specs)
     body = [*own, *(row for _, row in printed)]
     if not body:
         return filled
@@ -302,7 +303,7 @@ def _reason(join: Join, table: TableSpec, columns: Sequence[ColumnSpec]) -> str:
     for spec in table.rows:
         for row in (row for rows in join.candidates(spec).values() for row in rows):
             for column in columns:
-                missing = join.value(table, spec, row, column).missing
+                missing = "" if column.delta else join.value(table, spec, row, column).missing
                 if missing not in _SILENT:
                     return missing.removeprefix(f"{column.task}: ").partition("; ")[0]
     return ""

@@ -1,7 +1,7 @@
 """What the scans of hyperparameters show: scores by lambda of Barlow Twins and VICReg (Farina and Pappadopulo, 2024).
 
-Each figure is of one setting (base model, dev set, training text): STS-B dev where a study has it, then the one with
-most trials. None where no study has two values of what it is drawn by.
+Each figure is of one setting (base model, dev set, training text, updates): STS-B dev where a study has it, then the
+one with most trials of the method. None where no setting has two values of what it is drawn by.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from reports.style import COLOURS, INK, MARKERS, finish, new, style
 
 _Lines = dict[str, list[tuple[float, float, float, int]]]  # label -> (place, maximum, upper quartile, trials)
 _BINS = 5
+_LISTED = 10  # values that are shown one by one, as those of a grid
 
 
 def barlow_twins(join: Join) -> Figure | None:
@@ -40,8 +41,7 @@ def barlow_twins(join: Join) -> Figure | None:
         _finish_lines(plot, grid[0], setting)
         return finish(
             plot, "scan-barlow-twins", "Barlow Twins: scores by λ_BT (Figure 1)",
-            _caption(setting, trials, "Maximum (full) and upper quartile (dashed) of the trials of each λ_BT, whatever "
-                     "their learning rate."),
+            _caption(join, setting, trials, f"{_each(trials, field)}, whatever their learning rate."),
             _said(own for own in lines.values()),
         )  # fmt: skip
 
@@ -54,6 +54,8 @@ def vicreg(join: Join) -> Figure | None:
         return None
     setting, trials = found
     rows = [row for members in _by_view(join, "vicreg", trials).values() for row in members]
+    named = trials[0].runs[0].config.get("scaling")
+    scaling = f' Weights in the scaling "{named}".' if named else ""
     with style():
         plot = new(7.2, 3.0)
         left, middle, right = plot.subplots(1, 3, width_ratios=(1, 1, 1.15))
@@ -66,21 +68,30 @@ def vicreg(join: Join) -> Figure | None:
         _finish_lines(plot, left, setting)
         return finish(
             plot, "scan-vicreg", "VICReg: scores by λ_C and λ_V (Figure 2)",
-            _caption(setting, trials, "Maximum (full) and upper quartile (dashed) of the trials of each fifth of the "
-                     "range, on a log scale; right: the best trial of each cell, of any augmentation."),
+            _caption(join, setting, trials, f"{_each(trials, *fields)}; right: the best trial of each cell, of any "
+                     f"augmentation.{scaling}"),
             _said(both),
         )  # fmt: skip
 
 
 def _setting(join: Join, method: str, fields: Sequence[str]) -> tuple[Setting, list[Trial]] | None:
-    """The first setting with trials of the method that differ in every one of these fields, and those trials."""
+    """The setting with most trials of the method, STS-B dev first, of those that differ in all these fields.
+
+    VICReg's weights mean other things in the code's scaling than in the paper's: only trials of one are taken.
+    """
     specs = [row for row in _rows(join) if row.method == method]
     known = {id(t): t for spec in specs for t in join.trials_of(spec)}
-    for setting in join.library.settings:
-        trials = [t for t in known.values() if t.setting == setting and all(_value(t, f) > 0 for f in fields)]
-        if all(len({_value(t, field) for t in trials}) > 1 for field in fields):
-            return setting, trials
-    return None
+    groups: dict[tuple[Setting, str], list[Trial]] = {}
+    for t in known.values():
+        if all(_value(t, field) > 0 for field in fields):
+            groups.setdefault((t.setting, str(t.runs[0].config.get("scaling"))), []).append(t)
+    found = [
+        (setting, trials)
+        for (setting, _), trials in groups.items()
+        if all(len({_value(t, field) for t in trials}) > 1 for field in fields)
+    ]
+    order = join.library.settings
+    return min(found, key=lambda f: (f[0].dev_task != "STS-B", -len(f[1]), order.index(f[0])), default=None)
 
 
 def _rows(join: Join) -> list[RowSpec]:
@@ -105,10 +116,10 @@ def _value(trial: Trial, field: str) -> float:
 
 
 def _lines(rows: Sequence[tuple[str, list[Trial]]], field: str) -> _Lines:
-    from studies.statistics import bin_of, bins, quartile
+    from studies.statistics import bin_of, quartile
 
     values = [_value(t, field) for _, trials in rows for t in trials]
-    intervals = bins(values, log=True, count=_BINS, listed=len(set(values)) <= 2 * _BINS)
+    intervals = _intervals(values)
     found: _Lines = {}
     for label, trials in rows:
         for i, (low, high) in enumerate(intervals):
@@ -117,6 +128,20 @@ def _lines(rows: Sequence[tuple[str, list[Trial]]], field: str) -> _Lines:
                 place = math.sqrt(low * high)
                 found.setdefault(label, []).append((place, max(scores), quartile(scores, 0.75), len(scores)))
     return found
+
+
+def _intervals(values: Sequence[float]) -> list[tuple[float, float]]:
+    """One a value where they are few, else fifths of the range on a log scale."""
+    from studies.statistics import bins
+
+    few = len(set(values)) <= _LISTED
+    return bins(values, log=True, count=_LISTED if few else _BINS, listed=few)
+
+
+def _each(trials: Sequence[Trial], *fields: str) -> str:
+    few = all(len({_value(t, field) for t in trials}) <= _LISTED for field in fields)
+    places = "value" if few else "value, or fifth of the range on a log scale"
+    return f"Maximum (full) and upper quartile (dashed) of the trials of each {places}"
 
 
 def _draw(axes: Any, lines: _Lines, title: str, name: str) -> None:
@@ -151,10 +176,10 @@ def _finish_lines(plot: Any, first: Any, setting: Setting) -> None:
 
 
 def _heat(axes: Any, trials: Sequence[Trial], a: str, b: str) -> None:
-    """The best trial of each cell of two numbers' fifths."""
-    from studies.statistics import bin_of, bins
+    """The best trial of each cell of two numbers' values or fifths."""
+    from studies.statistics import bin_of
 
-    across, up = (bins([_value(t, field) for t in trials], log=True, count=_BINS) for field in (a, b))
+    across, up = (_intervals([_value(t, field) for t in trials]) for field in (a, b))
     grid = np.full((len(up), len(across)), np.nan)
     for t in trials:
         place = bin_of(_value(t, b), up), bin_of(_value(t, a), across)
@@ -172,10 +197,11 @@ def _heat(axes: Any, trials: Sequence[Trial], a: str, b: str) -> None:
     axes.grid(visible=False)
 
 
-def _caption(setting: Setting, trials: Sequence[Trial], text: str) -> str:
+def _caption(join: Join, setting: Setting, trials: Sequence[Trial], text: str) -> str:
     """Where the figure comes from, in words: the embedded suite is not STS-B, nor a small model the paper's."""
     studies = ", ".join(sorted({t.study for t in trials}))
-    return f"{text} {len(trials)} trials from {base_name(setting.base_model)}, {setting} (studies: {studies})."
+    where = f"{base_name(setting.base_model)}, {join.library.setting_names[setting]}"
+    return f"{text} {len(trials)} trials from {where} (studies: {studies})."
 
 
 def _said(lines: Any) -> str:

@@ -62,7 +62,7 @@ def no_such_file(file: Path, needed: str = "") -> InputError:
     if not file.is_relative_to(ours):
         return InputError(f"{file}: no such file; {needed or 'the SentEval folder is not complete'}")
     name = "/".join(file.parts[-2:])
-    text = f"{name} is not in {REPOSITORY} on the hub: set HARNESS_SENTEVAL to a SentEval data folder that has it"
+    text = f"{name}: not in the copy of {REPOSITORY}; set HARNESS_SENTEVAL to a SentEval data folder that has it"
     return InputError(f"{text}; {needed}" if needed else text)
 
 

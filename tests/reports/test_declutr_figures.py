@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from reports import definition, paper_figures
+from reports import declutr_figures, definition
 from reports.joined import Join
 from reports.library import read
 from tests.reports import invented_runs as made
@@ -28,7 +28,7 @@ def test_runs_of_another_length_are_no_dots_of_the_sampling_figure(tmp_path):
         tmp_path,
         ({}, 47, 900, 50), ({"anchors": 1}, 48, 900, 50), ({"positives": 1}, 46, 900, 50), ({}, 60, 900, 100),
     )  # fmt: skip
-    figure = paper_figures.declutr_sampling(join)
+    figure = declutr_figures.sampling(join)
     assert "Anchors: 1: 48.00, 2: 46.50" in figure.alt
     assert "Positives: 1: 46.00, 2: 47.50" in figure.alt
 
@@ -39,7 +39,7 @@ def test_objectives_of_one_length_and_amounts_with_theirs(tmp_path):
         ({}, 47, 900, 100), ({"objective": "mlm"}, 46, 900, 100), ({"objective": "contrastive"}, 45, 900, 100),
         ({}, 60, 900, 50), ({}, 44, 300, 30),
     )  # fmt: skip
-    figure = paper_figures.declutr_objective(join)
+    figure = declutr_figures.objective(join)
     assert "contrastive 45.00; masked LM 46.00; both 47.00" in figure.alt
     for said in ("(30 updates)", "(100 updates)"):
         assert said in figure.svg
@@ -53,8 +53,12 @@ def test_heads_and_memories_beside_neither(tmp_path):
         ({"projection": 128, "projection_activation": "linear"}, 47.1, 900, 80),
         ({"projection": 128, "projection_activation": "relu"}, 46, 900, 80),
         ({"memory": 512}, 45, 900, 80),
+        ({"memory": 512, "temperature": 0.5}, 20, 900, 80),  # samples unlike the others
+        ({}, 60, 900, 50), ({"anchors": 1}, 61, 900, 50), ({"positives": 1}, 62, 900, 50),
+        ({"strategy": "adjacent"}, 63, 900, 50), ({"temperature": 0.1}, 64, 900, 50),
     )  # fmt: skip
-    figure = paper_figures.declutr_extensions(join)
+    figure = declutr_figures.extensions(join)
     for said in ("Projection head", "Memory bank", ">none<", ">ReLU<", ">linear<", ">512<"):
         assert said in figure.svg
-    assert paper_figures.declutr_extensions(runs(tmp_path / "other", ({}, 47, 900, 80))) is None
+    assert "none: 47.00, 128 linear: 47.10, 128 ReLU: 46.00; Memory bank: none: 47.00, 512: 45.00" in figure.alt
+    assert declutr_figures.extensions(runs(tmp_path / "other", ({}, 47, 900, 80))) is None

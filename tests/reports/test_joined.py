@@ -336,3 +336,17 @@ def test_no_difference_to_a_row_trained_on_more(tmp_path):
     cells = ablation(tmp_path, ("both", 50, 10_000, 157), ("decorrelation", 42, 4000, 63))
     assert cells["decorrelation alone"] == ["42.00", "n/a"] * 3
     assert cells["both terms"][0] == "50.00"
+
+
+def test_a_difference_to_a_row_that_is_not_shown_says_so(tmp_path):
+    """Each training has as many rows as the other: more text is shown, and 4,000 entries keep their own reference."""
+    runs = ("both", 40, 4000, 63), ("self_contrast", 30, 4000, 63), ("both", 50, 10_000, 157)
+    cells = ablation(tmp_path, *runs, ("decorrelation", 42, 10_000, 157))
+    assert cells["both terms"][0] == "50.00"
+    assert cells["decorrelation alone"][:2] == ["42.00", f"{MINUS}8.00"]
+    assert cells["self-contrast alone"][:2] == ["30.00", f"{MINUS}10.00"]
+    join = Join(definition.load("scd"), read(tmp_path))
+    rows = paper_table(join, next(t for t in join.definition.tables if t.key == "table-3")).table.rows
+    notes = {row.cells[0].text: row.cells[3].notes for row in rows if "measured" in row.block}
+    assert notes["decorrelation alone"] == ()
+    assert notes["self-contrast alone"] == ('to a row "both terms" trained as this one, which the table does not show',)

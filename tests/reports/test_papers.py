@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import math
 import time
 from pathlib import Path
 
@@ -364,7 +365,10 @@ def test_best_and_worst_layer_of_the_untrained_models(tmp_path):
         made.run(tmp_path, method, config, base="embedded:mini-bert", supervision=supervision or "unsupervised",
                  scores=[made.score(f"STS-B@layer:{k}", v + shift, suite="layers")
                          for k, v in scores.items()])  # fmt: skip
-    rows = [[c.text for c in row.cells] for row in table(tmp_path, "self-guided", "layers").table.rows[:2]]
+    made.run(tmp_path, "pooling", {"pooling": "mean"}, base="other", supervision="untrained",
+             scores=[made.score("STS-B@layer:1:max", math.nan, suite="layers", source="mteb")])  # fmt: skip
+    shown = table(tmp_path, "self-guided", "layers").table.rows
+    rows = [[c.text for c in row.cells] for row in shown if "measured here" in row.block]
     assert rows == [["best of 5: max of layer 1", "1", "49.50"], ["worst of 5: [CLS] of layer 1", "1", "20.00"]]
 
 
@@ -374,6 +378,18 @@ def test_a_table_that_could_not_be_measured_says_why(tmp_path):
              missing={"Length": why, "WordContent": why})  # fmt: skip
     found = build(tmp_path, "declutr", formats=("md",), out=tmp_path / "out")["md"].read_text()
     assert f"Nothing of this table was measured in this work directory: {why}. To fill it" in found
+
+
+def test_runs_without_a_study_and_studies_without_runs_build(tmp_path):
+    """The table of studies asks the runs for no score; a difference is no reason."""
+    made.run(tmp_path, "vicreg", {"view": "shuffle", "shuffle": 0.5}, base="embedded:mini-bert",
+             scores=geometry(0.2, -1))  # fmt: skip
+    found = build(tmp_path, "noncontrastive", formats=("md",), out=tmp_path / "nc")["md"].read_text()
+    assert "Nothing of this table was measured in this work directory. To fill it: harness study run" in found
+    made.run(tmp_path, "scd", {**SCD, "terms": "decorrelation"}, base="embedded:mini-bert", corpus=made.WIKI,
+             scores=[made.score("MR", 60, "accuracy", suite="transfer")])  # fmt: skip
+    found = build(tmp_path, "scd", formats=("md",), out=tmp_path / "scd")["md"].read_text()
+    assert "no difference" not in found.split("## Table 3")[1].split("## ")[0]
 
 
 def test_a_crowd_of_dots_is_numbered_with_a_key(tmp_path):
