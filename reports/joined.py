@@ -160,7 +160,8 @@ class Join:
             training, rows = item
             count = (rows[0].finished[0].corpus or {}).get("count")
             seeds = sum(len(row.finished) for row in rows)
-            return len(rows), seeds, count if isinstance(count, int) else 0, repr(training)
+            tasks = len({s.task for row in rows for r in row.finished for s in r.scores})
+            return len(rows), seeds, tasks, count if isinstance(count, int) else 0, repr(training)
 
         return {base: max(trainings.items(), key=merit)[0] for base, trainings in found.items()}
 

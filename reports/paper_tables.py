@@ -299,9 +299,10 @@ def _missing(join: Join, table: TableSpec, filled: Filled) -> list[tuple[str, st
 
 
 def _reason(join: Join, table: TableSpec, columns: Sequence[ColumnSpec]) -> str:
-    """What the first record says of a score that was asked for and could not be made."""
+    """What the records with most scores say of one that was asked for and could not be made."""
     for spec in table.rows:
-        for row in (row for rows in join.candidates(spec).values() for row in rows):
+        rows = [row for rows in join.candidates(spec).values() for row in rows]
+        for row in sorted(rows, key=lambda row: -len({s.task for r in row.finished for s in r.scores})):
             for column in columns:
                 missing = "" if column.delta else join.value(table, spec, row, column).missing
                 if missing not in _SILENT:
