@@ -9,7 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from reports.latex import latex_table, latex_text
+from reports.document import Document, Section
+from reports.latex import latex, latex_table, latex_text
 from reports.render import csv_table, markdown_table, markdown_text
 from reports.tables import Cell, Column, Table, TableRow, absent, letters, number, ranked
 
@@ -116,3 +117,12 @@ def test_a_papers_table_has_the_papers_number_and_no_other():
     t = table(TableRow((Cell("a"), number(1.0))))
     assert r"\caption{" in latex_table(t)
     assert r"\caption*{\textbf{Table S1" in latex_table(replace(t, title="Table S1 · Pooling"))
+
+
+@pytest.mark.parametrize(("title", "counted"), [("Table 1 · Scores", False), ("Scores", True)])
+def test_latex_counts_no_tables_beside_a_papers_numbers(title, counted):
+    tables = [table(TableRow((Cell("a"), number(1.0)))) for _ in range(2)]
+    sections = [Section("s", "S", [replace(tables[0], title=title), tables[1]])]
+    text = latex(Document("T", "Headline.", [], sections, "Description."))
+    assert text.count(r"\caption{") == (2 if counted else 0)
+    assert text.count(r"\caption*{") == (0 if counted else 2)
