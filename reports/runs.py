@@ -94,7 +94,8 @@ def _columns(r: Record, experiment: dict[str, Any]) -> dict[str, str] | None:
 def _conditions(experiment: dict[str, Any], records: list[Record]) -> dict[str, Any]:
     """The experiment's settings, and what its runs were scored on beyond them for other comparisons; where no manifest
     tells (a study's runs), what the scores show."""
-    tasks = dict.fromkeys(task for r in records for task in (*(s.task for s in r.scores), *r.missing))
+    made = (s.made_by.removeprefix(f"{s.source}:") for r in records for s in r.scores)
+    tasks = dict.fromkeys([*made, *(task for r in records for task in r.missing)])
     if experiment:
         found = {key: experiment[key] for key in _CONDITIONS if experiment.get(key) is not None}
         suites = found.get("suites", [])

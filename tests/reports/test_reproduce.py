@@ -11,8 +11,11 @@ import pytest
 
 from harness.cli import main
 from harness.records import RunFolder, manifest_file, read_records
+from harness.tasks.suites import resolve_tasks
 from reports.build import build_comparison
 from reports.reproduce import read_report, references, split
+from reports.runs import described
+from tests.reports import invented_runs as made
 from tests.reports.synthetic import Invented
 
 SMALL = ("STS-B", "Embedded-STS-natural")
@@ -209,3 +212,11 @@ def test_a_damaged_manifest_is_one_line(tmp_path: Path) -> None:
     manifest_file(tmp_path, "invented").write_text("{")
     with pytest.raises(InputError, match="damaged"):
         build_comparison(tmp_path, "invented")
+
+
+def test_scores_of_layers_are_repeated_by_the_task_that_gives_them(tmp_path: Path) -> None:
+    scores = [made.score("STS-B", 40), made.score("STS-B@layer:1:max", 50, suite="layers"), *made.sts(45)]
+    record = made.run(tmp_path, "pooling", {"pooling": "cls"}, scores=scores)
+    suites = described([record], tmp_path)["experiments"]["invented"]["suites"]
+    assert suites[:2] == ["STS-B", "layers:STS-B"]
+    assert {task.name for task in resolve_tasks(suites)} >= {"STS-B", "layers:STS-B"}
