@@ -13,12 +13,11 @@ from reports.definition import ColumnSpec
 from reports.document import Figure
 from reports.joined import Join
 from reports.library import default_of
-from reports.measured import Measured
 from reports.records import Row, base_name
 from reports.statistics import mean_sd
 from reports.style import COLOURS, INK, finish, look, new, style
 
-# What ablations are drawn by: the first of these that every run of the figure has.
+# What ablations are drawn by: that which most rows of the figure have, the first of equals.
 SCORES = (
     ColumnSpec(title="SentEval Avg., dev", average="half", split="dev"),
     ColumnSpec(title="STS average (7 tasks, mean over subsets)", average="sts-mean"),
@@ -54,12 +53,12 @@ def _ablation(
             chosen = [max(own, key=merit)]
         rows = [row for budget in chosen for row in own[budget]]
         best = max(best, rows, key=lambda found: (sum(map(needs, found)), len(found)))
-    for column in SCORES if best else ():
-        found: list[tuple[Row, Measured]] = [(row, join.measure(row, column)) for row in best]
-        have = [(row, mean_sd(m.values)[0]) for row, m in found if m.by_seed]
-        if have:
-            return column.title, have
-    return None
+    measured = {
+        column.title: [(row, mean_sd(m.values)[0]) for row in best if (m := join.measure(row, column)).by_seed]
+        for column in SCORES
+    }
+    title = max(measured, key=lambda name: len(measured[name]))
+    return (title, measured[title]) if measured[title] else None
 
 
 def _config(row: Row, key: str) -> Any:
@@ -78,7 +77,7 @@ def _by_level(rows: Sequence[tuple[Row, float]], level: Callable[[Row], Any]) ->
 
 
 def _strip(axes: Any, levels: Sequence[_LEVELS], title: str, name: str) -> None:
-    """Every configuration as a dot, the mean of each level as a bar, the median's place left to the eye."""
+    """Every configuration as a dot, the mean of each level as a bar."""
     for i, (_, members) in enumerate(levels):
         values = [score for _, score in members]
         for k, value in enumerate(values):
@@ -178,10 +177,10 @@ def objective(join: Join) -> Figure | None:
         grid[0].set_ylabel(measure.replace(" (", "\n("), fontsize=8)
         grid[0].grid(axis="x", visible=False)
         if len(amounts) > 1:
-            for i, objective in enumerate(objectives):
-                own = [(row, s) for row, s in rows if _config(row, "objective") == objective]
+            for i, kind in enumerate(objectives):
+                own = [(row, s) for row, s in rows if _config(row, "objective") == kind]
                 line = [(amount, mean_sd([s for _, s in same])[0]) for amount, same in _by_level(own, _documents)]
-                grid[1].plot([x for x, _ in line], [y for _, y in line], label=_OBJECTIVES[objective], **look(i))
+                grid[1].plot([x for x, _ in line], [y for _, y in line], label=_OBJECTIVES[kind], **look(i))
             grid[1].set_title("Amount of text")
             grid[1].set_xlabel("documents")
             updates = {_documents(row): _updates(row) for row, _ in rows}

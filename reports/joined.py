@@ -15,7 +15,7 @@ from harness import registry
 from harness.errors import InputError
 from harness.published import folders
 from reports.definition import ColumnSpec, Definition, RowSpec, TableSpec
-from reports.library import Library, Setting, Trial, matches
+from reports.library import Library, Setting, Trial, matches, trained_on
 from reports.measured import NOTHING, Measured, difference, measure, of_trials
 from reports.records import Row
 from reports.render import csv_text
@@ -82,15 +82,13 @@ def read_published(path: Path) -> list[Published]:
     return rows
 
 
-Training = tuple[Any, Any]
+Training = tuple[Any, ...]
 
 
 def trained(row: Row) -> Training | None:
-    """The fingerprint of a row's training text and its number of updates; None of a row without training."""
+    """What rows trained alike share, the training text first; None of a row without training."""
     run = (row.finished or row.records)[0]
-    if run.corpus is None:
-        return None
-    return run.corpus.get("sha256"), run.training.get("planned_steps")
+    return None if run.corpus is None else trained_on(run)
 
 
 class Join:
@@ -201,7 +199,7 @@ class Join:
         meant = any(key.startswith("corpus.") for key in (*spec.where, *reference.where))  # the text is the difference
         alike = [r for r in same if meant or None in (trained(r), trained(row)) or trained(r) == trained(row)]
         if not alike:
-            return Measured({}, missing=f'no difference: "{label}" was not trained on the same text for as long')
+            return Measured({}, missing=f'no difference: "{label}" was not trained alike (text, updates, dev set)')
         found = difference(self.measure(row, base), self.measure(alike[0], base), column.sign)
         if found.by_seed and alike[0] is not same[0]:
             found = replace(found, partly=f'to a row "{label}" trained as this one, which the table does not show')

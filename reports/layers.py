@@ -89,9 +89,11 @@ def extremes(comparison: Comparison, pairs: str, source: str) -> list[tuple[Row,
             places = [(k, p) for k in grid.layers for p in grid.poolings if (k, p) != (0, "cls")]
             means = {place: grid.mean(row, *place) for place in places}
             scores = {place: s for place, s in means.items() if s is not None and not math.isnan(s)}
+            if len(scores) < 2:
+                continue
             ends = (("best", max(scores, key=scores.__getitem__)), ("worst", min(scores, key=scores.__getitem__)))
             lines = []
-            for end, (layer, pooling) in ends if len(scores) > 1 else ():
+            for end, (layer, pooling) in ends:
                 cell = mean_cell(row, grid.found(row, layer, pooling), grid.pairs, scale=100, digits=2)
                 if grid.source != source:
                     cell = cell.noted(f"other protocol than the paper's: source {grid.source}, not {source}")

@@ -154,7 +154,8 @@ def _group(record: Record) -> tuple[str, str, str]:
     return record.method, record.base_model, json.dumps(config, sort_keys=True, default=str)
 
 
-def _trained_on(record: Record) -> tuple[Any, ...]:
+def trained_on(record: Record) -> tuple[Any, ...]:
+    """Fingerprints of the training text and the dev set, and the number of updates: what rows trained alike share."""
     data = [(part or {}).get("sha256") for part in (record.corpus, record.dev)]
     return (*data, record.training.get("planned_steps"))
 
@@ -163,7 +164,7 @@ def _rows(records: Iterable[Record]) -> tuple[list[Row], dict[str, tuple[Record,
     """Rows in the order of method, base model and label; and what stands behind a cell's newest run."""
     cells: dict[tuple[str, str, str], dict[tuple[Any, ...], list[Record]]] = {}
     for record in records:
-        cells.setdefault(_group(record), {}).setdefault(_trained_on(record), []).append(record)
+        cells.setdefault(_group(record), {}).setdefault(trained_on(record), []).append(record)
     rows: list[Row] = []
     older: dict[str, tuple[Record, ...]] = {}
     taken: set[tuple[str, str]] = set()

@@ -210,7 +210,7 @@ def _layer_blocks(join: Join, table: TableSpec, columns: Sequence[ColumnSpec], f
             head = Cell(text, link=anchor(row), records=cell.records)
             cells = (head, Cell(str(len(row.finished)), value=len(row.finished)), cell, *[_EMPTY] * (len(columns) - 1))
             rows.append(TableRow(cells, f"{base_name(row.base_model)} · measured here", ranked=False))
-        filled.rows += [row] if lines and all(row is not other for other in filled.rows) else []
+        filled.rows += [row] if all(row is not other for other in filled.rows) else []
     return rows
 
 

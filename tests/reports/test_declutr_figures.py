@@ -62,3 +62,14 @@ def test_heads_and_memories_beside_neither(tmp_path):
         assert said in figure.svg
     assert "none: 47.00, 128 linear: 47.10, 128 ReLU: 46.00; Memory bank: none: 47.00, 512: 45.00" in figure.alt
     assert declutr_figures.extensions(runs(tmp_path / "other", ({}, 47, 900, 80))) is None
+
+
+def test_the_score_is_one_that_most_rows_have(tmp_path):
+    runs(tmp_path, ({}, 47, 900, 50))
+    for anchors in (1, 4):
+        made.run(tmp_path, "declutr", USUAL | {"anchors": anchors}, base="embedded:mini-bert",
+                 training={"planned_steps": 50}, scores=[made.score("STS-B", 40 + anchors)],
+                 corpus={"uri": "documents", "kind": "documents", "count": 900, "sha256": f"{900:064x}"})  # fmt: skip
+    figure = declutr_figures.sampling(Join(definition.load("declutr"), read(tmp_path)))
+    assert figure.caption.startswith("STS-B test")
+    assert "Anchors: 1: 41.00, 2: 47.00, 4: 44.00" in figure.alt

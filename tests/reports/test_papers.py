@@ -366,7 +366,7 @@ def test_best_and_worst_layer_of_the_untrained_models(tmp_path):
                  scores=[made.score(f"STS-B@layer:{k}", v + shift, suite="layers")
                          for k, v in scores.items()])  # fmt: skip
     made.run(tmp_path, "pooling", {"pooling": "mean"}, base="other", supervision="untrained",
-             scores=[made.score("STS-B@layer:1:max", math.nan, suite="layers", source="mteb")])  # fmt: skip
+             scores=[made.score("STS-B@layer:1:max", math.nan, suite="layers")])  # fmt: skip
     shown = table(tmp_path, "self-guided", "layers").table.rows
     rows = [[c.text for c in row.cells] for row in shown if "measured here" in row.block]
     assert rows == [["best of 5: max of layer 1", "1", "49.50"], ["worst of 5: [CLS] of layer 1", "1", "20.00"]]
