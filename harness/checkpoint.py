@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from harness.records import write_atomic
+from harness.files.atomic import write_atomic
 
 
 class Checkpoints:

@@ -14,12 +14,13 @@ from harness import registry, tuning
 from harness.distributed import join
 from harness.errors import InputError
 from harness.experiment import Experiment, read_experiment
-from harness.lock import work_lock
+from harness.files.atomic import write_atomic
+from harness.files.locks import work_lock
+from harness.files.printable import one_line
 from harness.plan import Cell, Plan, make_plan
 from harness.progress import Reporter
-from harness.records import Record, asked, manifest_file, write_atomic
+from harness.records import Record, asked, manifest_file
 from harness.runner import checked_workdir, estimate_seconds, finished, remaining, run_cell, steps_of, take_part
-from harness.text import one_line
 
 if TYPE_CHECKING:
     from rich.text import Text as RichText

@@ -23,7 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from harness.fingerprint import code_version, content_id
+from harness.files.hashing import content_id
+from harness.fingerprint import code_version
 from harness.tasks.base import Array
 
 log = logging.getLogger(__name__)

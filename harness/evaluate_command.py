@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
         if args.json == "-":
             print(text)
             return 1 if result.missing else 0
-        from harness.records import write_atomic
+        from harness.files.atomic import write_atomic
 
         write_atomic(Path(args.json), text + "\n")
     _show(args.model, result, args.source, suites_within(suites))

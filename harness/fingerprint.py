@@ -5,21 +5,14 @@ from __future__ import annotations
 import ast
 import hashlib
 import importlib.util
-import json
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from harness.errors import InputError
+from harness.files.hashing import content_id
 from harness.sources import resolve_model
 
 WEIGHTS_AND_SETTINGS = {".safetensors", ".json", ".txt", ".model", ".bin"}
-
-
-def content_id(value: Any, digits: int = 16) -> str:
-    """The first hex digits of the sha256 of a value's canonical JSON."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:digits]
 
 
 def _imports(file: Path, packages: set[str]) -> set[str]:

@@ -15,7 +15,7 @@ from pydantic import field_validator
 from harness.config import Config, option
 from harness.distributed import ALONE, Team
 from harness.errors import InputError, NotFitted
-from harness.records import write_atomic
+from harness.files.atomic import write_atomic
 
 if TYPE_CHECKING:
     import numpy as np

@@ -7,8 +7,9 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.records import Record, Score, write_atomic
-from harness.text import markdown_text, one_line
+from harness.files.atomic import write_atomic
+from harness.files.printable import markdown_text, one_line
+from harness.records import Record, Score
 
 if TYPE_CHECKING:
     from huggingface_hub import EvalResult

@@ -10,7 +10,8 @@ from harness.distributed import ALONE, Team
 from harness.embeddings import each, reason
 from harness.errors import InputError
 from harness.experiment import Experiment, Row, resolve_rows
-from harness.fingerprint import code_version, content_id, model_fingerprint
+from harness.files.hashing import content_id
+from harness.fingerprint import code_version, model_fingerprint
 from harness.rescoring import task_key
 
 if TYPE_CHECKING:

@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     out = Path(args.out)
     if out.exists() and not (out.is_dir() and not any(out.iterdir())):
         raise InputError(f"--out {out}: exists already; name another folder or delete it")
-    from harness.lock import work_lock
+    from harness.files.locks import work_lock
     from harness.plan import pick_device
     from harness.pretraining import Pretraining
     from harness.pretraining_result import save

@@ -7,7 +7,7 @@ import time
 from types import TracebackType
 from typing import Self
 
-from harness.text import one_line
+from harness.files.printable import one_line
 
 
 class Reporter:

@@ -7,8 +7,6 @@ Reports, tracking and studies read these; nothing else is needed to rebuild a ta
 from __future__ import annotations
 
 import json
-import os
-import secrets
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from harness.errors import InputError
+from harness.files.atomic import write_atomic
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -96,24 +95,6 @@ class Record(BaseModel):
             if (s.task, s.metric, s.aggregation, s.split) == (task, metric, aggregation, split):
                 return s.value
         return None
-
-
-def write_atomic(path: Path, data: bytes | str) -> None:
-    """Write a file so that a reader (or a crash) sees either the old content or the new one, never a part."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    raw = data.encode() if isinstance(data, str) else data
-    # Not tempfile: its files are readable by their owner only, and records are for everyone who may read the folder.
-    name = path.parent / f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}"
-    handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(raw)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, path)
-    except BaseException:
-        name.unlink(missing_ok=True)
-        raise
 
 
 class RunFolder:

@@ -21,13 +21,14 @@ from harness.embedding_cache import EmbeddingCache, folder_hash
 from harness.embeddings import each, error_file, set_aside
 from harness.environment import describe, device_name, peak_memory_bytes, reset_peak_memory
 from harness.errors import InputError, TrainingStopped
+from harness.files.atomic import write_atomic
+from harness.files.printable import markdown_text
 from harness.method import METHOD_FILE, FitContext, FitReport, Method
 from harness.model_card import write_card
 from harness.plan import Cell, Plan, describe_data
-from harness.records import Record, RunFolder, write_atomic
+from harness.records import Record, RunFolder
 from harness.rescoring import due, merged, merged_figures, merged_pairs, task_key
 from harness.tasks.base import TaskResult
-from harness.text import markdown_text
 
 if TYPE_CHECKING:
     from harness.tasks.base import Task

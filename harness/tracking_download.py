@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import HarnessError, InputError, RunError
-from harness.records import RunFolder, manifest_file, write_atomic
+from harness.files.atomic import write_atomic
+from harness.records import RunFolder, manifest_file
 from harness.tracking import _brief, _client, hide_password
 
 if TYPE_CHECKING:

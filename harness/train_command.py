@@ -10,8 +10,8 @@ from harness import registry
 from harness.config import setting
 from harness.distributed import ALONE, join
 from harness.errors import InputError, TrainingStopped
+from harness.files.printable import markdown_text
 from harness.progress import Reporter
-from harness.text import markdown_text
 
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     config = cls.configure(values, preset=args.preset, where=f'method "{args.method}"')
     out = Path(args.out)
     from harness.experiment import DevSettings
-    from harness.lock import work_lock
+    from harness.files.locks import work_lock
     from harness.method import METHOD_FILE, FitContext
     from harness.plan import pick_device
     from harness.sources import load_corpus, load_sts

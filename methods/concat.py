@@ -17,6 +17,7 @@ from pydantic import Field, field_validator
 from harness import registry
 from harness.config import Config, option
 from harness.errors import InputError, NotFitted
+from harness.files.atomic import write_atomic
 from harness.fingerprint import code_version
 from harness.method import (
     FitContext,
@@ -29,7 +30,6 @@ from harness.method import (
     require_corpus,
     unfitted,
 )
-from harness.records import write_atomic
 from methods.saved import new_folder
 from methods.vector_maps import text_chunks
 from methods.whitening import moments_of, whitening_matrix

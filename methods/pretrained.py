@@ -11,6 +11,7 @@ from pydantic import field_validator
 
 from harness.config import option
 from harness.errors import InputError, NotFitted
+from harness.files.atomic import write_atomic
 from harness.fingerprint import model_fingerprint
 from harness.method import (
     DEFAULT_BASE_MODEL,
@@ -24,7 +25,6 @@ from harness.method import (
     Supervision,
     unfitted,
 )
-from harness.records import write_atomic
 
 if TYPE_CHECKING:
     import numpy as np

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from harness.config import option
 from harness.errors import NotFitted
+from harness.files.atomic import write_atomic
 from harness.method import METHOD_FILE, FitContext, Method, MethodCard, MethodConfig, unfitted
-from harness.records import write_atomic
 from harness.seeds import derive
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.text import one_line
+from harness.files.printable import one_line
 from reports.analysis import Analysis, Difference, Target, untrained_base
 from reports.document import Figure
 from reports.records import Comparison, Row, base_name

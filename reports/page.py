@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from harness.text import ACTING, visible
-from reports.document import Document, Figure
-from reports.document import slug as slug
+from harness.files.printable import ACTING, visible
+from reports.document import Document, Figure, slug
 from reports.render import csv_table
 from reports.style import inline
 from reports.tables import Table

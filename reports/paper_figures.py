@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.text import one_line
+from harness.files.printable import one_line
 from reports.definition import ColumnSpec
 from reports.document import Figure
 from reports.figures import place_labels, short

@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 from harness.errors import InputError, RunError
-from harness.text import one_line
+from harness.files.printable import one_line
 
 _SECONDS = 300
 _PDFLATEX = ("-interaction=nonstopmode", "-halt-on-error", "-no-shell-escape")  # latexmk hands them on

@@ -6,8 +6,7 @@ import csv
 import io
 import re
 
-from harness.text import markdown_text as markdown_text
-from harness.text import one_line, visible
+from harness.files.printable import markdown_text, one_line, visible
 from reports.document import Document, Facts, Figure, Text, slug
 from reports.tables import TIED, Cell, Table
 

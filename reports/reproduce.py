@@ -12,7 +12,7 @@ from typing import Any
 
 from harness.config import nearest
 from harness.errors import InputError
-from harness.text import one_line, visible
+from harness.files.printable import one_line, visible
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,9 @@ from typing import Any
 
 from harness.errors import InputError
 from harness.experiment import Experiment
-from harness.records import Record, manifest_file, write_atomic
-from harness.text import one_line
+from harness.files.atomic import write_atomic
+from harness.files.printable import one_line
+from harness.records import Record, manifest_file
 from reports.document import Document
 from reports.reproduce import Reference
 
@@ -90,7 +91,7 @@ def experiment_of(data: dict[str, Any], run: str) -> Experiment:
 
 
 def _runs(reference: Reference, data: dict[str, Any], folder: Path) -> list[Record]:
-    from harness.lock import work_lock
+    from harness.files.locks import work_lock
     from harness.plan import Plan, make_plan
     from harness.progress import Reporter
     from harness.runner import run_cell

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
-from harness.text import visible
+from harness.files.printable import visible
 from reports.document import Figure
 
 if TYPE_CHECKING:

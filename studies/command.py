@@ -79,7 +79,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(args: argparse.Namespace) -> int:
     """Exit code 0 when every planned trial has a result, 1 when one failed."""
-    from harness.lock import work_lock
+    from harness.files.locks import work_lock
     from harness.runner import checked_workdir
     from studies import samplers, slots
     from studies.coordinator import conduct, finished_trials, first_point, tracker_of

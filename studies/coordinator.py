@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.errors import RunError
+from harness.files.atomic import write_atomic
 from harness.progress import Reporter
-from harness.records import RunFolder, write_atomic
+from harness.records import RunFolder
 from harness.runner import precision_of
 from studies import slots
 from studies.definition import Study

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import InputError, RunError
-from harness.records import write_atomic
+from harness.files.atomic import write_atomic
 from studies.coordinator import tracking_seconds
 from studies.definition import Study
 from studies.models import best_trials

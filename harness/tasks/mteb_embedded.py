@@ -11,7 +11,7 @@ from mteb.abstasks.retrieval import AbsTaskRetrieval
 from mteb.abstasks.retrieval_dataset_loaders import RetrievalSplitData
 from mteb.abstasks.task_metadata import TaskMetadata
 
-from harness.fingerprint import content_id
+from harness.files.hashing import content_id
 from harness.sources.embedded import embedded_files, embedded_rows, topic_rows
 from harness.tasks.mteb_suites import RETRIEVAL_GROUPS, SENTENCES_A_TOPIC, TOPIC_PARTS
 

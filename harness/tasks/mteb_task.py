@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from harness.embeddings import UNNAMED, EmbeddingTable
-from harness.fingerprint import content_id
+from harness.files.hashing import content_id
 from harness.sources.embedded import embedded_rows, topic_rows
 from harness.tasks.base import TaskResult, Vectors
 from harness.tasks.mteb_data import check_data

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli import main
-from harness.lock import work_lock
+from harness.files.locks import work_lock
 
 BASE = """
 seeds = [1]

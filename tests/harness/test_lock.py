@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from harness.errors import InputError
-from harness.lock import work_lock
+from harness.files.locks import work_lock
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from harness.lock import work_lock
+from harness.files.locks import work_lock
 with work_lock(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(60)

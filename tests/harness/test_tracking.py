@@ -17,7 +17,8 @@ from mlflow.entities import Run
 from mlflow.tracking.client import MlflowClient
 
 from harness.errors import InputError, RunError
-from harness.records import Record, RunFolder, Score, manifest_file, write_atomic
+from harness.files.atomic import write_atomic
+from harness.records import Record, RunFolder, Score, manifest_file
 from harness.tracking import Tracker, _Experiment, default_uri, hide_password, sync
 
 STEPS = 1200  # with two numbers a step, more than one of MLflow's batches

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from harness.errors import InputError
-from harness.records import RunFolder, manifest_file, write_atomic
+from harness.files.atomic import write_atomic
+from harness.records import RunFolder, manifest_file
 from reports.build import build_comparison, summary_table
 from tests.reports import synthetic
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from harness.compare import print_table
+from harness.files.printable import markdown_text, one_line, visible
 from harness.records import RunFolder, manifest_file
-from harness.text import markdown_text, one_line, visible
 from reports.build import build_comparison, summary_table
 from reports.latex import latex_text
 from reports.render import csv_text

@@ -1,0 +1,25 @@
+"""Writing files so that nobody ever sees half of one."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+
+def write_atomic(path: Path, data: bytes | str) -> None:
+    """Write a file so that a reader (or a crash) sees either the old content or the new one, never a part."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    raw = data.encode() if isinstance(data, str) else data
+    # Not tempfile: its files are readable by their owner only, and records are for everyone who may read the folder.
+    name = path.parent / f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}"
+    handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(raw)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(name, path)
+    except BaseException:
+        name.unlink(missing_ok=True)
+        raise
