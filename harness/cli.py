@@ -18,9 +18,9 @@ from harness import (
     registry,
     train_command,
 )
-from harness.distributed import follower
-from harness.environment import disable_telemetry
 from harness.errors import HarnessError, InputError
+from harness.machine.distributed import follower
+from harness.machine.environment import disable_telemetry
 
 DESCRIPTION = """\
 Which self-supervised sentence-embedding method is really better, and by how much?

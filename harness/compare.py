@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness import registry, tuning
-from harness.distributed import join
 from harness.errors import InputError
 from harness.experiment import Experiment, read_experiment
 from harness.files.atomic import write_atomic
 from harness.files.locks import work_lock
 from harness.files.printable import one_line
+from harness.machine.distributed import join
+from harness.machine.progress import Reporter
 from harness.plan import Cell, Plan, make_plan
-from harness.progress import Reporter
 from harness.records import Record, asked, manifest_file
 from harness.runner import checked_workdir, estimate_seconds, finished, remaining, run_cell, steps_of, take_part
 

@@ -14,8 +14,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from harness import environment, registry
+from harness import registry
 from harness.errors import HarnessError
+from harness.machine import environment
 
 HUB_SECONDS = 4.0
 TOOLS = ("safetensors", "pyarrow", "pydantic", "optuna", "mlflow", "matplotlib", "accelerate")

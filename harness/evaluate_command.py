@@ -36,8 +36,8 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(args: argparse.Namespace) -> int:
     """Exit code 0 when every task was scored, 1 when the data of some could not be had."""
     from harness.embeddings import Origin, evaluate
-    from harness.environment import describe
-    from harness.plan import pick_device
+    from harness.machine.devices import pick_device
+    from harness.machine.environment import describe
     from harness.tasks.suites import resolve_tasks, suites_within
 
     suites = [name.strip() for name in args.suite.split(",") if name.strip()]
@@ -80,9 +80,9 @@ def run(args: argparse.Namespace) -> int:
 def stored_vectors(name: str, model: Any, pooling: str, max_length: int | None, device: str) -> StoredVectors | None:
     """The vectors of `model` that earlier evaluations kept; None for one whose content cannot be told."""
     from harness.embedding_cache import EmbeddingCache, folder_hash
-    from harness.environment import device_name
     from harness.errors import InputError
     from harness.fingerprint import model_fingerprint
+    from harness.machine.environment import device_name
     from harness.sources import resolve_model
     from harness.sources.cache import cache_root
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 from pydantic import field_validator
 
 from harness.config import Config, option
-from harness.distributed import ALONE, Team
 from harness.errors import InputError, NotFitted
 from harness.files.atomic import write_atomic
+from harness.machine.distributed import ALONE, Team
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from harness.distributed import ALONE, Team
 from harness.embeddings import each, reason
 from harness.errors import InputError
 from harness.experiment import Experiment, Row, resolve_rows
 from harness.files.hashing import content_id
 from harness.fingerprint import code_version, model_fingerprint
+from harness.machine.devices import pick_device
+from harness.machine.distributed import ALONE, Team
 from harness.rescoring import task_key
 
 if TYPE_CHECKING:
@@ -102,23 +103,6 @@ class Plan:
                 "code": code_version(row.method.__module__),
             }
         )
-
-
-def pick_device(name: str) -> str:
-    """ "auto" -> the best device there is; any other name is checked.
-
-    Raises:
-        InputError: the device is not there.
-    """
-    import torch
-
-    if name == "auto":
-        return "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
-    try:
-        torch.empty(1, device=name)
-    except (RuntimeError, AssertionError) as error:
-        raise InputError(f'device "{name}" is not available: {str(error).splitlines()[0]}') from None
-    return name
 
 
 def make_plan(experiment: Experiment, where: str) -> Plan:

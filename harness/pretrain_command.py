@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.errors import InputError, TrainingStopped
+from harness.machine.progress import Reporter
 from harness.pretraining_config import PretrainingConfig
-from harness.progress import Reporter
 
 if TYPE_CHECKING:
     from harness.sources import Corpus
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     if out.exists() and not (out.is_dir() and not any(out.iterdir())):
         raise InputError(f"--out {out}: exists already; name another folder or delete it")
     from harness.files.locks import work_lock
-    from harness.plan import pick_device
+    from harness.machine.devices import pick_device
     from harness.pretraining import Pretraining
     from harness.pretraining_result import save
 

@@ -16,13 +16,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.distributed import ALONE
 from harness.embedding_cache import EmbeddingCache, folder_hash
 from harness.embeddings import each, error_file, set_aside
-from harness.environment import describe, device_name, peak_memory_bytes, reset_peak_memory
 from harness.errors import InputError, TrainingStopped
 from harness.files.atomic import write_atomic
 from harness.files.printable import markdown_text
+from harness.machine.distributed import ALONE
+from harness.machine.environment import describe, device_name, peak_memory_bytes, reset_peak_memory
 from harness.method import METHOD_FILE, FitContext, FitReport, Method
 from harness.model_card import write_card
 from harness.plan import Cell, Plan, describe_data

@@ -23,8 +23,8 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from harness.environment import disable_telemetry
 from harness.errors import InputError, RunError
+from harness.machine.environment import disable_telemetry
 from harness.records import Record, RunFolder, manifest_file, read_records
 from harness.tracking_fields import numbers, row_params, seed_params
 

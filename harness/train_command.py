@@ -8,10 +8,10 @@ from pathlib import Path
 
 from harness import registry
 from harness.config import setting
-from harness.distributed import ALONE, join
 from harness.errors import InputError, TrainingStopped
 from harness.files.printable import markdown_text
-from harness.progress import Reporter
+from harness.machine.distributed import ALONE, join
+from harness.machine.progress import Reporter
 
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -47,8 +47,8 @@ def run(args: argparse.Namespace) -> int:
     out = Path(args.out)
     from harness.experiment import DevSettings
     from harness.files.locks import work_lock
+    from harness.machine.devices import pick_device
     from harness.method import METHOD_FILE, FitContext
-    from harness.plan import pick_device
     from harness.sources import load_corpus, load_sts
     from harness.tasks.sts import DevSet
     from harness.training import TrainedMethod

@@ -92,8 +92,8 @@ def experiment_of(data: dict[str, Any], run: str) -> Experiment:
 
 def _runs(reference: Reference, data: dict[str, Any], folder: Path) -> list[Record]:
     from harness.files.locks import work_lock
+    from harness.machine.progress import Reporter
     from harness.plan import Plan, make_plan
-    from harness.progress import Reporter
     from harness.runner import run_cell
 
     plans: dict[str, Plan] = {}
@@ -146,7 +146,7 @@ def _same_conditions(data: dict[str, Any], run: str, plan: Any, folder: Path) ->
     """The recorded precision, where a measurement chose it, and number of threads: sums depend on both."""
     import torch
 
-    from harness.environment import device_name
+    from harness.machine.environment import device_name
 
     entry = data["runs"][run]
     environment = data["environments"][entry["environment"]]

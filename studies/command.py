@@ -123,7 +123,7 @@ def run(args: argparse.Namespace) -> int:
 
 def join(args: argparse.Namespace) -> int:
     """Run trials of a study that another process made."""
-    from harness.progress import Reporter
+    from harness.machine.progress import Reporter
     from harness.runner import checked_workdir
     from studies import slots
     from studies.results import line_about

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from harness.errors import RunError
 from harness.files.atomic import write_atomic
-from harness.progress import Reporter
+from harness.machine.progress import Reporter
 from harness.records import RunFolder
 from harness.runner import precision_of
 from studies import slots

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from harness.errors import InputError, TrainingStopped
 from harness.experiment import resolve_rows
-from harness.plan import Cell, Plan, pick_device
+from harness.machine.devices import pick_device
+from harness.plan import Cell, Plan
 from harness.records import Record, RunFolder
 from harness.rescoring import due
 from harness.runner import Progress, run_cell

@@ -109,7 +109,7 @@ def _signs_of_life(trial: optuna.Trial) -> Iterator[None]:
 
 def main(argv: list[str]) -> int:
     """`python -m studies.worker NAME WORKDIR NUMBER PARENT`, started by `harness study run --workers N`."""
-    from harness.environment import disable_telemetry
+    from harness.machine.environment import disable_telemetry
 
     disable_telemetry()
     name, workdir, number, parent = argv

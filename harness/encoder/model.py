@@ -14,13 +14,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from harness.distributed import share
 from harness.encoder.batching import token_budget_batches
 from harness.encoder.dropout import Rates, attach
 from harness.encoder.modes import clean, evaluation, progress
 from harness.encoder.pooling import Pooling, average_layers, reduce_tokens
 from harness.encoder.precision import autocast
 from harness.errors import InputError
+from harness.machine.distributed import share
 
 # Tokens a batch holds per unit of `batch_size`. Sentences average some 25 tokens, so short ones make wider batches.
 # Small batches stay in a CPU's cache; a GPU needs wide ones to be busy.

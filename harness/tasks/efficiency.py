@@ -6,8 +6,8 @@ import statistics
 import time
 from typing import TYPE_CHECKING, Any
 
-from harness.environment import device_name
 from harness.errors import InputError
+from harness.machine.environment import device_name
 from harness.tasks.base import TaskResult, Vectors, checked
 from harness.tasks.protocol import add_score
 from harness.tasks.sts import STSTask

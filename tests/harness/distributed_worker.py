@@ -16,9 +16,10 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from harness import cli, distributed, registry
+from harness import cli, registry
 from harness.batches import Batch
-from harness.distributed import Share, Team, join
+from harness.machine import distributed
+from harness.machine.distributed import Share, Team, join
 from harness.method import FitContext
 from harness.seeds import derive, numpy_generator
 from harness.sources import load_corpus

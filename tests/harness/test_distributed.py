@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from safetensors.torch import load_file
 
-from harness.distributed import ALONE, join
 from harness.errors import InputError
+from harness.machine.distributed import ALONE, join
 from harness.records import read_records
 
 pytestmark = pytest.mark.timeout(400)

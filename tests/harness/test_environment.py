@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import harness
-from harness import environment
+from harness.machine import environment
 
 
 def test_describe_holds_what_a_reader_of_a_record_needs_and_is_json() -> None:
@@ -31,7 +31,7 @@ def test_describe_holds_what_a_reader_of_a_record_needs_and_is_json() -> None:
 def test_peak_memory_is_that_of_one_run() -> None:
     """200 MB held once are seen while they count, and no longer after a reset (in a process of its own)."""
     code = """
-from harness.environment import peak_memory_bytes, reset_peak_memory
+from harness.machine.environment import peak_memory_bytes, reset_peak_memory
 before = peak_memory_bytes()
 held = bytearray(200_000_000)
 with_it = peak_memory_bytes()
@@ -67,7 +67,7 @@ def test_the_commit_is_that_of_the_code_and_not_of_a_repository_around_it(tmp_pa
         return done.stdout.strip()
 
     def state() -> object:
-        code = "import json; from harness.environment import git_state; print(json.dumps(git_state()))"
+        code = "import json; from harness.machine.environment import git_state; print(json.dumps(git_state()))"
         search = {**os.environ, "PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1"}
         done = subprocess.run(
             [sys.executable, "-c", code], cwd="/", env=search, capture_output=True, text=True, check=True
