@@ -85,7 +85,7 @@ def _is_set(name: str) -> bool:
 
 
 def _caches() -> list[dict[str, Any]]:
-    from harness.sources.cache import cache_root
+    from harness.sources.remote.cache_folder import cache_root
 
     home = Path(os.environ.get("HF_HOME") or "~/.cache/huggingface").expanduser()
     folders = {

@@ -84,7 +84,7 @@ def stored_vectors(name: str, model: Any, pooling: str, max_length: int | None, 
     from harness.fingerprint import model_fingerprint
     from harness.machine.environment import device_name
     from harness.sources import resolve_model
-    from harness.sources.cache import cache_root
+    from harness.sources.remote.cache_folder import cache_root
 
     folder = Path(resolve_model(name))
     try:

@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
 def _corpus(uri: str, column: str | None, limit: int | None) -> Corpus:
     """The texts behind `uri`: what it is known to hold, else one text a line or row."""
     from harness.sources import load_corpus
-    from harness.sources.uri import locate
+    from harness.sources.corpus.uri import locate
 
     kind = locate(uri).kind or "sentences"
     columns = {"text": column} if column else None

@@ -178,8 +178,8 @@ class SE:
     def _sts(self, name: str, root: Path | None) -> dict[str, Any]:
         from scipy import stats
 
-        from harness.sources.senteval import read_year
-        from harness.sources.senteval_files import downstream_folder
+        from harness.sources.senteval.labelled import downstream_folder
+        from harness.sources.senteval.similarity import read_year
         from harness.tasks.sts import aggregate, cosine, pearson, spearman
 
         subsets = dict(read_year(downstream_folder(root), name))

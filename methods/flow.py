@@ -20,7 +20,7 @@ from harness.encoder.batching import token_budget_batches
 from harness.errors import TrainingStopped
 from harness.method import FitContext, FitReport, MethodCard, MethodConfig
 from harness.seeds import derive
-from harness.sources.cache import writing
+from harness.sources.remote.cache_folder import writing
 from methods.glow import Glow
 from methods.optimizers import adamw
 from methods.vector_maps import VectorMap, VectorMapConfig, text_chunks

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from harness.config import nearest
 from harness.errors import InputError
-from harness.sources.cache import writing
-from harness.sources.hub import hub_file
-from harness.sources.rows import byte_lines, opened
+from harness.sources.corpus.rows import byte_lines, opened
+from harness.sources.remote.cache_folder import writing
+from harness.sources.remote.hub import hub_file
 
 PACKAGE = "package:"
 HUB = "hf://"

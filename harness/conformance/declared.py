@@ -117,8 +117,8 @@ def wrong_corpus(s: Subject) -> str:
 
 
 def _one_item(s: Subject) -> Any:
-    from harness.sources.corpus import Corpus
-    from harness.sources.store import StoreWriter
+    from harness.sources.corpus.corpus import Corpus
+    from harness.sources.corpus.text_store import StoreWriter
 
     texts = [b"Only one of its kind.", b"There is no other.", b"There are many."]
     with StoreWriter(3 if s.text == "pairs" else 1) as writer:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import InputError
-from harness.sources.hub import hub_file
+from harness.sources.remote.hub import hub_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from harness.sources.senteval_files import PREPARATION
+from harness.sources.senteval.labelled import PREPARATION
 from harness.tasks.base import Array, TaskResult, Vectors, finite
 from harness.tasks.protocol import add_score
 from harness.tasks.sts import pearson, spearman
 from harness.tasks.transfer import Load, pair_features
 
 if TYPE_CHECKING:
-    from harness.sources.senteval_files import Labelled
+    from harness.sources.senteval.labelled import Labelled
     from harness.tasks.relatedness import Regression
     from harness.tasks.retrieval import Recalls
 
@@ -100,7 +100,7 @@ def regressor_task(dataset: str, *, root: Path | None = None) -> RegressorTask:
     """ "SICK-R" or "STS-B" from SentEval's files, read on first use."""
 
     def load() -> Labelled:
-        from harness.sources.senteval_files import downstream_folder, read_task
+        from harness.sources.senteval.labelled import downstream_folder, read_task
 
         return read_task(dataset, downstream_folder(root))
 
@@ -130,8 +130,8 @@ class CaptionRetrievalTask:
 
     @cached_property
     def data(self) -> CaptionSet:
-        from harness.sources.captions import read_captions
-        from harness.sources.senteval_files import downstream_folder
+        from harness.sources.senteval.captions import read_captions
+        from harness.sources.senteval.labelled import downstream_folder
 
         images, captions, digest = {}, {}, hashlib.sha256()
         folder = downstream_folder(self.root) / "COCO"

@@ -13,7 +13,7 @@ from harness.tasks.protocol import add_score
 from harness.tasks.sts import STSTask
 
 if TYPE_CHECKING:
-    from harness.sources.sts import Source
+    from harness.sources.pair_sets import Source
 
 VERSION = "harness-efficiency-1"
 BATCH_SIZE = 64

@@ -16,7 +16,7 @@ from harness.tasks.classifier import FULL, Classifier
 from harness.tasks.transfer import PAIR, SINGLE, ClassificationTask
 
 if TYPE_CHECKING:
-    from harness.sources.senteval_files import Labelled
+    from harness.sources.senteval.labelled import Labelled
 
 # Task -> file and parts of the suite. Natural and contrast parts are unlike data and reported apart.
 EMBEDDED_TRANSFER: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -37,7 +37,7 @@ def labelled(rows: Sequence[dict[str, Any]], where: str) -> Labelled:
     Raises:
         InputError: a row without one of these, an empty split, or a class that train lacks.
     """
-    from harness.sources.senteval_files import Labelled, Part
+    from harness.sources.senteval.labelled import Labelled, Part
 
     pairs = bool(rows) and "sentence1" in rows[0]
     needed = ["split", "label", *(["sentence1", "sentence2"] if pairs else ["text"])]

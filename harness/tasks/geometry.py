@@ -27,7 +27,7 @@ from harness.tasks.isotropy import (
 from harness.tasks.protocol import add_score
 
 if TYPE_CHECKING:
-    from harness.sources.sts import PairSet, Source
+    from harness.sources.pair_sets import PairSet, Source
 
 GEOMETRY_VERSION = "harness-geometry-1"
 _BLOCK = 2048  # rows of a block of the similarity matrix: 16 MiB in float32
@@ -156,7 +156,7 @@ class GeometryTask:
     @cached_property
     def data(self) -> tuple[PairSet, ...]:
         """The pair sets, one a split."""
-        from harness.sources.sts import load_sts
+        from harness.sources.pair_sets import load_sts
 
         return tuple(load_sts(self._pair_set, source=self.source, split=split) for split in self._splits)
 

@@ -16,7 +16,7 @@ from harness.tasks.sts import METRIC_VERSION, STSTask, cosine, spearman
 if TYPE_CHECKING:
     from harness.encoder import Encoder
     from harness.encoder.pooling import Mode
-    from harness.sources.sts import PairSet, Source
+    from harness.sources.pair_sets import PairSet, Source
 
 POOLINGS: tuple[Mode, ...] = ("cls", "mean", "max")
 _TOGETHER = 256  # pairs whose vectors of all layers are held at a time: 60 MB for BERT-base

@@ -27,7 +27,7 @@ from tqdm import std  # type: ignore[import-untyped]
 from harness.config import nearest
 from harness.embeddings import Origin
 from harness.errors import HarnessError, InputError
-from harness.sources.hub import first_line, hub_reachable
+from harness.sources.remote.hub import first_line, hub_reachable
 from harness.tasks.base import Array, Vectors, finite
 from harness.tasks.mteb_suites import EMBEDDED, ENGLISH, PAIRS_METRIC_V1, PREFIX, SPLITS
 

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 
 from harness.errors import InputError
-from harness.sources.hub import first_line, hub_reachable
+from harness.sources.remote.hub import first_line, hub_reachable
 
 
 def check_data(repositories: dict[str, str]) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.sources.senteval_files import PROBING as FILES
+from harness.sources.senteval.labelled import PROBING as FILES
 from harness.tasks.classifier import FULL, Classifier
 from harness.tasks.transfer import ClassificationTask
 
 if TYPE_CHECKING:
-    from harness.sources.senteval_files import Labelled
+    from harness.sources.senteval.labelled import Labelled
 
 PROBING = tuple(FILES)
 PAPER_NAMES = dict(
@@ -32,7 +32,7 @@ def probing_task(
     """
 
     def load() -> Labelled:
-        from harness.sources.senteval_files import probing_folder, read_probing
+        from harness.sources.senteval.labelled import probing_folder, read_probing
 
         return read_probing(dataset, probing_folder(root))
 

@@ -18,7 +18,7 @@ from harness.tasks.base import Array, Encode, TaskResult, Vectors, as_array, che
 from harness.tasks.protocol import add_score
 
 if TYPE_CHECKING:
-    from harness.sources.sts import PairSet, Source
+    from harness.sources.pair_sets import PairSet, Source
 
 METRIC_VERSION = "harness-sts-1"
 Correlation = Callable[[Any, Any], float]
@@ -120,7 +120,7 @@ class STSTask:
 
     @cached_property
     def data(self) -> PairSet:
-        from harness.sources.sts import load_sts
+        from harness.sources.pair_sets import load_sts
 
         return load_sts(self.name, source=self.source, split=self.split)
 

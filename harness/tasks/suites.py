@@ -24,7 +24,7 @@ from harness.tasks.sts import STSTask
 from harness.tasks.transfer import TRANSFER, transfer_task
 
 if TYPE_CHECKING:
-    from harness.sources.sts import Source
+    from harness.sources.pair_sets import Source
 
 SUITES: dict[str, tuple[str, ...]] = {
     "sts": ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R"),

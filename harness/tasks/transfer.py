@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from harness.sources.senteval_files import PREPARATION
+from harness.sources.senteval.labelled import PREPARATION
 from harness.tasks.base import Array, TaskResult, Vectors, finite
 from harness.tasks.classifier import FULL, Classifier
 from harness.tasks.protocol import add_score
 
 if TYPE_CHECKING:
-    from harness.sources.senteval_files import Labelled, Part
+    from harness.sources.senteval.labelled import Labelled, Part
     from harness.tasks.validation import Outcome
 
 TRANSFER = ("MR", "CR", "SUBJ", "MPQA", "SST2", "TREC", "MRPC")
@@ -142,11 +142,11 @@ def transfer_task(
     dataset: str, *, name: str = "", suite: str = "transfer", classifier: Classifier = FULL, root: Path | None = None
 ) -> ClassificationTask:
     """MR, CR, SUBJ, MPQA, SST2, SST5, TREC, MRPC, SICK-E or SNLI from SentEval's files below `root` (see
-    `harness.sources.senteval_files.downstream_folder`), read on first use.
+    `harness.sources.senteval.labelled.downstream_folder`), read on first use.
     """
 
     def load() -> Labelled:
-        from harness.sources.senteval_files import downstream_folder, read_task
+        from harness.sources.senteval.labelled import downstream_folder, read_task
 
         return read_task(dataset, downstream_folder(root))
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.batches import Batch
 from harness.errors import InputError
-from harness.sources.corpus import Pair
+from harness.sources.corpus.corpus import Pair
 from harness.views import eda, tokens
 from harness.views.config import TEXT_VIEWS, TOKEN_VIEWS, ViewConfig
 

@@ -52,7 +52,7 @@ def vectors_of(task: Any, model: str, keep: Path | None) -> Callable[[list[str]]
 
 def shortened(data: Any, limit: int) -> Any:
     """The task's data with at most `limit` examples a part, evenly taken."""
-    from harness.sources.senteval_files import Labelled, Part
+    from harness.sources.senteval.labelled import Labelled, Part
 
     parts = {}
     for name, part in data.parts.items():

@@ -10,8 +10,8 @@ import pytest
 
 from harness.embeddings import evaluate
 from harness.errors import InputError
-from harness.sources.senteval_files import PROBING as FILES
-from harness.sources.senteval_files import read_probing
+from harness.sources.senteval.labelled import PROBING as FILES
+from harness.sources.senteval.labelled import read_probing
 from harness.tasks.base import Task
 from harness.tasks.classifier import FULL, LBFGS, Classifier
 from harness.tasks.probing import PAPER_NAMES, PROBING, probing_task

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from harness.errors import InputError
-from harness.sources import archive
-from harness.sources.archive import unpack_once
+from harness.sources.remote import archive
+from harness.sources.remote.archive import unpack_once
 
 FILES = {"./STS/a.txt": b"one", "./STS/deep/b.txt": b"two" * 5000, "CR/c": b""}
 

@@ -17,7 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.errors import InputError
-from harness.sources import Pair, load_corpus, store
+from harness.sources import Pair, load_corpus
+from harness.sources.corpus import text_store as store
 
 TEXTS = ["A first sentence.", "Zwölf Boxkämpfer 🥊 jagen", 'with "quotes", a comma', "日本語 の 文"]
 

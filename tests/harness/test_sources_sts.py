@@ -9,9 +9,9 @@ import pytest
 
 from harness.errors import InputError
 from harness.sources import EMBEDDED_MODELS, embedded_rows, load_sts, resolve_model, senteval_root
-from harness.sources import senteval as senteval_files
-from harness.sources.senteval import read_sick, read_stsb, read_year
-from harness.sources.senteval_files import downstream_folder
+from harness.sources.senteval import similarity as senteval_files
+from harness.sources.senteval.labelled import downstream_folder
+from harness.sources.senteval.similarity import read_sick, read_stsb, read_year
 
 # SemEval's own counts of scored pairs, in the order of SentEval's subsets
 COUNTS = {
@@ -131,7 +131,7 @@ def test_a_folder_of_one_s_own_serves_what_it_has_and_the_hub_the_rest(
         raise InputError("from the hub")
 
     monkeypatch.setattr(senteval_files, "senteval_root", hub)
-    monkeypatch.setattr("harness.sources.senteval_files.senteval_root", hub)
+    monkeypatch.setattr("harness.sources.senteval.labelled.senteval_root", hub)
     monkeypatch.setenv("HARNESS_SENTEVAL", str(tmp_path))
     assert [subset.name for subset in load_sts("STS13", source="senteval").subsets] == ["FNWN", "headlines", "OnWN"]
     with pytest.raises(InputError, match=r"STS12-en-test.*no such file"):

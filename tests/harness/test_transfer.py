@@ -12,7 +12,7 @@ import torch
 
 from harness.embeddings import evaluate
 from harness.errors import InputError, RunError
-from harness.sources.senteval_files import read_task
+from harness.sources.senteval.labelled import read_task
 from harness.tasks.base import Task
 from harness.tasks.classifier import FULL, LBFGS, PROTOTYPING
 from harness.tasks.downstream import CaptionRetrievalTask, regressor_task
@@ -325,7 +325,7 @@ def test_caption_retrieval_learns_a_linear_map_and_says_what_it_needs(tmp_path: 
 @pytest.mark.hub
 def test_counts_of_the_real_files() -> None:
     """The numbers of examples that SentEval's own description gives."""
-    from harness.sources.senteval_files import downstream_folder
+    from harness.sources.senteval.labelled import downstream_folder
 
     folder = downstream_folder()
     counts = {task: [len(p) for p in read_task(task, folder).parts.values()] for task in (*TRANSFER, "SST5", "SICK-E")}
@@ -336,7 +336,7 @@ def test_counts_of_the_real_files() -> None:
 
 
 def test_a_file_that_the_hubs_copy_lacks_is_named_without_the_cache(tmp_path, monkeypatch):
-    monkeypatch.setattr("harness.sources.senteval.cache_root", lambda: tmp_path / "cache")
+    monkeypatch.setattr("harness.sources.senteval.similarity.cache_root", lambda: tmp_path / "cache")
     for file, said in (
         (tmp_path / "cache" / "senteval" / "ab12" / "SNLI" / "s1.train", r"^SNLI/s1\.train: not in the copy of"),
         (tmp_path / "mine" / "SNLI" / "s1.train", "no such file; the SentEval folder is not complete"),

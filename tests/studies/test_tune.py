@@ -56,7 +56,7 @@ def tuned(folder: Path) -> dict[str, dict[str, Any]]:
 @pytest.fixture(scope="module", autouse=True)
 def few_pairs() -> Iterator[None]:
     """Encoding the pairs takes most of the time of such short trainings: twenty of them will do."""
-    from harness.sources import sts
+    from harness.sources import pair_sets as sts
 
     read = sts.load_sts
 
@@ -67,7 +67,7 @@ def few_pairs() -> Iterator[None]:
         return replace(pairs, subsets=tuple(cut))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("harness.sources.sts.load_sts", few)
+        patch.setattr("harness.sources.pair_sets.load_sts", few)
         patch.setattr("harness.sources.load_sts", few)
         yield
 

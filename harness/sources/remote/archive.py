@@ -13,8 +13,8 @@ import zlib
 from pathlib import Path, PurePosixPath
 
 from harness.errors import InputError
-from harness.sources.cache import writing
-from harness.sources.hub import first_line
+from harness.sources.remote.cache_folder import writing
+from harness.sources.remote.hub import first_line
 
 _BLOCK = tarfile.BLOCKSIZE
 _PARTIAL = ".partial-"

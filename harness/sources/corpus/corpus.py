@@ -12,9 +12,9 @@ from typing_extensions import TypeVar
 
 from harness.config import nearest
 from harness.errors import InputError
-from harness.sources.rows import rows, text_format
-from harness.sources.store import StoreWriter, TextStore, mapped_lines
-from harness.sources.uri import Location, locate
+from harness.sources.corpus.rows import rows, text_format
+from harness.sources.corpus.text_store import StoreWriter, TextStore, mapped_lines
+from harness.sources.corpus.uri import Location, locate
 
 Kind = Literal["sentences", "pairs", "documents"]
 _REQUIRED = {"sentences": ("text",), "documents": ("text",), "pairs": ("anchor", "positive")}

@@ -11,7 +11,7 @@ from harness.config import nearest
 from harness.errors import InputError
 from harness.sources.embedded import PREFIX as EMBEDDED
 from harness.sources.embedded import embedded_files
-from harness.sources.hub import hub_file
+from harness.sources.remote.hub import hub_file
 
 HUB = "hf://"
 _HUB_FORM = "hf://datasets/ORG/NAME/FILE (with @REVISION after NAME for another than the newest)"

@@ -7,10 +7,10 @@ from functools import cache
 from pathlib import Path
 
 from harness.errors import InputError
-from harness.sources.archive import unpack_once
-from harness.sources.cache import cache_root
-from harness.sources.hub import hub_file
-from harness.sources.rows import decoded
+from harness.sources.corpus.rows import decoded
+from harness.sources.remote.archive import unpack_once
+from harness.sources.remote.cache_folder import cache_root
+from harness.sources.remote.hub import hub_file
 
 REPOSITORY, ARCHIVE = "princeton-nlp/datasets-for-simcse", "senteval.tar"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from harness.errors import InputError
-from harness.sources.cache import writing
+from harness.sources.remote.cache_folder import writing
 
 if TYPE_CHECKING:
     from datasets import Dataset

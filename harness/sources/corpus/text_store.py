@@ -16,8 +16,8 @@ from typing import IO, Self
 
 import numpy as np
 
-from harness.sources.cache import cache_root, writing
-from harness.sources.rows import byte_lines, decoded, opened
+from harness.sources.corpus.rows import byte_lines, decoded, opened
+from harness.sources.remote.cache_folder import cache_root, writing
 
 IN_MEMORY = 256 << 20  # bytes of text
 

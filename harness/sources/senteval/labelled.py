@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.errors import InputError
-from harness.sources.rows import decoded
-from harness.sources.senteval import no_such_file, senteval_root
+from harness.sources.corpus.rows import decoded
+from harness.sources.senteval.similarity import no_such_file, senteval_root
 
 PREPARATION = "SentEval's files; words joined by single spaces; an empty sentence is read as a full stop"
 TREC_LABELS = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.errors import InputError
-from harness.sources.senteval import no_such_file
+from harness.sources.senteval.similarity import no_such_file
 
 _CAPTIONS = 5
 

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from harness.config import nearest
 from harness.errors import InputError
-from harness.sources import multilingual, senteval
+from harness.sources import multilingual
 from harness.sources.embedded import embedded_rows
-from harness.sources.hub import hub_split
+from harness.sources.remote.hub import hub_split
+from harness.sources.senteval import similarity as senteval
 
 Source = Literal["senteval", "mteb", "embedded", "stsb-multi-mt"]
 YEARS = tuple(senteval.STS_SUBSETS)
@@ -108,7 +109,7 @@ def _subset(name: str, sentences1: list[str], sentences2: list[str], gold: list[
 
 def _senteval_folder() -> Path:
     """HARNESS_SENTEVAL's files where it has any STS set, else the hub's copy."""
-    from harness.sources.senteval_files import downstream_folder
+    from harness.sources.senteval.labelled import downstream_folder
 
     given = downstream_folder() if os.environ.get("HARNESS_SENTEVAL") else None
     return given if given is not None and (given / "STS").is_dir() else senteval.senteval_root()
