@@ -21,7 +21,7 @@ from transformers import AutoModelForMaskedLM, BertConfig, BertForMaskedLM, PreT
 
 from harness.checkpoint import Checkpoints, Curves
 from harness.encoder import Encoder
-from harness.encoder.loading import no_model
+from harness.encoder.layout.loading import no_model
 from harness.encoder.masked_lm import IGNORED, MaskedLM, TokenMasker
 from harness.encoder.precision import autocast, choose_precision
 from harness.encoder.quiet import quiet_transformers

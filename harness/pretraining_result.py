@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
+from harness.encoder.layout.saving import staged_folder
 from harness.encoder.quiet import quiet_transformers
-from harness.encoder.saving import staged_folder
 from harness.pretraining import Pretraining
 from harness.pretraining_config import SHAPE
 

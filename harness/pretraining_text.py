@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from transformers import BertTokenizer, PreTrainedTokenizerBase
 
-from harness.encoder.modes import clean
+from harness.encoder.sentences import clean
 from harness.errors import InputError
 from harness.seeds import derive
 

@@ -15,8 +15,8 @@ from harness.batches import Batch, BatchStream
 from harness.config import option
 from harness.encoder import Encoder
 from harness.encoder.masked_lm import IGNORED, MaskedLM, mask_tokens, masked_lm_loss
-from harness.encoder.modes import clean
 from harness.encoder.pooling import average_layers
+from harness.encoder.sentences import clean
 from harness.errors import InputError
 from harness.method import DEFAULT_BASE_MODEL, POOLING_HELP, FitContext, MethodCard, MethodConfig
 from harness.training import TrainedMethod, TrainingConfig

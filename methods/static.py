@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.config import option
-from harness.encoder.modes import clean
+from harness.encoder.sentences import clean
 from harness.errors import NotFitted
 from harness.method import FitContext, FitReport, Method, MethodCard, MethodConfig, unfitted
 from methods.saved import new_folder

@@ -16,24 +16,18 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from harness.encoder.batching import token_budget_batches
 from harness.encoder.dropout import Rates, attach
-from harness.encoder.modes import clean, evaluation, progress
+from harness.encoder.eval_mode import evaluation
 from harness.encoder.pooling import Pooling, average_layers, reduce_tokens
 from harness.encoder.precision import autocast
+from harness.encoder.sentences import clean
 from harness.errors import InputError
 from harness.machine.distributed import share
+from harness.machine.encoding_bar import progress
 
 # Tokens a batch holds per unit of `batch_size`. Sentences average some 25 tokens, so short ones make wider batches.
 # Small batches stay in a CPU's cache; a GPU needs wide ones to be busy.
 _TOKENS_PER_ROW = {"cpu": 24, "cuda": 256}
 _WINDOW = 65_536  # distinct sentences tokenised at a time, which bounds the memory of a million of them
-
-
-class Normalize(nn.Module):
-    """Scale rows to unit length."""
-
-    def forward(self, vectors: Tensor) -> Tensor:
-        """(n, d) to (n, d)."""
-        return functional.normalize(vectors, dim=-1)
 
 
 class Encoder(nn.Module):
@@ -86,7 +80,7 @@ class Encoder(nn.Module):
         Raises:
             InputError: no such model, a pooling that it does not have, or a `max_length` beyond its positions.
         """
-        from harness.encoder.loading import from_pretrained
+        from harness.encoder.layout.loading import from_pretrained
 
         return from_pretrained(cls, name, Pooling.parse(pooling, first_layer), max_length)
 
@@ -98,7 +92,7 @@ class Encoder(nn.Module):
         Raises:
             InputError: no such model, a damaged file, or a module that we do not know.
         """
-        from harness.encoder.reading import load
+        from harness.encoder.layout.reading import load
 
         return load(cls, str(path))
 
@@ -111,7 +105,7 @@ class Encoder(nn.Module):
         Raises:
             InputError: `path` holds something that is not a saved model.
         """
-        from harness.encoder.saving import save
+        from harness.encoder.layout.saving import save
 
         save(self, Path(path), card)
 

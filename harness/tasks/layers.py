@@ -30,7 +30,7 @@ def layer_vectors(encoder: Encoder, texts: Sequence[str], *, poolings: Sequence[
     """
     import torch
 
-    from harness.encoder.modes import evaluation
+    from harness.encoder.eval_mode import evaluation
     from harness.encoder.pooling import reduce_tokens
 
     ids = encoder.tokenize(texts)

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from harness.encoder import Encoder
-from harness.encoder.foreign import ForeignEncoder, open_model
+from harness.encoder.layout.foreign import ForeignEncoder, open_model
 from harness.errors import InputError, NotFitted
 from harness.evaluate_command import open_for_evaluation
 from harness.fingerprint import model_fingerprint

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from harness.encoder.model import Encoder
-from harness.encoder.modes import clean
 from harness.encoder.quiet import quiet_transformers
+from harness.encoder.sentences import clean
 from harness.errors import InputError, UnsupportedModel
 
 if TYPE_CHECKING:

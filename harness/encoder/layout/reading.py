@@ -11,7 +11,7 @@ from torch import nn
 from transformers import PreTrainedTokenizerBase
 
 from harness.encoder.convolution import TokenConvolution
-from harness.encoder.loading import from_pretrained, no_model
+from harness.encoder.layout.loading import from_pretrained, no_model
 from harness.encoder.pooling import Mode, Pooling
 from harness.errors import InputError, UnsupportedModel
 
@@ -69,7 +69,7 @@ def load(cls: type[E], name: str) -> E:
         elif kind == "Dense" and mode is not None:
             head += _dense(name, resolved, path)
         elif kind == "Normalize" and mode is not None:
-            from harness.encoder.model import Normalize
+            from harness.encoder.normalize import Normalize
 
             head.append(Normalize())
         else:

@@ -1,0 +1,1 @@
+"""The SentenceTransformer layout: encoders made from base models, read from folders and written to them."""
