@@ -19,7 +19,8 @@ from harness.files.printable import one_line
 from harness.machine.distributed import join
 from harness.machine.progress import Reporter
 from harness.plan import Cell, Plan, make_plan
-from harness.records import Record, asked, manifest_file
+from harness.results.manifest import asked, manifest_file
+from harness.results.record import Record
 from harness.runner import checked_workdir, estimate_seconds, finished, remaining, run_cell, steps_of, take_part
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from harness.files.hashing import content_id
-from harness.fingerprint import code_version
+from harness.results.identity import code_version
 from harness.tasks.base import Array
 
 log = logging.getLogger(__name__)

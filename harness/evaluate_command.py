@@ -81,8 +81,8 @@ def stored_vectors(name: str, model: Any, pooling: str, max_length: int | None, 
     """The vectors of `model` that earlier evaluations kept; None for one whose content cannot be told."""
     from harness.embedding_cache import EmbeddingCache, folder_hash
     from harness.errors import InputError
-    from harness.fingerprint import model_fingerprint
     from harness.machine.environment import device_name
+    from harness.results.identity import model_fingerprint
     from harness.sources import resolve_model
     from harness.sources.remote.cache_folder import cache_root
 

@@ -165,7 +165,7 @@ def _text(method: type[Method], preset: str) -> str:
 
 
 def _published(key: str) -> list[str]:
-    from harness.published import published_rows, summary
+    from harness.results.published import published_rows, summary
 
     try:
         return summary(published_rows(key))

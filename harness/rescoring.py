@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from harness.records import Record
+from harness.results.record import Record
 
 if TYPE_CHECKING:
     import pandas as pd

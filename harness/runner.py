@@ -24,10 +24,11 @@ from harness.files.printable import markdown_text
 from harness.machine.distributed import ALONE
 from harness.machine.environment import describe, device_name, peak_memory_bytes, reset_peak_memory
 from harness.method import METHOD_FILE, FitContext, FitReport, Method
-from harness.model_card import write_card
 from harness.plan import Cell, Plan, describe_data
-from harness.records import Record, RunFolder
 from harness.rescoring import due, merged, merged_figures, merged_pairs, task_key
+from harness.results.model_card import write_card
+from harness.results.record import Record
+from harness.results.run_folder import RunFolder
 from harness.tasks.base import TaskResult
 
 if TYPE_CHECKING:

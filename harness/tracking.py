@@ -25,7 +25,9 @@ from urllib.parse import urlsplit
 
 from harness.errors import InputError, RunError
 from harness.machine.environment import disable_telemetry
-from harness.records import Record, RunFolder, manifest_file, read_records
+from harness.results.manifest import manifest_file, read_records
+from harness.results.record import Record
+from harness.results.run_folder import RunFolder
 from harness.tracking_fields import numbers, row_params, seed_params
 
 if TYPE_CHECKING:

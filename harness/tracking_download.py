@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from harness.errors import HarnessError, InputError, RunError
 from harness.files.atomic import write_atomic
-from harness.records import RunFolder, manifest_file
+from harness.results.manifest import manifest_file
+from harness.results.run_folder import RunFolder
 from harness.tracking import _brief, _client, hide_password
 
 if TYPE_CHECKING:

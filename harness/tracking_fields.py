@@ -7,7 +7,8 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
-from harness.records import Record, RunFolder
+from harness.results.record import Record
+from harness.results.run_folder import RunFolder
 
 
 def row_params(record: Record) -> dict[str, Any]:

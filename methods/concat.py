@@ -18,7 +18,6 @@ from harness import registry
 from harness.config import Config, option
 from harness.errors import InputError, NotFitted
 from harness.files.atomic import write_atomic
-from harness.fingerprint import code_version
 from harness.method import (
     FitContext,
     FitReport,
@@ -30,6 +29,7 @@ from harness.method import (
     require_corpus,
     unfitted,
 )
+from harness.results.identity import code_version
 from methods.saved import new_folder
 from methods.vector_maps import text_chunks
 from methods.whitening import moments_of, whitening_matrix

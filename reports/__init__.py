@@ -2,4 +2,6 @@
 
 from pathlib import Path
 
-PUBLISHED = Path(__file__).parent / "published"  # the entry point `harness.published`: numbers that papers print
+PUBLISHED = (
+    Path(__file__).parent / "published"
+)  # the entry point `harness.results.published`: numbers that papers print

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from harness import registry
 from harness.config import nearest
 from harness.errors import InputError, RunError
-from harness.records import manifest_file
+from harness.results.manifest import manifest_file
 from reports.document import Document
 from reports.records import Comparison, base_name, load
 

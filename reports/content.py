@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from harness.records import Record, Score
+from harness.results.record import Record, Score
 from harness.tasks.averages import Average, mean_of
 from reports.analysis import SOURCES, Analysis, Target, targets, untrained_base
 from reports.records import Comparison, Row, base_name

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from harness.records import Record
+from harness.results.record import Record
 from reports.definition import ColumnSpec
 from reports.document import Figure
 from reports.joined import Join

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from harness.records import Record, Score
+from harness.results.record import Record, Score
 from reports.analysis import SOURCES
 from reports.content import HEAD, absent_cell, block_of, head_cells, mark_unlike
 from reports.records import Comparison, Row

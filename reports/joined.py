@@ -13,7 +13,7 @@ from typing import Any
 
 from harness import registry
 from harness.errors import InputError
-from harness.published import folders
+from harness.results.published import folders
 from reports.definition import ColumnSpec, Definition, RowSpec, TableSpec
 from reports.library import Library, Setting, Trial, matches, trained_on
 from reports.measured import NOTHING, Measured, difference, measure, of_trials

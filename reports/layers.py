@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from harness.records import Record, Score
+from harness.results.record import Record, Score
 from reports.analysis import SOURCES, Target
 from reports.content import anchor, mark_others, mean_cell
 from reports.document import Figure

@@ -15,7 +15,8 @@ from typing import Any
 
 from harness import registry
 from harness.errors import InputError
-from harness.records import Record, Score, read_records
+from harness.results.manifest import read_records
+from harness.results.record import Record, Score
 from reports.records import Comparison, Row
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from harness.records import Record, Score
+from harness.results.record import Record, Score
 from harness.tasks.averages import (
     STS,
     Average,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from harness.records import Record, Score
+from harness.results.record import Record, Score
 from harness.tasks.averages import Average
 from harness.tasks.mteb_suites import (
     MTEB_SUITES,

@@ -7,8 +7,8 @@ from typing import Any
 
 from harness import registry
 from harness.errors import InputError
-from harness.published import published_rows, summary
-from harness.records import Record
+from harness.results.published import published_rows, summary
+from harness.results.record import Record
 from harness.tracking import logged_runs
 from reports.analysis import Analysis
 from reports.content import anchor, block_of

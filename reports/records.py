@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 from harness import registry
 from harness.config import nearest
 from harness.errors import InputError
-from harness.records import Record, RunFolder, Score, manifest_file, read_manifest, read_records
+from harness.results.manifest import manifest_file, read_manifest, read_records
+from harness.results.record import Record, Score
+from harness.results.run_folder import RunFolder
 from harness.tasks.suites import SUITES
 
 SUPERVISION = ("untrained", "transductive", "unsupervised", "supervised")

@@ -12,7 +12,8 @@ from harness.errors import InputError
 from harness.experiment import Experiment
 from harness.files.atomic import write_atomic
 from harness.files.printable import one_line
-from harness.records import Record, manifest_file
+from harness.results.manifest import manifest_file
+from harness.results.record import Record
 from reports.document import Document
 from reports.reproduce import Reference
 

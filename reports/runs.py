@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from harness.records import Record, read_manifest
+from harness.results.manifest import read_manifest
+from harness.results.record import Record
 from harness.tasks.suites import SUITES
 from harness.tracking import logged_runs
 

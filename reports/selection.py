@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.records import Record
+from harness.results.record import Record
 from reports.analysis import Target
 from reports.records import Comparison, Row
 

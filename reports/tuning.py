@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.records import read_manifest
+from harness.results.manifest import read_manifest
 from reports.content import anchor
 from reports.records import Comparison
 from reports.tables import Cell, Column, Table, TableRow, number

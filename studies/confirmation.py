@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from harness.errors import InputError
-from harness.records import Record, read_records
+from harness.results.manifest import read_records
+from harness.results.record import Record
 from reports.aggregates import optimism
 from reports.statistics import Estimate, mean_sd
 from studies.definition import Study

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from harness.errors import RunError
 from harness.files.atomic import write_atomic
 from harness.machine.progress import Reporter
-from harness.records import RunFolder
+from harness.results.run_folder import RunFolder
 from harness.runner import precision_of
 from studies import slots
 from studies.definition import Study

@@ -7,7 +7,8 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.records import RunFolder, manifest_file
+from harness.results.manifest import manifest_file
+from harness.results.run_folder import RunFolder
 
 if TYPE_CHECKING:
     import optuna

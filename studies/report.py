@@ -50,7 +50,7 @@ def document(workdir: Path, name: str) -> Document | None:
 
 def describe(found: optuna.Study, study: Study, space: Space, trials: Sequence[FrozenTrial], workdir: Path) -> Document:
     """Every table and figure of a study, in the order of the page."""
-    from harness.records import RunFolder
+    from harness.results.run_folder import RunFolder
     from reports.runs import described
     from studies import figures, slots
     from studies.confirmation import confirm

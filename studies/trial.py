@@ -16,8 +16,9 @@ from harness.errors import InputError, TrainingStopped
 from harness.experiment import resolve_rows
 from harness.machine.devices import pick_device
 from harness.plan import Cell, Plan
-from harness.records import Record, RunFolder
 from harness.rescoring import due
+from harness.results.record import Record
+from harness.results.run_folder import RunFolder
 from harness.runner import Progress, run_cell
 from studies.definition import DEV, Study
 from studies.slots import FINAL

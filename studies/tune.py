@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from harness.errors import InputError
 from harness.experiment import Entry, Experiment, Row, resolve_rows
-from harness.records import RunFolder
+from harness.results.run_folder import RunFolder
 from harness.tuning import Budget, Found
 from studies import samplers, slots
 from studies.coordinator import conduct, first_point, tracker_of

@@ -23,7 +23,7 @@ from studies.trial import Clock, Desk, run_trial
 if TYPE_CHECKING:
     import optuna
 
-    from harness.records import Record
+    from harness.results.record import Record
 
 STORAGE = "HARNESS_STUDY_STORAGE"  # the storage's URL for worker processes: not an argument, it may hold a password
 POLL_SECONDS = 0.5

@@ -87,7 +87,7 @@ def card(s: Subject) -> str:
     supervision = method.supervision_for(s.config)
     expect(not learns or supervision != "untrained", f'learns from {s.text}, but its supervision is "untrained"')
     expect(not learns or about.cost != "none", 'learns, but card.cost is "none"; one phrase: what does training cost?')
-    from harness.published import folders, published_rows
+    from harness.results.published import folders, published_rows
 
     rows = [len(published_rows(key)) for key in about.published] if folders() else []
     return f"{about.title}; {supervision}; {sum(rows)} published numbers"

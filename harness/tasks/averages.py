@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from harness.records import Score
+from harness.results.record import Score
 from harness.tasks.probing import PROBING
 from harness.tasks.transfer import TRANSFER
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.errors import RunError
-from harness.records import Score
+from harness.results.record import Score
 
 if TYPE_CHECKING:
     import pandas as pd

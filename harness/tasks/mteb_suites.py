@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from harness.records import Score
+from harness.results.record import Score
 from harness.tasks.averages import Average, category_averages
 
 PREFIX = "mteb:"

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from harness.records import Score
+from harness.results.record import Score
 from harness.tasks.base import TaskResult
 
 _ID_LENGTH = 12  # hex digits: 48 bits, ample for the few hundred protocols of a work directory

@@ -110,7 +110,8 @@ def start(folder: Path, work: str, phase: str, amount: float) -> int:
 
 def table(workdir: Path) -> list[tuple[object, ...]]:
     """What must not differ: row, seed, training statistics and every score, to the last bit."""
-    from harness.records import RunFolder, read_records
+    from harness.results.manifest import read_records
+    from harness.results.run_folder import RunFolder
 
     return [
         (r.row, r.seed, str(r.training), [s.value for s in r.scores], str(RunFolder(workdir, r.id).curves()))

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from harness.records import Score
+from harness.results.record import Score
 from harness.tasks.averages import (
     DECLUTR_DOWNSTREAM,
     Average,

@@ -13,7 +13,9 @@ import pandas as pd
 import pytest
 
 from harness.cli import main
-from harness.records import Record, RunFolder, read_manifest, read_records
+from harness.results.manifest import read_manifest, read_records
+from harness.results.record import Record
+from harness.results.run_folder import RunFolder
 
 pytestmark = pytest.mark.timeout(240)
 

@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 
 from harness.errors import InputError
 from harness.machine.distributed import ALONE, join
-from harness.records import read_records
+from harness.results.manifest import read_records
 
 pytestmark = pytest.mark.timeout(400)
 

@@ -14,7 +14,8 @@ from harness.embeddings import each
 from harness.errors import RunError
 from harness.experiment import read_experiment
 from harness.plan import Plan, make_plan
-from harness.records import Record, RunFolder
+from harness.results.record import Record
+from harness.results.run_folder import RunFolder
 from harness.runner import run_cell
 from harness.tasks.base import Task
 from harness.tasks.suites import resolve_tasks

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from harness import published, registry
+from harness import registry
 from harness.cli import main
 from harness.errors import InputError
 from harness.list_command import preset_family
+from harness.results import published
 from methods.simcse import SimCSE
 
 COLUMNS = ("paper", "table", "model", "base_model", "task", "metric", "value", "source_mark", "notes")

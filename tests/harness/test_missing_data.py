@@ -9,7 +9,8 @@ import pytest
 from harness.cli import main
 from harness.experiment import read_experiment
 from harness.plan import Plan, make_plan
-from harness.records import Record, RunFolder
+from harness.results.record import Record
+from harness.results.run_folder import RunFolder
 from harness.runner import estimate_seconds, run_cell
 from harness.tasks.suites import SUITES
 

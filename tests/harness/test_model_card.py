@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from huggingface_hub import ModelCard
 
-from harness.model_card import write_card
-from harness.records import Record, Score
+from harness.results.model_card import write_card
+from harness.results.record import Record, Score
 
 HOSTILE = "a: [b] \x1b[31m<script>alert(1)</script>\n---\nx: 'y' \"z\" # | `c` \u202e # \\ &amp; {{ }} %"
 

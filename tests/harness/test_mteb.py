@@ -207,7 +207,7 @@ def test_missing_data_is_told_and_averages_are_incomplete() -> None:
 
 
 def test_averages_go_over_data_sets_and_take_the_numbers_that_each_table_prints() -> None:
-    from harness.records import Score
+    from harness.results.record import Score
 
     def score(name: str, metric: str, value: float) -> Score:
         return Score(task=f"mteb:{name}", suite="mteb", source="mteb", split="test", metric=metric, aggregation="",

@@ -12,8 +12,10 @@ from harness import embeddings
 from harness.cli import main
 from harness.experiment import read_experiment
 from harness.plan import make_plan
-from harness.records import Record, RunFolder, read_records
 from harness.rescoring import due, task_key
+from harness.results.manifest import read_records
+from harness.results.record import Record
+from harness.results.run_folder import RunFolder
 
 pytestmark = pytest.mark.timeout(240)
 

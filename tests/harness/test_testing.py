@@ -281,7 +281,7 @@ def test_every_check_has_a_method_that_breaks_it() -> None:
 def test_a_broken_promise_is_found(
     check: str, method: type[Any], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("harness.published.folders", lambda: [tmp_path])
+    monkeypatch.setattr("harness.results.published.folders", lambda: [tmp_path])
     found = one(check, method, tmp_path)
     assert not found.passed, found.detail
     assert message in found.detail

@@ -18,7 +18,9 @@ from mlflow.tracking.client import MlflowClient
 
 from harness.errors import InputError, RunError
 from harness.files.atomic import write_atomic
-from harness.records import Record, RunFolder, Score, manifest_file
+from harness.results.manifest import manifest_file
+from harness.results.record import Record, Score
+from harness.results.run_folder import RunFolder
 from harness.tracking import Tracker, _Experiment, default_uri, hide_password, sync
 
 STEPS = 1200  # with two numbers a step, more than one of MLflow's batches

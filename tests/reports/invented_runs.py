@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from harness.records import Record, RunFolder, Score
+from harness.results.record import Record, Score
+from harness.results.run_folder import RunFolder
 
 WIKI = {"uri": "wiki1m", "kind": "sentences", "count": 1_000_000, "sha256": "ab" * 32}
 STS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata
 
-from harness.records import Record, RunFolder, Score
+from harness.results.record import Record, Score
+from harness.results.run_folder import RunFolder
 
 STS = {"STS12": 3108, "STS13": 1500, "STS14": 3750, "STS15": 3000, "STS16": 1186, "STS-B": 1379, "SICK-R": 4927}
 EMBEDDED = {"Embedded-STS-natural": 240, "Embedded-STS-contrast": 300}

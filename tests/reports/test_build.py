@@ -15,7 +15,8 @@ import pytest
 
 from harness.errors import InputError
 from harness.files.atomic import write_atomic
-from harness.records import RunFolder, manifest_file
+from harness.results.manifest import manifest_file
+from harness.results.run_folder import RunFolder
 from reports.build import build_comparison, summary_table
 from tests.reports import synthetic
 

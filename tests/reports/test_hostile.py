@@ -13,7 +13,8 @@ import pytest
 
 from harness.compare import print_table
 from harness.files.printable import markdown_text, one_line, visible
-from harness.records import RunFolder, manifest_file
+from harness.results.manifest import manifest_file
+from harness.results.run_folder import RunFolder
 from reports.build import build_comparison, summary_table
 from reports.latex import latex_text
 from reports.render import csv_text

@@ -17,7 +17,7 @@ WHY = "hf://datasets/x/STS16: not in the local cache, and the hub cannot be reac
 
 @pytest.mark.parametrize("everywhere", [True, False])
 def test_a_missing_task_is_a_marked_cell_and_the_average_is_incomplete(tmp_path: Path, everywhere: bool) -> None:
-    from harness.records import RunFolder
+    from harness.results.run_folder import RunFolder
 
     invented = Invented(tmp_path, scale=0.05)
     invented.add("mean", supervision="untrained", tasks=LEFT if everywhere else tuple(STS))
@@ -42,7 +42,8 @@ def test_a_missing_task_is_a_marked_cell_and_the_average_is_incomplete(tmp_path:
 
 
 def test_transfer_tables_mark_what_is_missing(tmp_path: Path) -> None:
-    from harness.records import RunFolder, Score
+    from harness.results.record import Score
+    from harness.results.run_folder import RunFolder
     from harness.tasks.transfer import TRANSFER
     from reports.accuracies import accuracy_tables
 

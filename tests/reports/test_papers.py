@@ -13,7 +13,7 @@ import pytest
 
 from harness.errors import InputError
 from harness.experiment import read_experiment, resolve_rows
-from harness.records import RunFolder
+from harness.results.run_folder import RunFolder
 from reports import definition, paper_figures
 from reports.build import build
 from reports.command import register

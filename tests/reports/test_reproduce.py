@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from harness.cli import main
-from harness.records import RunFolder, manifest_file, read_records
+from harness.results.manifest import manifest_file, read_records
+from harness.results.run_folder import RunFolder
 from harness.tasks.suites import resolve_tasks
 from reports.build import build_comparison
 from reports.reproduce import read_report, references, split

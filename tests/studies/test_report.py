@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from harness.cli import main
-from harness.records import read_records
+from harness.results.manifest import read_records
 from reports.document import Document
 from reports.tables import Table
 from studies.confirmation import Confirmation
@@ -104,7 +104,7 @@ def test_held_out_seeds_show_the_optimism_of_the_choice(tmp_path: Path, capsys: 
 
 
 def test_one_held_out_seed_gives_no_interval() -> None:
-    from harness.records import Record
+    from harness.results.record import Record
 
     def run(seed: int) -> Record:
         return Record(id=str(seed), comparison="x", status="finished", row="x", method="random", config={},

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from harness.cli import main
-from harness.records import read_records
+from harness.results.manifest import read_records
 
 CHEAP = """
 method = "random"

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli import main
-from harness.records import RunFolder
+from harness.results.run_folder import RunFolder
 from studies.storage import default_url
 
 STUDY = """

@@ -14,7 +14,9 @@ import pytest
 from harness.cli import main
 from harness.experiment import read_experiment
 from harness.plan import make_plan
-from harness.records import Record, RunFolder, read_manifest, read_records
+from harness.results.manifest import read_manifest, read_records
+from harness.results.record import Record
+from harness.results.run_folder import RunFolder
 from studies.storage import default_url, load, open_storage
 
 EXPERIMENT = """

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.files.atomic import write_atomic
 from harness.files.printable import markdown_text, one_line
-from harness.records import Record, Score
+from harness.results.record import Record, Score
 
 if TYPE_CHECKING:
     from huggingface_hub import EvalResult

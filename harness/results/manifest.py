@@ -1,0 +1,73 @@
+"""Which runs a comparison consists of, and their records."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from harness.errors import InputError
+from harness.results.record import Record
+from harness.results.run_folder import RunFolder
+
+
+def manifest_file(workdir: Path, comparison: str) -> Path:
+    """Which runs a comparison consists of: `{"title", "tasks": ["SOURCE:TASK"], "cells": [{"id", "row"}],
+    ...}` in the order of the table."""
+    return workdir / "comparisons" / f"{comparison}.json"
+
+
+def read_manifest(workdir: Path, comparison: str) -> dict[str, Any] | None:
+    """The manifest of a comparison, or None when there is none."""
+    file = manifest_file(workdir, comparison)
+    if not file.exists():
+        return None
+    manifest: dict[str, Any] = json.loads(file.read_text())
+    return manifest
+
+
+def asked(record: Record, tasks: Iterable[str] | None) -> Record:
+    """The record with the scores of `tasks` ("SOURCE:TASK") alone: others may have scored the same run on more."""
+    if tasks is None:
+        return record
+    tasks = set(tasks)
+    names = {task.partition(":")[2] for task in tasks}
+    return record.model_copy(
+        update={
+            "scores": [s for s in record.scores if s.made_by in tasks],
+            "missing": {task: why for task, why in record.missing.items() if task in names},
+        }
+    )
+
+
+def read_records(
+    workdir: Path, comparison: str | None = None, *, damaged: dict[str, str] | None = None
+) -> list[Record]:
+    """The finished records of a comparison in the order of its manifest, or all records of a work directory.
+
+    A run may belong to several comparisons, under a row label of each and scored on what each asks for: the label and
+    the suites are the manifest's. Where `damaged` is given, records that cannot be read are left out and noted in it,
+    run id -> what is wrong.
+
+    Raises:
+        InputError: a damaged record, without `damaged`.
+    """
+
+    def read(run_id: str) -> Record | None:
+        try:
+            return RunFolder(workdir, run_id).read()
+        except InputError as error:
+            if damaged is None:
+                raise
+            damaged[run_id] = str(error)
+            return None
+
+    manifest = read_manifest(workdir, comparison) if comparison else None
+    if manifest is not None:
+        cells = [(cell["row"], read(cell["id"])) for cell in manifest["cells"]]
+        known = [r.model_copy(update={"row": row, "comparison": comparison}) for row, r in cells if r is not None]
+        return [asked(record, manifest.get("tasks")) for record in known]
+    found = [read(file.parent.name) for file in sorted((workdir / "runs").glob("*/record.json"))]
+    records = [r for r in found if r is not None and comparison in (None, r.comparison)]
+    return sorted(records, key=lambda r: (r.comparison, r.row, r.base_model, r.seed, r.id))

@@ -1,0 +1,88 @@
+"""Records on disk are the truth about every run: `WORKDIR/runs/<id>/{record.json, pairs.parquet, figures.json,
+curves.jsonl}`.
+
+Reports, tracking and studies read these; nothing else is needed to rebuild a table.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, field_validator
+
+Status = Literal["finished", "collapsed", "diverged", "pruned", "failed"]  # pruned: a study gave it up
+
+
+class Score(BaseModel):
+    """One number. Correlations are in [-1, 1] (not times 100); `n` is the number of pairs or sentences behind it.
+
+    `protocol` hashes everything that defines the number (data fingerprint, pooling, aggregation, metric, versions that
+    matter); `comparable` is the same without what belongs to the method (pooling): equal `comparable` ids may share a
+    table column, unlike ones are marked.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
+
+    task: str  # "STS12", "STS-B", "SICK-R", "Embedded-STS-natural", "alignment", ...
+    suite: str  # "sts", "geometry", "embedded"
+    source: str  # "senteval", "mteb", "embedded"
+    split: str  # "test", "dev", "all"
+    metric: str  # "spearman", "pearson", "alignment", "uniformity", ...
+    aggregation: str  # "all", "mean", "wmean", or "" where it has no meaning
+    value: float
+    n: int
+    protocol: str
+    comparable: str
+
+    @property
+    def made_by(self) -> str:
+        """The task that gives this score, by source and name: "STS-B@layer:4:cls" is one of many of "layers:STS-B"."""
+        pairs, at, _ = self.task.partition("@layer:")
+        return f"{self.source}:{f'layers:{pairs}' if at else self.task}"
+
+
+class Record(BaseModel):
+    """Everything known about one run (one cell of a comparison: row label x base model x seed)."""
+
+    model_config = ConfigDict(extra="forbid", ser_json_inf_nan="constants")
+
+    schema_version: int = 1
+    id: str
+    comparison: str
+    status: Status
+    reason: str = ""  # why it collapsed, diverged or failed; empty when finished
+    row: str  # label of the table row: the method's name, or the name given in the experiment file
+    method: str
+    config: dict[str, Any]  # the method's whole resolved config
+    base_model: str
+    seed: int
+    supervision: Literal["untrained", "unsupervised", "transductive", "supervised"]
+    corpus: dict[str, Any] | None = None  # uri, kind, count, sha256
+    inputs: dict[str, str] = {}  # what else the method reads -> content hash (word vectors, another model)
+    dev: dict[str, Any] | None = None  # task, source, sha256 of the selection set
+    scores: list[Score] = []
+    missing: dict[str, str] = {}  # task -> why it has no scores: averages over it are not complete
+    unfit: list[str] = []  # those of the missing whose data was there, but did not suit the method or the task
+    protocols: dict[str, dict[str, Any]] = {}  # protocol id -> what was hashed
+    evaluation: dict[str, str] = {}  # task -> hash of the code that scored it: a change asks for new scores, not for
+    #                                  new training
+    training: dict[str, Any] = {}  # steps, best_step, best_dev, initial_dev, final statistics
+    cost: dict[str, float] = {}  # train_seconds, encode_seconds, evaluate_seconds, sentences_per_second, sentences,
+    #                              sentences_cached, peak_memory_bytes, parameters, corpus_sentences_seen
+    environment: dict[str, Any] = {}  # python, platform, cpu, device, precision, threads, versions
+    command: str = ""  # what reproduces this run
+    started: str = ""  # ISO 8601, UTC
+    finished: str = ""
+
+    @field_validator("evaluation", mode="before")
+    @classmethod
+    def _older(cls, value: Any) -> Any:
+        """One hash for all tasks, as earlier versions wrote it, tells nothing about each."""
+        return {} if isinstance(value, str) else value
+
+    def score(self, task: str, metric: str = "spearman", aggregation: str = "all", split: str = "test") -> float | None:
+        """The value of one score, or None where it was not computed."""
+        for s in self.scores:
+            if (s.task, s.metric, s.aggregation, s.split) == (task, metric, aggregation, split):
+                return s.value
+        return None

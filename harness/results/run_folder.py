@@ -1,0 +1,95 @@
+"""The folder of one run: its record, pairs, figures, curves, checkpoint and model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from harness.errors import InputError
+from harness.files.atomic import write_atomic
+
+if TYPE_CHECKING:
+    import pandas as pd
+from harness.results.record import Record
+
+
+class RunFolder:
+    """The folder of one run."""
+
+    def __init__(self, workdir: Path, run_id: str) -> None:
+        self.path = workdir / "runs" / run_id
+
+    @property
+    def record_file(self) -> Path:
+        return self.path / "record.json"
+
+    @property
+    def pairs_file(self) -> Path:
+        return self.path / "pairs.parquet"
+
+    @property
+    def figures_file(self) -> Path:
+        """What is drawn rather than tabled, by task: spectra, histograms (`TaskResult.figures`)."""
+        return self.path / "figures.json"
+
+    @property
+    def curves_file(self) -> Path:
+        return self.path / "curves.jsonl"
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.path / "checkpoint"
+
+    @property
+    def model(self) -> Path:
+        return self.path / "model"
+
+    def read(self) -> Record | None:
+        """The record, or None when the run has not been finished.
+
+        Raises:
+            InputError: the file is there but damaged.
+        """
+        if not self.record_file.exists():
+            return None
+        try:
+            return Record.model_validate_json(self.record_file.read_bytes())
+        except ValidationError as error:
+            raise InputError(
+                f"{self.record_file}: damaged record ({error.errors()[0]['msg']}); delete its folder to run it again"
+            ) from None
+
+    def write(self, record: Record) -> None:
+        write_atomic(self.record_file, record.model_dump_json(indent=1) + "\n")
+
+    def pairs(self) -> pd.DataFrame:
+        """Per-pair scores: columns task, source, split, subset, pair, gold, score (cosine)."""
+        import pandas as pd
+
+        return pd.read_parquet(self.pairs_file)
+
+    def figures(self) -> dict[str, dict[str, Any]]:
+        """Data for figures by task; empty where no task had any."""
+        found: dict[str, dict[str, Any]] = (
+            json.loads(self.figures_file.read_text()) if self.figures_file.exists() else {}
+        )
+        return found
+
+    def is_readable(self) -> bool:
+        """Are pairs and figures whole, where there are any?"""
+        try:
+            if self.pairs_file.exists():
+                self.pairs()
+            self.figures()
+        except (OSError, ValueError):  # pyarrow's errors are among the latter
+            return False
+        return True
+
+    def curves(self) -> list[dict[str, Any]]:
+        """Training log: one dict a line with "step", "kind" ("train" or "dev") and named numbers."""
+        if not self.curves_file.exists():
+            return []
+        return [json.loads(line) for line in self.curves_file.read_text().splitlines() if line]
