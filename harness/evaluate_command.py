@@ -35,10 +35,11 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(args: argparse.Namespace) -> int:
     """Exit code 0 when every task was scored, 1 when the data of some could not be had."""
-    from harness.embeddings import Origin, evaluate
+    from harness.embeddings import evaluate
     from harness.machine.devices import pick_device
     from harness.machine.environment import describe
     from harness.tasks.suites import resolve_tasks, suites_within
+    from harness.tasks.vectors import Origin
 
     suites = [name.strip() for name in args.suite.split(",") if name.strip()]
     tasks = resolve_tasks(suites, source=args.source)
@@ -164,7 +165,7 @@ def _show(model: str, result: Any, source: str, suites: list[str]) -> None:
 def _averages(scores: list[Any], suites: list[str]) -> list[str]:
     """One line for each average that the suites have in the papers; with tasks missing it has no value."""
     from harness.tasks import averages
-    from harness.tasks.mteb_suites import summary
+    from harness.tasks.mteb.benchmarks import summary
 
     found: dict[str, averages.Average] = {}
     if "sts" in suites:

@@ -12,8 +12,8 @@ from harness.experiment import Experiment, Row, resolve_rows
 from harness.files.hashing import content_id
 from harness.machine.devices import pick_device
 from harness.machine.distributed import ALONE, Team
-from harness.rescoring import task_key
 from harness.results.identity import code_version, model_fingerprint
+from harness.tasks.base import task_key
 
 if TYPE_CHECKING:
     from harness.sources import Corpus

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from harness.results.record import Record
+from harness.tasks.base import task_key
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -13,11 +14,6 @@ if TYPE_CHECKING:
     from harness.tasks.base import Task
 
 _SUMS = ("sentences", "sentences_cached", "encode_seconds", "evaluate_seconds")
-
-
-def task_key(task: Task) -> str:
-    """What tells a task from those of the same name whose data comes from elsewhere; as `Score.made_by`."""
-    return f"{task.source}:{task.name}"
 
 
 def due(record: Record | None, plan: Plan) -> list[Task]:

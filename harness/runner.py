@@ -25,11 +25,11 @@ from harness.machine.distributed import ALONE
 from harness.machine.environment import describe, device_name, peak_memory_bytes, reset_peak_memory
 from harness.method import METHOD_FILE, FitContext, FitReport, Method
 from harness.plan import Cell, Plan, describe_data
-from harness.rescoring import due, merged, merged_figures, merged_pairs, task_key
+from harness.rescoring import due, merged, merged_figures, merged_pairs
 from harness.results.model_card import write_card
 from harness.results.record import Record
 from harness.results.run_folder import RunFolder
-from harness.tasks.base import TaskResult
+from harness.tasks.base import TaskResult, task_key
 
 if TYPE_CHECKING:
     from harness.tasks.base import Task
@@ -240,7 +240,8 @@ def _evaluate(
     method: Method, tasks: list[Task], device: str, progress: Progress | None, cache: EmbeddingCache, content: str
 ) -> TaskResult:
     """Scores of a fitted method; `content` identifies its weights in `cache`."""
-    from harness.embeddings import Origin, evaluate, joined
+    from harness.embeddings import evaluate, joined
+    from harness.tasks.vectors import Origin
 
     def encoder_of(fitted: Method) -> Callable[[list[str]], Any]:
         def encode(texts: list[str]) -> Any:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from harness.results.record import Record, Score
-from harness.tasks.mteb_suites import PREFIX, mteb_scores
+from harness.tasks.mteb.benchmarks import PREFIX, mteb_scores
 from reports.analysis import SOURCES
 from reports.records import Comparison, Row
 from reports.statistics import Floats

@@ -20,7 +20,7 @@ from harness.tasks.averages import (
     transfer_average,
     transfer_values,
 )
-from harness.tasks.mteb_suites import mteb_averages, mteb_values
+from harness.tasks.mteb.benchmarks import mteb_averages, mteb_values
 from reports.definition import STATISTICS, ColumnSpec
 from reports.library import Library, Trial
 from reports.records import Row

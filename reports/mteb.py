@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from harness.results.record import Record, Score
 from harness.tasks.averages import Average
-from harness.tasks.mteb_suites import (
+from harness.tasks.mteb.benchmarks import (
     MTEB_SUITES,
     PAIRS_METRIC_V1,
     PREFIX,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from harness.tasks.mteb_suites import EN_V1
+from harness.tasks.mteb.benchmarks import EN_V1
 from reports.content import anchor
 from reports.definition import ColumnSpec, RowSpec, TableSpec
 from reports.joined import Join, Joined, Published, trained

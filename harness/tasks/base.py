@@ -133,3 +133,8 @@ def unit_rows(x: Array) -> NDArray[np.float64]:
     wide = wide / np.where(peak > 0, peak, 1.0)
     norms = np.linalg.norm(wide, axis=1, keepdims=True)
     return wide / np.where(norms > 0, norms, 1.0)
+
+
+def task_key(task: Task) -> str:
+    """What tells a task from those of the same name whose data comes from elsewhere; as `Score.made_by`."""
+    return f"{task.source}:{task.name}"

@@ -217,12 +217,12 @@ class DevSet:
         return self._spearman(self._encode(encode))
 
     def evaluate(self, encode: Encode) -> dict[str, float]:
-        """`spearman` as `score`, and two collapse statistics of the same vectors (`harness.tasks.geometry`):
+        """`spearman` as `score`, and two collapse statistics of the same vectors (`harness.tasks.geometry.alignment_uniformity`):
 
         `std`, about 1 when spread over the sphere and 0 when collapsed to a point; `effective_rank`, at most d and
         near 1 when collapsed to a line.
         """
-        from harness.tasks.geometry import effective_rank, feature_std
+        from harness.tasks.geometry.alignment_uniformity import effective_rank, feature_std
 
         x = self._encode(encode)
         return {"spearman": self._spearman(x), "std": feature_std(x), "effective_rank": effective_rank(x)}

@@ -15,10 +15,10 @@ from harness.tasks.classifier import CONFIGURATIONS
 from harness.tasks.downstream import CaptionRetrievalTask, regressor_task
 from harness.tasks.efficiency import EfficiencyTask
 from harness.tasks.embedded_transfer import EMBEDDED_TRANSFER, EmbeddedTransferTask
-from harness.tasks.geometry import GeometryTask
+from harness.tasks.geometry.alignment_uniformity import GeometryTask
 from harness.tasks.layers import LayersTask
-from harness.tasks.mteb_suites import MTEB_SUITES, PREFIX, names_of
-from harness.tasks.mteb_task import embedded_task, mteb_task
+from harness.tasks.mteb.benchmarks import MTEB_SUITES, PREFIX, names_of
+from harness.tasks.mteb.task import embedded_task, mteb_task
 from harness.tasks.probing import PROBING, probing_task
 from harness.tasks.sts import STSTask
 from harness.tasks.transfer import TRANSFER, transfer_task
@@ -204,7 +204,7 @@ def _task_name(name: str) -> str:
     known = [*SUITES, *(own for own in _FACTORIES if not own.startswith(PREFIX))]
     task = mteb_task(name)
     if name.startswith(PREFIX) or not difflib.get_close_matches(name, known, n=1, cutoff=0.8):
-        from harness.tasks.mteb_adapter import open_task  # imports mteb: seconds
+        from harness.tasks.mteb.adapter import open_task  # imports mteb: seconds
 
         try:
             open_task(task.task_name, task.subset)

@@ -25,8 +25,8 @@ SEVEN = ("STS12", "STS13", "STS14", "STS15", "STS16", "STSBenchmark", "SICK-R")
 def available(names: list[str]) -> list[str]:
     """Those whose data is on the hub; it is downloaded."""
     from harness.errors import InputError
-    from harness.tasks.mteb_adapter import open_task
-    from harness.tasks.mteb_task import mteb_task
+    from harness.tasks.mteb.adapter import open_task
+    from harness.tasks.mteb.task import mteb_task
 
     found, missing = [], []
     for name in names:
@@ -44,7 +44,7 @@ def theirs(model: Any, name: str, batch_size: int) -> float:
     """mteb's score."""
     import mteb
 
-    from harness.tasks.mteb_adapter import open_task
+    from harness.tasks.mteb.adapter import open_task
 
     result = mteb.evaluate(
         model,
@@ -60,7 +60,7 @@ def theirs(model: Any, name: str, batch_size: int) -> float:
 def ours(encoder: Any, name: str, batch_size: int) -> float:
     """Our score, nothing shared between tasks."""
     from harness.embeddings import evaluate
-    from harness.tasks.mteb_task import mteb_task
+    from harness.tasks.mteb.task import mteb_task
 
     result = evaluate(lambda texts: encoder.encode(texts, batch_size=batch_size), [mteb_task(name)], pooling="as saved")
     return 100 * result.scores[0].value
@@ -88,7 +88,7 @@ def main() -> None:
     from harness.encoder.layout.foreign import open_model
     from harness.encoder.quiet import quiet_transformers
     from harness.sources import resolve_model
-    from harness.tasks.mteb_suites import MTEB_SUITES, names_of
+    from harness.tasks.mteb.benchmarks import MTEB_SUITES, names_of
 
     warnings.simplefilter("ignore")  # the libraries' advice to each other
     datasets.disable_progress_bars()

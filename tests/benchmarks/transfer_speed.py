@@ -33,9 +33,9 @@ Data = dict[str, tuple[Array, Array]]  # part -> features, labels
 
 def vectors_of(task: Any, model: str, keep: Path | None) -> Callable[[list[str]], Array]:
     """The table of the task's vectors: encoded, or read from `keep`."""
-    from harness.embeddings import encode_once
     from harness.encoder import Encoder
     from harness.sources import resolve_model
+    from harness.tasks.vectors import encode_once
 
     file = keep and keep / f"{model.replace('/', '_').replace(':', '_')[-80:]}-{task.name}.npy"
     texts = list(dict.fromkeys(task.texts()))

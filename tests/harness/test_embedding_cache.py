@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from harness.embedding_cache import EmbeddingCache, StoredVectors, folder_hash
-from harness.embeddings import encode_once
+from harness.tasks.vectors import encode_once
 
 Array = np.ndarray[Any, Any]
 TEXTS = [f"sentence {i}" for i in range(50)] + ["", "\ud800", "🙂"]

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.embeddings import EmbeddingTable, encode_once, evaluate
+from harness.embeddings import evaluate
 from harness.errors import RunError
 from harness.sources import PairSet, Subset
-from harness.tasks.geometry import GeometryTask
+from harness.tasks.geometry.alignment_uniformity import GeometryTask
 from harness.tasks.sts import STSTask
+from harness.tasks.vectors import EmbeddingTable, encode_once
 
 Array = np.ndarray[Any, Any]
 

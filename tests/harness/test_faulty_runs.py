@@ -123,7 +123,7 @@ def test_a_task_that_fails_leaves_the_others_their_scores_and_is_tried_again(
 
     cell, work = plan.cells[0], tmp_path / "work"
     with monkeypatch.context() as patch:
-        patch.setattr("harness.tasks.mteb_task.MTEBTask.evaluate", broken)
+        patch.setattr("harness.tasks.mteb.task.MTEBTask.evaluate", broken)
         record = run_cell(cell, plan, work, command="")
     assert record.status == "finished"
     assert {score.task for score in record.scores} == {"Embedded-STS-natural"}

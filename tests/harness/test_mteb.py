@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.embeddings import EmbeddingTable, Origin, encode_once, evaluate
+from harness.embeddings import evaluate
 from harness.errors import InputError, RunError
-from harness.tasks.mteb_suites import EN_V1, EN_V2, MTEB_SUITES, mteb_averages, mteb_values, names_of, summary
-from harness.tasks.mteb_task import embedded_task, mteb_task
+from harness.tasks.mteb.benchmarks import EN_V1, EN_V2, MTEB_SUITES, mteb_averages, mteb_values, names_of, summary
+from harness.tasks.mteb.task import embedded_task, mteb_task
 from harness.tasks.suites import resolve_tasks
+from harness.tasks.vectors import EmbeddingTable, Origin, encode_once
 
 Array = np.ndarray[Any, Any]
 
@@ -42,7 +43,7 @@ def test_mteb_accepts_the_adapter_in_its_own_offline_run() -> None:
     from mteb.models import EncoderProtocol
     from mteb.results.task_result import TaskResult
 
-    from harness.tasks.mteb_adapter import HarnessEncoder
+    from harness.tasks.mteb.adapter import HarnessEncoder
 
     encoder = HarnessEncoder(Words(), Origin("harness/words", "1"))
     assert isinstance(encoder, EncoderProtocol)
@@ -57,7 +58,7 @@ def test_scores_are_those_of_mtebs_own_wrapper(tmp_path: Path) -> None:
     from sentence_transformers import SentenceTransformer
 
     from harness.encoder import Encoder
-    from harness.tasks.mteb_adapter import open_task
+    from harness.tasks.mteb.adapter import open_task
 
     encoder = Encoder.from_pretrained("embedded:mini-bert", pooling="mean")
     encoder.save(tmp_path)
@@ -147,7 +148,7 @@ def test_what_was_not_announced_is_encoded_once_and_not_hoarded(monkeypatch: pyt
     table(["a", "c"])
     assert encode.texts == ["b", "a", "c"]
     assert (table.fresh, table.requested) == (3, 3)
-    monkeypatch.setattr("harness.embeddings.KEPT_BYTES", 3 * 64 * 4)  # full: what comes now is not kept
+    monkeypatch.setattr("harness.tasks.vectors.KEPT_BYTES", 3 * 64 * 4)  # full: what comes now is not kept
     for _ in range(2):
         np.testing.assert_array_equal(table(["d", "a"]), Words()(["d", "a"]))
     assert encode.texts == ["b", "a", "c", "d", "d"]
@@ -156,7 +157,7 @@ def test_what_was_not_announced_is_encoded_once_and_not_hoarded(monkeypatch: pyt
 def test_benchmarks_are_mtebs_own() -> None:
     import mteb
 
-    from harness.tasks.mteb_adapter import open_task
+    from harness.tasks.mteb.adapter import open_task
 
     for ours, theirs in ((EN_V1, "MTEB(eng, v1)"), (EN_V2, "MTEB(eng, v2)")):
         benchmark = {task.metadata.name: task for task in mteb.get_benchmark(theirs).tasks}

@@ -12,10 +12,11 @@ from harness import embeddings
 from harness.cli import main
 from harness.experiment import read_experiment
 from harness.plan import make_plan
-from harness.rescoring import due, task_key
+from harness.rescoring import due
 from harness.results.manifest import read_records
 from harness.results.record import Record
 from harness.results.run_folder import RunFolder
+from harness.tasks.base import task_key
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -105,7 +106,7 @@ def test_a_dry_run_tells_scoring_from_training(tmp_path: Path, capsys: pytest.Ca
 def test_an_evaluation_that_fails_takes_nothing_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one = compared(tmp_path, "one", [NATURAL])
     with monkeypatch.context() as patch:
-        patch.setattr("harness.tasks.geometry.GeometryTask.evaluate", lambda *args, **rest: 1 / 0)
+        patch.setattr("harness.tasks.geometry.alignment_uniformity.GeometryTask.evaluate", lambda *args, **rest: 1 / 0)
         two = compared(tmp_path, "two", [NATURAL, f"geometry:{NATURAL}"])
         assert two.status == "finished"
         assert two.scores == one.scores

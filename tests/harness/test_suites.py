@@ -9,7 +9,7 @@ import pytest
 
 from harness.errors import InputError
 from harness.tasks.averages import DECLUTR_DOWNSTREAM
-from harness.tasks.mteb_suites import EN_V1, names_of
+from harness.tasks.mteb.benchmarks import EN_V1, names_of
 from harness.tasks.suites import ABOUT, SUITES, resolve_tasks, suites_within, task_names
 
 SEVEN = ["STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.tasks.isotropy import cosine_histograms
+from harness.tasks.geometry.isotropy import cosine_histograms
 from reports import curves, layers
 from reports.analysis import targets
 from reports.histograms import Cosines, histograms

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.tasks.mteb_suites import EN_V1, MTEB_SUITES, names_of
+from harness.tasks.mteb.benchmarks import EN_V1, MTEB_SUITES, names_of
 from reports import efficiency, layers, mteb
 from reports.multilingual import multilingual_table
 from reports.records import load

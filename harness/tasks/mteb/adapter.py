@@ -25,11 +25,11 @@ from mteb.models.model_meta import ModelMeta, ScoringFunction
 from tqdm import std  # type: ignore[import-untyped]
 
 from harness.config import nearest
-from harness.embeddings import Origin
 from harness.errors import HarnessError, InputError
 from harness.sources.remote.hub import first_line, hub_reachable
 from harness.tasks.base import Array, Vectors, finite
-from harness.tasks.mteb_suites import EMBEDDED, ENGLISH, PAIRS_METRIC_V1, PREFIX, SPLITS
+from harness.tasks.mteb.benchmarks import EMBEDDED, ENGLISH, PAIRS_METRIC_V1, PREFIX, SPLITS
+from harness.tasks.vectors import Origin
 
 if TYPE_CHECKING:
     from torch.utils.data import DataLoader
@@ -133,7 +133,7 @@ def open_task(name: str, subset: str = "") -> Any:
 
 def _known(name: str) -> Any:
     if name.startswith(EMBEDDED):
-        from harness.tasks.mteb_embedded import TASKS
+        from harness.tasks.mteb.embedded_tasks import TASKS
 
         return TASKS[name]()
     try:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from harness.errors import InputError
 from harness.tasks.base import TaskResult, Vectors, as_array, finite, unit_rows
-from harness.tasks.isotropy import (
+from harness.tasks.geometry.isotropy import (
     cosine_histograms,
     entropy_rank,
     isoscore,

@@ -13,7 +13,7 @@ from mteb.abstasks.task_metadata import TaskMetadata
 
 from harness.files.hashing import content_id
 from harness.sources.embedded import embedded_files, embedded_rows, topic_rows
-from harness.tasks.mteb_suites import RETRIEVAL_GROUPS, SENTENCES_A_TOPIC, TOPIC_PARTS
+from harness.tasks.mteb.benchmarks import RETRIEVAL_GROUPS, SENTENCES_A_TOPIC, TOPIC_PARTS
 
 
 def _metadata(

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from harness.embeddings import UNNAMED, EmbeddingTable
 from harness.files.hashing import content_id
 from harness.sources.embedded import embedded_rows, topic_rows
 from harness.tasks.base import TaskResult, Vectors
-from harness.tasks.mteb_data import check_data
-from harness.tasks.mteb_suites import (
+from harness.tasks.mteb.availability import check_data
+from harness.tasks.mteb.benchmarks import (
     EMBEDDED,
     PREFIX,
     RETRIEVAL_GROUPS,
@@ -20,6 +19,7 @@ from harness.tasks.mteb_suites import (
     TOPIC_PARTS,
 )
 from harness.tasks.protocol import add_score
+from harness.tasks.vectors import UNNAMED, EmbeddingTable
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class MTEBTask:
     @property
     def sha256(self) -> str:
         """Of the data set's pinned revision and of what is taken from it; reads no data."""
-        from harness.tasks.mteb_adapter import open_task, pinned_data
+        from harness.tasks.mteb.adapter import open_task, pinned_data
 
         task = open_task(self.task_name, self.subset)
         return content_id([pinned_data(task), list(task.hf_subsets), list(task.eval_splits)])
@@ -60,7 +60,7 @@ class MTEBTask:
         """
         if self.source == "embedded":
             return _embedded_texts(self.task_name, self.subset)
-        from harness.tasks.mteb_adapter import open_task, pinned_data
+        from harness.tasks.mteb.adapter import open_task, pinned_data
 
         check_data(pinned_data(open_task(self.task_name, self.subset)))
         return []
@@ -77,7 +77,7 @@ class MTEBTask:
         return result
 
     def _run(self, task_name: str, result: TaskResult, vectors: Vectors, pooling: str) -> None:
-        from harness.tasks.mteb_adapter import run_task
+        from harness.tasks.mteb.adapter import run_task
 
         origin = vectors.origin if isinstance(vectors, EmbeddingTable) else UNNAMED
         outcome = run_task(task_name, self.subset, vectors, origin)

@@ -1,0 +1,1 @@
+"""Tasks of the mteb library, which is used as it comes."""

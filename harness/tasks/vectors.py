@@ -1,0 +1,147 @@
+"""The vectors of a set of texts: encoded once, shared between the tasks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from harness.errors import RunError
+from harness.tasks.base import Array, Encode, checked
+
+
+class VectorStore(Protocol):
+    """Text -> (d,) vector of one encoder: a dict, or `harness.embedding_cache.StoredVectors`, which outlives it."""
+
+    def __contains__(self, text: object, /) -> bool: ...
+
+    def __getitem__(self, text: str, /) -> Array: ...
+
+    def update(self, vectors: Iterable[tuple[str, Array]], /) -> None: ...
+
+
+KEPT_BYTES = 2**28  # vectors that were asked for without announcement and are kept for the next task
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Whose vectors a table holds, for tasks that file results of their own.
+
+    Attributes:
+        name: "harness/METHOD"; `revision`: hash of all that the vectors depend on.
+        results: a folder for results that may be read again in place of evaluating, None to keep none.
+    """
+
+    name: str
+    revision: str
+    results: Path | None = None
+
+
+UNNAMED = Origin("harness/unnamed", "unknown")
+
+
+class EmbeddingTable:
+    """The vectors of a set of texts: call it with any of them, in any order and as often as needed.
+
+    Attributes:
+        seconds: spent on encoding; `fresh`: how many texts were encoded (the others came from a cache); `requested`:
+            how many texts beyond the announced ones were asked for.
+    """
+
+    def __init__(
+        self,
+        texts: Sequence[str],
+        vectors: Array,
+        *,
+        fresh: int | None = None,
+        seconds: float = 0.0,
+        more: Callable[[list[str]], EmbeddingTable] | None = None,
+        origin: Origin = UNNAMED,
+    ) -> None:
+        """`texts`: n distinct texts; `vectors`: (n, d); `more` encodes what is not among them, once for all tasks as
+        long as `KEPT_BYTES` hold it."""
+        self.vectors = vectors
+        self.fresh = len(texts) if fresh is None else fresh
+        self.seconds = seconds
+        self.requested = 0
+        self.origin = origin
+        self._place = {text: i for i, text in enumerate(texts)}
+        self._more = more
+        self._kept: dict[str, Array] = {}
+        self._kept_bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._place)
+
+    def __call__(self, texts: Sequence[str]) -> Array:
+        """(len(texts), d) float32.
+
+        Raises:
+            KeyError: a text that was not encoded, in a table that cannot encode: a fault of the task that did not
+                announce it.
+        """
+        if self._more is None or all(text in self._place for text in texts):
+            rows: Array = self.vectors[[self._place[text] for text in texts]]
+            return rows
+        fresh = self._encoded(self._more, texts)
+        return np.stack([self._row(text, fresh) for text in texts])
+
+    def _row(self, text: str, fresh: dict[str, Array]) -> Array:
+        place = self._place.get(text)
+        if place is not None:
+            row: Array = self.vectors[place]
+            return row
+        return self._kept[text] if text in self._kept else fresh[text]
+
+    def _encoded(self, more: Callable[[list[str]], EmbeddingTable], texts: Sequence[str]) -> dict[str, Array]:
+        """Vectors of those `texts` that are not in the table yet."""
+        unknown = [text for text in dict.fromkeys(texts) if text not in self._place and text not in self._kept]
+        if not unknown:
+            return {}
+        found = more(unknown)
+        self.seconds += found.seconds
+        self.fresh += found.fresh
+        self.requested += len(unknown)
+        fresh = dict(zip(unknown, found.vectors, strict=True))
+        if self._kept_bytes + found.vectors.nbytes <= KEPT_BYTES:
+            self._kept |= fresh
+            self._kept_bytes += found.vectors.nbytes
+        return fresh
+
+
+def encode_once(encode: Encode, texts: Sequence[str], *, cache: VectorStore | None = None) -> EmbeddingTable:
+    """Encode every distinct text in one call of `encode`.
+
+    `cache` holds vectors of this very encoder: texts in it are not encoded again, new ones are added.
+
+    Raises:
+        RunError: `encode` returned the wrong number of rows, or something that is no matrix of numbers.
+    """
+    distinct = list(dict.fromkeys(texts))
+    known = {text: cache[text] for text in distinct if text in cache} if cache is not None else {}
+    unknown = [text for text in distinct if text not in known]
+    if known and not unknown:
+        return EmbeddingTable(distinct, np.stack(list(known.values())), fresh=0)
+    start = time.perf_counter()
+    vectors = _float32(checked(encode(unknown), len(unknown)))
+    seconds = time.perf_counter() - start
+    if cache is not None:
+        cache.update(zip(unknown, vectors, strict=True))
+    if known:
+        width = len(next(iter(known.values())))
+        if width != vectors.shape[1]:
+            raise RunError(f"encode returned vectors of {vectors.shape[1]} numbers, but of {width} before")
+        known |= zip(unknown, vectors, strict=True)
+        vectors = np.stack([known[text] for text in distinct])
+    return EmbeddingTable(distinct, vectors, fresh=len(unknown), seconds=seconds)
+
+
+def _float32(x: Array) -> Array:
+    if x.dtype == np.float32:
+        return x
+    with np.errstate(over="ignore"):  # too large for float32 becomes infinity, which the tasks replace and report
+        return x.astype(np.float32)
