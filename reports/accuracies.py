@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.tasks.averages import transfer_average
-from harness.tasks.transfer import TRANSFER
+from harness.tasks.senteval.transfer import TRANSFER
 from reports.content import HEAD, average_cell, block_of, head_cells, mark_unlike, score_cell, size_text
 from reports.records import Comparison, Row
 from reports.tables import Cell, Column, Table, TableRow, ranked

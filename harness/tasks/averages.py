@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.results.record import Score
-from harness.tasks.probing import PROBING
-from harness.tasks.transfer import TRANSFER
+from harness.tasks.senteval.probing import PROBING
+from harness.tasks.senteval.transfer import TRANSFER
 
 STS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")
 # DeCLUTR's eighteen (Giorgi et al. 2020, section 4.3 and table S3), by our task names.

@@ -11,17 +11,18 @@ from harness.errors import InputError
 from harness.sources import multilingual
 from harness.tasks.averages import DECLUTR_DOWNSTREAM
 from harness.tasks.base import Task
-from harness.tasks.classifier import CONFIGURATIONS
-from harness.tasks.downstream import CaptionRetrievalTask, regressor_task
 from harness.tasks.efficiency import EfficiencyTask
-from harness.tasks.embedded_transfer import EMBEDDED_TRANSFER, EmbeddedTransferTask
 from harness.tasks.geometry.alignment_uniformity import GeometryTask
 from harness.tasks.layers import LayersTask
 from harness.tasks.mteb.benchmarks import MTEB_SUITES, PREFIX, names_of
 from harness.tasks.mteb.task import embedded_task, mteb_task
-from harness.tasks.probing import PROBING, probing_task
+from harness.tasks.senteval.caption_retrieval import CaptionRetrievalTask
+from harness.tasks.senteval.embedded_transfer import EMBEDDED_TRANSFER, EmbeddedTransferTask
+from harness.tasks.senteval.fits.problem import CONFIGURATIONS
+from harness.tasks.senteval.probing import PROBING, probing_task
+from harness.tasks.senteval.regression import regressor_task
+from harness.tasks.senteval.transfer import TRANSFER, transfer_task
 from harness.tasks.sts import STSTask
-from harness.tasks.transfer import TRANSFER, transfer_task
 
 if TYPE_CHECKING:
     from harness.sources.pair_sets import Source

@@ -129,8 +129,8 @@ def row(first: str, ours: list[str], rest: list[str]) -> str:
 def main() -> None:
     import warnings
 
-    from harness.tasks.classifier import FULL, LBFGS
-    from harness.tasks.transfer import TRANSFER, transfer_task
+    from harness.tasks.senteval.fits.problem import FULL, LBFGS
+    from harness.tasks.senteval.transfer import TRANSFER, transfer_task
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="embedded:mini-bert")

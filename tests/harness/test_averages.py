@@ -23,7 +23,7 @@ from harness.tasks.averages import (
     transfer_average,
     transfer_values,
 )
-from harness.tasks.probing import PAPER_NAMES, PROBING
+from harness.tasks.senteval.probing import PAPER_NAMES, PROBING
 
 PUBLISHED = Path(__file__).parents[2] / "reports" / "published"
 CATEGORIES = ("Classification", "Clustering", "PairClassification", "Reranking", "Retrieval", "STS", "Summarization")

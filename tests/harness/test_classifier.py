@@ -10,8 +10,10 @@ import pytest
 import torch
 
 from harness.errors import InputError
-from harness.tasks import classifier, validation
-from harness.tasks.classifier import FULL, LBFGS, PROTOTYPING, Classifier, Split, configuration, solve
+from harness.tasks.senteval import penalty as validation
+from harness.tasks.senteval.fits import solve as classifier
+from harness.tasks.senteval.fits.problem import FULL, LBFGS, PROTOTYPING, Classifier, Split, configuration
+from harness.tasks.senteval.fits.solve import solve
 from tests.harness import senteval_reference as reference
 
 Array = np.ndarray[Any, Any]

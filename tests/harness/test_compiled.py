@@ -9,9 +9,9 @@ import numba
 import numpy as np
 import pytest
 
-from harness.tasks.classifier import PROTOTYPING, Split, configuration
-from harness.tasks.compiled import solve_compiled
-from harness.tasks.descent import compiled
+from harness.tasks.senteval.fits.numba_descent import compiled
+from harness.tasks.senteval.fits.numba_fits import solve_compiled
+from harness.tasks.senteval.fits.problem import PROTOTYPING, Split, configuration
 
 
 def double(value: int) -> int:

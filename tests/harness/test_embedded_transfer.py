@@ -11,8 +11,8 @@ import pytest
 from harness.embeddings import evaluate
 from harness.errors import InputError
 from harness.sources.embedded import FOLDER
-from harness.tasks.classifier import LBFGS
-from harness.tasks.embedded_transfer import EMBEDDED_TRANSFER, EmbeddedTransferTask, labelled
+from harness.tasks.senteval.embedded_transfer import EMBEDDED_TRANSFER, EmbeddedTransferTask, labelled
+from harness.tasks.senteval.fits.problem import LBFGS
 from harness.tasks.suites import resolve_tasks
 
 Array = np.ndarray[Any, Any]

@@ -115,7 +115,7 @@ def test_the_code_of_the_tasks_in_use_is_part_of_what_is_evaluated(
     before = plan_of(tmp_path).evaluation
     assert plan_of(tmp_path).evaluation == before
     monkeypatch.setattr(
-        "harness.plan.code_version", lambda module: "new" if module == "harness.tasks.transfer" else "old"
+        "harness.plan.code_version", lambda module: "new" if module == "harness.tasks.senteval.transfer" else "old"
     )
     changed = plan_of(tmp_path).evaluation
     monkeypatch.setattr("harness.plan.code_version", lambda module: "old")

@@ -13,8 +13,8 @@ from harness.errors import InputError
 from harness.sources.senteval.labelled import PROBING as FILES
 from harness.sources.senteval.labelled import read_probing
 from harness.tasks.base import Task
-from harness.tasks.classifier import FULL, LBFGS, Classifier
-from harness.tasks.probing import PAPER_NAMES, PROBING, probing_task
+from harness.tasks.senteval.fits.problem import FULL, LBFGS, Classifier
+from harness.tasks.senteval.probing import PAPER_NAMES, PROBING, probing_task
 from tests.harness.senteval_data import noise, probing, sentence
 
 Array = np.ndarray[Any, Any]

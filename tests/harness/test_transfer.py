@@ -14,11 +14,12 @@ from harness.embeddings import evaluate
 from harness.errors import InputError, RunError
 from harness.sources.senteval.labelled import read_task
 from harness.tasks.base import Task
-from harness.tasks.classifier import FULL, LBFGS, PROTOTYPING
-from harness.tasks.downstream import CaptionRetrievalTask, regressor_task
-from harness.tasks.relatedness import grade_targets, regress
-from harness.tasks.retrieval import fit_and_rank, rank_recalls
-from harness.tasks.transfer import TRANSFER, f1, transfer_task
+from harness.tasks.senteval.caption_ranking import fit_and_rank, rank_recalls
+from harness.tasks.senteval.caption_retrieval import CaptionRetrievalTask
+from harness.tasks.senteval.fits.problem import FULL, LBFGS, PROTOTYPING
+from harness.tasks.senteval.pair_regressor import grade_targets, regress
+from harness.tasks.senteval.regression import regressor_task
+from harness.tasks.senteval.transfer import TRANSFER, f1, transfer_task
 from tests.harness import senteval_reference as reference
 from tests.harness.senteval_data import downstream, noise, words
 
@@ -186,7 +187,7 @@ def test_grades_by_hand() -> None:
 def test_regressor_equals_torch_s_own_layers(monkeypatch: pytest.MonkeyPatch) -> None:
     from scipy.stats import pearsonr
 
-    from harness.tasks import relatedness
+    from harness.tasks.senteval import pair_regressor as relatedness
 
     monkeypatch.setattr(relatedness, "_MAX_PASSES", 200)
     rng = np.random.default_rng(0)
@@ -258,7 +259,7 @@ def test_regressors_of_sts_b_and_sick_r_equal_a_float64_transcription(
     """STS-B's scores begin at 0, SICK's at 1."""
     from scipy.stats import pearsonr, spearmanr
 
-    from harness.tasks import relatedness
+    from harness.tasks.senteval import pair_regressor as relatedness
 
     monkeypatch.setattr(relatedness, "_MAX_PASSES", 200)
     for name in ("STS-B", "SICK-R"):

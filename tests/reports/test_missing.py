@@ -44,7 +44,7 @@ def test_a_missing_task_is_a_marked_cell_and_the_average_is_incomplete(tmp_path:
 def test_transfer_tables_mark_what_is_missing(tmp_path: Path) -> None:
     from harness.results.record import Score
     from harness.results.run_folder import RunFolder
-    from harness.tasks.transfer import TRANSFER
+    from harness.tasks.senteval.transfer import TRANSFER
     from reports.accuracies import accuracy_tables
 
     def scores(tasks: tuple[str, ...], suite: str, value: float) -> list[Score]:

@@ -12,12 +12,12 @@ import numpy as np
 
 from harness.sources.senteval.labelled import PREPARATION
 from harness.tasks.base import Array, TaskResult, Vectors, finite
-from harness.tasks.classifier import FULL, Classifier
 from harness.tasks.protocol import add_score
+from harness.tasks.senteval.fits.problem import FULL, Classifier
 
 if TYPE_CHECKING:
     from harness.sources.senteval.labelled import Labelled, Part
-    from harness.tasks.validation import Outcome
+    from harness.tasks.senteval.penalty import Outcome
 
 TRANSFER = ("MR", "CR", "SUBJ", "MPQA", "SST2", "TREC", "MRPC")
 PAIR, PAIR_WITH_BOTH, SINGLE = "|u-v|, u*v", "u, v, u*v, |u-v|", "u"
@@ -36,7 +36,7 @@ class ClassificationTask:
     """Accuracy on test and dev; F1 of the positive class too for MRPC.
 
     The number of its parts says how the L2 weight is chosen: one, nested k-fold; train and test, k-fold on train; with
-    dev, on dev (`harness.tasks.validation`).
+    dev, on dev (`harness.tasks.senteval.penalty`).
     """
 
     source = "senteval"
@@ -76,7 +76,7 @@ class ClassificationTask:
 
     def outcome(self, vectors: Vectors) -> tuple[Outcome, int]:
         """Accuracies, and how many vectors held NaN or infinity (replaced by 0)."""
-        from harness.tasks import validation
+        from harness.tasks.senteval import penalty as validation
 
         data = self.data
         x, y, damaged = {}, {}, 0

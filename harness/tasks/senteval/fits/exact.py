@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from harness.tasks.classifier import Array, Solution, Split
+from harness.tasks.senteval.fits.problem import Array, Solution, Split
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -28,7 +28,7 @@ _METRIC_ROWS = 1 << 14
 
 
 def solve_convex(x: Tensor, y: Tensor, splits: Sequence[Split], l2: Array, classes: int) -> Solution:
-    """As `harness.tasks.classifier.solve`, with device tensors x (N, d) float32 and y (N,)."""
+    """As `harness.tasks.senteval.fits.solve.solve`, with device tensors x (N, d) float32 and y (N,)."""
     import torch
 
     with torch.no_grad():

@@ -1,7 +1,7 @@
-"""The fits of `harness.tasks.classifier` on a processor, for heads without a hidden layer.
+"""The fits of `harness.tasks.senteval.fits.solve` on a processor, for heads without a hidden layer.
 
 At a step a fit reads 64 rows and writes a few hundred weights: too little for torch, whose every operation passes over
-memory again. `harness.tasks.descent` keeps them near; numba compiles it on its first use, in a few seconds.
+memory again. `harness.tasks.senteval.fits.numba_descent` keeps them near; numba compiles it on its first use, in a few seconds.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.tasks.classifier import Array, Classifier, Solution, Split, on_all_cores, optimizer_settings, shuffler
-from harness.tasks.descent import LANES, aligned, classify, descend
+from harness.tasks.senteval.fits.numba_descent import LANES, aligned, classify, descend
+from harness.tasks.senteval.fits.parallel import on_all_cores, shuffler
+from harness.tasks.senteval.fits.problem import Array, Classifier, Solution, Split, optimizer_settings
 
 # torch's optimisers with their default settings as `descend` wants them: the moments' rule, the floor of the root.
 _RULES = {
@@ -28,7 +29,7 @@ _RULES = {
 def solve_compiled(
     x: Array, y: Array, splits: Sequence[Split], l2: Array, classes: int, config: Classifier, threads: int
 ) -> Solution:
-    """As `harness.tasks.classifier.solve`."""
+    """As `harness.tasks.senteval.fits.solve.solve`."""
     fits = _Fits(x, y, classes, config)
     pieces = min(l2.shape[1], math.ceil(threads / len(splits)))  # few splits: their L2 values apart
     accuracy = np.zeros(l2.shape)
@@ -48,7 +49,7 @@ class _Fits:
     """What the fits of a task share: rows, labels, the weights at the start, the shuffles."""
 
     def __init__(self, x: Array, y: Array, classes: int, config: Classifier) -> None:
-        from harness.tasks.heads import fresh_weights
+        from harness.tasks.senteval.fits.torch_heads import fresh_weights
 
         n, d = x.shape
         width = math.ceil((d + 1) / LANES) * LANES

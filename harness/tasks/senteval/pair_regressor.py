@@ -19,7 +19,7 @@ from harness.tasks.sts import pearson
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from harness.tasks.heads import Head
+    from harness.tasks.senteval.fits.torch_heads import Head
 
 VERSION = "harness-senteval-relatedness-1"
 GRADES = 5
@@ -57,8 +57,8 @@ def regress(
     """
     import torch
 
-    from harness.tasks.classifier import Classifier
-    from harness.tasks.heads import Optimizer, fresh_head
+    from harness.tasks.senteval.fits.problem import Classifier
+    from harness.tasks.senteval.fits.torch_heads import Optimizer, fresh_head
 
     where = device or ("cuda" if torch.cuda.is_available() else "cpu")
     train, dev, test = (

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from harness.tasks.classifier import Classifier, optimizer_settings
+from harness.tasks.senteval.fits.problem import Classifier, optimizer_settings
 
 if TYPE_CHECKING:
     import numpy as np

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.errors import InputError
-from harness.tasks.classifier import Array, Classifier, Rows, Split, solve
+from harness.tasks.senteval.fits.problem import Array, Classifier, Rows, Split
+from harness.tasks.senteval.fits.solve import solve
 
 _NESTED_STATE = 1111  # fixed in SentEval for both levels, whatever the seed
 _VALIDATION = 0.05

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from harness.errors import InputError
-from harness.tasks.classifier import FULL, Classifier
-from harness.tasks.transfer import PAIR, SINGLE, ClassificationTask
+from harness.tasks.senteval.fits.problem import FULL, Classifier
+from harness.tasks.senteval.transfer import PAIR, SINGLE, ClassificationTask
 
 if TYPE_CHECKING:
     from harness.sources.senteval.labelled import Labelled

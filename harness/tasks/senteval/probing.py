@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.sources.senteval.labelled import PROBING as FILES
-from harness.tasks.classifier import FULL, Classifier
-from harness.tasks.transfer import ClassificationTask
+from harness.tasks.senteval.fits.problem import FULL, Classifier
+from harness.tasks.senteval.transfer import ClassificationTask
 
 if TYPE_CHECKING:
     from harness.sources.senteval.labelled import Labelled

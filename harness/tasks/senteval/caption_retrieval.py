@@ -1,0 +1,94 @@
+"""SentEval's image-caption retrieval as a task."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from harness.tasks.base import Array, TaskResult, Vectors, finite
+from harness.tasks.protocol import add_score
+
+if TYPE_CHECKING:
+    from harness.tasks.senteval.caption_ranking import Recalls
+from harness.tasks.senteval.regression import _PARTS
+
+
+@dataclass(frozen=True)
+class CaptionSet:
+    """By part: image features (n, d) and captions (5n, five of each image)."""
+
+    images: dict[str, Array]
+    captions: dict[str, list[str]]
+    sha256: str
+
+
+class CaptionRetrievalTask:
+    """COCO retrieval with given image features: recall at 1, 5 and 10 in both directions, and their mean."""
+
+    name = "caption-retrieval"
+    source = "senteval"
+    suite = "downstream"
+
+    def __init__(self, root: Path | None = None, *, seed: int = 1111, width: int = 1000) -> None:
+        self.root = root
+        self.width = width
+        self.seed = seed
+
+    @cached_property
+    def data(self) -> CaptionSet:
+        from harness.sources.senteval.captions import read_captions
+        from harness.sources.senteval.labelled import downstream_folder
+
+        images, captions, digest = {}, {}, hashlib.sha256()
+        folder = downstream_folder(self.root) / "COCO"
+        for part, file in (("train", "train"), ("dev", "valid"), ("test", "test")):
+            images[part], captions[part] = read_captions(folder, file)
+            digest.update(np.ascontiguousarray(images[part]).tobytes())
+            digest.update("\n".join(captions[part]).encode("utf-8", "surrogatepass"))
+        return CaptionSet(images, captions, digest.hexdigest())
+
+    @property
+    def sha256(self) -> str:
+        return self.data.sha256
+
+    def texts(self) -> list[str]:
+        return [text for part in _PARTS for text in self.data.captions[part]]
+
+    def outcome(self, vectors: Vectors) -> tuple[Recalls, Recalls, int]:
+        """Recalls on dev and test, and how many vectors held NaN or infinity (replaced by 0)."""
+        from harness.tasks.senteval.caption_ranking import fit_and_rank
+
+        found = {part: finite(vectors(texts)) for part, texts in self.data.captions.items()}
+        captions = {part: x for part, (x, _) in found.items()}
+        dev, test = fit_and_rank(self.data.images, captions, seed=self.seed, width=self.width)
+        return dev, test, sum(bad for _, bad in found.values())
+
+    def evaluate(self, vectors: Vectors, *, pooling: str) -> TaskResult:
+        from harness.tasks.senteval.caption_ranking import VERSION
+
+        result = TaskResult()
+        dev, test, damaged = self.outcome(vectors)
+        if damaged:
+            result.notes.append(f"{self.name}: vectors with NaN or infinity, replaced by 0: {damaged}")
+        found = {("test", "recall"): test.total / 6, ("dev", "recall"): dev.total / 6}
+        for direction, recalls in (("i2t", test.image_to_text), ("t2i", test.text_to_image)):
+            found |= {("test", f"{direction}_r{k}"): r for k, r in zip((1, 5, 10), recalls[:3], strict=True)}
+        for (split, metric), value in found.items():
+            description = {
+                "task": self.name,
+                "source": self.source,
+                "split": split,
+                "data": self.data.sha256,
+                "preparation": "captions as given; words joined by single spaces",
+                "ranking": {"version": VERSION, "seed": self.seed, "width": self.width},
+                "metric": metric,
+                "aggregation": "mean of six recalls" if metric == "recall" else "",
+            }
+            n = len(self.data.captions[split])
+            add_score(result, description, suite=self.suite, pooling=pooling, value=value / 100, n=n)
+        return result

@@ -1,0 +1,146 @@
+"""What is solved: SentEval's classifier settings, the splits of its fits, and what a solution holds."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.config import nearest
+from harness.errors import InputError
+
+Rows = NDArray[np.int64]
+
+
+Array = NDArray[Any]
+
+
+# 2: a fit that cuts off its own held-out rows goes on with the generator that chose them, as SentEval's does
+VERSIONS = {"senteval": "harness-senteval-classifier-2", "lbfgs": "harness-senteval-classifier-1"}
+
+
+L2_GRID = (1e-5, 1e-4, 1e-3, 1e-2)
+
+
+OPTIMIZERS = {"adam": 1e-3, "rmsprop": 1e-2, "sgd": 1e-3, "adagrad": 1e-2}  # torch's default learning rates
+
+
+@dataclass(frozen=True)
+class Classifier:
+    """How a head is fitted and its L2 weight chosen; the defaults are SentEval's "full" configuration.
+
+    `solver`: "senteval" steps through batches with early stopping; "lbfgs" gives the exact minimum of the same convex
+    objective (nhid 0) without seeds, batches or early stopping, so only `kfold` and `l2` have a meaning then.
+    `optim`: a torch optimiser with its default settings, but for a learning rate given as in "sgd,lr=0.1".
+    `epoch_size`: passes between two checks of the held-out accuracy. `tenacity`: the fit ends at the check number
+    tenacity + 1 that did not improve, counted over the whole fit, or once more than `max_epoch` passes were made.
+    """
+
+    solver: Literal["senteval", "lbfgs"] = "senteval"
+    nhid: int = 0
+    optim: str = "adam"
+    batch_size: int = 64
+    tenacity: int = 5
+    epoch_size: int = 4
+    max_epoch: int = 200
+    dropout: float = 0.0
+    kfold: int = 10
+    seed: int = 1111
+    l2: tuple[float, ...] = L2_GRID
+
+    def __post_init__(self) -> None:
+        """Raises:
+        InputError: a value out of its range.
+        """
+        name, _ = optimizer_settings(self.optim)
+        checks = {
+            "solver": self.solver in ("senteval", "lbfgs"),
+            "nhid": self.nhid >= 0 and (self.solver == "senteval" or self.nhid == 0),
+            "optim": bool(name),
+            "batch_size": self.batch_size >= 1,
+            "tenacity": self.tenacity >= 0,
+            "epoch_size": self.epoch_size >= 1,
+            "max_epoch": self.max_epoch >= 0,
+            "dropout": 0 <= self.dropout < 1,
+            "kfold": self.kfold >= 2,
+            "l2": bool(self.l2) and all(v >= 0 for v in self.l2),
+        }
+        for key, right in checks.items():
+            if not right:
+                extra = " (lbfgs is for nhid 0)" if key == "nhid" else ""
+                raise InputError(f"classifier: {key} = {getattr(self, key)!r} is out of its range{extra}")
+
+    def describe(self) -> dict[str, Any]:
+        """All that enters a protocol id."""
+        if self.solver == "lbfgs":
+            return {"solver": "lbfgs", "kfold": self.kfold, "l2": list(self.l2), "version": VERSIONS["lbfgs"]}
+        return {**asdict(self), "l2": list(self.l2), "version": VERSIONS[self.solver]}
+
+
+def optimizer_settings(text: str) -> tuple[str, float]:
+    """Name and learning rate: "sgd,lr=0.1" -> ("sgd", 0.1).
+
+    Raises:
+        InputError: unknown optimiser, or a setting that is not lr=NUMBER.
+    """
+    name, *settings = [part.strip() for part in text.split(",")]
+    if name not in OPTIMIZERS:
+        raise InputError(f'classifier: optim "{text}"{nearest(name, list(OPTIMIZERS))}; known: {", ".join(OPTIMIZERS)}')
+    rate = OPTIMIZERS[name]
+    for setting in settings:
+        key, _, value = setting.partition("=")
+        try:
+            rate = float(value)
+        except ValueError:
+            rate = math.nan
+        if key.strip() != "lr" or not rate > 0:
+            raise InputError(f'classifier: optim "{text}": the only setting is the rate, as in "{name},lr=0.1"')
+    return name, rate
+
+
+FULL = Classifier()
+
+
+PROTOTYPING = Classifier(optim="rmsprop", batch_size=128, tenacity=3, epoch_size=2, kfold=5)
+
+
+LBFGS = Classifier(solver="lbfgs")
+
+
+CONFIGURATIONS = {"full": FULL, "prototyping": PROTOTYPING, "lbfgs": LBFGS}
+
+
+def configuration(name: str) -> Classifier:
+    """ "full", "prototyping" or "lbfgs".
+
+    Raises:
+        InputError: any other name.
+    """
+    if name not in CONFIGURATIONS:
+        known = list(CONFIGURATIONS)
+        raise InputError(f'unknown classifier "{name}"{nearest(name, known)}; known: {", ".join(known)}')
+    return CONFIGURATIONS[name]
+
+
+@dataclass(frozen=True)
+class Split:
+    """One fit: rows to train on, rows that steer early stopping and rate the L2 value, rows to predict.
+
+    `drawn`: how many rows the seeded generator has shuffled before it shuffles the training rows for the first time.
+    """
+
+    train: Rows
+    held_out: Rows
+    test: Rows
+    drawn: int = 0
+
+
+@dataclass(frozen=True)
+class Solution:
+    """`accuracy[s, r]`: of split s with L2 value r on its held-out rows, in [0, 1]; `predicted[s]`: (R, test rows)."""
+
+    accuracy: NDArray[np.float64]
+    predicted: list[NDArray[np.int64]]
