@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from harness.embedding_cache import StoredVectors
+    from harness.evaluation.vector_cache import StoredVectors
 
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -35,7 +35,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(args: argparse.Namespace) -> int:
     """Exit code 0 when every task was scored, 1 when the data of some could not be had."""
-    from harness.embeddings import evaluate
+    from harness.evaluation.scoring import evaluate
     from harness.machine.devices import pick_device
     from harness.machine.environment import describe
     from harness.tasks.suites import resolve_tasks, suites_within
@@ -80,8 +80,8 @@ def run(args: argparse.Namespace) -> int:
 
 def stored_vectors(name: str, model: Any, pooling: str, max_length: int | None, device: str) -> StoredVectors | None:
     """The vectors of `model` that earlier evaluations kept; None for one whose content cannot be told."""
-    from harness.embedding_cache import EmbeddingCache, folder_hash
     from harness.errors import InputError
+    from harness.evaluation.vector_cache import EmbeddingCache, folder_hash
     from harness.machine.environment import device_name
     from harness.results.identity import model_fingerprint
     from harness.sources import resolve_model

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from harness.embeddings import each, reason
 from harness.errors import InputError
+from harness.evaluation.scoring import each, reason
 from harness.experiment import Experiment, Row, resolve_rows
 from harness.files.hashing import content_id
 from harness.machine.devices import pick_device
@@ -52,7 +52,9 @@ class Plan:
     def evaluation(self) -> dict[str, str]:
         """Task -> hash of the code that scores it (the data's own hashes stand in the protocol ids)."""
         return {
-            task_key(task): content_id([code_version("harness.embeddings"), code_version(type(task).__module__)])
+            task_key(task): content_id(
+                [code_version("harness.evaluation.scoring"), code_version(type(task).__module__)]
+            )
             for task in self.tasks
         }
 

@@ -16,9 +16,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.embedding_cache import EmbeddingCache, folder_hash
-from harness.embeddings import each, error_file, set_aside
 from harness.errors import InputError, TrainingStopped
+from harness.evaluation.scoring import each, error_file, set_aside
+from harness.evaluation.vector_cache import EmbeddingCache, folder_hash
 from harness.files.atomic import write_atomic
 from harness.files.printable import markdown_text
 from harness.machine.distributed import ALONE
@@ -240,7 +240,7 @@ def _evaluate(
     method: Method, tasks: list[Task], device: str, progress: Progress | None, cache: EmbeddingCache, content: str
 ) -> TaskResult:
     """Scores of a fitted method; `content` identifies its weights in `cache`."""
-    from harness.embeddings import evaluate, joined
+    from harness.evaluation.scoring import evaluate, joined
     from harness.tasks.vectors import Origin
 
     def encoder_of(fitted: Method) -> Callable[[list[str]], Any]:

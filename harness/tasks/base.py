@@ -1,6 +1,6 @@
 """What every task has in common: it announces texts, gets vectors for them, and returns scores.
 
-Tasks never see an encoder. The union of all their texts is encoded once (`harness.embeddings`), and every task reads
+Tasks never see an encoder. The union of all their texts is encoded once (`harness.evaluation.scoring`), and every task reads
 the rows it needs from that one table.
 """
 

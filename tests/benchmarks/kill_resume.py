@@ -40,7 +40,7 @@ preset = "mini"
 
 CHILD = """
 import os, signal, sys, threading
-import harness.embeddings, harness.runner, harness.training
+import harness.evaluation.scoring, harness.runner, harness.training
 from harness.cli import main
 
 def die(*args, **kwargs):
@@ -60,11 +60,11 @@ if phase == "training":
 elif phase == "between":
     harness.runner._evaluate = die
 elif phase == "evaluation":
-    evaluate = harness.embeddings.evaluate
+    evaluate = harness.evaluation.scoring.evaluate
     def deadly(*args, **kwargs):
         threading.Timer(amount, die).start()
         return evaluate(*args, **kwargs)
-    harness.embeddings.evaluate = deadly
+    harness.evaluation.scoring.evaluate = deadly
 sys.exit(main(sys.argv[1:]))
 """
 

@@ -59,7 +59,7 @@ def theirs(model: Any, name: str, batch_size: int) -> float:
 
 def ours(encoder: Any, name: str, batch_size: int) -> float:
     """Our score, nothing shared between tasks."""
-    from harness.embeddings import evaluate
+    from harness.evaluation.scoring import evaluate
     from harness.tasks.mteb.task import mteb_task
 
     result = evaluate(lambda texts: encoder.encode(texts, batch_size=batch_size), [mteb_task(name)], pooling="as saved")

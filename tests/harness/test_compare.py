@@ -132,7 +132,7 @@ def test_a_row_that_collapses_and_one_that_fails_are_rows_and_not_the_end(
 
 KILLED = """
 import os, signal, sys
-import harness.training, harness.runner, harness.embeddings
+import harness.training, harness.runner, harness.evaluation.scoring
 def die(*args, **kwargs):
     os.kill(os.getpid(), signal.SIGKILL)
 point = sys.argv.pop(1)
@@ -150,7 +150,7 @@ if point == "training":
 elif point == "between":
     harness.runner._evaluate = die
 else:
-    harness.embeddings.evaluate = die
+    harness.evaluation.scoring.evaluate = die
 from harness.cli import main
 sys.exit(main(sys.argv[1:]))
 """

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.embeddings import evaluate
 from harness.errors import InputError
+from harness.evaluation.scoring import evaluate
 from harness.sources.embedded import FOLDER
 from harness.tasks.senteval.embedded_transfer import EMBEDDED_TRANSFER, EmbeddedTransferTask, labelled
 from harness.tasks.senteval.fits.problem import LBFGS

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.embedding_cache import EmbeddingCache, StoredVectors, folder_hash
+from harness.evaluation.vector_cache import EmbeddingCache, StoredVectors, folder_hash
 from harness.tasks.vectors import encode_once
 
 Array = np.ndarray[Any, Any]
@@ -156,7 +156,7 @@ FILL = """
 import sys
 from pathlib import Path
 import numpy as np
-from harness.embedding_cache import EmbeddingCache
+from harness.evaluation.vector_cache import EmbeddingCache
 store = EmbeddingCache(Path(sys.argv[1])).of("model", "mean", code="harness.errors", device="cpu")
 for start in range(0, 400, 20):
     texts = [f"sentence {i}" for i in range(start, start + 20)]

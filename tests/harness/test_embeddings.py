@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.embeddings import evaluate
 from harness.errors import RunError
+from harness.evaluation.scoring import evaluate
 from harness.sources import PairSet, Subset
 from harness.tasks.geometry.alignment_uniformity import GeometryTask
 from harness.tasks.sts import STSTask

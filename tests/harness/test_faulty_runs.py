@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.embeddings import each
 from harness.errors import RunError
+from harness.evaluation.scoring import each
 from harness.experiment import read_experiment
 from harness.plan import Plan, make_plan
 from harness.results.record import Record

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.embeddings import evaluate
 from harness.encoder import Encoder
 from harness.errors import InputError
+from harness.evaluation.scoring import evaluate
 from harness.sources import PairSet, Subset
 from harness.sources.embedded import embedded_rows
 from harness.tasks.base import Task

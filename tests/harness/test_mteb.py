@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.embeddings import evaluate
 from harness.errors import InputError, RunError
+from harness.evaluation.scoring import evaluate
 from harness.tasks.mteb.benchmarks import EN_V1, EN_V2, MTEB_SUITES, mteb_averages, mteb_values, names_of, summary
 from harness.tasks.mteb.task import embedded_task, mteb_task
 from harness.tasks.suites import resolve_tasks

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.embeddings import evaluate
 from harness.errors import InputError
+from harness.evaluation.scoring import evaluate
 from harness.sources.senteval.labelled import PROBING as FILES
 from harness.sources.senteval.labelled import read_probing
 from harness.tasks.base import Task

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from harness import embeddings
 from harness.cli import main
+from harness.evaluation import scoring as embeddings
 from harness.experiment import read_experiment
 from harness.plan import make_plan
 from harness.rescoring import due
@@ -158,8 +158,8 @@ def test_a_record_of_an_older_version_is_scored_anew(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suite", ["embedded", "embedded-transfer", "embedded-layers", "embedded-efficiency"])
 def test_scores_name_the_task_that_gave_them(suite: str) -> None:
-    from harness.embeddings import evaluate
     from harness.encoder import Encoder
+    from harness.evaluation.scoring import evaluate
     from harness.sources import resolve_model
     from harness.tasks.suites import resolve_tasks
 

@@ -67,7 +67,7 @@ def test_unknown_names_are_one_clear_line() -> None:
 
 
 def test_embedded_suite_runs_without_a_hub() -> None:
-    from harness.embeddings import evaluate
+    from harness.evaluation.scoring import evaluate
 
     rng = np.random.default_rng(0)
     tasks = resolve_tasks(["embedded"])
@@ -89,7 +89,7 @@ def test_both_sources_of_the_years_agree() -> None:
 
     One sentence of STS14 is tokenised otherwise ("t." and "t ."), which moves one pair of 3,750.
     """
-    from harness.embeddings import evaluate
+    from harness.evaluation.scoring import evaluate
 
     def words(texts: list[str]) -> np.ndarray:
         counts = np.zeros((len(texts), 256), dtype=np.float32)

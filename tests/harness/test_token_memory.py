@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-from harness.embeddings import evaluate
 from harness.encoder import Encoder
+from harness.evaluation.scoring import evaluate
 from harness.tasks.suites import resolve_tasks
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from harness.embeddings import evaluate
 from harness.errors import InputError, RunError
+from harness.evaluation.scoring import evaluate
 from harness.sources.senteval.labelled import read_task
 from harness.tasks.base import Task
 from harness.tasks.senteval.caption_ranking import fit_and_rank, rank_recalls

@@ -88,7 +88,7 @@ class EmbeddingCache:
 
 
 class StoredVectors:
-    """Text -> (d,) float32 vector of one model: what `harness.embeddings` takes as its `cache`."""
+    """Text -> (d,) float32 vector of one model: what `harness.evaluation.scoring` takes as its `cache`."""
 
     def __init__(self, cache: EmbeddingCache, name: str) -> None:
         self.cache = cache

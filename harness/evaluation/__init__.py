@@ -1,0 +1,1 @@
+"""Encode once, score all tasks; vectors kept between runs."""
