@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from harness.errors import InputError, TrainingStopped
 from harness.machine.progress import Reporter
-from harness.pretraining_config import PretrainingConfig
+from harness.pretraining.options import PretrainingConfig
 
 if TYPE_CHECKING:
     from harness.sources import Corpus
@@ -51,8 +51,8 @@ def run(args: argparse.Namespace) -> int:
         raise InputError(f"--out {out}: exists already; name another folder or delete it")
     from harness.files.locks import work_lock
     from harness.machine.devices import pick_device
-    from harness.pretraining import Pretraining
-    from harness.pretraining_result import save
+    from harness.pretraining.model_folder import save
+    from harness.pretraining.pretrain import Pretraining
 
     device = pick_device(args.device)
     corpora = [_corpus(uri, args.column, args.limit) for uri in args.corpus]

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
-from harness.batches import Batch
 from harness.config import option
 from harness.method import POOLING_HELP, MethodCard, MethodConfig
 from harness.training import TrainingConfig
+from harness.training.batches import Batch
 from harness.views import ViewConfig, Views, make_views
 from methods.heads import Widths, projector
 from methods.objectives import check_rows, full_precision, unit

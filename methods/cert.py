@@ -9,11 +9,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from harness.batches import Batch
 from harness.config import option
 from harness.encoder import Encoder
 from harness.method import POOLING_HELP, MethodCard, MethodConfig
 from harness.training import TrainedMethod, TrainingConfig
+from harness.training.batches import Batch
 from methods.objectives import check_rows, check_temperature, full_precision, unit
 
 

@@ -11,7 +11,6 @@ import torch
 from pydantic import model_validator
 from torch import Tensor, nn
 
-from harness.batches import Batch, BatchStream
 from harness.config import option
 from harness.encoder import Encoder
 from harness.encoder.masked_lm import IGNORED, MaskedLM, mask_tokens, masked_lm_loss
@@ -20,6 +19,7 @@ from harness.encoder.sentences import clean
 from harness.errors import InputError
 from harness.method import DEFAULT_BASE_MODEL, POOLING_HELP, FitContext, MethodCard, MethodConfig
 from harness.training import TrainedMethod, TrainingConfig
+from harness.training.batches import Batch, BatchStream
 from methods.cross_batch_memory import CrossBatchMemory
 from methods.document_tokens import DocumentTokens, cut
 from methods.objectives import nt_xent_symmetric

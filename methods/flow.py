@@ -13,7 +13,6 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from harness.checkpoint import Checkpoints, Curves
 from harness.config import option
 from harness.encoder import Encoder
 from harness.encoder.batching import token_budget_batches
@@ -21,6 +20,7 @@ from harness.errors import TrainingStopped
 from harness.method import FitContext, FitReport, MethodCard, MethodConfig
 from harness.seeds import derive
 from harness.sources.remote.cache_folder import writing
+from harness.training.checkpoint import Checkpoints, Curves
 from methods.glow import Glow
 from methods.optimizers import adamw
 from methods.vector_maps import VectorMap, VectorMapConfig, text_chunks

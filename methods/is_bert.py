@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import field_validator
 
-from harness.batches import Batch
 from harness.config import option
 from harness.method import MethodCard, MethodConfig
 from harness.training import TrainedMethod, TrainingConfig
+from harness.training.batches import Batch
 from methods.optimizers import adamw
 
 if TYPE_CHECKING:

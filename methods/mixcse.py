@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import torch
 from torch.nn import functional
 
-from harness.batches import Batch
 from harness.config import option
 from harness.method import MethodCard, MethodConfig
+from harness.training.batches import Batch
 from methods.objectives import check_rows, check_temperature, full_precision, unit
 from methods.simcse import SimCSE, SimCSEConfig
 

@@ -10,12 +10,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from harness.batches import Batch, BatchStream
 from harness.config import option
 from harness.errors import InputError
 from harness.method import POOLING_HELP, MethodCard, MethodConfig
 from harness.seeds import derive
 from harness.training import TrainedMethod, TrainingConfig
+from harness.training.batches import Batch, BatchStream
 from methods.objectives import check_rows, check_temperature, full_precision, unit
 
 if TYPE_CHECKING:

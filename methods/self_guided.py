@@ -8,13 +8,13 @@ import torch
 from pydantic import model_validator
 from torch import nn
 
-from harness.batches import Batch
 from harness.config import option
 from harness.encoder import Encoder
 from harness.encoder.pooling import reduce_tokens
 from harness.errors import InputError
 from harness.method import POOLING_HELP, MethodCard, MethodConfig, Supervision, Text
 from harness.training import TrainedMethod, TrainingConfig
+from harness.training.batches import Batch
 from methods.objectives import nt_xent_symmetric, self_guided
 from methods.objectives_self_guided import opt2_as_coded, squared_distance
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from harness.batches import Batch
 from harness.config import option
 from harness.method import POOLING_HELP, MethodCard, MethodConfig
 from harness.training import TrainedMethod, TrainingConfig
+from harness.training.batches import Batch
 from methods.heads import tanh_mlp
 from methods.objectives import nt_xent
 

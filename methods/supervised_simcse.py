@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from harness.batches import Batch, BatchStream
 from harness.config import option
 from harness.errors import InputError
 from harness.method import MethodCard, MethodConfig
+from harness.training.batches import Batch, BatchStream
 from methods.objectives import nt_xent
 from methods.simcse import ContrastiveConfig, SimCSE
 

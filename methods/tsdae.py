@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from harness.batches import Batch
 from harness.config import option
 from harness.errors import InputError
 from harness.method import POOLING_HELP, MethodCard, MethodConfig
 from harness.training import TrainedMethod, TrainingConfig
+from harness.training.batches import Batch
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

@@ -5,10 +5,10 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from harness.batches import Batch
 from harness.config import option
 from harness.method import POOLING_HELP, MethodConfig, Supervision, Text
 from harness.training import TrainedMethod, TrainingConfig
+from harness.training.batches import Batch
 from harness.views import ViewConfig, encode_views
 from methods.heads import Widths, projector
 

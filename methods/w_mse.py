@@ -10,11 +10,11 @@ import torch
 from pydantic import ConfigDict, ValidationInfo, field_validator
 from torch import Tensor, nn
 
-from harness.batches import Batch, BatchStream
 from harness.config import option
 from harness.errors import InputError, TrainingStopped
 from harness.method import POOLING_HELP, MethodCard, MethodConfig
 from harness.training import TrainingConfig
+from harness.training.batches import Batch, BatchStream
 from harness.views import ViewConfig, encode_views
 from methods.heads import Widths, projector
 from methods.objectives import check_rows, full_precision, unit

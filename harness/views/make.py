@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from harness.batches import Batch
 from harness.errors import InputError
 from harness.sources.corpus.corpus import Pair
+from harness.training.batches import Batch
 from harness.views import eda, tokens
 from harness.views.config import TEXT_VIEWS, TOKEN_VIEWS, ViewConfig
 

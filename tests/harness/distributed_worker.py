@@ -17,12 +17,12 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from harness import cli, registry
-from harness.batches import Batch
 from harness.machine import distributed
 from harness.machine.distributed import Share, Team, join
 from harness.method import FitContext
 from harness.seeds import derive, numpy_generator
 from harness.sources import load_corpus
+from harness.training.batches import Batch
 
 # Vectors of two views; a batch's statistics; both. Then what is more than vectors: a second forward pass with a tied
 # vocabulary layer, token states, a decoder tied to the encoder, a penalty on the weights and a frozen guide's hidden

@@ -12,12 +12,12 @@ import pytest
 import torch
 from torch import nn
 
-from harness.batches import Batch, BatchStream
 from harness.encoder import Encoder
 from harness.errors import InputError, TrainingStopped
 from harness.method import FitContext, MethodCard
 from harness.sources import Corpus, load_corpus
 from harness.training import TrainedMethod, Trainer, TrainingConfig
+from harness.training.batches import Batch, BatchStream
 
 pytestmark = pytest.mark.timeout(120)
 

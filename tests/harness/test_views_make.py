@@ -15,10 +15,10 @@ from torch import nn
 sys.path.insert(0, str(Path(__file__).parent))
 import tiny_wordnet
 
-from harness.batches import Batch
 from harness.encoder import Encoder, dropout
 from harness.errors import InputError
 from harness.sources import Pair
+from harness.training.batches import Batch
 from harness.views import ViewConfig, Views, encode_views, make_views
 
 TEXTS = ["The quick brown fox jumps over the lazy dog.", "A boat sails by the pier in the evening.", "", "rain"]

@@ -13,10 +13,10 @@ import torch
 sys.path.insert(0, str(Path(__file__).parent))
 from kill_and_resume import weights_whole_and_resumed
 
-from harness.batches import Batch
 from harness.errors import InputError
 from harness.method import FitContext
 from harness.sources import Corpus, load_corpus
+from harness.training.batches import Batch
 from methods.byol import BYOL, bootstrap
 
 pytestmark = pytest.mark.timeout(300)

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 import torch
 
-from harness.batches import Batch
 from harness.errors import InputError
 from harness.method import FitContext
 from harness.sources import Corpus, load_corpus
+from harness.training.batches import Batch
 from methods.cert import CERT, MoCo, Queue, follow, info_nce
 
 SMALL = {

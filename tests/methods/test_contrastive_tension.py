@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import torch
 
-from harness.batches import Batch
 from harness.errors import InputError
 from harness.method import FitContext
 from harness.sources import Corpus, load_corpus
+from harness.training.batches import Batch
 from methods import contrastive_tension
 from methods.contrastive_tension import ContrastiveTension, Twin, pairs_of, tension, tension_in_batch
 

@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import logsumexp
 
-from harness.batches import Batch
 from harness.encoder import Encoder
 from harness.errors import InputError
 from harness.method import FitContext
 from harness.sources import Corpus, load_corpus
+from harness.training.batches import Batch
 from methods.cross_batch_memory import CrossBatchMemory, nt_xent_memory
 from methods.declutr import DeCLUTR, slanted_triangle
 from methods.document_tokens import DocumentTokens, cut

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from harness.batches import Batch
 from harness.errors import InputError
 from harness.sources import load_corpus
+from harness.training.batches import Batch
 from methods.is_bert import ISBert, jensen_shannon_information
 
 

@@ -14,9 +14,9 @@ import torch
 sys.path.insert(0, str(Path(__file__).parent))
 from kill_and_resume import weights_whole_and_resumed
 
-from harness.batches import Batch
 from harness.errors import InputError
 from harness.sources import load_corpus
+from harness.training.batches import Batch
 from methods.mixcse import MixCSE, mixed_negatives
 from methods.objectives import nt_xent
 

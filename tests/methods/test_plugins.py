@@ -12,10 +12,10 @@ import pytest
 import torch
 
 from harness import registry
-from harness.batches import Batch
 from harness.errors import InputError, NotFitted
 from harness.method import FitContext, Method
 from harness.sources import Corpus, load_corpus
+from harness.training.batches import Batch
 from methods.barlow_twins import BarlowTwins
 from methods.pooling import PoolingMethod
 from methods.random_vectors import RandomVectors

@@ -11,11 +11,11 @@ import pytest
 import torch
 from scipy.stats import pearsonr
 
-from harness.batches import Batch
 from harness.errors import InputError
 from harness.experiment import read_experiment, resolve_rows
 from harness.method import FitContext
 from harness.sources import Corpus, load_corpus
+from harness.training.batches import Batch
 from methods.heads import projector
 from methods.objectives import decorrelation, decorrelation_floor, self_contrast
 from methods.scd import SCD

@@ -11,11 +11,11 @@ import pytest
 import torch
 from scipy.special import erf, logsumexp
 
-from harness.batches import Batch
 from harness.encoder import Encoder
 from harness.errors import InputError
 from harness.method import FitContext
 from harness.sources import Corpus, load_corpus
+from harness.training.batches import Batch
 from methods.objectives_self_guided import opt2_as_coded, squared_distance
 from methods.self_guided import Guide, SelfGuided
 

@@ -15,11 +15,11 @@ from scipy.special import logsumexp
 sys.path.insert(0, str(Path(__file__).parent))
 from kill_and_resume import weights_whole_and_resumed
 
-from harness.batches import Batch
 from harness.encoder.masked_lm import IGNORED, mask_tokens
 from harness.errors import InputError
 from harness.method import FitContext
 from harness.sources import Corpus, load_corpus
+from harness.training.batches import Batch
 from methods.objectives import nt_xent
 from methods.simcse import SimCSE
 

@@ -16,10 +16,10 @@ from scipy.linalg import cholesky, solve
 sys.path.insert(0, str(Path(__file__).parent))
 from kill_and_resume import weights_whole_and_resumed
 
-from harness.batches import Batch, BatchStream
 from harness.errors import InputError, TrainingStopped
 from harness.method import FitContext
 from harness.sources import Corpus, load_corpus
+from harness.training.batches import Batch, BatchStream
 from methods.w_mse import WMSE, WholeBatches, cholesky_whiten, slices, whitened_mse
 
 pytestmark = pytest.mark.timeout(300)

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import torch
 from torch import nn
 
-from harness.batches import Batch, BatchStream
-from harness.checkpoint import Checkpoints, Curves
 from harness.config import option
 from harness.encoder import Encoder
 from harness.encoder.precision import autocast, choose_precision
 from harness.errors import InputError, TrainingStopped
 from harness.method import FitContext, FitReport, Method, MethodConfig, require_corpus
 from harness.seeds import derive
+from harness.training.batches import Batch, BatchStream
+from harness.training.checkpoint import Checkpoints, Curves
 
 if TYPE_CHECKING:
     from harness.sources import Corpus

@@ -19,16 +19,16 @@ from torch import nn
 from torch.nn import functional
 from transformers import AutoModelForMaskedLM, BertConfig, BertForMaskedLM, PreTrainedModel, PreTrainedTokenizerBase
 
-from harness.checkpoint import Checkpoints, Curves
 from harness.encoder import Encoder
 from harness.encoder.layout.loading import no_model
 from harness.encoder.masked_lm import IGNORED, MaskedLM, TokenMasker
 from harness.encoder.precision import autocast, choose_precision
 from harness.encoder.quiet import quiet_transformers
 from harness.errors import InputError, TrainingStopped
-from harness.pretraining_config import PretrainingConfig
-from harness.pretraining_text import Texts, packed_parts, train_tokenizer
+from harness.pretraining.options import PretrainingConfig
+from harness.pretraining.packing import Texts, packed_parts, train_tokenizer
 from harness.seeds import derive
+from harness.training.checkpoint import Checkpoints, Curves
 
 if TYPE_CHECKING:
     from harness.sources import Corpus
@@ -40,7 +40,7 @@ _VALIDATION_TOKENS = 200_000  # more would cost time and say no more
 
 
 class Pretraining:
-    """One run: `run` trains, `harness.pretraining_result.save` writes what came of it.
+    """One run: `run` trains, `harness.pretraining.model_folder.save` writes what came of it.
 
     Raises:
         InputError: a base model without a mask token or known head, too little text, a length beyond the positions.

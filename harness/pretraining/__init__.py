@@ -1,0 +1,1 @@
+"""Masked-language pretraining, from scratch or continued."""

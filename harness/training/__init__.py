@@ -1,0 +1,6 @@
+"""Training: the loop, its batches, its checkpoints. What an author of a method needs is named here."""
+
+from harness.training.batches import Batch, BatchStream
+from harness.training.loop import TrainedMethod, Trainer, TrainingConfig, planned_steps
+
+__all__ = ["Batch", "BatchStream", "TrainedMethod", "Trainer", "TrainingConfig", "planned_steps"]
