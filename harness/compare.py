@@ -109,7 +109,7 @@ def compare(plan: Plan, workdir: Path, args: argparse.Namespace, tuned: tuning.T
     write_manifest(plan, workdir, tuned)
     tracker = None
     if not args.no_tracking:
-        from harness.tracking import Tracker
+        from harness.tracking.tracker import Tracker
 
         tracker = Tracker(workdir, plan.experiment.name, args.tracking_uri)
     records: list[Record] = []

@@ -62,7 +62,7 @@ def runs_of(place: str) -> Iterator[tuple[Path, bool]]:
         return
     from tempfile import TemporaryDirectory
 
-    from harness.tracking_download import download
+    from harness.tracking.download import download
 
     with TemporaryDirectory(prefix="harness-report-") as folder:
         download(place, Path(folder))

@@ -9,7 +9,7 @@ from harness import registry
 from harness.errors import InputError
 from harness.results.published import published_rows, summary
 from harness.results.record import Record
-from harness.tracking import logged_runs
+from harness.tracking.tracker import logged_runs
 from reports.analysis import Analysis
 from reports.content import anchor, block_of
 from reports.document import Block, Facts, Text

@@ -9,7 +9,7 @@ from typing import Any
 from harness.results.manifest import read_manifest
 from harness.results.record import Record
 from harness.tasks.suites import SUITES
-from harness.tracking import logged_runs
+from harness.tracking.tracker import logged_runs
 
 # How a comparison was run, beyond what each record says by itself.
 _CONDITIONS = ("suites", "source", "max_steps", "device", "precision")

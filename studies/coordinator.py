@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import optuna
     from optuna.trial import FrozenTrial
 
-    from harness.tracking import Tracker
+    from harness.tracking.tracker import Tracker
 
 SOON = 30.0  # a worker that ends within so many seconds of its start, without a trial finished meanwhile, ended early
 EARLY_ENDS = 5  # so many of them in a row: something is wrong that starting workers does not mend
@@ -100,7 +100,7 @@ def tracking_seconds(workdir: Path, name: str) -> dict[str, float]:
 
 def tracker_of(study: Study, space: Space, workdir: Path, uri: str | None) -> Tracker:
     """The way to MLflow, where a run of the study itself stands above its trials."""
-    from harness.tracking import Tracker
+    from harness.tracking.tracker import Tracker
 
     about = {"study": study.name, "method": study.method, "sampler": study.sampler, "pruner": study.pruner,
              "trials": len(slots.plan(study, space)),

@@ -21,7 +21,7 @@ from harness.files.atomic import write_atomic
 from harness.results.manifest import manifest_file
 from harness.results.record import Record, Score
 from harness.results.run_folder import RunFolder
-from harness.tracking import Tracker, _Experiment, default_uri, hide_password, sync
+from harness.tracking.tracker import Tracker, _Experiment, default_uri, hide_password, sync
 
 STEPS = 1200  # with two numbers a step, more than one of MLflow's batches
 
@@ -246,7 +246,7 @@ def test_runs_do_not_wait_for_the_store_and_know_what_it_has(
         def close(self) -> None:
             done.append("closed")
 
-    monkeypatch.setattr("harness.tracking._Experiment", Slow)
+    monkeypatch.setattr("harness.tracking.tracker._Experiment", Slow)
     records = [make_record(tmp_path, seed=seed) for seed in (0, 1, 2, 3)]
     tracker = Tracker(tmp_path, "demo")
     for record in records[:2]:
@@ -269,7 +269,9 @@ def test_sync_of_a_folder_without_records_is_wrong_input(tmp_path: Path) -> None
 
 
 def test_mlflow_is_imported_with_the_first_record_only() -> None:
-    code = "import sys, harness.tracking as t; t.Tracker(t.Path('x'), 'demo'); sys.exit('mlflow' in sys.modules)"
+    code = (
+        "import sys, harness.tracking.tracker as t; t.Tracker(t.Path('x'), 'demo'); sys.exit('mlflow' in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -327,7 +327,7 @@ def test_list_names_papers_comparisons_and_studies(work, capsys):
 
 
 def test_from_a_tracking_store(tmp_path, capsys):
-    from harness.tracking import sync
+    from harness.tracking.tracker import sync
 
     workdir = tmp_path / "work"
     source = synthetic.Invented(workdir, scale=0.02)

@@ -240,7 +240,7 @@ def test_a_study_in_a_database_has_its_page_too(tmp_path: Path, capsys: pytest.C
 def test_tracked_studies_stand_above_their_trials_and_these_above_their_seeds(tmp_path: Path) -> None:
     from mlflow.tracking import MlflowClient
 
-    from harness.tracking import default_uri
+    from harness.tracking.tracker import default_uri
 
     file = tmp_path / "cheap.toml"
     file.write_text(CHEAP.format(sampler="grid", dimension="[2, 4]", more="seeds = [101, 102]"))

@@ -1,4 +1,4 @@
-"""Records back from MLflow: what `harness.tracking` logged as artifacts, as a work directory that reports read."""
+"""Records back from MLflow: what `harness.tracking.tracker` logged as artifacts, as a work directory that reports read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.errors import HarnessError, InputError, RunError
 from harness.files.atomic import write_atomic
 from harness.results.manifest import manifest_file
 from harness.results.run_folder import RunFolder
-from harness.tracking import _brief, _client, hide_password
+from harness.tracking.tracker import _brief, _client, hide_password
 
 if TYPE_CHECKING:
     from mlflow.entities import Run

@@ -28,7 +28,7 @@ from harness.machine.environment import disable_telemetry
 from harness.results.manifest import manifest_file, read_records
 from harness.results.record import Record
 from harness.results.run_folder import RunFolder
-from harness.tracking_fields import numbers, row_params, seed_params
+from harness.tracking.fields import numbers, row_params, seed_params
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
