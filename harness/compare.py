@@ -10,18 +10,21 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness import registry, tuning
+from harness import registry
+from harness.comparison import tuning
+from harness.comparison.cell import finished, remaining, run_cell, take_part
+from harness.comparison.estimate import estimate_seconds, steps_of
+from harness.comparison.experiment import Experiment, read_experiment
+from harness.comparison.plan import Cell, Plan, make_plan
 from harness.errors import InputError
-from harness.experiment import Experiment, read_experiment
 from harness.files.atomic import write_atomic
 from harness.files.locks import work_lock
 from harness.files.printable import one_line
 from harness.machine.distributed import join
 from harness.machine.progress import Reporter
-from harness.plan import Cell, Plan, make_plan
 from harness.results.manifest import asked, manifest_file
 from harness.results.record import Record
-from harness.runner import checked_workdir, estimate_seconds, finished, remaining, run_cell, steps_of, take_part
+from harness.results.run_folder import checked_workdir
 
 if TYPE_CHECKING:
     from rich.text import Text as RichText

@@ -194,7 +194,7 @@ def _tasks() -> dict[str, dict[str, Any]]:
 
 
 def _presets() -> dict[str, dict[str, Any]]:
-    from harness.experiment import presets
+    from harness.comparison.experiment import presets
 
     found = {}
     for name, file in presets().items():

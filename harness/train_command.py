@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
     values = dict(setting(text) for text in args.set)
     config = cls.configure(values, preset=args.preset, where=f'method "{args.method}"')
     out = Path(args.out)
-    from harness.experiment import DevSettings
+    from harness.comparison.experiment import DevSettings
     from harness.files.locks import work_lock
     from harness.machine.devices import pick_device
     from harness.method import METHOD_FILE, FitContext

@@ -8,8 +8,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from harness.comparison.experiment import Experiment
 from harness.errors import InputError
-from harness.experiment import Experiment
 from harness.files.atomic import write_atomic
 from harness.files.printable import one_line
 from harness.results.manifest import manifest_file
@@ -92,10 +92,10 @@ def experiment_of(data: dict[str, Any], run: str) -> Experiment:
 
 
 def _runs(reference: Reference, data: dict[str, Any], folder: Path) -> list[Record]:
+    from harness.comparison.cell import run_cell
+    from harness.comparison.plan import Plan, make_plan
     from harness.files.locks import work_lock
     from harness.machine.progress import Reporter
-    from harness.plan import Plan, make_plan
-    from harness.runner import run_cell
 
     plans: dict[str, Plan] = {}
     for run in reference.runs:  # all of them are looked at before the first one runs

@@ -80,7 +80,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(args: argparse.Namespace) -> int:
     """Exit code 0 when every planned trial has a result, 1 when one failed."""
     from harness.files.locks import work_lock
-    from harness.runner import checked_workdir
+    from harness.results.run_folder import checked_workdir
     from studies import samplers, slots
     from studies.coordinator import conduct, finished_trials, first_point, tracker_of
     from studies.definition import read_study
@@ -124,7 +124,7 @@ def run(args: argparse.Namespace) -> int:
 def join(args: argparse.Namespace) -> int:
     """Run trials of a study that another process made."""
     from harness.machine.progress import Reporter
-    from harness.runner import checked_workdir
+    from harness.results.run_folder import checked_workdir
     from studies import slots
     from studies.results import line_about
     from studies.space import make_space

@@ -13,11 +13,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.comparison.cell import precision_of
 from harness.errors import RunError
 from harness.files.atomic import write_atomic
 from harness.machine.progress import Reporter
 from harness.results.run_folder import RunFolder
-from harness.runner import precision_of
 from studies import slots
 from studies.definition import Study
 from studies.results import folder_of, line_about

@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 from pydantic import field_validator, model_validator
 
+from harness.comparison.experiment import CorpusSettings, DevSettings, Entry, Experiment
 from harness.config import Config, nearest, option, setting
 from harness.errors import InputError
-from harness.experiment import CorpusSettings, DevSettings, Entry, Experiment
 from studies.samplers import ENUMERATED
 
 PRESETS = Path(__file__).parent / "presets"

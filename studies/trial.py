@@ -12,14 +12,14 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
 
+from harness.comparison.cell import Progress, run_cell
+from harness.comparison.experiment import resolve_rows
+from harness.comparison.plan import Cell, Plan
+from harness.comparison.rescoring import due
 from harness.errors import InputError, TrainingStopped
-from harness.experiment import resolve_rows
 from harness.machine.devices import pick_device
-from harness.plan import Cell, Plan
-from harness.rescoring import due
 from harness.results.record import Record
 from harness.results.run_folder import RunFolder
-from harness.runner import Progress, run_cell
 from studies.definition import DEV, Study
 from studies.slots import FINAL
 from studies.space import Space

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.comparison.experiment import Entry, Experiment, Row, resolve_rows
+from harness.comparison.tuning import Budget, Found
 from harness.errors import InputError
-from harness.experiment import Entry, Experiment, Row, resolve_rows
 from harness.results.run_folder import RunFolder
-from harness.tuning import Budget, Found
 from studies import samplers, slots
 from studies.coordinator import conduct, first_point, tracker_of
 from studies.definition import Study
@@ -35,7 +35,7 @@ class Search:
 def tune(
     experiment: Experiment, budget: Budget, workdir: Path, *, tracked: bool, tracking_uri: str | None, quiet: bool
 ) -> list[Found]:
-    """Run the studies of all rows one after the other; see `harness.tuning.Tuner`.
+    """Run the studies of all rows one after the other; see `harness.comparison.tuning.Tuner`.
 
     Raises:
         InputError: a row's study cannot be made, or exists with another definition; nothing has been run then.

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.comparison.cell import Progress
 from harness.errors import HarnessError
-from harness.runner import Progress
 from studies import slots
 from studies.models import drop_models
 from studies.samplers import make_pruner, make_sampler

@@ -93,3 +93,19 @@ class RunFolder:
         if not self.curves_file.exists():
             return []
         return [json.loads(line) for line in self.curves_file.read_text().splitlines() if line]
+
+
+def checked_workdir(path: str, *, create: bool = True) -> Path:
+    """The work directory, made if need be (not for a dry run).
+
+    Raises:
+        InputError: it cannot be made or written.
+    """
+    workdir = Path(path)
+    if not create:
+        return workdir
+    try:
+        (workdir / "runs").mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"--workdir {path}: cannot be used ({error.strerror}); name a folder you can write") from None
+    return workdir

@@ -40,7 +40,7 @@ preset = "mini"
 
 CHILD = """
 import os, signal, sys, threading
-import harness.evaluation.scoring, harness.runner, harness.training
+import harness.evaluation.scoring, harness.comparison.cell, harness.training
 from harness.cli import main
 
 def die(*args, **kwargs):
@@ -58,7 +58,7 @@ if phase == "training":
         update(self)
     harness.training.Trainer._update = deadly
 elif phase == "between":
-    harness.runner._evaluate = die
+    harness.comparison.cell._evaluate = die
 elif phase == "evaluation":
     evaluate = harness.evaluation.scoring.evaluate
     def deadly(*args, **kwargs):

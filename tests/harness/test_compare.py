@@ -132,7 +132,7 @@ def test_a_row_that_collapses_and_one_that_fails_are_rows_and_not_the_end(
 
 KILLED = """
 import os, signal, sys
-import harness.training, harness.runner, harness.evaluation.scoring
+import harness.training, harness.comparison.cell, harness.evaluation.scoring
 def die(*args, **kwargs):
     os.kill(os.getpid(), signal.SIGKILL)
 point = sys.argv.pop(1)
@@ -148,7 +148,7 @@ if point == "training":
             die()
     harness.training.Trainer._update = deadly
 elif point == "between":
-    harness.runner._evaluate = die
+    harness.comparison.cell._evaluate = die
 else:
     harness.evaluation.scoring.evaluate = die
 from harness.cli import main

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.comparison.experiment import presets, read_experiment, resolve_rows
 from harness.errors import InputError
-from harness.experiment import presets, read_experiment, resolve_rows
 
 GOOD = """
 corpus = "embedded:sentences"

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from harness.comparison.cell import run_cell
+from harness.comparison.experiment import read_experiment
+from harness.comparison.plan import Plan, make_plan
 from harness.errors import RunError
 from harness.evaluation.scoring import each
-from harness.experiment import read_experiment
-from harness.plan import Plan, make_plan
 from harness.results.record import Record
 from harness.results.run_folder import RunFolder
-from harness.runner import run_cell
 from harness.tasks.base import Task
 from harness.tasks.suites import resolve_tasks
 from methods.pooling import PoolingMethod

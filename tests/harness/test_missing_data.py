@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from harness.cli import main
-from harness.experiment import read_experiment
-from harness.plan import Plan, make_plan
+from harness.comparison.cell import run_cell
+from harness.comparison.estimate import estimate_seconds
+from harness.comparison.experiment import read_experiment
+from harness.comparison.plan import Plan, make_plan
 from harness.results.record import Record
 from harness.results.run_folder import RunFolder
-from harness.runner import estimate_seconds, run_cell
 from harness.tasks.suites import SUITES
 
 pytestmark = pytest.mark.timeout(240)
@@ -68,7 +69,7 @@ def test_cells_finish_without_the_task_and_catch_up_later(
         raise AssertionError("a finished cell was evaluated again")
 
     with monkeypatch.context() as patch:
-        patch.setattr("harness.runner._evaluate", never)
+        patch.setattr("harness.comparison.cell._evaluate", never)
         run_cell(plan.cells[0], plan_of(tmp_path), work, command="")
 
     (nothing_there / "CR").mkdir()
@@ -85,7 +86,9 @@ def test_cells_finish_without_the_task_and_catch_up_later(
             assert (record.missing, record.unfit) == ({}, [])
             assert record.score("lbfgs:CR", "accuracy", "") is not None
     with monkeypatch.context() as patch:
-        patch.setattr("harness.runner._evaluate", never)  # also of the refused one, which would be refused again
+        patch.setattr(
+            "harness.comparison.cell._evaluate", never
+        )  # also of the refused one, which would be refused again
         cached, *_ = [run_cell(cell, plan, work, command="") for cell in plan.cells]
     assert "sentences_cached" not in cached.cost  # only the new task was scored, and its 40 sentences encoded
     assert cached.cost["sentences"] == 480 + 40
@@ -115,14 +118,17 @@ def test_the_code_of_the_tasks_in_use_is_part_of_what_is_evaluated(
     before = plan_of(tmp_path).evaluation
     assert plan_of(tmp_path).evaluation == before
     monkeypatch.setattr(
-        "harness.plan.code_version", lambda module: "new" if module == "harness.tasks.senteval.transfer" else "old"
+        "harness.comparison.plan.code_version",
+        lambda module: "new" if module == "harness.tasks.senteval.transfer" else "old",
     )
     changed = plan_of(tmp_path).evaluation
-    monkeypatch.setattr("harness.plan.code_version", lambda module: "old")
+    monkeypatch.setattr("harness.comparison.plan.code_version", lambda module: "old")
     assert changed != plan_of(tmp_path).evaluation
-    monkeypatch.setattr("harness.plan.code_version", lambda module: "new" if "retrieval" in module else "old")
+    monkeypatch.setattr(
+        "harness.comparison.plan.code_version", lambda module: "new" if "retrieval" in module else "old"
+    )
     other = plan_of(tmp_path).evaluation
-    monkeypatch.setattr("harness.plan.code_version", lambda module: "old")
+    monkeypatch.setattr("harness.comparison.plan.code_version", lambda module: "old")
     assert other == plan_of(tmp_path).evaluation  # a task that is not in use does not count
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from harness.cli import main
+from harness.comparison.experiment import read_experiment
+from harness.comparison.plan import make_plan
+from harness.comparison.rescoring import due
 from harness.evaluation import scoring as embeddings
-from harness.experiment import read_experiment
-from harness.plan import make_plan
-from harness.rescoring import due
 from harness.results.manifest import read_records
 from harness.results.record import Record
 from harness.results.run_folder import RunFolder

@@ -15,9 +15,9 @@ import torch
 sys.path.insert(0, str(Path(__file__).parent.parent / "harness"))
 import tiny_wordnet
 
+from harness.comparison.experiment import read_experiment
 from harness.encoder import Encoder
 from harness.errors import InputError
-from harness.experiment import read_experiment
 from harness.method import FitContext
 from harness.sources import load_corpus
 from harness.training.batches import Batch

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.comparison.experiment import read_experiment, resolve_rows
 from harness.errors import InputError
-from harness.experiment import read_experiment, resolve_rows
 from harness.results.run_folder import RunFolder
 from reports import definition, paper_figures
 from reports.build import build

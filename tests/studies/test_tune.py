@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from harness.cli import main
-from harness.experiment import read_experiment
-from harness.plan import make_plan
+from harness.comparison.experiment import read_experiment
+from harness.comparison.plan import make_plan
 from harness.results.manifest import read_manifest, read_records
 from harness.results.record import Record
 from harness.results.run_folder import RunFolder

@@ -16,7 +16,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.errors import InputError, TrainingStopped
+from harness.comparison.plan import Cell, Plan, describe_data
+from harness.comparison.rescoring import due, merged, merged_figures, merged_pairs
+from harness.errors import TrainingStopped
 from harness.evaluation.scoring import each, error_file, set_aside
 from harness.evaluation.vector_cache import EmbeddingCache, folder_hash
 from harness.files.atomic import write_atomic
@@ -24,8 +26,6 @@ from harness.files.printable import markdown_text
 from harness.machine.distributed import ALONE
 from harness.machine.environment import describe, device_name, peak_memory_bytes, reset_peak_memory
 from harness.method import METHOD_FILE, FitContext, FitReport, Method
-from harness.plan import Cell, Plan, describe_data
-from harness.rescoring import due, merged, merged_figures, merged_pairs
 from harness.results.model_card import write_card
 from harness.results.record import Record
 from harness.results.run_folder import RunFolder
@@ -288,64 +288,7 @@ def precision_of(plan: Plan, workdir: Path) -> dict[str, Any]:
     return found
 
 
-def steps_of(cell: Cell, plan: Plan) -> int:
-    """How many updates a cell makes; 0 for methods that the training loop does not train."""
-    from harness.training import TrainedMethod, planned_steps
-
-    corpus = plan.corpus(cell.row)
-    if corpus is None or not issubclass(cell.row.method, TrainedMethod):
-        return 0
-    method = cell.row.method(cell.row.config, base_model=cell.base_model)
-    return planned_steps(method.config, method.stream(corpus, cell.seed), plan.experiment.max_steps)
-
-
 def remaining(cell: Cell, plan: Plan, workdir: Path) -> tuple[bool, list[Task]]:
     """Whether a cell that is not `finished` has to be trained, and the tasks that it has to be scored on."""
     earlier = _earlier(cell, RunFolder(workdir, cell.id))
     return earlier is None, due(earlier, plan)
-
-
-def estimate_seconds(cell: Cell, plan: Plan, train: bool, tasks: list[Task], probe_steps: int = 4) -> float:
-    """Seconds to `train` a cell and to score `tasks`: from a few real updates and the encoding of a sample of texts."""
-    method = cell.row.method(cell.row.config, base_model=cell.base_model)
-    context = FitContext(device=plan.device, precision=plan.experiment.precision)
-    total = 0.0
-    corpus = plan.corpus(cell.row)
-    steps = steps_of(cell, plan)
-    dev_texts = list(dict.fromkeys(plan.dev.texts())) if plan.dev and steps and train else []
-    if steps and not train:
-        context.max_steps = 1  # for something to encode with
-        method.fit(corpus, context)
-    elif steps:
-        for bound in (1, 1 + probe_steps):  # the first call pays for warming up
-            context.max_steps = bound
-            method.fit(corpus, context)
-        total += method.fit_report.cost["train_seconds"] / (1 + probe_steps) * steps
-    else:
-        started = time.perf_counter()
-        method.fit(plan.corpus(cell.row), context)
-        total += time.perf_counter() - started
-    readable, _ = each(tasks, lambda task: task.texts())
-    texts = list(dict.fromkeys(text for _, announced in readable for text in announced))
-    sample = texts[:: max(1, len(texts) // 256)]
-    started = time.perf_counter()
-    method.encode(sample, device=plan.device)
-    per_text = (time.perf_counter() - started) / max(1, len(sample))
-    evaluations = 1 + steps // cell.row.config.eval_every if steps else 0  # type: ignore[attr-defined]
-    return float(total + per_text * (len(texts) + evaluations * len(dev_texts)))
-
-
-def checked_workdir(path: str, *, create: bool = True) -> Path:
-    """The work directory, made if need be (not for a dry run).
-
-    Raises:
-        InputError: it cannot be made or written.
-    """
-    workdir = Path(path)
-    if not create:
-        return workdir
-    try:
-        (workdir / "runs").mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"--workdir {path}: cannot be used ({error.strerror}); name a folder you can write") from None
-    return workdir

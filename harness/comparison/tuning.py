@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from harness import registry
+from harness.comparison.experiment import Experiment
 from harness.errors import InputError
-from harness.experiment import Experiment
 
 TUNERS = "harness.tuners"
 DEFAULT_SEEDS = "101"

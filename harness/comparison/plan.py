@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from harness.comparison.experiment import Experiment, Row, resolve_rows
 from harness.errors import InputError
 from harness.evaluation.scoring import each, reason
-from harness.experiment import Experiment, Row, resolve_rows
 from harness.files.hashing import content_id
 from harness.machine.devices import pick_device
 from harness.machine.distributed import ALONE, Team

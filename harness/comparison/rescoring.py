@@ -10,7 +10,7 @@ from harness.tasks.base import task_key
 if TYPE_CHECKING:
     import pandas as pd
 
-    from harness.plan import Plan
+    from harness.comparison.plan import Plan
     from harness.tasks.base import Task
 
 _SUMS = ("sentences", "sentences_cached", "encode_seconds", "evaluate_seconds")

@@ -1,0 +1,54 @@
+"""How long a comparison would take on this machine."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from harness.comparison.plan import Cell, Plan
+from harness.evaluation.scoring import each
+from harness.method import FitContext
+
+if TYPE_CHECKING:
+    from harness.tasks.base import Task
+
+
+def steps_of(cell: Cell, plan: Plan) -> int:
+    """How many updates a cell makes; 0 for methods that the training loop does not train."""
+    from harness.training import TrainedMethod, planned_steps
+
+    corpus = plan.corpus(cell.row)
+    if corpus is None or not issubclass(cell.row.method, TrainedMethod):
+        return 0
+    method = cell.row.method(cell.row.config, base_model=cell.base_model)
+    return planned_steps(method.config, method.stream(corpus, cell.seed), plan.experiment.max_steps)
+
+
+def estimate_seconds(cell: Cell, plan: Plan, train: bool, tasks: list[Task], probe_steps: int = 4) -> float:
+    """Seconds to `train` a cell and to score `tasks`: from a few real updates and the encoding of a sample of texts."""
+    method = cell.row.method(cell.row.config, base_model=cell.base_model)
+    context = FitContext(device=plan.device, precision=plan.experiment.precision)
+    total = 0.0
+    corpus = plan.corpus(cell.row)
+    steps = steps_of(cell, plan)
+    dev_texts = list(dict.fromkeys(plan.dev.texts())) if plan.dev and steps and train else []
+    if steps and not train:
+        context.max_steps = 1  # for something to encode with
+        method.fit(corpus, context)
+    elif steps:
+        for bound in (1, 1 + probe_steps):  # the first call pays for warming up
+            context.max_steps = bound
+            method.fit(corpus, context)
+        total += method.fit_report.cost["train_seconds"] / (1 + probe_steps) * steps
+    else:
+        started = time.perf_counter()
+        method.fit(plan.corpus(cell.row), context)
+        total += time.perf_counter() - started
+    readable, _ = each(tasks, lambda task: task.texts())
+    texts = list(dict.fromkeys(text for _, announced in readable for text in announced))
+    sample = texts[:: max(1, len(texts) // 256)]
+    started = time.perf_counter()
+    method.encode(sample, device=plan.device)
+    per_text = (time.perf_counter() - started) / max(1, len(sample))
+    evaluations = 1 + steps // cell.row.config.eval_every if steps else 0  # type: ignore[attr-defined]
+    return float(total + per_text * (len(texts) + evaluations * len(dev_texts)))
