@@ -8,16 +8,13 @@ import os
 import sys
 from collections.abc import Sequence
 
-from harness import (
-    __version__,
-    check_command,
-    compare,
-    evaluate_command,
-    list_command,
-    pretrain_command,
-    registry,
-    train_command,
-)
+from harness import __version__, registry
+from harness.commands import check_method as check_command
+from harness.commands import compare
+from harness.commands import evaluate as evaluate_command
+from harness.commands import list as list_command
+from harness.commands import pretrain as pretrain_command
+from harness.commands import train as train_command
 from harness.errors import HarnessError, InputError
 from harness.machine.distributed import follower
 from harness.machine.environment import disable_telemetry
@@ -59,7 +56,7 @@ def _register_doctor(subparsers: argparse._SubParsersAction[argparse.ArgumentPar
     parser.add_argument("--json", action="store_true", help="machine-readable")
 
     def run(args: argparse.Namespace) -> int:
-        from harness import doctor
+        from harness.commands import doctor
 
         return doctor.run(json=args.json)
 

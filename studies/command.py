@@ -236,7 +236,7 @@ def _introduce(study: Study, space: Space, planned: int, remarks: list[str]) -> 
 def _print(
     found: optuna.Study, study: Study, space: Space, trials: list[FrozenTrial], workdir: Path, *, top: int
 ) -> None:
-    from harness.compare import print_table
+    from harness.commands.compare import print_table
     from studies.export import sheets
     from studies.models import best_trials
     from studies.results import Sheet, objective_names

@@ -7,7 +7,8 @@ import socket
 
 import pytest
 
-from harness import doctor, registry
+from harness import registry
+from harness.commands import doctor
 from harness.errors import InputError
 
 

@@ -12,8 +12,8 @@ import pytest
 
 from harness import registry
 from harness.cli import main
+from harness.commands.list import preset_family
 from harness.errors import InputError
-from harness.list_command import preset_family
 from harness.results import published
 from methods.simcse import SimCSE
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 sys.path.insert(0, str(Path(__file__).parent))
 import tiny_wordnet
 
-from harness import doctor
+from harness.commands import doctor
 from harness.errors import InputError
 from harness.views import eda, wordnet
 

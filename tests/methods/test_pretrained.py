@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import torch
 
+from harness.commands.evaluate import open_for_evaluation
 from harness.encoder import Encoder
 from harness.encoder.layout.foreign import ForeignEncoder, open_model
 from harness.errors import InputError, NotFitted
-from harness.evaluate_command import open_for_evaluation
 from harness.method import FitContext
 from harness.results.identity import model_fingerprint
 from methods.pooling import PoolingMethod
