@@ -13,9 +13,9 @@ from harness.method import POOLING_HELP, MethodCard, MethodConfig
 from harness.training import TrainingConfig
 from harness.training.batches import Batch
 from harness.views import ViewConfig, Views, make_views
-from methods.heads import Widths, projector
 from methods.objectives import check_rows, full_precision, unit
-from methods.two_views import ViewMethod
+from methods.parts.projection_heads import Widths, projector
+from methods.parts.two_views import ViewMethod
 
 if TYPE_CHECKING:
     from harness.encoder import Encoder

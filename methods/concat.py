@@ -30,8 +30,8 @@ from harness.method import (
     unfitted,
 )
 from harness.results.identity import code_version
-from methods.saved import new_folder
-from methods.vector_maps import text_chunks
+from methods.parts.saved_folder import new_folder
+from methods.parts.vector_maps import text_chunks
 from methods.whitening import moments_of, whitening_matrix
 
 if TYPE_CHECKING:

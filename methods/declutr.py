@@ -20,11 +20,11 @@ from harness.errors import InputError
 from harness.method import DEFAULT_BASE_MODEL, POOLING_HELP, FitContext, MethodCard, MethodConfig
 from harness.training import TrainedMethod, TrainingConfig
 from harness.training.batches import Batch, BatchStream
-from methods.cross_batch_memory import CrossBatchMemory
-from methods.document_tokens import DocumentTokens, cut
 from methods.objectives import nt_xent_symmetric
-from methods.optimizers import adamw
-from methods.spans import SpanSampler, Strategy
+from methods.parts.cross_batch_memory import CrossBatchMemory
+from methods.parts.document_tokens import DocumentTokens, cut
+from methods.parts.optimizers import adamw
+from methods.parts.spans import SpanSampler, Strategy
 
 if TYPE_CHECKING:
     from harness.sources import Corpus

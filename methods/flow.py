@@ -21,9 +21,9 @@ from harness.method import FitContext, FitReport, MethodCard, MethodConfig
 from harness.seeds import derive
 from harness.sources.remote.cache_folder import writing
 from harness.training.checkpoint import Checkpoints, Curves
-from methods.glow import Glow
-from methods.optimizers import adamw
-from methods.vector_maps import VectorMap, VectorMapConfig, text_chunks
+from methods.parts.glow import Glow
+from methods.parts.optimizers import adamw
+from methods.parts.vector_maps import VectorMap, VectorMapConfig, text_chunks
 
 WEIGHTS = "flow.safetensors"
 ROWS = 8192  # vectors that pass the flow at a time

@@ -11,7 +11,7 @@ from harness.config import option
 from harness.method import MethodCard, MethodConfig
 from harness.training import TrainedMethod, TrainingConfig
 from harness.training.batches import Batch
-from methods.optimizers import adamw
+from methods.parts.optimizers import adamw
 
 if TYPE_CHECKING:
     import torch

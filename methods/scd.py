@@ -8,8 +8,8 @@ from harness.config import option
 from harness.method import POOLING_HELP, MethodCard, MethodConfig
 from harness.training import TrainedMethod, TrainingConfig
 from harness.training.batches import Batch
-from methods.heads import Widths, projector
 from methods.objectives import decorrelation, self_contrast
+from methods.parts.projection_heads import Widths, projector
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

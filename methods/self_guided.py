@@ -16,7 +16,7 @@ from harness.method import POOLING_HELP, MethodCard, MethodConfig, Supervision, 
 from harness.training import TrainedMethod, TrainingConfig
 from harness.training.batches import Batch
 from methods.objectives import nt_xent_symmetric, self_guided
-from methods.objectives_self_guided import opt2_as_coded, squared_distance
+from methods.parts.self_guided_terms import opt2_as_coded, squared_distance
 
 if TYPE_CHECKING:
     import numpy as np

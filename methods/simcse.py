@@ -8,8 +8,8 @@ from harness.config import option
 from harness.method import POOLING_HELP, MethodCard, MethodConfig
 from harness.training import TrainedMethod, TrainingConfig
 from harness.training.batches import Batch
-from methods.heads import tanh_mlp
 from methods.objectives import nt_xent
+from methods.parts.projection_heads import tanh_mlp
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,8 +14,8 @@ from harness.config import option
 from harness.encoder.sentences import clean
 from harness.errors import NotFitted
 from harness.method import FitContext, FitReport, Method, MethodCard, MethodConfig, unfitted
-from methods.saved import new_folder
-from methods.word_vectors import read_word_vectors, vectors_hash
+from methods.parts.saved_folder import new_folder
+from methods.parts.word_vectors import read_word_vectors, vectors_hash
 
 if TYPE_CHECKING:
     import torch

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from harness.config import option
 from harness.method import MethodCard, MethodConfig
 from methods.objectives import vicreg
-from methods.two_views import TwoViewConfig, TwoViewMethod
+from methods.parts.two_views import TwoViewConfig, TwoViewMethod
 
 if TYPE_CHECKING:
     from torch import Tensor

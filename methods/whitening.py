@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from harness.config import option
 from harness.errors import InputError
 from harness.method import FitContext, FitReport, MethodCard, MethodConfig
-from methods.vector_maps import VectorMap, VectorMapConfig, text_chunks, twin
+from methods.parts.vector_maps import VectorMap, VectorMapConfig, text_chunks, twin
 
 if TYPE_CHECKING:
     import torch

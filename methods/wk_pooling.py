@@ -13,7 +13,7 @@ from harness.config import option
 from harness.encoder import Encoder
 from harness.errors import InputError
 from harness.method import FitContext, Method, MethodCard, MethodConfig, unfitted
-from methods.saved import new_folder
+from methods.parts.saved_folder import new_folder
 
 if TYPE_CHECKING:
     from harness.sources import Corpus

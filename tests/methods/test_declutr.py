@@ -19,11 +19,11 @@ from harness.errors import InputError
 from harness.method import FitContext
 from harness.sources import Corpus, load_corpus
 from harness.training.batches import Batch
-from methods.cross_batch_memory import CrossBatchMemory, nt_xent_memory
 from methods.declutr import DeCLUTR, slanted_triangle
-from methods.document_tokens import DocumentTokens, cut
 from methods.objectives import nt_xent_symmetric
-from methods.optimizers import adamw
+from methods.parts.cross_batch_memory import CrossBatchMemory, nt_xent_memory
+from methods.parts.document_tokens import DocumentTokens, cut
+from methods.parts.optimizers import adamw
 
 SMALL = {"batch_size": 3, "train_length": 64, "l_min": 3, "l_max": 10, "learning_rate": 1e-3}
 

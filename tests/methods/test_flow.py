@@ -14,7 +14,7 @@ from harness.errors import InputError, NotFitted
 from harness.method import FitContext
 from harness.sources import load_corpus
 from methods.flow import Flow
-from methods.glow import Actnorm, Glow
+from methods.parts.glow import Actnorm, Glow
 from methods.pooling import PoolingMethod
 
 KINDS = [(c, m) for c in ("additive", "affine") for m in ("reversal", "learned")]

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from methods.heads import projector, tanh_mlp
+from methods.parts.projection_heads import projector, tanh_mlp
 
 
 def generator(seed: int = 0) -> torch.Generator:

@@ -16,8 +16,8 @@ from harness.errors import InputError
 from harness.method import FitContext
 from harness.sources import Corpus, load_corpus
 from harness.training.batches import Batch
-from methods.heads import projector
 from methods.objectives import decorrelation, decorrelation_floor, self_contrast
+from methods.parts.projection_heads import projector
 from methods.scd import SCD
 from studies import COMPARISONS
 

@@ -16,7 +16,7 @@ from harness.errors import InputError
 from harness.method import FitContext
 from harness.sources import Corpus, load_corpus
 from harness.training.batches import Batch
-from methods.objectives_self_guided import opt2_as_coded, squared_distance
+from methods.parts.self_guided_terms import opt2_as_coded, squared_distance
 from methods.self_guided import Guide, SelfGuided
 
 SMALL = {"batch_size": 4, "train_length": 12, "learning_rate": 1e-3, "head_width": 24}

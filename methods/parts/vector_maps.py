@@ -23,7 +23,7 @@ from harness.method import (
     require_corpus,
     unfitted,
 )
-from methods.saved import new_folder
+from methods.parts.saved_folder import new_folder
 
 if TYPE_CHECKING:
     from harness.encoder import Encoder

@@ -10,7 +10,7 @@ from harness.method import POOLING_HELP, MethodConfig, Supervision, Text
 from harness.training import TrainedMethod, TrainingConfig
 from harness.training.batches import Batch
 from harness.views import ViewConfig, encode_views
-from methods.heads import Widths, projector
+from methods.parts.projection_heads import Widths, projector
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

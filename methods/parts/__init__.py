@@ -1,0 +1,1 @@
+"""What methods are built from; the objectives stand in `methods.objectives`."""
