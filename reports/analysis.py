@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from reports.document.table import number_text
 from reports.records import STS_ORDER, Comparison, Row, base_name
 from reports.statistics import Estimate, bootstrap_spearman, hierarchical_difference, holm, resample_counts
-from reports.tables import number_text
 
 Floats = NDArray[np.float64]
 REPLICATES = 1000

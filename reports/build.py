@@ -13,7 +13,7 @@ from harness import registry
 from harness.config import nearest
 from harness.errors import InputError, RunError
 from harness.results.manifest import manifest_file
-from reports.document import Document
+from reports.document.blocks import Document
 from reports.records import Comparison, base_name, load
 
 if TYPE_CHECKING:

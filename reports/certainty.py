@@ -11,10 +11,10 @@ from reports.aggregates import FEWEST_RUNS, Interval, improvement_interval, stra
 from reports.analysis import Analysis, Target
 from reports.benches import Bench, benches
 from reports.content import HEAD, block_of, head_cells
-from reports.document import Block
+from reports.document.blocks import Block
+from reports.document.table import Cell, Column, Table, TableRow, number, number_text, ranked
 from reports.records import Comparison, Row, base_name
 from reports.statistics import Floats
-from reports.tables import Cell, Column, Table, TableRow, number, number_text, ranked
 
 _FIXED = ("untrained", "transductive", "supervised")  # no seed takes part in these: one run is all there is to know
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reports.document import Block, Document, Figure, Section
+from reports.document.blocks import Block, Document, Figure, Section
+from reports.document.table import Table
 from reports.records import Comparison
 from reports.runs import described
-from reports.tables import Table
 
 if TYPE_CHECKING:
     from reports.analysis import Analysis

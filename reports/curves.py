@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from reports.analysis import Target
-from reports.document import Figure
+from reports.document.blocks import Figure
 from reports.figures import row_name, short
 from reports.records import Comparison, Row
 from reports.selection import chosen

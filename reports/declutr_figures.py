@@ -10,7 +10,7 @@ from typing import Any
 
 from harness.results.record import Record
 from reports.definition import ColumnSpec
-from reports.document import Figure
+from reports.document.blocks import Figure
 from reports.joined import Join
 from reports.library import default_of
 from reports.records import Row, base_name

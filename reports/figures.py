@@ -11,7 +11,7 @@ import numpy as np
 
 from harness.files.printable import one_line
 from reports.analysis import Analysis, Difference, Target, untrained_base
-from reports.document import Figure
+from reports.document.blocks import Figure
 from reports.records import Comparison, Row, base_name
 from reports.selection import chosen
 from reports.statistics import mean_sd

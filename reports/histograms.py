@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reports.analysis import SOURCES, Target
-from reports.document import Figure
+from reports.document.blocks import Figure
+from reports.document.table import number_text
 from reports.figures import row_name
 from reports.records import Comparison
 from reports.selection import Drawn, chosen, read_drawn
 from reports.style import INK, finish, new, style
-from reports.tables import number_text
 
 _COLUMNS = 4
 _NARROW = 21  # letters of a name that fit above one of four panels

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from reports.document import Document, Facts, Figure, Text, slug
-from reports.tables import Cell, Column, Table, TableRow
+from reports.document.blocks import Document, Facts, Figure, Text, slug
+from reports.document.table import Cell, Column, Table, TableRow
 
 _LATEX = {
     "\\": r"\textbackslash{}",

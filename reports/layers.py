@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from harness.results.record import Record, Score
 from reports.analysis import SOURCES, Target
 from reports.content import anchor, mark_others, mean_cell
-from reports.document import Figure
+from reports.document.blocks import Figure
+from reports.document.table import MINUS, Cell, Column, Table, TableRow
 from reports.figures import row_name, short
 from reports.records import Comparison, Row, base_name
 from reports.selection import chosen
 from reports.style import INK, finish, new, style
-from reports.tables import MINUS, Cell, Column, Table, TableRow
 
 _TASK = re.compile(r"(?P<pairs>.+)@layer:(?P<layer>\d+):(?P<pooling>\w+)")
 _FEW = 7  # layers up to which a cell has room for a decimal

@@ -27,8 +27,8 @@ from reports.content import (
     score_cell,
     size_text,
 )
+from reports.document.table import Cell, Column, Table, TableRow, ranked
 from reports.records import Comparison, Row
-from reports.tables import Cell, Column, Table, TableRow, ranked
 
 TITLES = {"mteb-en-v1": "MTEB (English, v1)", "mteb-en-v2": "MTEB (English, v2)", "mteb-quick": "MTEB, quick selection"}
 _CATEGORIES = {"PairClassification": "Pair classification", "Summarization": "Summarisation"}

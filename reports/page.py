@@ -11,10 +11,10 @@ from typing import Any
 from urllib.parse import quote
 
 from harness.files.printable import ACTING, visible
-from reports.document import Document, Figure, slug
+from reports.document.blocks import Document, Figure, slug
+from reports.document.table import Table
 from reports.render import csv_table
 from reports.style import inline
-from reports.tables import Table
 
 TEMPLATES = Path(__file__).parent / "templates"
 

@@ -8,12 +8,12 @@ from typing import Any
 
 from reports import fill
 from reports.definition import Definition, TableSpec
-from reports.document import Block, Document, Facts, Figure, Section, Text
+from reports.document.blocks import Block, Document, Facts, Figure, Section, Text
+from reports.document.table import MINUS, Cell, Column, Table, TableRow, number_text
 from reports.joined import Join, as_csv, counts, plain, published_file
 from reports.library import Library
 from reports.paper_tables import Filled, joined_table, paper_table, source_note
 from reports.records import Row, base_name
-from reports.tables import MINUS, Cell, Column, Table, TableRow, number_text
 
 SPACES = "search_spaces.csv"
 _KINDS = {

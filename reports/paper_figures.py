@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.files.printable import one_line
 from reports.definition import ColumnSpec
-from reports.document import Figure
+from reports.document.blocks import Figure
 from reports.figures import place_labels, short
 from reports.joined import Join
 from reports.records import Row, base_name

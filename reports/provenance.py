@@ -12,9 +12,9 @@ from harness.results.record import Record
 from harness.tracking.tracker import logged_runs
 from reports.analysis import Analysis
 from reports.content import anchor, block_of
-from reports.document import Block, Facts, Text
+from reports.document.blocks import Block, Facts, Text
+from reports.document.table import Cell, Column, Table, TableRow
 from reports.records import Comparison, Row
-from reports.tables import Cell, Column, Table, TableRow
 
 _RERUN = (
     "Every number names its runs, and every run its configuration, data and seed. harness reproduce REPORT lists the "

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from reports.benches import Bench
-from reports.document import Figure
+from reports.document.blocks import Figure
 from reports.figures import row_name
 from reports.records import Comparison, Row, base_name
 from reports.statistics import Floats

@@ -7,8 +7,8 @@ import io
 import re
 
 from harness.files.printable import markdown_text, one_line, visible
-from reports.document import Document, Facts, Figure, Text, slug
-from reports.tables import TIED, Cell, Table
+from reports.document.blocks import Document, Facts, Figure, Text, slug
+from reports.document.table import TIED, Cell, Table
 
 
 def _code(text: str) -> str:

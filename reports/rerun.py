@@ -14,7 +14,7 @@ from harness.files.atomic import write_atomic
 from harness.files.printable import one_line
 from harness.results.manifest import manifest_file
 from harness.results.record import Record
-from reports.document import Document
+from reports.document.blocks import Document
 from reports.reproduce import Reference
 
 _MARKER = "reproduce.json"  # tells a folder of this command from a work directory of comparisons

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from reports.definition import RowSpec
-from reports.document import Figure
+from reports.document.blocks import Figure
 from reports.joined import Join
 from reports.library import Setting, Trial
 from reports.records import base_name

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reports.analysis import Target
-from reports.document import Figure
+from reports.document.blocks import Figure
 from reports.figures import row_name
 from reports.records import Comparison
 from reports.selection import Drawn, chosen, read_drawn

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from reports.analysis import Analysis, Target
-from reports.document import Figure
+from reports.document.blocks import Figure
 from reports.figures import row_name
 from reports.records import Comparison, Row
 from reports.statistics import Estimate, Floats, hierarchical_mean

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
 from harness.files.printable import visible
-from reports.document import Figure
+from reports.document.blocks import Figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Plot

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from reports.analysis import Target
-from reports.document import Figure
+from reports.document.blocks import Figure
+from reports.document.table import number_text
 from reports.figures import place_labels, row_name
 from reports.records import Comparison, Row
 from reports.selection import target_mean
 from reports.style import COLOURS, GRID, INK, MUTED, finish, new, plain, style
-from reports.tables import number_text
 
 _LABELS = 12  # dots that can all be named
 _FRONT = 6  # of its dots, where there are too many

@@ -6,8 +6,8 @@ from typing import Any
 
 from harness.results.manifest import read_manifest
 from reports.content import anchor
+from reports.document.table import Cell, Column, Table, TableRow, number
 from reports.records import Comparison
-from reports.tables import Cell, Column, Table, TableRow, number
 
 COLUMNS = (
     Column("row", "Row", numeric=False),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import optuna
     from optuna.trial import FrozenTrial
 
-    from reports.document import Figure
+    from reports.document.blocks import Figure
 
 
 def _y(study: Study) -> str:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reports.document import Block, Document, Facts, Figure, Section, Text
-from reports.tables import Cell, Column, Table, TableRow, absent, number, number_text
+from reports.document.blocks import Block, Document, Facts, Figure, Section, Text
+from reports.document.table import Cell, Column, Table, TableRow, absent, number, number_text
 from studies.definition import Study
 from studies.results import Sheet, objective_names
 from studies.space import Space

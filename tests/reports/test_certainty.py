@@ -11,9 +11,9 @@ from scipy import stats
 from reports.analysis import Analysis
 from reports.benches import benches
 from reports.certainty import aggregate_table, best_seed_table, certainty, reference_row
+from reports.document.table import Table
 from reports.records import load
 from reports.strips import strip
-from reports.tables import Table
 from tests.reports import synthetic
 
 

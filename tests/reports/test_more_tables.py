@@ -8,9 +8,9 @@ import pytest
 
 from harness.tasks.mteb.benchmarks import EN_V1, MTEB_SUITES, names_of
 from reports import efficiency, layers, mteb
+from reports.document.table import Cell, Table
 from reports.multilingual import multilingual_table
 from reports.records import load
-from reports.tables import Cell, Table
 from tests.reports import synthetic
 
 score = synthetic.score

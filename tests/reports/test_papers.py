@@ -17,10 +17,10 @@ from harness.results.run_folder import RunFolder
 from reports import definition, paper_figures
 from reports.build import build
 from reports.command import register
+from reports.document.table import MINUS
 from reports.joined import Join
 from reports.library import read
 from reports.paper_tables import paper_table, source_note
-from reports.tables import MINUS
 from tests.reports import invented_runs as made
 from tests.reports import synthetic
 

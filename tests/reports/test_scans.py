@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from reports import definition, scans
-from reports.document import Text
+from reports.document.blocks import Text
 from reports.joined import Join
 from reports.library import read
 from reports.paper import describe

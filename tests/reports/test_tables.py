@@ -9,10 +9,10 @@ from dataclasses import replace
 
 import pytest
 
-from reports.document import Document, Section
+from reports.document.blocks import Document, Section
+from reports.document.table import Cell, Column, Table, TableRow, absent, letters, number, ranked
 from reports.latex import latex, latex_table, latex_text
 from reports.render import csv_table, markdown_table, markdown_text
-from reports.tables import Cell, Column, Table, TableRow, absent, letters, number, ranked
 
 HOSTILE = [
     "<script>alert(1)</script>",

@@ -11,8 +11,8 @@ from scipy import stats
 
 from harness.cli import main
 from harness.results.manifest import read_records
-from reports.document import Document
-from reports.tables import Table
+from reports.document.blocks import Document
+from reports.document.table import Table
 from studies.confirmation import Confirmation
 from studies.report import document
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from reports.tables import Table
+from reports.document.table import Table
 
 
 def slug(text: str) -> str:

@@ -1,0 +1,1 @@
+"""A report before it has a format: sections, tables, figures, facts."""
