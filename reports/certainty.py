@@ -21,8 +21,8 @@ _FIXED = ("untrained", "transductive", "supervised")  # no seed takes part in th
 
 def certainty(comparison: Comparison, analysis: Analysis) -> list[Block | None]:
     """Seeds as dots, statistics over tasks, ranks: what the data suffices for, None or nothing for the rest."""
-    from reports.ranks import diagrams
-    from reports.strips import strip
+    from reports.figures.rank_diagram import diagrams
+    from reports.figures.seed_strips import strip
 
     found = list(benches(comparison))
     return [

@@ -18,16 +18,19 @@ _NO_TASKS = ("geometry", "layers", "efficiency")  # suites that look at a model 
 
 def describe(comparison: Comparison) -> Document:
     """The comparison as a document: every table, figure and remark."""
-    from reports import curves, figures, mteb, provenance
+    from reports import mteb, provenance
     from reports.accuracies import accuracy_tables
     from reports.analysis import Analysis, headline
     from reports.certainty import certainty
     from reports.content import against_base, score_tables
     from reports.efficiency import efficiency_tables
-    from reports.layers import grids, layer_map, layer_tables
+    from reports.figures import curves
+    from reports.figures import space as figures
+    from reports.figures.cost_tradeoff import tradeoff
+    from reports.figures.layer_maps import layer_map
     from reports.measures import cost_table, geometry_tables
     from reports.multilingual import multilingual_table
-    from reports.tradeoff import tradeoff
+    from reports.tables.layers import grids, layer_tables
     from reports.tuning import tuning_table
 
     analysis = Analysis(comparison)
@@ -71,10 +74,10 @@ def _section(key: str, title: str, *blocks: Block | None) -> Section:
 
 def _spaces(comparison: Comparison, analysis: Analysis) -> list[Figure | None]:
     """What is drawn of the space: a scatter and the cosines for each data set, then the spectra of all."""
-    from reports.figures import scatter
-    from reports.histograms import histograms
-    from reports.selection import read_drawn
-    from reports.spectrum import spectrum
+    from reports.figures.cosine_histograms import histograms
+    from reports.figures.shown_rows import read_drawn
+    from reports.figures.space import scatter
+    from reports.figures.spectrum import spectrum
 
     drawn = read_drawn(comparison)
     found = []

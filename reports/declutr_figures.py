@@ -11,11 +11,11 @@ from typing import Any
 from harness.results.record import Record
 from reports.definition import ColumnSpec
 from reports.document.blocks import Figure
+from reports.figures.style import COLOURS, INK, finish, look, new, style
 from reports.joined import Join
 from reports.library import default_of
 from reports.records import Row, base_name
 from reports.statistics import mean_sd
-from reports.style import COLOURS, INK, finish, look, new, style
 
 # What ablations are drawn by: that which most rows of the figure have, the first of equals.
 SCORES = (

@@ -13,8 +13,8 @@ from urllib.parse import quote
 from harness.files.printable import ACTING, visible
 from reports.document.blocks import Document, Figure, slug
 from reports.document.table import Table
+from reports.figures.style import inline
 from reports.render import csv_table
-from reports.style import inline
 
 TEMPLATES = Path(__file__).parent / "templates"
 

@@ -226,7 +226,7 @@ _ABSENT = {
 
 def _histograms(join: Join, shown: list[Row]) -> list[Figure | None]:
     from reports.analysis import targets
-    from reports.histograms import histograms
+    from reports.figures.cosine_histograms import histograms
 
     comparison = join.library.as_comparison(join.definition.name, shown)
     target = next(iter(targets(comparison)), None)
@@ -234,7 +234,8 @@ def _histograms(join: Join, shown: list[Row]) -> list[Figure | None]:
 
 
 def _layers(join: Join) -> list[Figure | None]:
-    from reports.layers import grids, layer_map
+    from reports.figures.layer_maps import layer_map
+    from reports.tables.layers import grids
 
     rows = [row for row in join.library.rows if any(s.suite == "layers" for r in row.finished for s in r.scores)]
     comparison = join.library.as_comparison(join.definition.name, rows)
@@ -243,7 +244,7 @@ def _layers(join: Join) -> list[Figure | None]:
 
 def _tradeoff(join: Join, shown: list[Row]) -> list[Figure | None]:
     from reports.analysis import targets
-    from reports.tradeoff import tradeoff
+    from reports.figures.cost_tradeoff import tradeoff
 
     comparison = join.library.as_comparison(join.definition.name, shown)
     return [tradeoff(comparison, next(iter(targets(comparison)), None))]

@@ -10,11 +10,11 @@ from typing import Any
 from harness.files.printable import one_line
 from reports.definition import ColumnSpec
 from reports.document.blocks import Figure
-from reports.figures import place_labels, short
+from reports.figures.labels import place_labels, short
+from reports.figures.style import GRID, INK, MUTED, finish, new, style
 from reports.joined import Join
 from reports.records import Row, base_name
 from reports.statistics import mean_sd
-from reports.style import GRID, INK, MUTED, finish, new, style
 
 _SPACE = ("Alignment", "Uniformity", "STS Avg.")
 

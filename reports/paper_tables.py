@@ -200,7 +200,7 @@ def _study_blocks(join: Join, table: TableSpec, columns: Sequence[ColumnSpec]) -
 
 def _layer_blocks(join: Join, table: TableSpec, columns: Sequence[ColumnSpec], filled: Filled) -> list[TableRow]:
     """The best and the worst layer of each untrained model that has the suite layers; its first column alone."""
-    from reports.layers import extremes
+    from reports.tables.layers import extremes
 
     untrained = [row for row in join.library.rows if row.finished and row.records[0].supervision == "untrained"]
     rows = []

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reports.style import COLOURS, GRID, INK, MUTED, finish, look, new, style
+from reports.figures.style import COLOURS, GRID, INK, MUTED, finish, look, new, style
 from studies.definition import Study
 from studies.results import Sheet, objective_names, scored
 from studies.space import Parameter, Space

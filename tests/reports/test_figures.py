@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 from harness.tasks.geometry.isotropy import cosine_histograms
-from reports import curves, layers
 from reports.analysis import targets
-from reports.histograms import Cosines, histograms
+from reports.figures import curves
+from reports.figures import layer_maps as layers
+from reports.figures.cosine_histograms import Cosines, histograms
+from reports.figures.cost_tradeoff import Point, pareto, tradeoff
+from reports.figures.shown_rows import chosen, target_mean
+from reports.figures.spectrum import _mean_log, spectrum
 from reports.records import Row, load
-from reports.selection import chosen, target_mean
-from reports.spectrum import _mean_log, spectrum
-from reports.tradeoff import Point, pareto, tradeoff
 from tests.reports import synthetic
 
 score = synthetic.score

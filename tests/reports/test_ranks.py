@@ -10,8 +10,9 @@ import pytest
 from scipy import stats
 
 from reports.benches import benches
-from reports.ranks import average_ranks, cliques, critical_difference, diagrams, friedman, ranking
+from reports.figures.rank_diagram import diagrams
 from reports.records import load
+from reports.stats.ranks import average_ranks, cliques, critical_difference, friedman, ranking
 from tests.reports import synthetic
 
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from reports.analysis import Analysis, Target
 from reports.document.blocks import Figure
-from reports.figures import row_name
+from reports.figures.labels import row_name
+from reports.figures.style import COLOURS, INK, MUTED, finish, new, style
 from reports.records import Comparison, Row
 from reports.statistics import Estimate, Floats, hierarchical_mean
-from reports.style import COLOURS, INK, MUTED, finish, new, style
 
 MOST_PANELS = 3
 

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from reports.analysis import SOURCES, Target
 from reports.document.blocks import Figure
 from reports.document.table import number_text
-from reports.figures import row_name
+from reports.figures.labels import row_name
+from reports.figures.shown_rows import Drawn, chosen, read_drawn
+from reports.figures.style import INK, finish, new, style
 from reports.records import Comparison
-from reports.selection import Drawn, chosen, read_drawn
-from reports.style import INK, finish, new, style
 
 _COLUMNS = 4
 _NARROW = 21  # letters of a name that fit above one of four panels

@@ -1,0 +1,1 @@
+"""Figures of a comparison, one a file, in one style."""
