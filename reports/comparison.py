@@ -10,7 +10,7 @@ from reports.records import Comparison
 from reports.runs import described
 
 if TYPE_CHECKING:
-    from reports.analysis import Analysis
+    from reports.stats.resamples import Analysis
 
 
 _NO_TASKS = ("geometry", "layers", "efficiency")  # suites that look at a model rather than score it
@@ -20,7 +20,6 @@ def describe(comparison: Comparison) -> Document:
     """The comparison as a document: every table, figure and remark."""
     from reports import mteb, provenance
     from reports.accuracies import accuracy_tables
-    from reports.analysis import Analysis, headline
     from reports.certainty import certainty
     from reports.content import against_base, score_tables
     from reports.efficiency import efficiency_tables
@@ -30,6 +29,7 @@ def describe(comparison: Comparison) -> Document:
     from reports.figures.layer_maps import layer_map
     from reports.measures import cost_table, geometry_tables
     from reports.multilingual import multilingual_table
+    from reports.stats.resamples import Analysis, headline
     from reports.tables.layers import grids, layer_tables
     from reports.tuning import tuning_table
 

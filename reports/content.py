@@ -8,10 +8,10 @@ from dataclasses import replace
 
 from harness.results.record import Record, Score
 from harness.tasks.averages import Average, mean_of
-from reports.analysis import SOURCES, Analysis, Target, targets, untrained_base
 from reports.document.table import Cell, Column, State, Table, TableRow, absent, number, number_text, ranked
 from reports.records import Comparison, Row, base_name
-from reports.statistics import mean_sd
+from reports.stats.bootstrap import mean_sd
+from reports.stats.resamples import SOURCES, Analysis, Target, targets, untrained_base
 
 _NAMED = 16  # missing tasks that a footnote names
 

@@ -15,7 +15,7 @@ from reports.figures.style import COLOURS, INK, finish, look, new, style
 from reports.joined import Join
 from reports.library import default_of
 from reports.records import Row, base_name
-from reports.statistics import mean_sd
+from reports.stats.bootstrap import mean_sd
 
 # What ablations are drawn by: that which most rows of the figure have, the first of equals.
 SCORES = (

@@ -19,8 +19,8 @@ from reports.library import Library, Setting, Trial, matches, trained_on
 from reports.measured import NOTHING, Measured, difference, measure, of_trials
 from reports.records import Row
 from reports.render import csv_text
-from reports.statistics import mean_sd
-from reports.verdict import Verdict, judge
+from reports.stats.agreement import Verdict, judge
+from reports.stats.bootstrap import mean_sd
 
 Published = dict[str, str]
 

@@ -225,8 +225,8 @@ _ABSENT = {
 
 
 def _histograms(join: Join, shown: list[Row]) -> list[Figure | None]:
-    from reports.analysis import targets
     from reports.figures.cosine_histograms import histograms
+    from reports.stats.resamples import targets
 
     comparison = join.library.as_comparison(join.definition.name, shown)
     target = next(iter(targets(comparison)), None)
@@ -243,8 +243,8 @@ def _layers(join: Join) -> list[Figure | None]:
 
 
 def _tradeoff(join: Join, shown: list[Row]) -> list[Figure | None]:
-    from reports.analysis import targets
     from reports.figures.cost_tradeoff import tradeoff
+    from reports.stats.resamples import targets
 
     comparison = join.library.as_comparison(join.definition.name, shown)
     return [tradeoff(comparison, next(iter(targets(comparison)), None))]

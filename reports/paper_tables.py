@@ -12,7 +12,7 @@ from reports.document.table import MINUS, Cell, Column, State, Table, TableRow, 
 from reports.joined import Join, Joined, Published, trained
 from reports.measured import Measured
 from reports.records import Row, base_name
-from reports.statistics import mean_sd
+from reports.stats.bootstrap import mean_sd
 
 SIGNS = {"club": "♣", "diamond": "♦", "heart": "♥", "spade": "♠"}
 _OWN = ("", "own", "own evaluation", "summary")  # the document says where these come from

@@ -116,7 +116,7 @@ def _value(trial: Trial, field: str) -> float:
 
 
 def _lines(rows: Sequence[tuple[str, list[Trial]]], field: str) -> _Lines:
-    from studies.statistics import bin_of, quartile
+    from reports.stats.search import bin_of, quartile
 
     values = [_value(t, field) for _, trials in rows for t in trials]
     intervals = _intervals(values)
@@ -132,7 +132,7 @@ def _lines(rows: Sequence[tuple[str, list[Trial]]], field: str) -> _Lines:
 
 def _intervals(values: Sequence[float]) -> list[tuple[float, float]]:
     """One a value where they are few, else fifths of the range on a log scale."""
-    from studies.statistics import bins
+    from reports.stats.search import bins
 
     few = len(set(values)) <= _LISTED
     return bins(values, log=True, count=_LISTED if few else _BINS, listed=few)
@@ -177,7 +177,7 @@ def _finish_lines(plot: Any, first: Any, setting: Setting) -> None:
 
 def _heat(axes: Any, trials: Sequence[Trial], a: str, b: str) -> None:
     """The best trial of each cell of two numbers' values or fifths."""
-    from studies.statistics import bin_of
+    from reports.stats.search import bin_of
 
     across, up = (_intervals([_value(t, field) for t in trials]) for field in (a, b))
     grid = np.full((len(up), len(across)), np.nan)

@@ -11,8 +11,8 @@ import numpy as np
 from harness.errors import InputError
 from harness.results.manifest import read_records
 from harness.results.record import Record
-from reports.aggregates import optimism
-from reports.statistics import Estimate, mean_sd
+from reports.stats.aggregates import optimism
+from reports.stats.bootstrap import Estimate, mean_sd
 from studies.definition import Study
 from studies.trial import outcome
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.errors import InputError, RunError
 from harness.files.atomic import write_atomic
+from reports.stats.search import expected_maximum
 from studies.coordinator import tracking_seconds
 from studies.definition import Study
 from studies.models import best_trials
@@ -24,7 +25,6 @@ from studies.results import (
     trials_sheet,
 )
 from studies.space import Space
-from studies.statistics import expected_maximum
 
 if TYPE_CHECKING:
     import optuna

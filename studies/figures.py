@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reports.figures.style import COLOURS, GRID, INK, MUTED, finish, look, new, style
+from reports.stats.search import expected_maximum
 from studies.definition import Study
 from studies.results import Sheet, objective_names, scored
 from studies.space import Parameter, Space
-from studies.statistics import expected_maximum
 
 if TYPE_CHECKING:
     import optuna

@@ -137,7 +137,7 @@ def _headline(
     )
     if confirmed is None or not confirmed.held_out:
         return f"{text} Not confirmed by held-out seeds yet: a score that chose is too good by the choice."
-    from reports.statistics import mean_sd
+    from reports.stats.bootstrap import mean_sd
 
     held = [value for _, value in confirmed.held_out]
     text += f" Held-out seeds {_list([r.seed for r, _ in confirmed.held_out])} reach {_score(mean_sd(held)[0])}"
@@ -238,7 +238,7 @@ def _best_table(study: Study, space: Space, leading: Sequence[FrozenTrial]) -> T
 
 
 def _deviation(values: Sequence[float]) -> float | None:
-    from reports.statistics import mean_sd
+    from reports.stats.bootstrap import mean_sd
 
     return mean_sd(values)[1] if len(values) > 1 else None
 
@@ -279,7 +279,7 @@ def _held_out(study: Study, confirmed: Confirmation | None) -> list[Block]:
             Text((f"No run of the best configuration with the held-out seeds ({seeds}) is in this work directory.",)),
             Facts("confirm", "How to confirm it", (), commands),
         ]
-    from reports.statistics import mean_sd
+    from reports.stats.bootstrap import mean_sd
 
     columns = (Column("seed", "Seed", numeric=False), Column("score", objective_names(study)[0], "×100"))
     rows = []

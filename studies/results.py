@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from reports.stats.search import bin_of, bins, quartile
 from studies.definition import DEV, Study
 from studies.space import Space
-from studies.statistics import bin_of, bins, quartile
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial

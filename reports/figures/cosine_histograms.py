@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reports.analysis import SOURCES, Target
 from reports.document.blocks import Figure
 from reports.document.table import number_text
 from reports.figures.labels import row_name
 from reports.figures.shown_rows import Drawn, chosen, read_drawn
 from reports.figures.style import INK, finish, new, style
 from reports.records import Comparison
+from reports.stats.resamples import SOURCES, Target
 
 _COLUMNS = 4
 _NARROW = 21  # letters of a name that fit above one of four panels

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from reports.analysis import Target
 from reports.document.blocks import Figure
 from reports.document.table import number_text
 from reports.figures.labels import place_labels, row_name
 from reports.figures.shown_rows import target_mean
 from reports.figures.style import COLOURS, GRID, INK, MUTED, finish, new, plain, style
 from reports.records import Comparison, Row
+from reports.stats.resamples import Target
 
 _LABELS = 12  # dots that can all be named
 _FRONT = 6  # of its dots, where there are too many

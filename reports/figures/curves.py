@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from reports.analysis import Target
 from reports.document.blocks import Figure
 from reports.figures.labels import row_name, short
 from reports.figures.shown_rows import chosen
 from reports.figures.style import finish, legend_below, look, new, style
 from reports.records import Comparison, Row
+from reports.stats.resamples import Target
 
 # Named numbers of a training line that are no part of the loss.
 _NO_TERMS = ("step", "kind", "lr", "seconds", "epoch", "grad_norm", "temperature")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from reports.analysis import Analysis, Difference, untrained_base
 from reports.document.blocks import Figure
 from reports.figures.labels import row_name, short
 from reports.figures.style import COLOURS, MUTED, finish, new, style
 from reports.records import Comparison
+from reports.stats.resamples import Analysis, Difference, untrained_base
 
 
 def forest(comparison: Comparison, analysis: Analysis) -> Figure | None:

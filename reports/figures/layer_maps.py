@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 
-from reports.analysis import Target
 from reports.document.blocks import Figure
 from reports.document.table import MINUS
 from reports.figures.labels import row_name, short
 from reports.figures.shown_rows import chosen
 from reports.figures.style import INK, finish, new, style
 from reports.records import Comparison
+from reports.stats.resamples import Target
 from reports.tables.layers import Grid, _name, _pairs_text
 
 _FEW = 7  # layers up to which a cell has room for a decimal

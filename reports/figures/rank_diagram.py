@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from reports.benches import Bench
 from reports.document.blocks import Figure
 from reports.figures.labels import row_name
 from reports.figures.style import INK, MUTED, finish, new, style
 from reports.records import Comparison, Row, base_name
 from reports.stats.ranks import ALPHA, FEWEST_ROWS, FEWEST_TASKS, ranking
+from reports.stats.score_matrices import Bench
 
 
 def diagrams(comparison: Comparison, bench: Bench) -> list[Figure]:

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from reports.analysis import Analysis, Target
 from reports.document.blocks import Figure
 from reports.figures.labels import row_name
 from reports.figures.style import COLOURS, INK, MUTED, finish, new, style
 from reports.records import Comparison, Row
-from reports.statistics import Estimate, Floats, hierarchical_mean
+from reports.stats.bootstrap import Estimate, Floats, hierarchical_mean
+from reports.stats.resamples import Analysis, Target
 
 MOST_PANELS = 3
 
@@ -21,7 +21,7 @@ def strip(comparison: Comparison, analysis: Analysis) -> Figure | None:
     """Scores by seed, a panel for each of the first targets; None where no row has two seeds with stored pairs.
 
     Rows with one seed are drawn as a dot alone: what another seed would give is not known. The interval of the others
-    holds the chance of the seeds and of the test pairs (`reports.statistics.hierarchical_mean`).
+    holds the chance of the seeds and of the test pairs (`reports.stats.bootstrap.hierarchical_mean`).
     """
     found: list[tuple[Target, dict[tuple[str, str], tuple[Floats, Estimate]]]] = []
     for target in analysis.targets[:MOST_PANELS]:

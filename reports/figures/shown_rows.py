@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from harness.results.record import Record
-from reports.analysis import Target
 from reports.records import Comparison, Row
+from reports.stats.resamples import Target
 
 ROOM = 12  # panels, or lines in one panel, that a reader can still tell apart
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from reports.analysis import Target
 from reports.document.blocks import Figure
 from reports.figures.labels import place_labels, row_name
 from reports.figures.shown_rows import chosen
 from reports.figures.style import GRID, INK, finish, new, style
 from reports.records import Comparison
-from reports.statistics import mean_sd
+from reports.stats.bootstrap import mean_sd
+from reports.stats.resamples import Target
 
 _ENDS = ("untrained", "supervised")
 

@@ -7,12 +7,12 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from reports.analysis import Target
 from reports.document.blocks import Figure
 from reports.figures.labels import row_name
 from reports.figures.shown_rows import Drawn, chosen, read_drawn
 from reports.figures.style import finish, legend_below, look, new, plain, style
 from reports.records import Comparison
+from reports.stats.resamples import Target
 
 _POINTS = 80  # of a line: more cannot be seen
 _LOWEST = 1e-5  # share of the largest value below which nothing is drawn

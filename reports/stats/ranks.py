@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reports.statistics import Floats
+from reports.stats.bootstrap import Floats
 
 ALPHA = 0.05
 

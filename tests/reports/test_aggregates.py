@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from reports.aggregates import (
+from reports.stats.aggregates import (
     Interval,
     improvement_interval,
     interquartile_mean,

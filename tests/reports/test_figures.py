@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from harness.tasks.geometry.isotropy import cosine_histograms
-from reports.analysis import targets
 from reports.figures import curves
 from reports.figures import layer_maps as layers
 from reports.figures.cosine_histograms import Cosines, histograms
@@ -17,6 +16,7 @@ from reports.figures.cost_tradeoff import Point, pareto, tradeoff
 from reports.figures.shown_rows import chosen, target_mean
 from reports.figures.spectrum import _mean_log, spectrum
 from reports.records import Row, load
+from reports.stats.resamples import targets
 from tests.reports import synthetic
 
 score = synthetic.score

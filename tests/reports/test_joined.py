@@ -14,7 +14,7 @@ from reports.joined import Join, as_csv, plain
 from reports.library import read
 from reports.measured import measure
 from reports.paper_tables import paper_table
-from reports.verdict import judge, prediction_interval
+from reports.stats.agreement import judge, prediction_interval
 from tests.reports import invented_runs as made
 
 SCD = {"terms": "both", "pooling": "cls"}

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from reports.analysis import targets
 from reports.content import score_tables
 from reports.records import load
+from reports.stats.resamples import targets
 from tests.reports.synthetic import STS, Invented
 
 LEFT = tuple(task for task in STS if task != "STS16")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from reports.statistics import (
+from reports.stats.bootstrap import (
     bootstrap_spearman,
     hierarchical_difference,
     hierarchical_mean,

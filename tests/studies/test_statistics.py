@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from studies.statistics import bin_of, bins, expected_maximum, quartile
+from reports.stats.search import bin_of, bins, expected_maximum, quartile
 
 
 @given(st.lists(st.floats(-1, 1), min_size=1, max_size=5), st.integers(1, 4))

@@ -10,9 +10,9 @@ import numpy as np
 
 from harness.results.record import Record, Score
 from harness.tasks.mteb.benchmarks import PREFIX, mteb_scores
-from reports.analysis import SOURCES
 from reports.records import Comparison, Row
-from reports.statistics import Floats
+from reports.stats.bootstrap import Floats
+from reports.stats.resamples import SOURCES
 
 # Suite -> title. The embedded tasks are too few and too unlike for statistics over tasks.
 SUITES = {"sts": "STS tasks", "transfer": "transfer tasks", "probing": "probing tasks", "mteb": "MTEB data sets"}

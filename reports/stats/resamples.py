@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from reports.document.table import number_text
 from reports.records import STS_ORDER, Comparison, Row, base_name
-from reports.statistics import Estimate, bootstrap_spearman, hierarchical_difference, holm, resample_counts
+from reports.stats.bootstrap import Estimate, bootstrap_spearman, hierarchical_difference, holm, resample_counts
 
 Floats = NDArray[np.float64]
 REPLICATES = 1000
