@@ -225,8 +225,8 @@ def summary_table(workdir: Path, name: str) -> tuple[list[str], list[list[str]]]
     Raises:
         InputError: no such comparison, damaged record.
     """
-    from reports.content import HEAD, head_cells, score_tables
     from reports.stats.resamples import SOURCES
+    from reports.tables.scores import HEAD, head_cells, score_tables
 
     comparison = load(workdir, name)
     tables = score_tables(comparison, None)

@@ -18,20 +18,21 @@ _NO_TASKS = ("geometry", "layers", "efficiency")  # suites that look at a model 
 
 def describe(comparison: Comparison) -> Document:
     """The comparison as a document: every table, figure and remark."""
-    from reports import mteb, provenance
-    from reports.accuracies import accuracy_tables
-    from reports.certainty import certainty
-    from reports.content import against_base, score_tables
-    from reports.efficiency import efficiency_tables
     from reports.figures import curves
     from reports.figures import space as figures
     from reports.figures.cost_tradeoff import tradeoff
     from reports.figures.layer_maps import layer_map
-    from reports.measures import cost_table, geometry_tables
-    from reports.multilingual import multilingual_table
     from reports.stats.resamples import Analysis, headline
+    from reports.tables import how_it_was_run as provenance
+    from reports.tables import mteb_categories as mteb
+    from reports.tables.accuracies import accuracy_tables
+    from reports.tables.geometry_and_cost import cost_table, geometry_tables
+    from reports.tables.languages import multilingual_table
     from reports.tables.layers import grids, layer_tables
-    from reports.tuning import tuning_table
+    from reports.tables.scores import against_base, score_tables
+    from reports.tables.seconds import efficiency_tables
+    from reports.tables.seeds_and_ranks import certainty
+    from reports.tables.tuned_rows import tuning_table
 
     analysis = Analysis(comparison)
     logs = curves.read_curves(comparison)

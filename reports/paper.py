@@ -47,7 +47,7 @@ def describe(definition: Definition, library: Library) -> tuple[Document, dict[s
     sections += [section for section in (_figures(join, shown), _studies(library, definition)) if section.blocks]
     if (together := joined_table(join)) is not None:
         sections.append(Section("joined", "Published and measured", [together]))
-    from reports.provenance import how_it_was_run
+    from reports.tables.how_it_was_run import how_it_was_run
 
     comparison = library.as_comparison(definition.name, shown, definition.title)
     if shown:

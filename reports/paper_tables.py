@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from harness.tasks.mteb.benchmarks import EN_V1
-from reports.content import anchor
 from reports.definition import ColumnSpec, RowSpec, TableSpec
 from reports.document.table import MINUS, Cell, Column, State, Table, TableRow, absent, number, ranked
 from reports.joined import Join, Joined, Published, trained
 from reports.measured import Measured
 from reports.records import Row, base_name
 from reports.stats.bootstrap import mean_sd
+from reports.tables.scores import anchor
 
 SIGNS = {"club": "♣", "diamond": "♦", "heart": "♥", "spade": "♠"}
 _OWN = ("", "own", "own evaluation", "summary")  # the document says where these come from

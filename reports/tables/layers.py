@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from harness.results.record import Record, Score
-from reports.content import anchor, mark_others, mean_cell
 from reports.document.table import MINUS, Cell, Column, Table, TableRow
 from reports.figures.shown_rows import chosen
 from reports.records import Comparison, Row, base_name
 from reports.stats.resamples import SOURCES, Target
+from reports.tables.scores import anchor, mark_others, mean_cell
 
 _TASK = re.compile(r"(?P<pairs>.+)@layer:(?P<layer>\d+):(?P<pooling>\w+)")
 

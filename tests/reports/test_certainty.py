@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from reports.certainty import aggregate_table, best_seed_table, certainty, reference_row
 from reports.document.table import Table
 from reports.figures.seed_strips import strip
 from reports.records import load
 from reports.stats.resamples import Analysis
 from reports.stats.score_matrices import benches
+from reports.tables.seeds_and_ranks import aggregate_table, best_seed_table, certainty, reference_row
 from tests.reports import synthetic
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from reports.content import score_tables
 from reports.records import load
 from reports.stats.resamples import targets
+from reports.tables.scores import score_tables
 from tests.reports.synthetic import STS, Invented
 
 LEFT = tuple(task for task in STS if task != "STS16")
@@ -45,7 +45,7 @@ def test_transfer_tables_mark_what_is_missing(tmp_path: Path) -> None:
     from harness.results.record import Score
     from harness.results.run_folder import RunFolder
     from harness.tasks.senteval.transfer import TRANSFER
-    from reports.accuracies import accuracy_tables
+    from reports.tables.accuracies import accuracy_tables
 
     def scores(tasks: tuple[str, ...], suite: str, value: float) -> list[Score]:
         return [

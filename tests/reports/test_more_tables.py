@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from harness.tasks.mteb.benchmarks import EN_V1, MTEB_SUITES, names_of
-from reports import efficiency, mteb
 from reports.document.table import Cell, Table
 from reports.figures import layer_maps as layers
-from reports.multilingual import multilingual_table
 from reports.records import load
+from reports.tables import mteb_categories as mteb
+from reports.tables import seconds as efficiency
+from reports.tables.languages import multilingual_table
 from tests.reports import synthetic
 
 score = synthetic.score

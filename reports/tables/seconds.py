@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from harness.results.record import Record, Score
-from reports.content import HEAD, absent_cell, block_of, head_cells, mark_unlike
 from reports.document.table import Cell, Column, Table, TableRow
 from reports.records import Comparison, Row
 from reports.stats.bootstrap import mean_sd
 from reports.stats.resamples import SOURCES
+from reports.tables.scores import HEAD, absent_cell, block_of, head_cells, mark_unlike
 
 # Group, score, title, digits; what the protocol says of the phase; what is better.
 _TIMES = {

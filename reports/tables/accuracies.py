@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from harness.tasks.averages import transfer_average
 from harness.tasks.senteval.transfer import TRANSFER
-from reports.content import HEAD, average_cell, block_of, head_cells, mark_unlike, score_cell, size_text
 from reports.document.table import Cell, Column, Table, TableRow, ranked
 from reports.records import Comparison, Row
+from reports.tables.scores import HEAD, average_cell, block_of, head_cells, mark_unlike, score_cell, size_text
 
 # Suite -> title, what stands before its tasks' names.
 SUITES = {

@@ -10,11 +10,11 @@ from harness.errors import InputError
 from harness.results.published import published_rows, summary
 from harness.results.record import Record
 from harness.tracking.tracker import logged_runs
-from reports.content import anchor, block_of
 from reports.document.blocks import Block, Facts, Text
 from reports.document.table import Cell, Column, Table, TableRow
 from reports.records import Comparison, Row
 from reports.stats.resamples import Analysis
+from reports.tables.scores import anchor, block_of
 
 _RERUN = (
     "Every number names its runs, and every run its configuration, data and seed. harness reproduce REPORT lists the "

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from reports.content import HEAD, block_of, head_cells
 from reports.document.blocks import Block
 from reports.document.table import Cell, Column, Table, TableRow, number, number_text, ranked
 from reports.records import Comparison, Row, base_name
@@ -15,6 +14,7 @@ from reports.stats.aggregates import FEWEST_RUNS, Interval, improvement_interval
 from reports.stats.bootstrap import Floats
 from reports.stats.resamples import Analysis, Target
 from reports.stats.score_matrices import Bench, benches
+from reports.tables.scores import HEAD, block_of, head_cells
 
 _FIXED = ("untrained", "transductive", "supervised")  # no seed takes part in these: one run is all there is to know
 

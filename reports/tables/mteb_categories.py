@@ -16,7 +16,9 @@ from harness.tasks.mteb.benchmarks import (
     mteb_scores,
     names_of,
 )
-from reports.content import (
+from reports.document.table import Cell, Column, Table, TableRow, ranked
+from reports.records import Comparison, Row
+from reports.tables.scores import (
     HEAD,
     average_cell,
     block_of,
@@ -27,8 +29,6 @@ from reports.content import (
     score_cell,
     size_text,
 )
-from reports.document.table import Cell, Column, Table, TableRow, ranked
-from reports.records import Comparison, Row
 
 TITLES = {"mteb-en-v1": "MTEB (English, v1)", "mteb-en-v2": "MTEB (English, v2)", "mteb-quick": "MTEB, quick selection"}
 _CATEGORIES = {"PairClassification": "Pair classification", "Summarization": "Summarisation"}

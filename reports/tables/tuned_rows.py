@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from harness.results.manifest import read_manifest
-from reports.content import anchor
 from reports.document.table import Cell, Column, Table, TableRow, number
 from reports.records import Comparison
+from reports.tables.scores import anchor
 
 COLUMNS = (
     Column("row", "Row", numeric=False),
