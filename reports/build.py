@@ -14,7 +14,7 @@ from harness.config import nearest
 from harness.errors import InputError, RunError
 from harness.results.manifest import manifest_file
 from reports.document.blocks import Document
-from reports.records import Comparison, base_name, load
+from reports.read.comparison_runs import Comparison, base_name, load
 
 if TYPE_CHECKING:
     from reports.definition import Definition
@@ -46,7 +46,7 @@ def build(workdir: Path, name: str, *, formats: Sequence[str] = FORMATS, out: Pa
     """
     _check(formats)
     from reports import definition
-    from reports.records import comparisons
+    from reports.read.comparison_runs import comparisons
 
     if (defined := definition.load(name)) is not None:
         return build_paper(workdir, defined, formats=formats, out=out)
@@ -69,7 +69,8 @@ def build_paper(
 ) -> dict[str, Path]:
     """Write a paper's report; as `build` does."""
     _check(formats)
-    from reports import library, paper
+    from reports import paper
+    from reports.read import all_runs as library
 
     document, files, data = paper.describe(definition, library.read(workdir))
     return write(document, _folder(workdir, definition.name, out), formats, extra=files, data=data)

@@ -91,7 +91,7 @@ def run_list(args: argparse.Namespace) -> int:
     """Print the definitions, then every comparison and study with its number of runs, and reports that were built."""
     from reports import definition
     from reports.page import slug
-    from reports.records import comparisons
+    from reports.read.comparison_runs import comparisons
 
     print("papers:")
     for name in definition.names():

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from reports.document.blocks import Block, Document, Figure, Section
 from reports.document.table import Table
-from reports.records import Comparison
-from reports.runs import described
+from reports.read.comparison_runs import Comparison
+from reports.read.run_details import described
 
 if TYPE_CHECKING:
     from reports.stats.resamples import Analysis

@@ -13,8 +13,8 @@ from reports.definition import ColumnSpec
 from reports.document.blocks import Figure
 from reports.figures.style import COLOURS, INK, finish, look, new, style
 from reports.joined import Join
-from reports.library import default_of
-from reports.records import Row, base_name
+from reports.read.all_runs import default_of
+from reports.read.comparison_runs import Row, base_name
 from reports.stats.bootstrap import mean_sd
 
 # What ablations are drawn by: that which most rows of the figure have, the first of equals.

@@ -15,9 +15,9 @@ from harness import registry
 from harness.errors import InputError
 from harness.results.published import folders
 from reports.definition import ColumnSpec, Definition, RowSpec, TableSpec
-from reports.library import Library, Setting, Trial, matches, trained_on
 from reports.measured import NOTHING, Measured, difference, measure, of_trials
-from reports.records import Row
+from reports.read.all_runs import Library, Setting, Trial, matches, trained_on
+from reports.read.comparison_runs import Row
 from reports.render import csv_text
 from reports.stats.agreement import Verdict, judge
 from reports.stats.bootstrap import mean_sd

@@ -22,8 +22,8 @@ from harness.tasks.averages import (
 )
 from harness.tasks.mteb.benchmarks import mteb_averages, mteb_values
 from reports.definition import STATISTICS, ColumnSpec
-from reports.library import Library, Trial
-from reports.records import Row
+from reports.read.all_runs import Library, Trial
+from reports.read.comparison_runs import Row
 
 _MTEB = "mteb-en-v1"  # the benchmark of the papers' tables
 _ONLY = ("incomplete", "without")

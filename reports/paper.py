@@ -11,9 +11,9 @@ from reports.definition import Definition, TableSpec
 from reports.document.blocks import Block, Document, Facts, Figure, Section, Text
 from reports.document.table import MINUS, Cell, Column, Table, TableRow, number_text
 from reports.joined import Join, as_csv, counts, plain, published_file
-from reports.library import Library
 from reports.paper_tables import Filled, joined_table, paper_table, source_note
-from reports.records import Row, base_name
+from reports.read.all_runs import Library
+from reports.read.comparison_runs import Row, base_name
 
 SPACES = "search_spaces.csv"
 _KINDS = {
@@ -60,7 +60,7 @@ def describe(definition: Definition, library: Library) -> tuple[Document, dict[s
         sections,
         f"{definition.paper}. {definition.description}",
     )
-    from reports.runs import described
+    from reports.read.run_details import described
 
     cited = {r.id: r for row in shown for r in row.records}  # by the rows, and by the numbers of studies
     cited |= {i: library.by_id[i] for j in join.rows for i in j.ours.records if i in library.by_id}

@@ -13,7 +13,7 @@ from reports.document.blocks import Figure
 from reports.figures.labels import place_labels, short
 from reports.figures.style import GRID, INK, MUTED, finish, new, style
 from reports.joined import Join
-from reports.records import Row, base_name
+from reports.read.comparison_runs import Row, base_name
 from reports.stats.bootstrap import mean_sd
 
 _SPACE = ("Alignment", "Uniformity", "STS Avg.")

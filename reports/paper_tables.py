@@ -10,7 +10,7 @@ from reports.definition import ColumnSpec, RowSpec, TableSpec
 from reports.document.table import MINUS, Cell, Column, State, Table, TableRow, absent, number, ranked
 from reports.joined import Join, Joined, Published, trained
 from reports.measured import Measured
-from reports.records import Row, base_name
+from reports.read.comparison_runs import Row, base_name
 from reports.stats.bootstrap import mean_sd
 from reports.tables.scores import anchor
 

@@ -175,11 +175,12 @@ def _document(data: dict[str, Any], folder: Path) -> Document:
     """The report of the same name from the new runs: a comparison's, a paper's or another package's."""
     if "comparison" in data:
         from reports.comparison import describe
-        from reports.records import load
+        from reports.read.comparison_runs import load
 
         return describe(load(folder, data["comparison"]))
     from harness import registry
-    from reports import build, definition, library, paper
+    from reports import build, definition, paper
+    from reports.read import all_runs as library
 
     name = str(data.get("report"))
     if (defined := definition.load(name)) is not None:

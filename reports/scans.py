@@ -16,8 +16,8 @@ from reports.definition import RowSpec
 from reports.document.blocks import Figure
 from reports.figures.style import COLOURS, INK, MARKERS, finish, new, style
 from reports.joined import Join
-from reports.library import Setting, Trial
-from reports.records import base_name
+from reports.read.all_runs import Setting, Trial
+from reports.read.comparison_runs import base_name
 
 _Lines = dict[str, list[tuple[float, float, float, int]]]  # label -> (place, maximum, upper quartile, trials)
 _BINS = 5

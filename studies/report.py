@@ -51,7 +51,7 @@ def document(workdir: Path, name: str) -> Document | None:
 def describe(found: optuna.Study, study: Study, space: Space, trials: Sequence[FrozenTrial], workdir: Path) -> Document:
     """Every table and figure of a study, in the order of the page."""
     from harness.results.run_folder import RunFolder
-    from reports.runs import described
+    from reports.read.run_details import described
     from studies import figures, slots
     from studies.confirmation import confirm
     from studies.export import sheets

@@ -63,7 +63,9 @@ class Document:
     facts: list[tuple[str, str]]  # number and what it counts: ("3", "seeds")
     sections: list[Section]
     description: str = ""  # what the experiment file says about itself
-    origin: dict[str, Any] = field(default_factory=dict)  # what repeats the runs behind it: `reports.runs.described`
+    origin: dict[str, Any] = field(
+        default_factory=dict
+    )  # what repeats the runs behind it: `reports.read.run_details.described`
 
     def tables(self) -> list[Table]:
         return [block for section in self.sections for block in section.blocks if isinstance(block, Table)]

@@ -14,7 +14,7 @@ from reports.document.table import number_text
 from reports.figures.labels import row_name
 from reports.figures.shown_rows import Drawn, chosen, read_drawn
 from reports.figures.style import INK, finish, new, style
-from reports.records import Comparison
+from reports.read.comparison_runs import Comparison
 from reports.stats.resamples import SOURCES, Target
 
 _COLUMNS = 4

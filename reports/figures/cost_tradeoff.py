@@ -13,7 +13,7 @@ from reports.document.table import number_text
 from reports.figures.labels import place_labels, row_name
 from reports.figures.shown_rows import target_mean
 from reports.figures.style import COLOURS, GRID, INK, MUTED, finish, new, plain, style
-from reports.records import Comparison, Row
+from reports.read.comparison_runs import Comparison, Row
 from reports.stats.resamples import Target
 
 _LABELS = 12  # dots that can all be named

@@ -12,7 +12,7 @@ from reports.document.blocks import Figure
 from reports.figures.labels import row_name, short
 from reports.figures.shown_rows import chosen
 from reports.figures.style import finish, legend_below, look, new, style
-from reports.records import Comparison, Row
+from reports.read.comparison_runs import Comparison, Row
 from reports.stats.resamples import Target
 
 # Named numbers of a training line that are no part of the loss.

@@ -7,7 +7,7 @@ from typing import Any
 from reports.document.blocks import Figure
 from reports.figures.labels import row_name, short
 from reports.figures.style import COLOURS, MUTED, finish, new, style
-from reports.records import Comparison
+from reports.read.comparison_runs import Comparison
 from reports.stats.resamples import Analysis, Difference, untrained_base
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.files.printable import one_line
 from reports.figures.style import MUTED, settle
-from reports.records import Comparison, Row, base_name
+from reports.read.comparison_runs import Comparison, Row, base_name
 
 _LABEL = 28  # longest row label inside a figure; the tables carry the whole
 

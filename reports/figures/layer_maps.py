@@ -9,7 +9,7 @@ from reports.document.table import MINUS
 from reports.figures.labels import row_name, short
 from reports.figures.shown_rows import chosen
 from reports.figures.style import INK, finish, new, style
-from reports.records import Comparison
+from reports.read.comparison_runs import Comparison
 from reports.stats.resamples import Target
 from reports.tables.layers import Grid, _name, _pairs_text
 

@@ -14,7 +14,7 @@ import numpy as np
 from reports.document.blocks import Figure
 from reports.figures.labels import row_name
 from reports.figures.style import INK, MUTED, finish, new, style
-from reports.records import Comparison, Row, base_name
+from reports.read.comparison_runs import Comparison, Row, base_name
 from reports.stats.ranks import ALPHA, FEWEST_ROWS, FEWEST_TASKS, ranking
 from reports.stats.score_matrices import Bench
 

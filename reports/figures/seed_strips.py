@@ -10,7 +10,7 @@ import numpy as np
 from reports.document.blocks import Figure
 from reports.figures.labels import row_name
 from reports.figures.style import COLOURS, INK, MUTED, finish, new, style
-from reports.records import Comparison, Row
+from reports.read.comparison_runs import Comparison, Row
 from reports.stats.bootstrap import Estimate, Floats, hierarchical_mean
 from reports.stats.resamples import Analysis, Target
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from harness.results.record import Record
-from reports.records import Comparison, Row
+from reports.read.comparison_runs import Comparison, Row
 from reports.stats.resamples import Target
 
 ROOM = 12  # panels, or lines in one panel, that a reader can still tell apart

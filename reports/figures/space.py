@@ -11,7 +11,7 @@ from reports.document.blocks import Figure
 from reports.figures.labels import place_labels, row_name
 from reports.figures.shown_rows import chosen
 from reports.figures.style import GRID, INK, finish, new, style
-from reports.records import Comparison
+from reports.read.comparison_runs import Comparison
 from reports.stats.bootstrap import mean_sd
 from reports.stats.resamples import Target
 

@@ -11,7 +11,7 @@ from reports.document.blocks import Figure
 from reports.figures.labels import row_name
 from reports.figures.shown_rows import Drawn, chosen, read_drawn
 from reports.figures.style import finish, legend_below, look, new, plain, style
-from reports.records import Comparison
+from reports.read.comparison_runs import Comparison
 from reports.stats.resamples import Target
 
 _POINTS = 80  # of a line: more cannot be seen

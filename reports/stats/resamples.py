@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reports.document.table import number_text
-from reports.records import STS_ORDER, Comparison, Row, base_name
+from reports.read.comparison_runs import STS_ORDER, Comparison, Row, base_name
 from reports.stats.bootstrap import Estimate, bootstrap_spearman, hierarchical_difference, holm, resample_counts
 
 Floats = NDArray[np.float64]

@@ -10,7 +10,7 @@ import numpy as np
 
 from harness.results.record import Record, Score
 from harness.tasks.mteb.benchmarks import PREFIX, mteb_scores
-from reports.records import Comparison, Row
+from reports.read.comparison_runs import Comparison, Row
 from reports.stats.bootstrap import Floats
 from reports.stats.resamples import SOURCES
 

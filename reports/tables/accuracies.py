@@ -5,7 +5,7 @@ from __future__ import annotations
 from harness.tasks.averages import transfer_average
 from harness.tasks.senteval.transfer import TRANSFER
 from reports.document.table import Cell, Column, Table, TableRow, ranked
-from reports.records import Comparison, Row
+from reports.read.comparison_runs import Comparison, Row
 from reports.tables.scores import HEAD, average_cell, block_of, head_cells, mark_unlike, score_cell, size_text
 
 # Suite -> title, what stands before its tasks' names.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from reports.document.table import Cell, Column, Table, TableRow
-from reports.records import Comparison
+from reports.read.comparison_runs import Comparison
 from reports.stats.bootstrap import mean_sd
 from reports.stats.resamples import SOURCES
 from reports.tables.scores import HEAD, block_of, head_cells, mark_unlike, score_cell, size_text

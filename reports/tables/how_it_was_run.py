@@ -12,7 +12,7 @@ from harness.results.record import Record
 from harness.tracking.tracker import logged_runs
 from reports.document.blocks import Block, Facts, Text
 from reports.document.table import Cell, Column, Table, TableRow
-from reports.records import Comparison, Row
+from reports.read.comparison_runs import Comparison, Row
 from reports.stats.resamples import Analysis
 from reports.tables.scores import anchor, block_of
 

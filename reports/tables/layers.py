@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from harness.results.record import Record, Score
 from reports.document.table import MINUS, Cell, Column, Table, TableRow
 from reports.figures.shown_rows import chosen
-from reports.records import Comparison, Row, base_name
+from reports.read.comparison_runs import Comparison, Row, base_name
 from reports.stats.resamples import SOURCES, Target
 from reports.tables.scores import anchor, mark_others, mean_cell
 

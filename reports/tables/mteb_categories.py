@@ -17,7 +17,7 @@ from harness.tasks.mteb.benchmarks import (
     names_of,
 )
 from reports.document.table import Cell, Column, Table, TableRow, ranked
-from reports.records import Comparison, Row
+from reports.read.comparison_runs import Comparison, Row
 from reports.tables.scores import (
     HEAD,
     average_cell,

@@ -9,7 +9,7 @@ from dataclasses import replace
 from harness.results.record import Record, Score
 from harness.tasks.averages import Average, mean_of
 from reports.document.table import Cell, Column, State, Table, TableRow, absent, number, number_text, ranked
-from reports.records import Comparison, Row, base_name
+from reports.read.comparison_runs import Comparison, Row, base_name
 from reports.stats.bootstrap import mean_sd
 from reports.stats.resamples import SOURCES, Analysis, Target, targets, untrained_base
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.results.record import Record, Score
 from reports.document.table import Cell, Column, Table, TableRow
-from reports.records import Comparison, Row
+from reports.read.comparison_runs import Comparison, Row
 from reports.stats.bootstrap import mean_sd
 from reports.stats.resamples import SOURCES
 from reports.tables.scores import HEAD, absent_cell, block_of, head_cells, mark_unlike

@@ -9,7 +9,7 @@ import numpy as np
 
 from reports.document.blocks import Block
 from reports.document.table import Cell, Column, Table, TableRow, number, number_text, ranked
-from reports.records import Comparison, Row, base_name
+from reports.read.comparison_runs import Comparison, Row, base_name
 from reports.stats.aggregates import FEWEST_RUNS, Interval, improvement_interval, stratified_bootstrap
 from reports.stats.bootstrap import Floats
 from reports.stats.resamples import Analysis, Target

@@ -10,7 +10,7 @@ from scipy import stats
 
 from reports.document.table import Table
 from reports.figures.seed_strips import strip
-from reports.records import load
+from reports.read.comparison_runs import load
 from reports.stats.resamples import Analysis
 from reports.stats.score_matrices import benches
 from reports.tables.seeds_and_ranks import aggregate_table, best_seed_table, certainty, reference_row

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from reports import declutr_figures, definition
 from reports.joined import Join
-from reports.library import read
+from reports.read.all_runs import read
 from tests.reports import invented_runs as made
 
 USUAL = {"objective": "both", "anchors": 2, "positives": 2, "temperature": 0.05, "strategy": "both"}

@@ -15,7 +15,7 @@ from reports.figures.cosine_histograms import Cosines, histograms
 from reports.figures.cost_tradeoff import Point, pareto, tradeoff
 from reports.figures.shown_rows import chosen, target_mean
 from reports.figures.spectrum import _mean_log, spectrum
-from reports.records import Row, load
+from reports.read.comparison_runs import Row, load
 from reports.stats.resamples import targets
 from tests.reports import synthetic
 

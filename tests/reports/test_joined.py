@@ -11,9 +11,9 @@ from scipy import stats
 from reports import definition
 from reports.document.table import MINUS
 from reports.joined import Join, as_csv, plain
-from reports.library import read
 from reports.measured import measure
 from reports.paper_tables import paper_table
+from reports.read.all_runs import read
 from reports.stats.agreement import judge, prediction_interval
 from tests.reports import invented_runs as made
 

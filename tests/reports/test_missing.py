@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reports.records import load
+from reports.read.comparison_runs import load
 from reports.stats.resamples import targets
 from reports.tables.scores import score_tables
 from tests.reports.synthetic import STS, Invented

@@ -9,7 +9,7 @@ import pytest
 from harness.tasks.mteb.benchmarks import EN_V1, MTEB_SUITES, names_of
 from reports.document.table import Cell, Table
 from reports.figures import layer_maps as layers
-from reports.records import load
+from reports.read.comparison_runs import load
 from reports.tables import mteb_categories as mteb
 from reports.tables import seconds as efficiency
 from reports.tables.languages import multilingual_table

@@ -19,8 +19,8 @@ from reports.build import build
 from reports.command import register
 from reports.document.table import MINUS
 from reports.joined import Join
-from reports.library import read
 from reports.paper_tables import paper_table, source_note
+from reports.read.all_runs import read
 from tests.reports import invented_runs as made
 from tests.reports import synthetic
 

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from reports.figures.rank_diagram import diagrams
-from reports.records import load
+from reports.read.comparison_runs import load
 from reports.stats.ranks import average_ranks, cliques, critical_difference, friedman, ranking
 from reports.stats.score_matrices import benches
 from tests.reports import synthetic

@@ -14,8 +14,8 @@ from harness.results.manifest import manifest_file, read_records
 from harness.results.run_folder import RunFolder
 from harness.tasks.suites import resolve_tasks
 from reports.build import build_comparison
+from reports.read.run_details import described
 from reports.reproduce import read_report, references, split
-from reports.runs import described
 from tests.reports import invented_runs as made
 from tests.reports.synthetic import Invented
 

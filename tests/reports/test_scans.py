@@ -10,9 +10,9 @@ import pytest
 from reports import definition, scans
 from reports.document.blocks import Text
 from reports.joined import Join
-from reports.library import read
 from reports.paper import describe
 from reports.paper_tables import paper_table
+from reports.read.all_runs import read
 from tests.reports import invented_runs as made
 
 LAMBDAS = (5e-4, 1e-3, 2.5e-3, 5e-3, 7.5e-3, 1e-2, 2.5e-2)

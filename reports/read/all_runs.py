@@ -17,7 +17,7 @@ from harness import registry
 from harness.errors import InputError
 from harness.results.manifest import read_records
 from harness.results.record import Record, Score
-from reports.records import Comparison, Row
+from reports.read.comparison_runs import Comparison, Row
 
 
 @dataclass(frozen=True)

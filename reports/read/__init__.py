@@ -1,0 +1,1 @@
+"""Records of a work directory as reports read them."""
