@@ -13,7 +13,7 @@ demo: $(INSTALLED)
 picture: $(INSTALLED)
 	test -f work/demo/reports/demo/index.html || $(MAKE) demo
 	$(BIN)/harness report build demo --from work/demo --format html
-	$(BIN)/python -m reports.picture work/demo/reports/demo/index.html reports/images/report.png
+	$(BIN)/python -m reports.write.screenshot work/demo/reports/demo/index.html reports/images/report.png
 
 test: lint
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile

@@ -102,7 +102,7 @@ def _check(formats: Sequence[str]) -> None:
 
 
 def _folder(workdir: Path, name: str, out: Path | None) -> Path:
-    from reports.page import slug
+    from reports.write.html import slug
 
     return out if out is not None else workdir / "reports" / slug(name)
 
@@ -133,8 +133,9 @@ def write(
 def _write(
     document: Document, folder: Path, formats: Sequence[str], extra: Mapping[str, str], more: Mapping[str, Any]
 ) -> dict[str, Path]:
-    from reports import latex, render
-    from reports.page import page, slug
+    from reports.write import latex
+    from reports.write import markdown as render
+    from reports.write.html import page, slug
 
     typeset = "latex" in formats or "pdf" in formats
     files: dict[str, str | bytes] = {}
@@ -171,7 +172,7 @@ def _write(
     listed = data | {"files": sorted(files)}
     _put(folder / "data.json", json.dumps(listed, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
     if "pdf" in formats:
-        from reports.pdf import pdf
+        from reports.write.pdf import pdf
 
         _put(folder / "report.pdf", pdf(tex, folder))
     places = {
@@ -204,7 +205,7 @@ def _remove_stale(folder: Path, wanted: set[str]) -> None:
 
 def _all_scores(comparison: Comparison) -> str:
     """Every score of every run, a line each: what no table has room for."""
-    from reports.render import csv_text
+    from reports.write.markdown import csv_text
 
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")

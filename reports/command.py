@@ -73,7 +73,7 @@ def run_build(args: argparse.Namespace) -> int:
     """Build and print where the report lies."""
     from reports.build import build
     from reports.definition import is_file
-    from reports.page import slug
+    from reports.write.html import slug
 
     formats = tuple(dict.fromkeys(part.strip() for part in args.format.split(",") if part.strip()))
     if not formats:
@@ -90,8 +90,8 @@ def run_build(args: argparse.Namespace) -> int:
 def run_list(args: argparse.Namespace) -> int:
     """Print the definitions, then every comparison and study with its number of runs, and reports that were built."""
     from reports import definition
-    from reports.page import slug
     from reports.read.comparison_runs import comparisons
+    from reports.write.html import slug
 
     print("papers:")
     for name in definition.names():

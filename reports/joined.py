@@ -18,9 +18,9 @@ from reports.definition import ColumnSpec, Definition, RowSpec, TableSpec
 from reports.measured import NOTHING, Measured, difference, measure, of_trials
 from reports.read.all_runs import Library, Setting, Trial, matches, trained_on
 from reports.read.comparison_runs import Row
-from reports.render import csv_text
 from reports.stats.agreement import Verdict, judge
 from reports.stats.bootstrap import mean_sd
+from reports.write.markdown import csv_text
 
 Published = dict[str, str]
 

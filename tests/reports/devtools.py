@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from reports.picture import FLAGS
+from reports.write.screenshot import FLAGS
 
 
 class Browser:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from reports.build import build_comparison
-from reports.picture import browser as installed
-from reports.picture import picture
+from reports.write.screenshot import browser as installed
+from reports.write.screenshot import picture
 from tests.reports.devtools import Browser
 from tests.reports.synthetic import full
 

@@ -16,8 +16,8 @@ from harness.files.printable import markdown_text, one_line, visible
 from harness.results.manifest import manifest_file
 from harness.results.run_folder import RunFolder
 from reports.build import build_comparison, summary_table
-from reports.latex import latex_text
-from reports.render import csv_text
+from reports.write.latex import latex_text
+from reports.write.markdown import csv_text
 from tests.reports.synthetic import Invented
 
 TEXTS = {
@@ -111,7 +111,7 @@ def test_latex(built: dict[str, Path]) -> None:
 
 
 def test_latex_compiles(built: dict[str, Path]) -> None:
-    from reports.pdf import engine, pdf
+    from reports.write.pdf import engine, pdf
 
     if engine() is None:
         pytest.skip("needs TeX (Debian: texlive-latex-recommended, lmodern)")

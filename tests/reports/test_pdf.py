@@ -9,7 +9,7 @@ import pytest
 
 from harness.errors import InputError, RunError
 from reports.build import build_comparison
-from reports.pdf import engine, pdf
+from reports.write.pdf import engine, pdf
 from tests.reports.synthetic import Invented
 
 SMALL = ("STS12", "STS-B", "Embedded-STS-natural")

@@ -11,8 +11,8 @@ import pytest
 
 from reports.document.blocks import Document, Section
 from reports.document.table import Cell, Column, Table, TableRow, absent, letters, number, ranked
-from reports.latex import latex, latex_table, latex_text
-from reports.render import csv_table, markdown_table, markdown_text
+from reports.write.latex import latex, latex_table, latex_text
+from reports.write.markdown import csv_table, markdown_table, markdown_text
 
 HOSTILE = [
     "<script>alert(1)</script>",

@@ -14,7 +14,7 @@ from harness.files.printable import ACTING, visible
 from reports.document.blocks import Document, Figure, slug
 from reports.document.table import Table
 from reports.figures.style import inline
-from reports.render import csv_table
+from reports.write.markdown import csv_table
 
 TEMPLATES = Path(__file__).parent / "templates"
 

@@ -1,4 +1,4 @@
-"""A picture of a report's page, of its top on a wide screen: `python -m reports.picture REPORT.html OUT.png`."""
+"""A picture of a report's page, of its top on a wide screen: `python -m reports.write.screenshot REPORT.html OUT.png`."""
 
 from __future__ import annotations
 
@@ -53,7 +53,9 @@ def picture(page: Path, out: Path, *, width: int = 1180, height: int = 1500, dar
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m reports.picture", description="A picture of a report's page.")
+    parser = argparse.ArgumentParser(
+        prog="python -m reports.write.screenshot", description="A picture of a report's page."
+    )
     parser.add_argument("page", type=Path, metavar="REPORT.html")
     parser.add_argument("out", type=Path, metavar="OUT.png")
     parser.add_argument("--width", type=int, default=1180, help="CSS pixels (default: %(default)s)")

@@ -1,0 +1,1 @@
+"""Documents as Markdown, CSV, LaTeX, PDF, HTML."""
