@@ -17,7 +17,7 @@ from reports.document.blocks import Document
 from reports.read.comparison_runs import Comparison, base_name, load
 
 if TYPE_CHECKING:
-    from reports.definition import Definition
+    from reports.papers.definition import Definition
 
 FORMATS = ("html", "md", "latex", "csv")  # those that are written unless others are asked for
 ALL_FORMATS = (*FORMATS, "pdf")
@@ -45,7 +45,7 @@ def build(workdir: Path, name: str, *, formats: Sequence[str] = FORMATS, out: Pa
         RunError: the folder cannot be written, or the PDF cannot be made.
     """
     _check(formats)
-    from reports import definition
+    from reports.papers import definition
     from reports.read.comparison_runs import comparisons
 
     if (defined := definition.load(name)) is not None:
@@ -69,7 +69,7 @@ def build_paper(
 ) -> dict[str, Path]:
     """Write a paper's report; as `build` does."""
     _check(formats)
-    from reports import paper
+    from reports.papers import paper_document as paper
     from reports.read import all_runs as library
 
     document, files, data = paper.describe(definition, library.read(workdir))

@@ -179,7 +179,9 @@ def _document(data: dict[str, Any], folder: Path) -> Document:
 
         return describe(load(folder, data["comparison"]))
     from harness import registry
-    from reports import build, definition, paper
+    from reports import build
+    from reports.papers import definition
+    from reports.papers import paper_document as paper
     from reports.read import all_runs as library
 
     name = str(data.get("report"))

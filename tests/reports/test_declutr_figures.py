@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from reports import declutr_figures, definition
-from reports.joined import Join
+from reports.papers import declutr_figures, definition
+from reports.papers.joined_numbers import Join
 from reports.read.all_runs import read
 from tests.reports import invented_runs as made
 

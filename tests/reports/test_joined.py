@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from reports import definition
 from reports.document.table import MINUS
-from reports.joined import Join, as_csv, plain
-from reports.measured import measure
-from reports.paper_tables import paper_table
+from reports.papers import definition
+from reports.papers.joined_numbers import Join, as_csv, plain
+from reports.papers.measured import measure
+from reports.papers.paper_tables import paper_table
 from reports.read.all_runs import read
 from reports.stats.agreement import judge, prediction_interval
 from tests.reports import invented_runs as made

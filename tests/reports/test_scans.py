@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from reports import definition, scans
 from reports.document.blocks import Text
-from reports.joined import Join
-from reports.paper import describe
-from reports.paper_tables import paper_table
+from reports.papers import definition
+from reports.papers import weight_scans as scans
+from reports.papers.joined_numbers import Join
+from reports.papers.paper_document import describe
+from reports.papers.paper_tables import paper_table
 from reports.read.all_runs import read
 from tests.reports import invented_runs as made
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from harness.tasks.mteb.benchmarks import EN_V1
-from reports.definition import ColumnSpec, RowSpec, TableSpec
 from reports.document.table import MINUS, Cell, Column, State, Table, TableRow, absent, number, ranked
-from reports.joined import Join, Joined, Published, trained
-from reports.measured import Measured
+from reports.papers.definition import ColumnSpec, RowSpec, TableSpec
+from reports.papers.joined_numbers import Join, Joined, Published, trained
+from reports.papers.measured import Measured
 from reports.read.comparison_runs import Row, base_name
 from reports.stats.bootstrap import mean_sd
 from reports.tables.scores import anchor

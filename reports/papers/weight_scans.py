@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from reports.definition import RowSpec
 from reports.document.blocks import Figure
 from reports.figures.style import COLOURS, INK, MARKERS, finish, new, style
-from reports.joined import Join
+from reports.papers.definition import RowSpec
+from reports.papers.joined_numbers import Join
 from reports.read.all_runs import Setting, Trial
 from reports.read.comparison_runs import base_name
 

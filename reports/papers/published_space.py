@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.files.printable import one_line
-from reports.definition import ColumnSpec
 from reports.document.blocks import Figure
 from reports.figures.labels import place_labels, short
 from reports.figures.style import GRID, INK, MUTED, finish, new, style
-from reports.joined import Join
+from reports.papers.definition import ColumnSpec
+from reports.papers.joined_numbers import Join
 from reports.read.comparison_runs import Row, base_name
 from reports.stats.bootstrap import mean_sd
 

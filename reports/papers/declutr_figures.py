@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from harness.results.record import Record
-from reports.definition import ColumnSpec
 from reports.document.blocks import Figure
 from reports.figures.style import COLOURS, INK, finish, look, new, style
-from reports.joined import Join
+from reports.papers.definition import ColumnSpec
+from reports.papers.joined_numbers import Join
 from reports.read.all_runs import default_of
 from reports.read.comparison_runs import Row, base_name
 from reports.stats.bootstrap import mean_sd

@@ -14,8 +14,8 @@ from typing import Any
 from harness import registry
 from harness.errors import InputError
 from harness.results.published import folders
-from reports.definition import ColumnSpec, Definition, RowSpec, TableSpec
-from reports.measured import NOTHING, Measured, difference, measure, of_trials
+from reports.papers.definition import ColumnSpec, Definition, RowSpec, TableSpec
+from reports.papers.measured import NOTHING, Measured, difference, measure, of_trials
 from reports.read.all_runs import Library, Setting, Trial, matches, trained_on
 from reports.read.comparison_runs import Row
 from reports.stats.agreement import Verdict, judge

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from reports.definition import RowSpec
-from reports.joined import Join
+from reports.papers.definition import RowSpec
+from reports.papers.joined_numbers import Join
 
 
 def experiments(join: Join) -> dict[str, str]:

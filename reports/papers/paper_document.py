@@ -6,12 +6,12 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from reports import fill
-from reports.definition import Definition, TableSpec
 from reports.document.blocks import Block, Document, Facts, Figure, Section, Text
 from reports.document.table import MINUS, Cell, Column, Table, TableRow, number_text
-from reports.joined import Join, as_csv, counts, plain, published_file
-from reports.paper_tables import Filled, joined_table, paper_table, source_note
+from reports.papers import missing_runs as fill
+from reports.papers.definition import Definition, TableSpec
+from reports.papers.joined_numbers import Join, as_csv, counts, plain, published_file
+from reports.papers.paper_tables import Filled, joined_table, paper_table, source_note
 from reports.read.all_runs import Library
 from reports.read.comparison_runs import Row, base_name
 
@@ -182,7 +182,9 @@ def _tried(join: Join, method: str, field: str, *, logarithm: bool) -> str:
 
 
 def _figures(join: Join, shown: list[Row]) -> Section:
-    from reports import declutr_figures, paper_figures, scans
+    from reports.papers import declutr_figures
+    from reports.papers import published_space as paper_figures
+    from reports.papers import weight_scans as scans
 
     makers: dict[str, Callable[[], list[Figure | None]]] = {
         "alignment-uniformity": lambda: [paper_figures.alignment_uniformity(join)],

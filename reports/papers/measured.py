@@ -21,7 +21,7 @@ from harness.tasks.averages import (
     transfer_values,
 )
 from harness.tasks.mteb.benchmarks import mteb_averages, mteb_values
-from reports.definition import STATISTICS, ColumnSpec
+from reports.papers.definition import STATISTICS, ColumnSpec
 from reports.read.all_runs import Library, Trial
 from reports.read.comparison_runs import Row
 

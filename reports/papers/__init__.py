@@ -1,0 +1,1 @@
+"""The reports of papers: definitions, our runs beside published numbers."""
