@@ -237,7 +237,7 @@ def test_wrong_input(tmp_path, name, formats, said):
 
 
 def test_command(built, tmp_path, capsys):
-    from reports.command import register
+    from reports.report_command import register
 
     parser = argparse.ArgumentParser()
     register(parser.add_subparsers())

@@ -15,13 +15,13 @@ from harness.comparison.experiment import read_experiment, resolve_rows
 from harness.errors import InputError
 from harness.results.run_folder import RunFolder
 from reports.build import build
-from reports.command import register
 from reports.document.table import MINUS
 from reports.papers import definition
 from reports.papers import published_space as paper_figures
 from reports.papers.joined_numbers import Join
 from reports.papers.paper_tables import paper_table, source_note
 from reports.read.all_runs import read
+from reports.report_command import register
 from tests.reports import invented_runs as made
 from tests.reports import synthetic
 

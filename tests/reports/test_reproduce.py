@@ -15,7 +15,7 @@ from harness.results.run_folder import RunFolder
 from harness.tasks.suites import resolve_tasks
 from reports.build import build_comparison
 from reports.read.run_details import described
-from reports.reproduce import read_report, references, split
+from reports.reproduce.cells import read_report, references, split
 from tests.reports import invented_runs as made
 from tests.reports.synthetic import Invented
 

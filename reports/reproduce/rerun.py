@@ -15,7 +15,7 @@ from harness.files.printable import one_line
 from harness.results.manifest import manifest_file
 from harness.results.record import Record
 from reports.document.blocks import Document
-from reports.reproduce import Reference
+from reports.reproduce.cells import Reference
 
 _MARKER = "reproduce.json"  # tells a folder of this command from a work directory of comparisons
 

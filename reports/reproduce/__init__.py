@@ -1,0 +1,1 @@
+"""`harness reproduce`: the runs behind a cell of a report, made again."""
