@@ -20,10 +20,10 @@ from harness.machine.progress import Reporter
 from harness.results.run_folder import RunFolder
 from studies import slots
 from studies.definition import Study
-from studies.results import folder_of, line_about
+from studies.run.storage import create_or_go_on, definition_of, open_storage
+from studies.run.trial import Desk
+from studies.show.findings import folder_of, line_about
 from studies.space import Space
-from studies.storage import create_or_go_on, definition_of, open_storage
-from studies.trial import Desk
 from studies.worker import POLL_SECONDS, STORAGE, work
 
 if TYPE_CHECKING:

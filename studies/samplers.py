@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from harness.errors import InputError
+from studies.definition import ENUMERATED
 
 if TYPE_CHECKING:
     from optuna.pruners import BasePruner
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
 
     from studies.definition import Study
     from studies.space import Space
-
-ENUMERATED = ("grid", "brute_force")  # every configuration once: no proposals are needed
 
 
 def check(study: Study, space: Space, where: str) -> list[str]:

@@ -16,7 +16,8 @@ from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from studies.samplers import ENUMERATED
+from studies.attributes import BEAT, FINAL, FORGIVEN, OWNER, SLOT
+from studies.definition import ENUMERATED
 
 if TYPE_CHECKING:
     import optuna
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from studies.definition import Study
     from studies.space import Space
 
-SLOT, OWNER, BEAT, FINAL = "slot", "owner", "beat", "final"
-FORGIVEN = "forgiven"  # user attribute of the study: failed trials whose slots a later call tries again
 BEAT_SECONDS = 15.0
 GRACE_SECONDS = 120.0  # a worker of another machine that has been silent for so long is dead
 UNSIGNED_SECONDS = 60.0  # a trial still unsigned after so long was taken by a process that died in the act

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from harness import registry
 from harness.config import nearest
 from harness.errors import InputError
-from studies.slots import SLOT
+from studies.attributes import SLOT
 
 if TYPE_CHECKING:
     import optuna

@@ -13,10 +13,10 @@ from harness.results.run_folder import RunFolder
 from studies import samplers, slots
 from studies.coordinator import conduct, first_point, tracker_of
 from studies.definition import Study
-from studies.models import best_trials
+from studies.run.kept_models import best_trials
+from studies.run.storage import default_url, definition_of, difference, load, open_storage
+from studies.run.trial import Desk
 from studies.space import NothingToSearchError, Space, make_space
-from studies.storage import default_url, definition_of, difference, load, open_storage
-from studies.trial import Desk
 
 if TYPE_CHECKING:
     import optuna

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 from harness.comparison.cell import Progress
 from harness.errors import HarnessError
 from studies import slots
-from studies.models import drop_models
+from studies.run.kept_models import drop_models
+from studies.run.storage import definition_of, load, open_storage
+from studies.run.trial import Clock, Desk, run_trial
 from studies.samplers import make_pruner, make_sampler
 from studies.space import make_space
-from studies.storage import definition_of, load, open_storage
-from studies.trial import Clock, Desk, run_trial
 
 if TYPE_CHECKING:
     import optuna

@@ -85,7 +85,7 @@ def outcome(workdir: Path, cells: int) -> tuple[dict[str, float], float, int, in
     anything runs: that one is no doubled trial.
     """
     from studies.coordinator import finished_trials
-    from studies.storage import default_url, load, open_storage
+    from studies.run.storage import default_url, load, open_storage
 
     url = default_url(workdir)
     study = load(open_storage(url), "shared", url)

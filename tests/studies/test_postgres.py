@@ -15,7 +15,7 @@ import pytest
 
 from harness.cli import main
 from studies.coordinator import finished_trials
-from studies.storage import load, open_storage
+from studies.run.storage import load, open_storage
 
 FILE = """
 method = "random"

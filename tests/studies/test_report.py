@@ -13,8 +13,8 @@ from harness.cli import main
 from harness.results.manifest import read_records
 from reports.document.blocks import Document
 from reports.document.table import Table
-from studies.confirmation import Confirmation
-from studies.report import document
+from studies.show.confirmation import Confirmation
+from studies.show.study_report import document
 
 STUDY = """
 title = "Dimensions"
@@ -52,7 +52,7 @@ def table(made: Document, key: str) -> Table:
 @pytest.fixture(autouse=True)
 def no_figures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if "draw" not in request.node.name:
-        monkeypatch.setattr("studies.figures.all_figures", lambda *_: [])
+        monkeypatch.setattr("studies.show.study_figures.all_figures", lambda *_: [])
         monkeypatch.setattr("reports.build.build_comparison", lambda *_, **__: {})
 
 
@@ -157,7 +157,7 @@ def test_a_landscape_is_drawn_over_two_numbers_and_not_over_a_line() -> None:
     import optuna
 
     from studies.definition import Study
-    from studies.figures import contour
+    from studies.show.study_figures import contour
     from studies.space import Parameter, Space
 
     study = Study.model_validate({"name": "x", "method": "random"})

@@ -8,10 +8,10 @@ import pytest
 
 from harness.errors import InputError
 from studies.definition import Study
+from studies.run.trial import split_objective
 from studies.samplers import check
 from studies.slots import plan
 from studies.space import make_space
-from studies.trial import split_objective
 
 
 def study(method: str = "barlow_twins", **more: Any) -> Study:

@@ -43,7 +43,7 @@ def times(folder: Path) -> dict[str, int]:
 def no_figures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """They take most of the time of such small studies; one test draws them."""
     if "draw" not in request.node.name:
-        monkeypatch.setattr("studies.figures.all_figures", lambda *_: [])
+        monkeypatch.setattr("studies.show.study_figures.all_figures", lambda *_: [])
 
 
 def test_export_draws_figures_and_writes_their_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

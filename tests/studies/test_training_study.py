@@ -14,7 +14,7 @@ import pytest
 
 from harness.cli import main
 from harness.results.run_folder import RunFolder
-from studies.storage import default_url
+from studies.run.storage import default_url
 
 STUDY = """
 method = "simcse"
@@ -119,7 +119,7 @@ def test_killed_workers_leave_the_planned_trials_and_the_same_scores(done: Path,
     process.wait()
     assert run(tmp_path) == 0
     assert scores(tmp_path) == scores(done)
-    from studies.storage import load, open_storage
+    from studies.run.storage import load, open_storage
 
     url = default_url(tmp_path / "work")
     states = [t.state.name for t in load(open_storage(url), "small", url).trials]

@@ -17,7 +17,7 @@ from harness.comparison.plan import make_plan
 from harness.results.manifest import read_manifest, read_records
 from harness.results.record import Record
 from harness.results.run_folder import RunFolder
-from studies.storage import default_url, load, open_storage
+from studies.run.storage import default_url, load, open_storage
 
 EXPERIMENT = """
 name = "small"
@@ -79,7 +79,7 @@ def done(few_pairs: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Interrupted in the second row's search, then run to its end by the same command."""
     folder = tmp_path_factory.mktemp("tune")
     with pytest.MonkeyPatch.context() as patch:
-        from studies.trial import run_trial
+        from studies.run.trial import run_trial
 
         calls = []
 

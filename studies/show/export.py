@@ -13,8 +13,8 @@ from harness.files.atomic import write_atomic
 from reports.stats.search import expected_maximum
 from studies.coordinator import tracking_seconds
 from studies.definition import Study
-from studies.models import best_trials
-from studies.results import (
+from studies.run.kept_models import best_trials
+from studies.show.findings import (
     Sheet,
     binned_sheet,
     folder_of,
@@ -37,7 +37,7 @@ def sheets(
     found: optuna.Study, study: Study, space: Space, trials: Sequence[FrozenTrial], workdir: Path
 ) -> list[Sheet]:
     """All tables."""
-    from studies.figures import importances
+    from studies.show.study_figures import importances
 
     numbers = [p.name for p in space.parameters if p.numeric and p.name != study.by]
     tables = [trials_sheet(study, space, trials), summary_sheet(study, space, trials)]
@@ -65,7 +65,7 @@ def write(
     Raises:
         RunError: the folder cannot be written.
     """
-    from studies.figures import all_figures
+    from studies.show.study_figures import all_figures
 
     folder = out or folder_of(workdir, study.name)
     tables = sheets(found, study, space, trials, workdir)

@@ -20,8 +20,8 @@ from harness.errors import InputError, TrainingStopped
 from harness.machine.devices import pick_device
 from harness.results.record import Record
 from harness.results.run_folder import RunFolder
+from studies.attributes import FINAL
 from studies.definition import DEV, Study
-from studies.slots import FINAL
 from studies.space import Space
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import numpy as np
 from reports.figures.style import COLOURS, GRID, INK, MUTED, finish, look, new, style
 from reports.stats.search import expected_maximum
 from studies.definition import Study
-from studies.results import Sheet, objective_names, scored
+from studies.show.findings import Sheet, objective_names, scored
 from studies.space import Parameter, Space
 
 if TYPE_CHECKING:

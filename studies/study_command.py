@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
     from studies.definition import Study
-    from studies.results import Sheet
+    from studies.show.findings import Sheet
     from studies.space import Space
 
 
@@ -84,9 +84,9 @@ def run(args: argparse.Namespace) -> int:
     from studies import samplers, slots
     from studies.coordinator import conduct, finished_trials, first_point, tracker_of
     from studies.definition import read_study
+    from studies.run.storage import bring_home, default_url
+    from studies.run.trial import Desk
     from studies.space import make_space
-    from studies.storage import bring_home, default_url
-    from studies.trial import Desk
 
     if args.workers < 1:
         raise InputError(f"--workers {args.workers}: expected 1 or more")
@@ -110,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
                         force_new=args.force_new, quiet=args.quiet)  # fmt: skip
     trials = finished_trials(found)
     _print(found, study, space, trials, workdir, top=5)
-    from studies.export import write
+    from studies.show.export import write
 
     print(f"tables and figures: {write(found, study, space, trials, workdir, None)}")
     bring_home(url, study.name, workdir)
@@ -126,9 +126,9 @@ def join(args: argparse.Namespace) -> int:
     from harness.machine.progress import Reporter
     from harness.results.run_folder import checked_workdir
     from studies import slots
-    from studies.results import line_about
+    from studies.run.storage import WORKDIR, definition_of, load, open_storage
+    from studies.show.findings import line_about
     from studies.space import make_space
-    from studies.storage import WORKDIR, definition_of, load, open_storage
     from studies.worker import work
 
     found = load(open_storage(args.url, create=False), args.name, args.url)
@@ -168,7 +168,7 @@ def list_studies(args: argparse.Namespace) -> int:
     import optuna
 
     from studies.coordinator import finished_trials
-    from studies.storage import DEFINITION, default_url, open_storage
+    from studies.run.storage import DEFINITION, default_url, open_storage
 
     url = args.storage or default_url(workdir)
     print(f"studies in {url.removeprefix('journal:') if args.storage is None else 'the storage'}:")
@@ -181,8 +181,8 @@ def list_studies(args: argparse.Namespace) -> int:
 
 def _opened(args: argparse.Namespace) -> tuple[optuna.Study, Study, Space, list[FrozenTrial]]:
     from studies.coordinator import finished_trials
+    from studies.run.storage import default_url, definition_of, load, open_storage
     from studies.space import make_space
-    from studies.storage import default_url, definition_of, load, open_storage
 
     url = args.storage or default_url(Path(args.workdir))
     found = load(open_storage(url, create=False), args.name, url)
@@ -202,7 +202,7 @@ def show(args: argparse.Namespace) -> int:
 
 def best(args: argparse.Namespace) -> int:
     """Print the best trial and the experiment file that holds its configuration."""
-    from studies.export import experiment_file
+    from studies.show.export import experiment_file
 
     found, study, _, _ = _opened(args)
     print(experiment_file(found, study, study.held_out_seeds if args.held_out else study.seeds), end="")
@@ -211,8 +211,8 @@ def best(args: argparse.Namespace) -> int:
 
 def export(args: argparse.Namespace) -> int:
     """Write the files of a study."""
-    from studies.export import write
-    from studies.storage import bring_home
+    from studies.run.storage import bring_home
+    from studies.show.export import write
 
     found, study, space, trials = _opened(args)
     folder = write(found, study, space, trials, Path(args.workdir), Path(args.out) if args.out else None)
@@ -237,9 +237,9 @@ def _print(
     found: optuna.Study, study: Study, space: Space, trials: list[FrozenTrial], workdir: Path, *, top: int
 ) -> None:
     from harness.commands.compare import print_table
-    from studies.export import sheets
-    from studies.models import best_trials
-    from studies.results import Sheet, objective_names
+    from studies.run.kept_models import best_trials
+    from studies.show.export import sheets
+    from studies.show.findings import Sheet, objective_names
 
     by_key = {sheet.key: sheet for sheet in sheets(found, study, space, trials, workdir)}
     leading = best_trials(found)[:top]

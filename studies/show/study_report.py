@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 from reports.document.blocks import Block, Document, Facts, Figure, Section, Text
 from reports.document.table import Cell, Column, Table, TableRow, absent, number, number_text
 from studies.definition import Study
-from studies.results import Sheet, objective_names
+from studies.show.findings import Sheet, objective_names
 from studies.space import Space
 
 if TYPE_CHECKING:
     import optuna
     from optuna.trial import FrozenTrial
 
-    from studies.confirmation import Confirmation
+    from studies.show.confirmation import Confirmation
 
 TOP = 10
 # Which figures stand in which section and in which order, by how their keys begin.
@@ -36,8 +36,8 @@ def document(workdir: Path, name: str) -> Document | None:
     import optuna
 
     from studies.coordinator import finished_trials
+    from studies.run.storage import DEFINITION, default_url, definition_of, open_storage
     from studies.space import make_space
-    from studies.storage import DEFINITION, default_url, definition_of, open_storage
 
     storage = open_storage(default_url(workdir), create=False)
     known = {s.study_name: s for s in optuna.get_all_study_summaries(storage, include_best_trial=False)}
@@ -52,10 +52,11 @@ def describe(found: optuna.Study, study: Study, space: Space, trials: Sequence[F
     """Every table and figure of a study, in the order of the page."""
     from harness.results.run_folder import RunFolder
     from reports.read.run_details import described
-    from studies import figures, slots
-    from studies.confirmation import confirm
-    from studies.export import sheets
-    from studies.models import best_trials
+    from studies import slots
+    from studies.run.kept_models import best_trials
+    from studies.show import study_figures as figures
+    from studies.show.confirmation import confirm
+    from studies.show.export import sheets
 
     leading = best_trials(found)
     confirmed = confirm(leading[0], study, workdir) if leading and len(study.signs) == 1 else None

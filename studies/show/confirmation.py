@@ -14,7 +14,7 @@ from harness.results.record import Record
 from reports.stats.aggregates import optimism
 from reports.stats.bootstrap import Estimate, mean_sd
 from studies.definition import Study
-from studies.trial import outcome
+from studies.run.trial import outcome
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial

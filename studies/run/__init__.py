@@ -1,0 +1,1 @@
+"""Trials: where they are kept, how one is run, whose weights stay."""

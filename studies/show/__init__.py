@@ -1,0 +1,1 @@
+"""What a study found: tables, figures, files and a report."""
