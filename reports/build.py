@@ -102,7 +102,7 @@ def _check(formats: Sequence[str]) -> None:
 
 
 def _folder(workdir: Path, name: str, out: Path | None) -> Path:
-    from reports.write.html import slug
+    from reports.document.blocks import slug
 
     return out if out is not None else workdir / "reports" / slug(name)
 
@@ -133,9 +133,10 @@ def write(
 def _write(
     document: Document, folder: Path, formats: Sequence[str], extra: Mapping[str, str], more: Mapping[str, Any]
 ) -> dict[str, Path]:
+    from reports.document.blocks import slug
     from reports.write import latex
     from reports.write import markdown as render
-    from reports.write.html import page, slug
+    from reports.write.html import page
 
     typeset = "latex" in formats or "pdf" in formats
     files: dict[str, str | bytes] = {}

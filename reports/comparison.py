@@ -19,12 +19,12 @@ _NO_TASKS = ("geometry", "layers", "efficiency")  # suites that look at a model 
 def describe(comparison: Comparison) -> Document:
     """The comparison as a document: every table, figure and remark."""
     from reports.figures import curves
-    from reports.figures import space as figures
     from reports.figures.cost_tradeoff import tradeoff
+    from reports.figures.differences import forest
     from reports.figures.layer_maps import layer_map
     from reports.stats.resamples import Analysis, headline
     from reports.tables import how_it_was_run as provenance
-    from reports.tables import mteb_categories as mteb
+    from reports.tables import mteb_categories
     from reports.tables.accuracies import accuracy_tables
     from reports.tables.geometry_and_cost import cost_table, geometry_tables
     from reports.tables.languages import multilingual_table
@@ -41,12 +41,12 @@ def describe(comparison: Comparison) -> Document:
     tables = score_tables(comparison, analysis)
     sections = [
         _section("scores", "Scores", *tables, *accuracy_tables(comparison), multilingual_table(comparison)),
-        _section("mteb", "MTEB", *mteb.mteb_tables(comparison), mteb.embedded_table(comparison)),
+        _section("mteb", "MTEB", *mteb_categories.mteb_tables(comparison), mteb_categories.embedded_table(comparison)),
         _section(
             "base",
             "Against the untrained base",
             against_base(comparison, analysis),
-            figures.forest(comparison, analysis),
+            forest(comparison, analysis),
         ),
         _section("certainty", "How sure is it", *certainty(comparison, analysis)),
         _section("space", "Alignment and uniformity", *geometry_tables(comparison), *_spaces(comparison, analysis)),

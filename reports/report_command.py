@@ -72,8 +72,8 @@ def runs_of(place: str) -> Iterator[tuple[Path, bool]]:
 def run_build(args: argparse.Namespace) -> int:
     """Build and print where the report lies."""
     from reports.build import build
+    from reports.document.blocks import slug
     from reports.papers.definition import is_file
-    from reports.write.html import slug
 
     formats = tuple(dict.fromkeys(part.strip() for part in args.format.split(",") if part.strip()))
     if not formats:
@@ -89,9 +89,9 @@ def run_build(args: argparse.Namespace) -> int:
 
 def run_list(args: argparse.Namespace) -> int:
     """Print the definitions, then every comparison and study with its number of runs, and reports that were built."""
+    from reports.document.blocks import slug
     from reports.papers import definition
     from reports.read.comparison_runs import comparisons
-    from reports.write.html import slug
 
     print("papers:")
     for name in definition.names():

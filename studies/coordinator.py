@@ -19,6 +19,7 @@ from harness.files.atomic import write_atomic
 from harness.machine.progress import Reporter
 from harness.results.run_folder import RunFolder
 from studies import slots
+from studies.attributes import FORGIVEN, SLOT
 from studies.definition import Study
 from studies.run.storage import create_or_go_on, definition_of, open_storage
 from studies.run.trial import Desk
@@ -165,10 +166,10 @@ def first_point(space: Space) -> dict[str, object]:
 
 def finished_trials(found: optuna.Study) -> list[FrozenTrial]:
     """The trial that counts for each slot, in the order of the slots; those cut short and surplus ones are left out."""
-    forgiven = set(found.user_attrs.get(slots.FORGIVEN, ()))
+    forgiven = set(found.user_attrs.get(FORGIVEN, ()))
     by_slot: dict[int, FrozenTrial] = {}
     for trial in found.get_trials(deepcopy=False):
-        slot = trial.user_attrs.get(slots.SLOT)
+        slot = trial.user_attrs.get(SLOT)
         if slot is not None and trial.state.is_finished() and not slots.is_dead(trial, forgiven):
             by_slot.setdefault(slot, trial)
     return [by_slot[slot] for slot in sorted(by_slot)]

@@ -12,11 +12,11 @@ from pydantic import field_validator, model_validator
 from harness.comparison.experiment import CorpusSettings, DevSettings, Entry, Experiment
 from harness.config import Config, nearest, option, setting
 from harness.errors import InputError
-from studies.definition import ENUMERATED
 
 PRESETS = Path(__file__).parent / "presets"
 DEV = "dev"  # the objective "best Spearman on the dev set over the run's evaluations"
 
+ENUMERATED = ("grid", "brute_force")  # every configuration once: no proposals are needed
 Sampler = Literal["grid", "brute_force", "random", "qmc", "tpe", "gp", "cmaes", "nsgaii", "smac"]
 Pruner = Literal["none", "median", "percentile", "hyperband"]
 
@@ -165,6 +165,3 @@ def _override(tree: dict[str, Any], override: str) -> None:
             raise InputError(f'--set {override}: "{table}" is a single value, not a table')
         place = inner
     place[key] = value
-
-
-ENUMERATED = ("grid", "brute_force")  # every configuration once: no proposals are needed

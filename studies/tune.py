@@ -10,7 +10,8 @@ from harness.comparison.experiment import Entry, Experiment, Row, resolve_rows
 from harness.comparison.tuning import Budget, Found
 from harness.errors import InputError
 from harness.results.run_folder import RunFolder
-from studies import samplers, slots
+from studies import samplers
+from studies.attributes import SLOT
 from studies.coordinator import conduct, first_point, tracker_of
 from studies.definition import Study
 from studies.run.kept_models import best_trials
@@ -116,8 +117,8 @@ def _refuse_another(study: Study, url: str, workdir: Path) -> None:
 
 def _answer(found: optuna.Study, search: Search, budget: Budget) -> Found:
     """What a finished study says about its row. An earlier call may have had more trials: they do not count."""
-    mine = [t for t in found.get_trials(deepcopy=False) if t.user_attrs.get(slots.SLOT, budget.trials) < budget.trials]
-    results = {t.user_attrs[slots.SLOT]: t for t in reversed(mine) if "about" in t.user_attrs}
+    mine = [t for t in found.get_trials(deepcopy=False) if t.user_attrs.get(SLOT, budget.trials) < budget.trials]
+    results = {t.user_attrs[SLOT]: t for t in reversed(mine) if "about" in t.user_attrs}
     runs = sorted({run for t in results.values() for run in t.user_attrs["about"]["runs"]})
     records = [record for run in runs if (record := RunFolder(search.desk.workdir, run).read()) is not None]
     seconds = sum(r.cost.get(key, 0.0) for r in records for key in ("train_seconds", "dev_seconds"))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from harness.comparison.cell import Progress
 from harness.errors import HarnessError
 from studies import slots
+from studies.attributes import BEAT
 from studies.run.kept_models import drop_models
 from studies.run.storage import definition_of, load, open_storage
 from studies.run.trial import Clock, Desk, run_trial
@@ -94,7 +95,7 @@ def _signs_of_life(trial: optuna.Trial) -> Iterator[None]:
     def beat() -> None:
         while not over.wait(slots.BEAT_SECONDS):
             try:
-                trial.set_user_attr(slots.BEAT, time.time())
+                trial.set_user_attr(BEAT, time.time())
             except Exception:  # a storage that is away for a moment is the main thread's business
                 time.sleep(0)
 

@@ -1,6 +1,6 @@
 """Published numbers by key: what papers print for a method, from folders that come in by an entry point.
 
-A package that carries such numbers names a folder (a Path) of CSV files under `harness.results.published`. Columns: paper,
+A package that carries such numbers names a folder (a Path) of CSV files under `harness.published`. Columns: paper,
 table, model, base_model, task, metric, value; a method card names rows as "FILE:MODEL", e.g. "scd.csv:SCD-BERT_base".
 """
 
@@ -14,7 +14,7 @@ from harness import registry
 from harness.config import nearest
 from harness.errors import InputError
 
-PUBLISHED = "harness.results.published"
+PUBLISHED = "harness.published"
 
 Row = dict[str, str]
 

@@ -1,7 +1,7 @@
 """What every task has in common: it announces texts, gets vectors for them, and returns scores.
 
-Tasks never see an encoder. The union of all their texts is encoded once (`harness.evaluation.scoring`), and every task reads
-the rows it needs from that one table.
+Tasks never see an encoder. The union of all their texts is encoded once (`harness.evaluation.scoring`), and every
+task reads the rows it needs from that one table.
 """
 
 from __future__ import annotations

@@ -217,7 +217,7 @@ class DevSet:
         return self._spearman(self._encode(encode))
 
     def evaluate(self, encode: Encode) -> dict[str, float]:
-        """`spearman` as `score`, and two collapse statistics of the same vectors (`harness.tasks.geometry.alignment_uniformity`):
+        """`spearman` as `score`, and two collapse statistics of the same vectors (`harness.tasks.geometry`):
 
         `std`, about 1 when spread over the sphere and 0 when collapsed to a point; `effective_rank`, at most d and
         near 1 when collapsed to a line.

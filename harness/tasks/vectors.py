@@ -15,7 +15,7 @@ from harness.tasks.base import Array, Encode, checked
 
 
 class VectorStore(Protocol):
-    """Text -> (d,) vector of one encoder: a dict, or `harness.evaluation.vector_cache.StoredVectors`, which outlives it."""
+    """Text -> (d,) vector of one encoder: a dict, or a store that outlives it."""
 
     def __contains__(self, text: object, /) -> bool: ...
 

@@ -1,4 +1,4 @@
-"""Records back from MLflow: what `harness.tracking.tracker` logged as artifacts, as a work directory that reports read."""
+"""Records back from MLflow: what the tracker logged as artifacts, as a work directory that reports read."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from harness.errors import InputError
 FOLDER = Path(__file__).parent / "definitions"
 SUFFIX = ".toml"
 
-# What an average is taken over is code, not configuration: `reports.papers.measured` knows these, and "mteb:CATEGORY" and
+# What an average is taken over is code, not configuration: `papers.measured` knows these, and "mteb:CATEGORY" and
 # "mteb-task:NAME".
 AVERAGES = (
     "sts", "sts-mean", "sts-wmean", "sts-years", "transfer", "downstream", "downstream-without-snli", "probing", "half",

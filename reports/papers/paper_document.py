@@ -8,7 +8,7 @@ from typing import Any
 
 from reports.document.blocks import Block, Document, Facts, Figure, Section, Text
 from reports.document.table import MINUS, Cell, Column, Table, TableRow, number_text
-from reports.papers import missing_runs as fill
+from reports.papers import missing_runs
 from reports.papers.definition import Definition, TableSpec
 from reports.papers.joined_numbers import Join, as_csv, counts, plain, published_file
 from reports.papers.paper_tables import Filled, joined_table, paper_table, source_note
@@ -32,7 +32,7 @@ def describe(definition: Definition, library: Library) -> tuple[Document, dict[s
     join = Join(definition, library)
     sections: list[Section] = []
     shown: list[Row] = []
-    experiments = fill.experiments(join)
+    experiments = missing_runs.experiments(join)
     for table in definition.tables:
         if table.kind == "spaces":
             spaces = search_spaces(join, table)
@@ -182,20 +182,18 @@ def _tried(join: Join, method: str, field: str, *, logarithm: bool) -> str:
 
 
 def _figures(join: Join, shown: list[Row]) -> Section:
-    from reports.papers import declutr_figures
-    from reports.papers import published_space as paper_figures
-    from reports.papers import weight_scans as scans
+    from reports.papers import declutr_figures, published_space, weight_scans
 
     makers: dict[str, Callable[[], list[Figure | None]]] = {
-        "alignment-uniformity": lambda: [paper_figures.alignment_uniformity(join)],
+        "alignment-uniformity": lambda: [published_space.alignment_uniformity(join)],
         "declutr-sampling": lambda: [declutr_figures.sampling(join)],
         "declutr-objective": lambda: [declutr_figures.objective(join)],
         "declutr-extensions": lambda: [declutr_figures.extensions(join)],
         "histograms": lambda: _histograms(join, shown),
         "layers": lambda: _layers(join),
         "tradeoff": lambda: _tradeoff(join, shown),
-        "scan-barlow-twins": lambda: [scans.barlow_twins(join)],
-        "scan-vicreg": lambda: [scans.vicreg(join)],
+        "scan-barlow-twins": lambda: [weight_scans.barlow_twins(join)],
+        "scan-vicreg": lambda: [weight_scans.vicreg(join)],
     }
     blocks: list[Block] = []
     absent = []

@@ -73,7 +73,7 @@ class Library:
         return [record for row in self.rows for record in row.records]
 
     def find(self, method: str, where: Mapping[str, Any] | None = None, base_model: str | None = None) -> list[Row]:
-        """The rows of a method whose configuration has all that `where` names (see `reports.papers.definition.RowSpec`)."""
+        """The rows of a method whose configuration has all that `where` names (see `RowSpec`)."""
         return [
             row
             for row in self.rows

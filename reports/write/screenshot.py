@@ -1,4 +1,4 @@
-"""A picture of a report's page, of its top on a wide screen: `python -m reports.write.screenshot REPORT.html OUT.png`."""
+"""A picture of the top of a report's page, wide: `python -m reports.write.screenshot REPORT.html OUT.png`."""
 
 from __future__ import annotations
 

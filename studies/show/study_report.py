@@ -54,7 +54,7 @@ def describe(found: optuna.Study, study: Study, space: Space, trials: Sequence[F
     from reports.read.run_details import described
     from studies import slots
     from studies.run.kept_models import best_trials
-    from studies.show import study_figures as figures
+    from studies.show import study_figures
     from studies.show.confirmation import confirm
     from studies.show.export import sheets
 
@@ -62,7 +62,7 @@ def describe(found: optuna.Study, study: Study, space: Space, trials: Sequence[F
     confirmed = confirm(leading[0], study, workdir) if leading and len(study.signs) == 1 else None
     tables = sheets(found, study, space, trials, workdir)
     by_key = {sheet.key: sheet for sheet in tables}
-    drawn = figures.all_figures(found, study, space, trials, tables)
+    drawn = study_figures.all_figures(found, study, space, trials, tables)
 
     def those(*begins: str) -> list[Figure]:
         return [f for begin in begins for f in drawn if f.key.startswith(begin)]

@@ -10,8 +10,7 @@ import pytest
 import torch
 
 from harness.errors import InputError
-from harness.tasks.senteval import penalty as validation
-from harness.tasks.senteval.fits import solve as classifier
+from harness.tasks.senteval import penalty
 from harness.tasks.senteval.fits.problem import FULL, LBFGS, PROTOTYPING, Classifier, Split, configuration
 from harness.tasks.senteval.fits.solve import solve
 from tests.harness import senteval_reference as reference
@@ -23,7 +22,7 @@ Array = np.ndarray[Any, Any]
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """The fits by the compiled loops, and by torch, as on a GPU."""
     if request.param == "torch":
-        monkeypatch.setattr(classifier, "_goes_compiled", lambda *_: False)
+        monkeypatch.setattr("harness.tasks.senteval.fits.solve._goes_compiled", lambda *_: False)
     elif torch.cuda.is_available():
         pytest.skip("a GPU does the work")
     return str(request.param)
@@ -176,17 +175,17 @@ def test_every_scheme_equals_a_float64_transcription(classes: int, seed: int) ->
     settings = {"seed": seed, "batch": 32, "max_epoch": 60}
     one = 100 / len(y)  # what a single example near a border may change
 
-    found = validation.nested(x, y, classes, config)
+    found = penalty.nested(x, y, classes, config)
     assert (found.dev, found.test) == pytest.approx(reference.nested(x, y, k=3, **settings), abs=one)
 
     train, test = slice(0, 160), slice(160, 240)
-    found = validation.kfold_on_train(x[train], y[train], x[test], y[test], classes, config)
+    found = penalty.kfold_on_train(x[train], y[train], x[test], y[test], classes, config)
     expected = reference.kfold_on_train(x[train], y[train], x[test], y[test], k=3, **settings)
     assert (found.dev, found.test) == pytest.approx(expected, abs=100 / 80)
 
     cuts = {"train": slice(0, 120), "dev": slice(120, 180), "test": slice(180, 240)}
     xs, ys = {p: x[c] for p, c in cuts.items()}, {p: y[c] for p, c in cuts.items()}
-    found = validation.train_dev_test(xs, ys, classes, config)
+    found = penalty.train_dev_test(xs, ys, classes, config)
     assert (found.dev, found.test) == pytest.approx(reference.train_dev_test(xs, ys, **settings), abs=100 / 60)
 
 
@@ -194,7 +193,7 @@ def test_own_slice_and_shuffles_come_from_one_generator() -> None:
     """SentEval seeds once a fit: the shuffles go on where the choice of the 5 % slice has left the generator."""
     x, y = blobs(400, 10, 2, spread=6.0)
     config = dataclasses.replace(FULL, max_epoch=0, epoch_size=1)
-    split = validation._with_validation(np.arange(300), np.arange(300, 400), config)
+    split = penalty._with_validation(np.arange(300), np.arange(300, 400), config)
     w = reference.first_weights(10, 2, 1111)
     expected = reference.fit_with_own_slice(x[:300], y[:300], 1e-4, w, 1111, max_epoch=0, epoch_size=1)
     solved = solve(x, y, [split], np.array([[1e-4]]), 2, config)
@@ -208,14 +207,14 @@ def test_ties_between_l2_values_go_to_the_smallest() -> None:
     x, y = blobs(60, 3, 2, spread=0.01)
     parts = {"train": slice(0, 40), "dev": slice(40, 50), "test": slice(50, 60)}
     xs, ys = {k: x[v] for k, v in parts.items()}, {k: y[v] for k, v in parts.items()}
-    found = validation.train_dev_test(xs, ys, 2, LBFGS)
+    found = penalty.train_dev_test(xs, ys, 2, LBFGS)
     assert (found.dev, found.test) == (100.0, 100.0)
 
 
 def test_too_few_examples_for_the_folds_is_one_clear_line() -> None:
     x, y = blobs(6, 3, 2)
     with pytest.raises(InputError, match=r"^6 examples cannot be split into 10 folds"):
-        validation.nested(x, y, 2, FULL)
+        penalty.nested(x, y, 2, FULL)
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,8 @@ def test_telemetry_is_off_unless_the_user_decided_otherwise(monkeypatch: pytest.
 def test_the_commit_is_that_of_the_code_and_not_of_a_repository_around_it(tmp_path: Path) -> None:
     package = tmp_path / "site-packages" / "harness"
     package.mkdir(parents=True)
-    for name in ("__init__.py", "environment.py"):
+    (package / "machine").mkdir()
+    for name in ("__init__.py", "machine/__init__.py", "machine/environment.py"):
         shutil.copy(Path(harness.__file__).parent / name, package / name)
 
     def git(*arguments: str) -> str:

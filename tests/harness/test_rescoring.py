@@ -12,7 +12,7 @@ from harness.cli import main
 from harness.comparison.experiment import read_experiment
 from harness.comparison.plan import make_plan
 from harness.comparison.rescoring import due
-from harness.evaluation import scoring as embeddings
+from harness.evaluation import scoring
 from harness.results.manifest import read_records
 from harness.results.record import Record
 from harness.results.run_folder import RunFolder
@@ -63,13 +63,13 @@ def test_a_second_comparison_adds_its_tasks(tmp_path: Path, monkeypatch: pytest.
 
     monkeypatch.setattr("methods.simcse.SimCSE.fit", never)
     scored: list[str] = []
-    real = embeddings.evaluate
+    real = scoring.evaluate
 
     def watched(encode: Any, tasks: Any, **rest: Any) -> Any:
         scored.extend(task.name for task in tasks)
         return real(encode, tasks, **rest)
 
-    monkeypatch.setattr(embeddings, "evaluate", watched)
+    monkeypatch.setattr("harness.evaluation.scoring.evaluate", watched)
     two = compared(tmp_path, "two", [NATURAL, CONTRAST], row="the same")
     assert scored == [CONTRAST]
     assert two.id == one.id

@@ -187,9 +187,7 @@ def test_grades_by_hand() -> None:
 def test_regressor_equals_torch_s_own_layers(monkeypatch: pytest.MonkeyPatch) -> None:
     from scipy.stats import pearsonr
 
-    from harness.tasks.senteval import pair_regressor as relatedness
-
-    monkeypatch.setattr(relatedness, "_MAX_PASSES", 200)
+    monkeypatch.setattr("harness.tasks.senteval.pair_regressor._MAX_PASSES", 200)
     rng = np.random.default_rng(0)
     x = {p: rng.standard_normal((n, 6)).astype(np.float32) for p, n in (("train", 60), ("dev", 40), ("test", 30))}
     weights = rng.standard_normal(6)
@@ -259,9 +257,7 @@ def test_regressors_of_sts_b_and_sick_r_equal_a_float64_transcription(
     """STS-B's scores begin at 0, SICK's at 1."""
     from scipy.stats import pearsonr, spearmanr
 
-    from harness.tasks.senteval import pair_regressor as relatedness
-
-    monkeypatch.setattr(relatedness, "_MAX_PASSES", 200)
+    monkeypatch.setattr("harness.tasks.senteval.pair_regressor._MAX_PASSES", 200)
     for name in ("STS-B", "SICK-R"):
         task = regressor_task(name, root=root)
         gold = {p: np.asarray(part.labels, dtype=float) for p, part in task.data.parts.items()}

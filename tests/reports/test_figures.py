@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from harness.tasks.geometry.isotropy import cosine_histograms
-from reports.figures import curves
-from reports.figures import layer_maps as layers
+from reports.figures import curves, layer_maps
 from reports.figures.cosine_histograms import Cosines, histograms
 from reports.figures.cost_tradeoff import Point, pareto, tradeoff
 from reports.figures.shown_rows import chosen, target_mean
@@ -102,7 +101,7 @@ def test_runs_without_data_draw_nothing(made):
     comparison = load(made.workdir, "invented")
     assert histograms(comparison, TASK, SOURCE) is None
     assert spectrum(comparison) is None
-    assert layers.grids(comparison) == []
+    assert layer_maps.grids(comparison) == []
     assert tradeoff(comparison, None) is None
     assert curves.development(comparison, {}) is None
 
@@ -174,9 +173,9 @@ def test_layer_map_names_the_best_of_each_row(made):
         ],
     )
     comparison = load(made.workdir, "invented")
-    (grid,) = layers.grids(comparison)
+    (grid,) = layer_maps.grids(comparison)
     assert (grid.layers, grid.poolings) == ((0, 1), ("cls", "mean"))
-    figure = layers.layer_map(comparison, grid)
+    figure = layer_maps.layer_map(comparison, grid)
     assert figure is not None
     assert "Best: SimCSE: layer 0, mean, 50.00." in figure.alt
     assert "1,379 pairs" in figure.caption

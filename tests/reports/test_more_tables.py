@@ -8,10 +8,9 @@ import pytest
 
 from harness.tasks.mteb.benchmarks import EN_V1, MTEB_SUITES, names_of
 from reports.document.table import Cell, Table
-from reports.figures import layer_maps as layers
+from reports.figures import layer_maps
 from reports.read.comparison_runs import load
-from reports.tables import mteb_categories as mteb
-from reports.tables import seconds as efficiency
+from reports.tables import mteb_categories, seconds
 from reports.tables.languages import multilingual_table
 from tests.reports import synthetic
 
@@ -45,8 +44,8 @@ def test_category_averages_are_over_data_sets(made):
     for seed, shift in ((1, 0.0), (2, 0.02)):
         made.extend(bare(made, "SimCSE", seed), of_mteb({name: v + shift for name, v in QUICK.items()}))
     comparison = load(made.workdir, "invented")
-    assert mteb.suites_of(comparison) == ["mteb-quick"]
-    row = cells(mteb.category_table(comparison, "mteb-quick"))["SimCSE"]
+    assert mteb_categories.suites_of(comparison) == ["mteb-quick"]
+    row = cells(mteb_categories.category_table(comparison, "mteb-quick"))["SimCSE"]
     # Seed 1: classification (60 + 70) / 2, STS (80 + 70 + 60) / 3, all ten sets 510 / 10; seed 2 is 2 higher.
     assert row["Classification"].value == pytest.approx(66)
     assert row["STS"].value == pytest.approx(71)
@@ -61,14 +60,14 @@ def test_an_average_that_lacks_a_set_names_it_and_has_no_value(made):
     made.extend(bare(made, "SimCSE"), of_mteb(part), missing={"mteb:STS17": "the hub cannot be reached"})
     made.extend(bare(made, "SCD"), of_mteb(QUICK))
     comparison = load(made.workdir, "invented")
-    rows = cells(mteb.category_table(comparison, "mteb-quick"))
+    rows = cells(mteb_categories.category_table(comparison, "mteb-quick"))
     for key in ("STS", "average"):
         assert rows["SimCSE"][key].state == "missing"
         assert rows["SimCSE"][key].value is None
         assert rows["SimCSE"][key].notes == ("incomplete, no average: without STS17",)
     assert rows["SimCSE"]["Classification"].value == pytest.approx(65)
     assert rows["SCD"]["average"].value == pytest.approx(51)
-    (table,) = [t for t in mteb.dataset_tables(comparison, "mteb-quick") if t.key == "mteb-quick-STS"]
+    (table,) = [t for t in mteb_categories.dataset_tables(comparison, "mteb-quick") if t.key == "mteb-quick-STS"]
     sets = cells(table)
     assert sets["SimCSE"]["mteb:STS17"].notes == ("mteb:STS17: the hub cannot be reached",)
     assert sets["SimCSE"]["mteb:BIOSSES"].text == "80.00"
@@ -86,8 +85,8 @@ def test_version_1_prints_summeval_with_its_defect_and_pairs_by_cosine(made):
     ]
     made.extend(bare(made, "SimCSE"), scores)
     comparison = load(made.workdir, "invented")
-    assert mteb.suites_of(comparison) == ["mteb-en-v1"]
-    table = mteb.category_table(comparison, "mteb-en-v1")
+    assert mteb_categories.suites_of(comparison) == ["mteb-en-v1"]
+    table = mteb_categories.category_table(comparison, "mteb-en-v1")
     row = cells(table)["SimCSE"]
     assert row["Summarization"].text == "30.00"
     assert row["summeval-corrected"].text == "10.00"
@@ -96,7 +95,7 @@ def test_version_1_prints_summeval_with_its_defect_and_pairs_by_cosine(made):
     assert row["average"].value == pytest.approx((51 * 50 + 3 * 40 + 30 + 20) / 56)
     assert table is not None
     assert "version 1" in next(c for c in table.columns if c.key == "Summarization").notes[0]
-    found = {t.key: t for t in mteb.mteb_tables(comparison)}
+    found = {t.key: t for t in mteb_categories.mteb_tables(comparison)}
     assert list(found) == ["mteb-en-v1-categories", *(f"mteb-en-v1-{category}" for category in EN_V1)]
     titles = [c.title for c in found["mteb-en-v1-Classification"].columns]
     assert "AmazonCounterfactual" in titles
@@ -107,8 +106,8 @@ def test_tasks_asked_for_by_name_get_no_average(made):
     made.extend(bare(made, "SimCSE"), of_mteb({"SciFact": 0.4, "STS17/es-es": 0.5}))
     made.extend(bare(made, "SCD"), of_mteb({"SciFact": 0.3}))
     comparison = load(made.workdir, "invented")
-    assert mteb.suites_of(comparison) == []
-    (table,) = mteb.mteb_tables(comparison)
+    assert mteb_categories.suites_of(comparison) == []
+    (table,) = mteb_categories.mteb_tables(comparison)
     rows = cells(table)
     assert set(rows["SimCSE"]) == {"row", "supervision", "seeds", "mteb:SciFact", "mteb:STS17/es-es"}
     assert (rows["SimCSE"]["mteb:SciFact"].text, rows["SimCSE"]["mteb:SciFact"].rank) == ("40.00", 1)
@@ -118,10 +117,10 @@ def test_tasks_asked_for_by_name_get_no_average(made):
 def test_without_mteb_there_is_no_table(made):
     bare(made, "SimCSE")
     comparison = load(made.workdir, "invented")
-    assert mteb.mteb_tables(comparison) == []
-    assert mteb.embedded_table(comparison) is None
-    assert mteb.category_table(comparison, "mteb-en-v1") is None
-    assert (layers.layer_tables(comparison), efficiency.efficiency_tables(comparison)) == ([], [])
+    assert mteb_categories.mteb_tables(comparison) == []
+    assert mteb_categories.embedded_table(comparison) is None
+    assert mteb_categories.category_table(comparison, "mteb-en-v1") is None
+    assert (layer_maps.layer_tables(comparison), seconds.efficiency_tables(comparison)) == ([], [])
     assert multilingual_table(comparison) is None
 
 
@@ -136,7 +135,7 @@ def test_embedded_retrieval_and_clustering_stand_under_their_metrics(made):
             ),
         ],
     )
-    table = mteb.embedded_table(load(made.workdir, "invented"))
+    table = mteb_categories.embedded_table(load(made.workdir, "invented"))
     row = cells(table)["SimCSE"]
     assert [row[f"Embedded-{name}"].text for name in ("Retrieval-natural", "Retrieval-contrast", "Clustering")] == [
         "81.00", "15.00", "20.00",
@@ -159,7 +158,7 @@ def test_best_layer_and_pooling_of_a_row(made):
         made.extend(bare(made, "SimCSE", seed), layer_scores({key: v + shift for key, v in values.items()}))
     made.extend(bare(made, "whitening"), [], missing={"layers:STS-B": "not one transformer"})
     comparison = load(made.workdir, "invented")
-    (table,) = layers.layer_tables(comparison)
+    (table,) = layer_maps.layer_tables(comparison)
     assert [c.key for c in table.columns] == ["pooling", "layer 0", "layer 1", "layer 2"]
     lines = {row.cells[0].text: row for row in table.rows}
     assert set(lines) == {"cls", "mean"}
@@ -175,7 +174,7 @@ def test_best_layer_and_pooling_of_a_row(made):
 def test_models_of_unlike_depth_leave_empty_cells(made):
     made.extend(bare(made, "deep"), layer_scores({(0, "mean"): 0.1, (1, "mean"): 0.2, (2, "mean"): 0.3}))
     made.extend(bare(made, "flat"), layer_scores({(0, "mean"): 0.1, (1, "mean"): 0.2}))
-    (table,) = layers.layer_tables(load(made.workdir, "invented"))
+    (table,) = layer_maps.layer_tables(load(made.workdir, "invented"))
     by_block = {row.block: row for row in table.rows}
     assert by_block["flat"].cells[3].state == "empty"
     assert by_block["deep"].cells[3].text == "30.00"
@@ -208,7 +207,7 @@ def test_training_and_inference_apart_with_their_conditions(made):
         made.extend(bare(made, "SimCSE", seed), scores, protocols=described)
     scores, described = timed(2.0)
     made.extend(bare(made, "mean", supervision="untrained"), scores, protocols=described)
-    (table,) = efficiency.efficiency_tables(load(made.workdir, "invented"))
+    (table,) = seconds.efficiency_tables(load(made.workdir, "invented"))
     rows = cells(table)
     row = rows["SimCSE"]
     assert (row["train_seconds"].text, row["train_seconds"].spread) == ("70.0", "± 14.1")
@@ -227,7 +226,7 @@ def test_times_on_unlike_devices_are_marked(made):
     for label, device in (("a", "cpu"), ("b", "cpu"), ("c", "NVIDIA X")):
         scores, described = timed(2.0, device=device)
         made.extend(bare(made, label, supervision="untrained"), scores, protocols=described)
-    (table,) = efficiency.efficiency_tables(load(made.workdir, "invented"))
+    (table,) = seconds.efficiency_tables(load(made.workdir, "invented"))
     rows = cells(table)
     assert "not comparable" in rows["c"]["encode_seconds"].notes[0]
     assert rows["a"]["encode_seconds"].notes == ()

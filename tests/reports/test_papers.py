@@ -16,8 +16,7 @@ from harness.errors import InputError
 from harness.results.run_folder import RunFolder
 from reports.build import build
 from reports.document.table import MINUS
-from reports.papers import definition
-from reports.papers import published_space as paper_figures
+from reports.papers import definition, published_space
 from reports.papers.joined_numbers import Join
 from reports.papers.paper_tables import paper_table, source_note
 from reports.read.all_runs import read
@@ -400,8 +399,8 @@ def test_a_crowd_of_dots_is_numbered_with_a_key(tmp_path):
             made.run(tmp_path, "vicreg", {"view": view, view: strength}, base="embedded:mini-bert",
                      row=f"{view} {strength}", scores=geometry(strength, -1 - strength))  # fmt: skip
     made.run(tmp_path, "pooling", {"pooling": "mean"}, base="embedded:mini-bert", scores=geometry(0.1, -1))
-    figure = paper_figures.alignment_uniformity(Join(definition.load("noncontrastive"), read(tmp_path)))
+    figure = published_space.alignment_uniformity(Join(definition.load("noncontrastive"), read(tmp_path)))
     assert ">25<" in figure.svg
     assert figure.svg.count("dropout 0.05<") == 1
-    few = paper_figures.alignment_uniformity(Join(definition.load("scd"), read(tmp_path)))
+    few = published_space.alignment_uniformity(Join(definition.load("scd"), read(tmp_path)))
     assert ">1<" not in few.svg

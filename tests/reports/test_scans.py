@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from reports.document.blocks import Text
-from reports.papers import definition
-from reports.papers import weight_scans as scans
+from reports.papers import definition, weight_scans
 from reports.papers.joined_numbers import Join
 from reports.papers.paper_document import describe
 from reports.papers.paper_tables import paper_table
@@ -73,7 +72,7 @@ def test_trials_of_unlike_dev_sets_and_texts_are_never_one_statistic(join):
 
 
 def test_maximum_and_upper_quartile_by_the_weight(join):
-    figure = scans.barlow_twins(join)
+    figure = weight_scans.barlow_twins(join)
     upper = {w: np.quantile(v, 0.75) for w, v in ((1e-3, (50, 52, 60)), (1e-2, (40, 42, 44)))}
     assert f"0.001: 60.00 and {upper[1e-3]:.2f} of 3, 0.01: 44.00 and {upper[1e-2]:.2f} of 3" in figure.alt
     assert "6 trials from mini-bert, STS-B dev, 1,000,000 sentences, 100 updates (studies: large)" in figure.caption
@@ -81,7 +80,7 @@ def test_maximum_and_upper_quartile_by_the_weight(join):
 
 
 def test_both_weights_of_vicreg(join):
-    figure = scans.vicreg(join)
+    figure = weight_scans.vicreg(join)
     for said in ("0.001: 31.00", "0.01: 41.00", "0.1: 51.00", "10: 50.00", "1e+04: 51.00"):
         assert said in figure.alt
     assert "6 trials" in figure.caption
@@ -91,7 +90,7 @@ def test_both_weights_of_vicreg(join):
 
 def test_without_a_study_the_page_says_which_command_makes_one(tmp_path):
     found = Join(definition.load("noncontrastive"), read(tmp_path))
-    assert scans.barlow_twins(found) is scans.vicreg(found) is None
+    assert weight_scans.barlow_twins(found) is weight_scans.vicreg(found) is None
     document, _, _ = describe(found.definition, found.library)
     said = " ".join(text for s in document.sections if s.key == "figures" for b in s.blocks
                     if isinstance(b, Text) for text in b.items)  # fmt: skip
@@ -139,11 +138,11 @@ def test_the_papers_grid_is_shown_value_by_value_and_a_continuous_range_by_fifth
     ]
     study(tmp_path, "free", "vicreg", free, STS_B, made.WIKI)
     join = Join(definition.load("noncontrastive"), read(tmp_path))
-    figure = scans.barlow_twins(join)
+    figure = weight_scans.barlow_twins(join)
     for weight in LAMBDAS:
         assert f"{weight:.2g}: {50 + 100 * weight:.2f} and {50 + 100 * weight:.2f} of 1" in figure.alt
     assert "of each value, whatever" in figure.caption
-    assert "fifth of the range" in scans.vicreg(join).caption
+    assert "fifth of the range" in weight_scans.vicreg(join).caption
 
 
 def test_the_comparable_setting_is_compared_whichever_is_larger(tmp_path):
@@ -161,6 +160,6 @@ def test_trials_of_one_scaling_of_the_weights(tmp_path):
               "scaling": scaling}, 0.5) for i in range(count)
         ]  # fmt: skip
         study(tmp_path, name, "vicreg", rows, STS_B, made.WIKI)
-    caption = scans.vicreg(Join(definition.load("noncontrastive"), read(tmp_path))).caption
+    caption = weight_scans.vicreg(Join(definition.load("noncontrastive"), read(tmp_path))).caption
     assert "3 trials" in caption
     assert 'Weights in the scaling "code".' in caption

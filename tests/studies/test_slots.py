@@ -10,6 +10,7 @@ import pytest
 from optuna.trial import TrialState
 
 from studies import slots
+from studies.attributes import SLOT
 
 PLAN: list[dict[str, Any]] = [{"x": 0.1}, {"x": 0.2}, {"x": 0.3}]
 DEAD = f"{socket.gethostname()}:999999999:1"  # no process has this id
@@ -77,7 +78,7 @@ def test_another_machine_is_judged_by_its_signs_of_life(found: optuna.Study, mon
 
 def test_of_two_trials_of_one_slot_the_first_counts(found: optuna.Study) -> None:
     slots.repair(found, PLAN)
-    found.enqueue_trial(PLAN[0], user_attrs={slots.SLOT: 0})  # as two workers do that repair at the same moment
+    found.enqueue_trial(PLAN[0], user_attrs={SLOT: 0})  # as two workers do that repair at the same moment
     while finish(found) is not None:
         pass
     assert finished(found) == [0.1, 0.2, 0.3]

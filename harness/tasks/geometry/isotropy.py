@@ -58,8 +58,9 @@ def entropy_rank(shares: Any) -> float:
 def rankme(x: Any) -> float:
     """RankMe (Garrido et al. 2023, equation 1): the entropy rank of the singular values of the vectors, mean included.
 
-    Between 1 and min(n, d); 0 when all vectors are 0. It differs from the effective rank of `harness.tasks.geometry.alignment_uniformity`
-    by the mean alone, which dominates the spectrum of most language models. The paper's epsilon of 1e-7 is left out.
+    Between 1 and min(n, d); 0 when all vectors are 0. It differs from the effective rank of
+    `alignment_uniformity` by the mean alone, which dominates the spectrum of most language models. The paper's epsilon
+    of 1e-7 is left out.
     """
     return entropy_rank(singular_values(x, centre=False))
 

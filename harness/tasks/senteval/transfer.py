@@ -76,7 +76,7 @@ class ClassificationTask:
 
     def outcome(self, vectors: Vectors) -> tuple[Outcome, int]:
         """Accuracies, and how many vectors held NaN or infinity (replaced by 0)."""
-        from harness.tasks.senteval import penalty as validation
+        from harness.tasks.senteval import penalty
 
         data = self.data
         x, y, damaged = {}, {}, 0
@@ -85,12 +85,12 @@ class ClassificationTask:
             y[name] = part.labels
             damaged += bad
         if len(x) == 1:
-            return validation.nested(x["all"], y["all"], data.classes, self.classifier), damaged
+            return penalty.nested(x["all"], y["all"], data.classes, self.classifier), damaged
         if len(x) == 2:
             train, test = "train", "test"
-            found = validation.kfold_on_train(x[train], y[train], x[test], y[test], data.classes, self.classifier)
+            found = penalty.kfold_on_train(x[train], y[train], x[test], y[test], data.classes, self.classifier)
             return found, damaged
-        return validation.train_dev_test(x, y, data.classes, self.classifier), damaged
+        return penalty.train_dev_test(x, y, data.classes, self.classifier), damaged
 
     def _features(self, part: Part, vectors: Vectors) -> tuple[Array, int]:
         u, damaged = finite(vectors(part.first))

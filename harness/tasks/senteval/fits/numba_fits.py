@@ -1,7 +1,7 @@
 """The fits of `harness.tasks.senteval.fits.solve` on a processor, for heads without a hidden layer.
 
 At a step a fit reads 64 rows and writes a few hundred weights: too little for torch, whose every operation passes over
-memory again. `harness.tasks.senteval.fits.numba_descent` keeps them near; numba compiles it on its first use, in a few seconds.
+memory again. `numba_descent` keeps them near; numba compiles it on its first use, in a few seconds.
 """
 
 from __future__ import annotations
