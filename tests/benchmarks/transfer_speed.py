@@ -97,7 +97,7 @@ def scikit_learn(data: Data, k: int, grid: str) -> float:
 
 def transcription(data: Data, k: int, seed: int) -> float:
     """The test accuracy in percent of SentEval's protocol as the tests' float64 numpy reads it: minutes a task."""
-    from tests.harness import senteval_reference as reference
+    from tests.support import senteval_reference as reference
 
     if "all" in data:
         return reference.nested(*data["all"], k=k, seed=seed)[1]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -11,9 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "harness"))
-import tiny_wordnet
 
 from harness.comparison.experiment import read_experiment
 from harness.encoder import Encoder
@@ -23,6 +19,7 @@ from harness.sources import load_corpus
 from harness.training.batches import Batch
 from methods.barlow_twins import BarlowTwins
 from methods.vicreg import VICReg
+from tests.support import tiny_wordnet
 
 SMALL = {"batch_size": 8, "train_length": 12, "projector": (32, 32, 32), "learning_rate": 1e-4, "epochs": 1}
 STUDY = Path(__file__).parents[2] / "studies" / "comparisons" / "noncontrastive-views.toml"

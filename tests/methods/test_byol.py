@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +9,12 @@ import numpy as np
 import pytest
 import torch
 
-sys.path.insert(0, str(Path(__file__).parent))
-from kill_and_resume import weights_whole_and_resumed
-
 from harness.errors import InputError
 from harness.method import FitContext
 from harness.sources import Corpus, load_corpus
 from harness.training.batches import Batch
 from methods.byol import BYOL, bootstrap
+from tests.support.kill_and_resume import weights_whole_and_resumed
 
 pytestmark = pytest.mark.timeout(300)
 SMALL = {"batch_size": 4, "train_length": 8, "learning_rate": 1e-3, "projector": (16, 8), "predictor": 12}

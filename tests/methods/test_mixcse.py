@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +10,12 @@ import numpy as np
 import pytest
 import torch
 
-sys.path.insert(0, str(Path(__file__).parent))
-from kill_and_resume import weights_whole_and_resumed
-
 from harness.errors import InputError
 from harness.sources import load_corpus
 from harness.training.batches import Batch
 from methods.mixcse import MixCSE, mixed_negatives
 from methods.objectives import nt_xent
+from tests.support.kill_and_resume import weights_whole_and_resumed
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +11,6 @@ import pytest
 import torch
 from scipy.special import logsumexp
 
-sys.path.insert(0, str(Path(__file__).parent))
-from kill_and_resume import weights_whole_and_resumed
-
 from harness.encoder.masked_lm import IGNORED, mask_tokens
 from harness.errors import InputError
 from harness.method import FitContext
@@ -22,6 +18,7 @@ from harness.sources import Corpus, load_corpus
 from harness.training.batches import Batch
 from methods.objectives import nt_xent
 from methods.simcse import SimCSE
+from tests.support.kill_and_resume import weights_whole_and_resumed
 
 pytestmark = pytest.mark.timeout(300)
 SMALL = {"batch_size": 6, "train_length": 12, "learning_rate": 1e-4}

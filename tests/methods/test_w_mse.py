@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.linalg import cholesky, solve
 
-sys.path.insert(0, str(Path(__file__).parent))
-from kill_and_resume import weights_whole_and_resumed
-
 from harness.errors import InputError, TrainingStopped
 from harness.method import FitContext
 from harness.sources import Corpus, load_corpus
 from harness.training.batches import Batch, BatchStream
 from methods.w_mse import WMSE, WholeBatches, cholesky_whiten, slices, whitened_mse
+from tests.support.kill_and_resume import weights_whole_and_resumed
 
 pytestmark = pytest.mark.timeout(300)
 SMALL = {"batch_size": 6, "slice": 6, "train_length": 8, "learning_rate": 1e-3, "projector": (16, 3)}

@@ -18,7 +18,7 @@ from harness.files.atomic import write_atomic
 from harness.results.manifest import manifest_file
 from harness.results.run_folder import RunFolder
 from reports.build import build_comparison, summary_table
-from tests.reports import synthetic
+from tests.support import synthetic
 
 SMALL = ("STS-B", "Embedded-STS-natural")
 

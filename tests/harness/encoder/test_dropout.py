@@ -1,0 +1,200 @@
+"""Two views in one forward pass: each half is dropped at its own rate, everywhere the rates are said to act."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+from harness.encoder import Encoder
+from harness.encoder.dropout import PerViewDropout, ViewRates, _attend
+from harness.errors import InputError
+from tests.support.encoder_models import FAMILIES, TEXTS, base_model
+
+OFF = {"hidden_dropout": (0.0, 0.0), "attention_dropout": (0.0, 0.0)}
+
+
+@pytest.fixture(scope="module", params=list(FAMILIES))
+def encoder(request, tmp_path_factory):
+    return Encoder.from_pretrained(base_model(tmp_path_factory.mktemp("base"), request.param))
+
+
+def zero_fraction(tensor):
+    return float((tensor == 0).float().mean())
+
+
+def test_hidden_rates_a_half():
+    rates = ViewRates()
+    dropout = PerViewDropout(0.1, rates)
+    rates.set(200, (0.05, 0.3), None)
+    torch.manual_seed(0)
+    out = dropout(torch.ones(200, 50, 64))
+    for half, rate in ((out[:100], 0.05), (out[100:], 0.3)):
+        assert zero_fraction(half) == pytest.approx(rate, abs=0.004)  # 320,000 draws: 5 standard deviations
+        kept = half[half != 0]
+        torch.testing.assert_close(kept, torch.full_like(kept, 1 / (1 - rate)))
+    other = dropout(torch.ones(100, 50, 64))  # not the batch in force: the module's own rate
+    assert zero_fraction(other) == pytest.approx(0.1, abs=0.004)
+    dropout.eval()
+    assert zero_fraction(dropout(torch.ones(200, 4))) == 0
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_attention_probabilities_a_half(masked):
+    """With the identity as values, the output of attention is the matrix of (dropped) probabilities itself."""
+    rows, heads, length = 60, 4, 32
+    rates = ViewRates()
+    module = nn.Module()
+    module.view_rates, module.is_causal = rates, False
+    torch.manual_seed(0)
+    query, key = torch.randn(2, rows, heads, length, 16)
+    values = torch.eye(length).expand(rows, heads, length, length)
+    mask = (torch.arange(length) < 24).expand(rows, 1, length, length) if masked else None
+    seen = 24 if masked else length
+    rates.set(rows, None, (0.0, 0.0))
+    exact = _attend(module, query, key, values, mask)[0]
+    expected = query @ key.transpose(2, 3) / 16**0.5
+    if masked:
+        expected[..., 24:] = float("-inf")
+    torch.testing.assert_close(exact, expected.softmax(-1).transpose(1, 2))
+    rates.set(rows, None, (0.05, 0.3))
+    out = _attend(module, query, key, values, mask)[0]
+    for part, rate in ((slice(0, 30), 0.05), (slice(30, 60), 0.3)):
+        dropped = out[part, ..., :seen]
+        assert zero_fraction(dropped) == pytest.approx(rate, abs=0.01)
+        kept = dropped != 0  # formula: a kept probability is divided by 1 - rate
+        torch.testing.assert_close(dropped[kept], exact[part, ..., :seen][kept] / (1 - rate))
+
+
+def places(encoder, ids, **rates):
+    """What each dropout of one `two_views` call did: name -> (fraction of zeros in half a, in half b)."""
+    found = {}
+    handles = []
+    for name, module in encoder.transformer.named_modules():
+        if isinstance(module, nn.Dropout):
+
+            def hook(module, inputs, output, name=name):
+                live = inputs[0] != 0
+                half = len(output) // 2
+                dropped = (output == 0) & live
+                found[name] = tuple(
+                    float(dropped[part].sum() / live[part].sum()) for part in (slice(None, half), slice(half, None))
+                )
+
+            handles.append(module.register_forward_hook(hook))
+    encoder.train()
+    encoder.two_views(ids, ids, **rates)
+    for handle in handles:
+        handle.remove()
+    return found
+
+
+def test_every_place_of_the_model(encoder):
+    torch.manual_seed(0)
+    ids = torch.randint(4, 20, (300, 12)).tolist()
+    found = places(encoder, ids, hidden_dropout=(0.05, 0.2), attention_dropout=(0.4, 0.1))
+    family = encoder.transformer.config.model_type
+    assert len(found) == 1 + 3 * {"distilbert": 1, "mpnet": 3}.get(family, 2)  # embeddings, then a layer's places
+    for name, halves in found.items():
+        expected = (0.4, 0.1) if name.endswith("attn.dropout") else (0.05, 0.2)
+        assert halves == pytest.approx(expected, abs=0.02), name
+
+
+def test_no_dropout_equals_evaluation(encoder):
+    ids = encoder.tokenize(TEXTS)
+    shorter = encoder.tokenize([text[:9] for text in TEXTS])  # other lengths in the other view
+    encoder.eval()
+    with torch.no_grad():
+        a, b = encoder(encoder.collate(ids)), encoder(encoder.collate(shorter))
+        encoder.train()
+        for _ in range(2):
+            got = encoder.two_views(ids, shorter, **OFF)
+            torch.testing.assert_close(got, (a, b), atol=1e-5, rtol=0)
+        same = encoder.two_views(ids, ids, **OFF)
+        torch.testing.assert_close(*same, atol=1e-6, rtol=0)
+        encoder.eval()
+        torch.testing.assert_close(
+            encoder.two_views(ids, shorter, hidden_dropout=(0.5, 0.5)), (a, b), atol=1e-5, rtol=0
+        )
+
+
+@pytest.mark.parametrize("place", ["hidden_dropout", "attention_dropout"])
+def test_dropping_one_half_leaves_the_other_exact(encoder, place):
+    """The views differ in length, so each half must also get the padding mask of its own rows."""
+    ids_a, ids_b = encoder.tokenize(TEXTS), encoder.tokenize([*TEXTS[2:], "a", "the big red dog sat on a tree"])
+    encoder.eval()
+    with torch.no_grad():
+        exact_a, exact_b = encoder(encoder.collate(ids_a)), encoder(encoder.collate(ids_b))
+        encoder.train()
+        a, b = encoder.two_views(ids_a, ids_b, **{**OFF, place: (0.0, 0.5)})
+        c, d = encoder.two_views(ids_a, ids_b, **{**OFF, place: (0.5, 0.0)})
+    torch.testing.assert_close(a, exact_a, atol=1e-5, rtol=0)
+    torch.testing.assert_close(d, exact_b, atol=1e-5, rtol=0)
+    assert ((b - exact_b).abs().amax(dim=1) > 1e-3).all()
+    assert ((c - exact_a).abs().amax(dim=1) > 1e-3).all()
+
+
+def test_seeds_and_own_rates(encoder):
+    ids = encoder.tokenize(TEXTS)
+    encoder.train()
+
+    def views(seed, **rates):
+        torch.manual_seed(seed)
+        return torch.cat(encoder.two_views(ids, ids, **rates)).detach()
+
+    rates = {"hidden_dropout": (0.05, 0.155), "attention_dropout": (0.05, 0.155)}
+    assert torch.equal(views(1, **rates), views(1, **rates))
+    assert not torch.equal(views(1, **rates), views(2, **rates))
+    # None is the checkpoint's own 0.1 in both places: the plain forward pass in training mode, draw for draw.
+    torch.manual_seed(3)
+    plain = encoder(encoder.collate([*ids, *ids])).detach()
+    assert torch.equal(views(3), plain)
+    assert torch.equal(views(3, hidden_dropout=(0.1, 0.1), attention_dropout=(0.1, 0.1)), plain)
+
+
+def test_gradients_reach_every_weight_and_copies_keep_their_own_rates(encoder):
+    twin = copy.deepcopy(encoder).train()
+    ids = twin.tokenize(TEXTS)
+    a, b = twin.two_views(ids, ids, hidden_dropout=(0.05, 0.2), attention_dropout=(0.05, 0.2))
+    (a * b).sum().backward()
+    assert all(p.grad is not None and torch.isfinite(p.grad).all() for p in twin.parameters())
+    assert twin.view_rates is not encoder.view_rates
+    assert {m.rates for m in twin.modules() if isinstance(m, PerViewDropout)} == {twin.view_rates}
+
+
+def test_gradient_checkpointing_redraws_at_the_same_rates(tmp_path):
+    """The recomputed layers must drop as the first pass did, or the gradients would be of another function."""
+    encoder = Encoder.from_pretrained(base_model(tmp_path)).train()
+    ids = encoder.tokenize(TEXTS)
+    gradients = []
+    for checkpointing in (False, True):
+        if checkpointing:
+            encoder.transformer.activation_checkpointing_enable()
+        encoder.zero_grad()
+        torch.manual_seed(5)
+        a, b = encoder.two_views(ids, ids, hidden_dropout=(0.0, 0.4), attention_dropout=(0.3, 0.0))
+        (a * b).sum().backward()
+        gradients.append([p.grad.clone() for p in encoder.parameters()])
+    torch.testing.assert_close(gradients[0], gradients[1], atol=1e-4, rtol=1e-4)
+
+
+def test_wrong_rates_and_views(encoder):
+    ids = encoder.tokenize(TEXTS)
+    encoder.train()
+    with pytest.raises(InputError, match=r"\[0, 1\)"):
+        encoder.two_views(ids, ids, hidden_dropout=(0.1, 1.0))
+    with pytest.raises(InputError, match="as many"):
+        encoder.two_views(ids, ids[1:])
+
+
+def test_a_model_that_cannot_drop_per_view_says_so(tmp_path):
+    encoder = Encoder.from_pretrained(base_model(tmp_path, "mpnet")).train()
+    for name, module in encoder.transformer.named_modules():
+        if name.endswith("attention.attn"):
+            module.dropout = nn.Identity()
+    ids = encoder.tokenize(TEXTS)
+    encoder.two_views(ids, ids, hidden_dropout=(0.1, 0.2))
+    with pytest.raises(InputError, match="no attention dropout"):
+        encoder.two_views(ids, ids, attention_dropout=(0.1, 0.2))

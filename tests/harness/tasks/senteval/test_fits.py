@@ -1,0 +1,251 @@
+"""The batched classifier gives what fits one by one give: same starts, same shuffles, same stopping, same L2 values."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from harness.errors import InputError
+from harness.tasks.senteval import penalty
+from harness.tasks.senteval.fits.problem import FULL, LBFGS, PROTOTYPING, Classifier, Split, configuration
+from harness.tasks.senteval.fits.solve import solve
+from tests.support import senteval_reference as reference
+
+Array = np.ndarray[Any, Any]
+
+
+@pytest.fixture(params=["compiled", "torch"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The fits by the compiled loops, and by torch, as on a GPU."""
+    if request.param == "torch":
+        monkeypatch.setattr("harness.tasks.senteval.fits.solve._goes_compiled", lambda *_: False)
+    elif torch.cuda.is_available():
+        pytest.skip("a GPU does the work")
+    return str(request.param)
+
+
+def blobs(n: int, d: int, classes: int, seed: int = 0, spread: float = 2.0) -> tuple[Array, Array]:
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, classes, n)
+    centres = np.random.default_rng(99).standard_normal((classes, d))
+    return (centres[y] + spread * rng.standard_normal((n, d))).astype(np.float32), y
+
+
+def one_by_one(x: Array, y: Array, split: Split, l2: float, classes: int, c: Classifier) -> tuple[float, Array]:
+    """SentEval's classifier as its description reads: one fit with torch's own layers and optimisers and autograd."""
+    shuffle = np.random.RandomState(c.seed)
+    torch.manual_seed(c.seed)
+    if c.nhid:
+        layers = (torch.nn.Linear(x.shape[1], c.nhid), torch.nn.Sigmoid(), torch.nn.Linear(c.nhid, classes))
+        model: torch.nn.Module = torch.nn.Sequential(*layers)
+    else:
+        model = torch.nn.Linear(x.shape[1], classes)
+    kind, _, setting = c.optim.partition(",lr=")
+    kinds = {"adam": torch.optim.Adam, "rmsprop": torch.optim.RMSprop, "sgd": torch.optim.SGD,
+             "adagrad": torch.optim.Adagrad}  # fmt: skip
+    rate = {"lr": float(setting)} if setting else {}
+    optimizer = kinds[kind](model.parameters(), weight_decay=l2, **rate)
+    tx, ty = torch.as_tensor(x), torch.as_tensor(y)
+    train = torch.as_tensor(split.train)
+    best, kept, failures, passes = -1, {}, 0, 0
+    while passes <= c.max_epoch:
+        for _ in range(c.epoch_size):
+            order = torch.as_tensor(shuffle.permutation(len(train)))
+            for i in range(0, len(train), c.batch_size):
+                rows = train[order[i : i + c.batch_size]]
+                loss = torch.nn.functional.cross_entropy(model(tx[rows]), ty[rows])
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+        passes += c.epoch_size
+        correct = int((model(tx[split.held_out]).argmax(1) == ty[split.held_out]).sum())
+        if correct > best:
+            best, kept = correct, {k: v.clone() for k, v in model.state_dict().items()}
+        elif failures >= c.tenacity:
+            break
+        else:
+            failures += 1
+    model.load_state_dict(kept)
+    return best / len(split.held_out), model(tx[split.test]).argmax(1).numpy()
+
+
+@pytest.mark.parametrize(
+    ("config", "classes"),
+    [
+        (FULL, 2),
+        (FULL, 4),
+        (PROTOTYPING, 2),
+        (PROTOTYPING, 3),
+        (dataclasses.replace(PROTOTYPING, nhid=7), 2),
+        (Classifier(nhid=5, tenacity=1), 3),
+        (Classifier(optim="sgd,lr=0.5", max_epoch=8), 2),
+        (Classifier(optim="adagrad", max_epoch=3, epoch_size=1, seed=5), 3),
+    ],
+)
+@pytest.mark.usefixtures("way")
+def test_side_by_side_equals_one_by_one(config: Classifier, classes: int) -> None:
+    x, y = blobs(150, 21, classes, spread=4.0)
+    rng = np.random.default_rng(1)
+    splits = []
+    for size in (70, 70, 83):  # two sizes: the fits of equal size share their steps
+        order = rng.permutation(150)
+        splits.append(Split(order[:size], order[size:120], order[120:]))
+    l2 = np.array([[1e-5, 1e-2], [1e-3, 1e-1], [1e-4, 0.0]])
+    solved = solve(x, y, splits, l2, classes, config)
+    for s, split in enumerate(splits):
+        for r in range(2):
+            accuracy, predicted = one_by_one(x, y, split, l2[s, r], classes, config)
+            # Sums in another order move a weight by 1e-7 or so, hence at most one example near the border.
+            assert abs(solved.accuracy[s, r] - accuracy) <= 1 / len(split.held_out) + 1e-9
+            assert (solved.predicted[s][r] != predicted).sum() <= 1
+
+
+def test_a_seed_decides_and_nothing_else() -> None:
+    x, y = blobs(200, 5, 3, spread=3.0)
+    split = [Split(np.arange(100), np.arange(100, 150), np.arange(150, 200))]
+    l2 = np.array([[1e-4]])
+    before = torch.get_rng_state()
+    first = solve(x, y, split, l2, 3, FULL)
+    np.random.seed(3)
+    again = solve(x, y, split, l2, 3, FULL)
+    assert torch.equal(torch.get_rng_state(), before)
+    np.testing.assert_array_equal(first.predicted[0], again.predicted[0])
+
+
+def test_dropout_trains_a_head_that_still_separates() -> None:
+    x, y = blobs(400, 8, 2, spread=0.5)
+    config = dataclasses.replace(PROTOTYPING, nhid=50, dropout=0.2)
+    split = [Split(np.arange(200), np.arange(200, 300), np.arange(300, 400))]
+    solved = solve(x, y, split, np.array([[1e-5]]), 2, config)
+    assert (solved.predicted[0][0] == y[300:]).mean() > 0.95
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_lbfgs_is_the_exact_minimum(classes: int) -> None:
+    """Against scipy on the objective as it is written: mean cross-entropy + l2/2 of all squared weights, bias too."""
+    from scipy.optimize import minimize
+
+    x, y = blobs(120, 4, classes, spread=2.5)
+    splits = [
+        Split(np.arange(0, 80), np.arange(80, 120), np.arange(120)),
+        Split(np.arange(30, 120), np.arange(30), np.arange(120)),
+    ]
+    l2 = np.array([[1e-2, 1e-4], [1e-1, 1e-3]])
+    solved = solve(x, y, splits, l2, classes, LBFGS)
+    wide = np.concatenate([x, np.ones((120, 1))], axis=1).astype(np.float64)
+    for s, split in enumerate(splits):
+        for r in range(2):
+
+            def objective(flat: Array, rows: Array = split.train, weight: float = l2[s, r]) -> float:
+                z = wide[rows] @ flat.reshape(classes, -1).T
+                z -= z.max(axis=1, keepdims=True)
+                log = z - np.log(np.exp(z).sum(axis=1, keepdims=True))
+                return float(-log[np.arange(len(rows)), y[rows]].mean() + weight / 2 * (flat @ flat))
+
+            best = minimize(objective, np.zeros(classes * 5), options={"gtol": 1e-8, "maxiter": 2000})
+            margins = np.sort(wide @ best.x.reshape(classes, -1).T, axis=1)
+            sure = margins[:, -1] - margins[:, -2] > 1e-3
+            predicted = (wide @ best.x.reshape(classes, -1).T).argmax(1)
+            np.testing.assert_array_equal(solved.predicted[s][r][sure], predicted[sure])
+            assert sure.mean() > 0.95
+
+
+def test_lbfgs_agrees_with_scikit_learn_on_predictions() -> None:
+    from sklearn.linear_model import LogisticRegression
+
+    x, y = blobs(600, 20, 2, spread=4.0)
+    l2 = 1e-3
+    solved = solve(x, y, [Split(np.arange(400), np.arange(400, 600), np.arange(400, 600))], np.array([[l2]]), 2, LBFGS)
+    # Two-class objectives: ours weighs |w1 - w0|^2 by l2 / 4, and the bias too; a column of ones carries it there.
+    wide = np.concatenate([x, np.ones((600, 1), dtype=np.float32)], axis=1)
+    theirs = LogisticRegression(C=2 / (l2 * 400), fit_intercept=False, tol=1e-8, max_iter=5000).fit(wide[:400], y[:400])
+    assert (theirs.predict(wide[400:]) == solved.predicted[0][0]).all()
+
+
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize(("classes", "seed"), [(2, 1111), (3, 5)])
+def test_every_scheme_equals_a_float64_transcription(classes: int, seed: int) -> None:
+    """With the full rules (Adam, four L2 values, 5 % slices); SST5 and SICK-E are three-part sets of some classes."""
+    x, y = blobs(240, 9, classes, spread=3.0)
+    config = dataclasses.replace(FULL, kfold=3, batch_size=32, max_epoch=60, seed=seed)
+    settings = {"seed": seed, "batch": 32, "max_epoch": 60}
+    one = 100 / len(y)  # what a single example near a border may change
+
+    found = penalty.nested(x, y, classes, config)
+    assert (found.dev, found.test) == pytest.approx(reference.nested(x, y, k=3, **settings), abs=one)
+
+    train, test = slice(0, 160), slice(160, 240)
+    found = penalty.kfold_on_train(x[train], y[train], x[test], y[test], classes, config)
+    expected = reference.kfold_on_train(x[train], y[train], x[test], y[test], k=3, **settings)
+    assert (found.dev, found.test) == pytest.approx(expected, abs=100 / 80)
+
+    cuts = {"train": slice(0, 120), "dev": slice(120, 180), "test": slice(180, 240)}
+    xs, ys = {p: x[c] for p, c in cuts.items()}, {p: y[c] for p, c in cuts.items()}
+    found = penalty.train_dev_test(xs, ys, classes, config)
+    assert (found.dev, found.test) == pytest.approx(reference.train_dev_test(xs, ys, **settings), abs=100 / 60)
+
+
+def test_own_slice_and_shuffles_come_from_one_generator() -> None:
+    """SentEval seeds once a fit: the shuffles go on where the choice of the 5 % slice has left the generator."""
+    x, y = blobs(400, 10, 2, spread=6.0)
+    config = dataclasses.replace(FULL, max_epoch=0, epoch_size=1)
+    split = penalty._with_validation(np.arange(300), np.arange(300, 400), config)
+    w = reference.first_weights(10, 2, 1111)
+    expected = reference.fit_with_own_slice(x[:300], y[:300], 1e-4, w, 1111, max_epoch=0, epoch_size=1)
+    solved = solve(x, y, [split], np.array([[1e-4]]), 2, config)
+    again = solve(x, y, [dataclasses.replace(split, drawn=0)], np.array([[1e-4]]), 2, config)
+    labels = reference.classify(expected, x[300:])
+    assert (solved.predicted[0][0] != labels).sum() <= 1
+    assert (again.predicted[0][0] != labels).sum() > 1  # other shuffles show in the labels after a single pass
+
+
+def test_ties_between_l2_values_go_to_the_smallest() -> None:
+    x, y = blobs(60, 3, 2, spread=0.01)
+    parts = {"train": slice(0, 40), "dev": slice(40, 50), "test": slice(50, 60)}
+    xs, ys = {k: x[v] for k, v in parts.items()}, {k: y[v] for k, v in parts.items()}
+    found = penalty.train_dev_test(xs, ys, 2, LBFGS)
+    assert (found.dev, found.test) == (100.0, 100.0)
+
+
+def test_too_few_examples_for_the_folds_is_one_clear_line() -> None:
+    x, y = blobs(6, 3, 2)
+    with pytest.raises(InputError, match=r"^6 examples cannot be split into 10 folds"):
+        penalty.nested(x, y, 2, FULL)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"optim": "adan"}, r'optim "adan" \(did you mean "adam"\?\)'),
+        ({"optim": "sgd,lr"}, "the only setting is the rate, as in "),
+        ({"optim": "sgd,momentum=0.9"}, "the only setting is the rate, as in "),
+        ({"batch_size": 0}, "batch_size = 0 is out of its range"),
+        ({"solver": "lbfgs", "nhid": 50}, "lbfgs is for nhid 0"),
+        ({"kfold": 1}, "kfold = 1"),
+        ({"dropout": 1.0}, "dropout = 1.0"),
+    ],
+)
+def test_settings_out_of_range_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Classifier(**settings)
+
+
+def test_configurations_are_those_of_the_papers() -> None:
+    full, prototyping = configuration("full"), configuration("prototyping")
+    names = ("kfold", "optim", "batch_size", "tenacity", "epoch_size", "nhid")
+    assert [getattr(full, n) for n in names] == [10, "adam", 64, 5, 4, 0]
+    assert [getattr(prototyping, n) for n in names] == [5, "rmsprop", 128, 3, 2, 0]
+    assert full.l2 == (1e-5, 1e-4, 1e-3, 1e-2)
+    assert (full.max_epoch, full.seed) == (200, 1111)
+    with pytest.raises(InputError, match="unknown classifier"):
+        configuration("fast")
+
+
+def test_seeds_do_not_enter_the_exact_solutions_protocol() -> None:
+    assert LBFGS.describe() == dataclasses.replace(LBFGS, seed=7, batch_size=32).describe()
+    assert FULL.describe() != dataclasses.replace(FULL, seed=7).describe()
+    assert FULL.describe() != LBFGS.describe()

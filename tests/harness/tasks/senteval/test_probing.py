@@ -1,0 +1,103 @@
+"""Probing tasks on generated files: format, parts, training, and files that are wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from harness.errors import InputError
+from harness.evaluation.scoring import evaluate
+from harness.sources.senteval.labelled import PROBING as FILES
+from harness.sources.senteval.labelled import read_probing
+from harness.tasks.base import Task
+from harness.tasks.senteval.fits.problem import FULL, LBFGS, Classifier
+from harness.tasks.senteval.probing import PAPER_NAMES, PROBING, probing_task
+from tests.support.senteval_data import noise, probing, sentence
+
+Array = np.ndarray[Any, Any]
+BINS = ((5, 8), (9, 12), (13, 16), (17, 20), (21, 25), (26, 28))
+
+
+def lengths(texts: list[str]) -> Array:
+    """One-hot of the number of words: a bag of words that knows its length."""
+    n = np.array([len(text.split()) for text in texts])
+    return (n[:, None] == np.arange(40)[None]).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    rng = np.random.default_rng(3)
+
+    def rows(n: int) -> list[tuple[str, str]]:
+        found = []
+        for i in range(n):
+            low, high = BINS[i % 6]
+            found.append((str(i % 6), sentence(rng, length=int(rng.integers(low, high + 1)))))
+        return found
+
+    return probing(
+        tmp_path_factory.mktemp("probing"), FILES["Length"], {"tr": rows(1800), "va": rows(300), "te": rows(300)}
+    )
+
+
+@pytest.mark.parametrize("classifier", [FULL, LBFGS], ids=["full", "lbfgs"])
+def test_sentence_length_is_read_from_lengths_and_not_from_noise(root: Path, classifier: Classifier) -> None:
+    task: Task = probing_task("Length", classifier=classifier, root=root)
+    value = {s.split: s.value for s in evaluate(lengths, [task], pooling="x").scores}
+    assert value["test"] > 0.9
+    assert value["dev"] > 0.9
+    blind = {s.split: s.value for s in evaluate(noise, [task], pooling="x").scores}
+    assert abs(blind["test"] - 1 / 6) < 4 * np.sqrt(1 / 6 * 5 / 6 / 300)  # four standard errors
+
+
+def test_parts_labels_and_order(tmp_path: Path) -> None:
+    rows = {
+        "va": [("PAST", "he went")],
+        "tr": [("PRES", "a b c"), ("PAST", "a b c"), ("PRES", "one")],
+        "te": [("PRES", "she goes home")],
+    }
+    data = read_probing("Tense", probing(tmp_path, FILES["Tense"], rows) / "probing")
+    assert data.classes == 2
+    assert data.parts["train"].first == ["one", "a b c", "a b c"]
+    assert data.parts["train"].labels.tolist() == [1, 0, 1]  # labels in the order of their names: PAST, PRES
+    assert (len(data.parts["dev"]), len(data.parts["test"])) == (1, 1)
+
+
+def test_word_content_never_has_a_hidden_layer() -> None:
+    assert probing_task("WordContent", classifier=Classifier(nhid=100)).classifier.nhid == 0
+    assert probing_task("Depth", classifier=Classifier(nhid=100)).classifier.nhid == 100
+
+
+def test_the_ten_tasks_and_their_names_in_the_papers() -> None:
+    assert len(PROBING) == 10
+    assert [PAPER_NAMES[t] for t in ("Length", "WordContent", "OddManOut")] == ["SentLen", "WC", "SOMO"]
+    assert FILES["Tense"] == "past_present.txt"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("tr\t0\tfine\nxx\t0\tfine\n", "past_present.txt, line 2: expected tr, va or te"),
+        ("tr\t0\tfine\nva\t0\n", "past_present.txt, line 2: expected tr, va or te, a label and a sentence"),
+        ("tr\t0\ta\nva\t1\tb\nte\t0\tc\n", r'past_present.txt, line 2: label "1" does not occur in the training part'),
+        ("tr\t0\ta\nva\t0\tb\n", "past_present.txt: no test examples; the file is empty or truncated"),
+        ("", "past_present.txt: is empty"),
+    ],
+)
+def test_wrong_files_are_one_clear_line(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "probing").mkdir()
+    (tmp_path / "probing" / "past_present.txt").write_text(text)
+    with pytest.raises(InputError, match=message):
+        probing_task("Tense", root=tmp_path).texts()
+
+
+def test_without_files_the_message_says_where_to_put_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("HARNESS_SENTEVAL", raising=False)
+    with pytest.raises(InputError, match="set HARNESS_SENTEVAL to SentEval's data folder"):
+        probing_task("Tense").texts()
+    monkeypatch.setenv("HARNESS_SENTEVAL", str(tmp_path / "nowhere"))
+    with pytest.raises(InputError, match="nowhere: no such folder"):
+        probing_task("Tense").texts()

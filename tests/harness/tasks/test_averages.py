@@ -1,0 +1,187 @@
+"""The averages that papers print are recomputed from their rows by the code that averages our own scores."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from harness.results.record import Score
+from harness.tasks.averages import (
+    DECLUTR_DOWNSTREAM,
+    Average,
+    category_averages,
+    declutr_averages,
+    declutr_values,
+    half_and_half,
+    mean_of,
+    mrpc,
+    sts_average,
+    sts_values,
+    transfer_average,
+    transfer_values,
+)
+from harness.tasks.senteval.probing import PAPER_NAMES, PROBING
+
+PUBLISHED = Path(__file__).parents[3] / "reports" / "published"
+CATEGORIES = ("Classification", "Clustering", "PairClassification", "Reranking", "Retrieval", "STS", "Summarization")
+RERANKING = ("AskUbuntuDupQuestions", "MindSmallReranking", "SciDocsRR", "StackOverflowDupQuestions")
+PAIRS = ("SprintDuplicateQuestions", "TwitterSemEval2015", "TwitterURLCorpus")
+SIMILARITY = ("BIOSSES", "SICK-R", "STS")
+
+
+def table(file: str, name: str) -> dict[tuple[str, str], dict[str, float]]:
+    """(model, base model) -> task -> value; a task with two metrics is listed as "task metric" too."""
+    frame = pd.read_csv(PUBLISHED / file)
+    found: dict[tuple[str, str], dict[str, float]] = {}
+    for row in frame[frame["table"] == name].itertuples():
+        values = found.setdefault((str(row.model), str(row.base_model)), {})
+        if pd.notna(row.value):
+            values.setdefault(str(row.task), float(row.value))  # type: ignore[arg-type]
+            values[f"{row.task} {row.metric}"] = float(row.value)  # type: ignore[arg-type]
+    return found
+
+
+def test_scd_table_1() -> None:
+    rows = table("scd.csv", "Table 1")
+    assert len(rows) > 10
+    for key, values in rows.items():
+        assert sts_average(values).value == pytest.approx(values["Avg."], abs=0.02), key
+
+
+def test_scd_table_2() -> None:
+    rows = table("scd.csv", "Table 2")
+    assert len(rows) >= 10
+    for key, values in rows.items():
+        found = transfer_average({**values, "SST2": values["SST"]}).value
+        assert found == pytest.approx(values["Avg."], abs=0.0201), key
+
+
+def test_scd_table_3_is_consistent_with_table_1() -> None:
+    full = {name: value for (model, _), v in table("scd.csv", "Table 3").items() for name, value in v.items()
+            if model.startswith("SCD")}  # fmt: skip
+    years = ("STS12", "STS13", "STS14", "STS15", "STS16")
+    means = [mean_of(v, years).value for v in table("scd.csv", "Table 1").values()]
+    assert any(full["STS (mean of STS12..STS16)"] == pytest.approx(m, abs=0.02) for m in means)
+
+
+def declutr_rows() -> dict[str, dict[str, float]]:
+    """Tables S3 and S4 under our task names."""
+    ours = {
+        "STSBenchmark": "regressor:STS-B",
+        "SICK-R": "regressor:SICK-R",
+        "Caption-ImageRetrieval": "caption-retrieval",
+    }
+    probing = {paper: name for name, paper in PAPER_NAMES.items()}
+    found: dict[str, dict[str, float]] = {}
+    for file_table in ("Table S3", "Table S4"):
+        for (model, _), values in table("declutr.csv", file_table).items():
+            row = found.setdefault(model, {})
+            for task, value in values.items():
+                row[ours.get(task, probing.get(task, task))] = value
+            if file_table == "Table S3":
+                row["MRPC"] = mrpc(values["MRPC accuracy x100 (test)"], values["MRPC F1 x100 (test)"])
+    return found
+
+
+def test_declutr_tables_1_s3_s4() -> None:
+    rows, printed = declutr_rows(), table("declutr.csv", "Table 1")
+    compared = 0
+    for (model, _), values in printed.items():
+        if model not in rows:
+            continue
+        found = declutr_averages(rows[model])
+        assert found.downstream.value == pytest.approx(values["SentEval Downstream"], abs=0.02), model
+        assert found.probing.value == pytest.approx(values["SentEval Probing"], abs=0.02), model
+        assert found.half.value == pytest.approx(values["SentEval Avg."], abs=0.02), model
+        compared += 1
+    assert compared >= 7
+
+
+def test_declutr_s1_s5_halves_and_deltas() -> None:
+    for name in ("Table 1", "Table S1", "Table S5"):
+        for key, values in table("declutr.csv", name).items():
+            parts = [Average(values[f"SentEval {part}"], (), n) for part, n in (("Downstream", 18), ("Probing", 10))]
+            assert half_and_half(*parts).value == pytest.approx(values["SentEval Avg."], abs=0.0101), (name, key)
+    for key, values in table("declutr.csv", "Table 1").items():
+        if "Delta to DeCLUTR-base Avg." in values:
+            difference = values["SentEval Avg."] - 75.98
+            assert difference == pytest.approx(values["Delta to DeCLUTR-base Avg."], abs=0.0101), key
+
+
+def test_declutr_s6_deltas() -> None:
+    rows = {model: values for (model, _), values in table("declutr.csv", "Table S6").items()}
+    base = rows["DeCLUTR-base"]
+    for model, values in rows.items():
+        for what in ("", " without SNLI"):
+            if f"Delta to DeCLUTR-base{what}" in values:
+                difference = values[f"SentEval Downstream{what}"] - base[f"SentEval Downstream{what}"]
+                assert difference == pytest.approx(values[f"Delta to DeCLUTR-base{what}"], abs=0.0101), model
+
+
+def category(task: str) -> str:
+    if task in RERANKING:
+        return "Reranking"
+    if task in PAIRS:
+        return "PairClassification"
+    if task == "SummEval":
+        return "Summarization"
+    if task.startswith(SIMILARITY):
+        return "STS"
+    return next((c for c in ("Classification", "Clustering") if c in task), "Retrieval")
+
+
+def test_noncontrastive_tables_2_and_4() -> None:
+    printed = {model: v for (model, _), v in table("noncontrastive.csv", "Table 2").items()}
+    complete = 0
+    for (model, _), row in table("noncontrastive.csv", "Table 4").items():
+        tasks = list(pd.read_csv(PUBLISHED / "noncontrastive.csv").query("table == 'Table 4'").task.unique())
+        categories: dict[str, list[str]] = {c: [] for c in CATEGORIES}
+        for task in tasks:
+            categories[category(task)].append(task)
+        assert [len(categories[c]) for c in CATEGORIES] == [12, 11, 3, 4, 15, 10, 1]
+        by_name, everything = category_averages(row, categories)
+        if everything.value is None:
+            assert everything.missing  # six cells of the printed table are blank: no average of fewer data sets
+            continue
+        complete += 1
+        if model in printed:
+            assert everything.value == pytest.approx(printed[model]["MTEB Avg."], abs=0.1), model
+            for name, found in by_name.items():
+                assert found.value == pytest.approx(printed[model][f"MTEB {name}"], abs=0.1001), (model, name)
+    assert complete >= 1
+
+
+def test_a_missing_task_leaves_no_value() -> None:
+    found = transfer_average({"MR": 80.0, "CR": 80.0})
+    assert found.value is None
+    assert found.missing == ("SUBJ", "MPQA", "SST2", "TREC", "MRPC")
+    assert declutr_averages(dict.fromkeys(DECLUTR_DOWNSTREAM, 50.0)).half.missing == PROBING
+
+
+def test_values_are_rounded_before_the_mean_as_the_script_does() -> None:
+    values = dict.fromkeys(("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R"), 70.0)
+    assert sts_average({**values, "STS12": 70.004}).value == 70.0
+
+
+def score(task: str, value: float, metric: str, aggregation: str = "", split: str = "test") -> Score:
+    rest: dict[str, Any] = {"suite": "", "source": "senteval", "n": 1, "protocol": "p", "comparable": "c"}
+    return Score(task=task, split=split, metric=metric, aggregation=aggregation, value=value, **rest)
+
+
+def test_numbers_are_picked_from_scores_as_each_paper_picks_them() -> None:
+    scores = [
+        score("MRPC", 0.70, "accuracy"), score("MRPC", 0.80, "f1"), score("MRPC", 0.72, "accuracy", split="dev"),
+        score("STS12", 0.5, "spearman", "mean"), score("STS12", 0.6, "spearman", "all"),
+        score("STS-B", 0.9, "spearman", "all"), score("regressor:STS-B", 0.8, "spearman"),
+        score("regressor:STS-B", 0.85, "pearson", split="dev"), score("regressor:STS-B", 0.81, "pearson"),
+        score("caption-retrieval", 0.4, "recall", "mean of six recalls"), score("Length", 0.3, "accuracy"),
+    ]  # fmt: skip
+    assert transfer_values(scores) == pytest.approx({"MRPC": 70})
+    assert sts_values(scores) == pytest.approx({"STS12": 60, "STS-B": 90})
+    assert declutr_values(scores) == pytest.approx(
+        {"MRPC": 75, "STS12": 50, "regressor:STS-B": 80, "caption-retrieval": 40, "Length": 30}
+    )
+    assert declutr_values(scores, "dev") == pytest.approx({"MRPC": 72, "STS12": 50, "regressor:STS-B": 85})

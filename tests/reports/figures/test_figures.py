@@ -1,0 +1,202 @@
+"""Figures of cosines, spectra, layers, cost and training: what they are made of, against numbers worked by hand."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from harness.tasks.geometry.isotropy import cosine_histograms
+from reports.figures import curves, layer_maps
+from reports.figures.cosine_histograms import Cosines, histograms
+from reports.figures.cost_tradeoff import Point, pareto, tradeoff
+from reports.figures.shown_rows import chosen, target_mean
+from reports.figures.spectrum import _mean_log, spectrum
+from reports.read.comparison_runs import Row, load
+from reports.stats.resamples import targets
+from tests.support import synthetic
+
+score = synthetic.score
+
+TASK, SOURCE = "geometry:Embedded-STS-natural", "embedded"
+EMBEDDED = ("Embedded-STS-natural",)
+
+
+@pytest.fixture
+def made(tmp_path: Path):
+    return synthetic.Invented(tmp_path, scale=0.1)
+
+
+def kept(seed: int, *, n: int = 40, d: int = 8) -> dict[str, dict[str, object]]:
+    """What a geometry task keeps for figures, of random vectors."""
+    generator = np.random.default_rng(seed)
+    x = generator.normal(size=(n, d))
+    values = np.sort(generator.uniform(0.1, 1, d))[::-1]
+    gold = np.arange(n) % 6
+    found = cosine_histograms(x, x + generator.normal(size=x.shape), gold)
+    return {TASK: {"cosines": found, "spectrum": (values / values.sum()).tolist()}}
+
+
+def bucket(low: int, counts: list[int], mean: float | None) -> dict[str, object]:
+    return {"low": low, "high": low + 1, "n": sum(counts), "mean": mean, "std": 0.1, "counts": counts}
+
+
+def test_seeds_add_up_and_the_mean_is_that_of_all_pairs():
+    edges = [-1.0, -0.5, 0.0, 0.5, 1.0]
+    one = Cosines.of({"bins": edges, "buckets": [bucket(0, [0, 0, 2, 0], 0.4), bucket(1, [0, 0, 0, 0], None)]})
+    two = Cosines.of({"bins": edges, "buckets": [bucket(0, [0, 1, 5, 0], 0.1), bucket(1, [0, 0, 0, 0], None)]})
+    both = one.plus(two)
+    assert both.counts.tolist() == [[0, 1, 7, 0], [0, 0, 0, 0]]
+    assert both.sizes == [8, 0]
+    assert both.means[0] == pytest.approx((2 * 0.4 + 6 * 0.1) / 8)
+    assert math.isnan(both.means[1])
+    assert both.inside == (-0.5, 0.5)
+
+
+def test_unlike_bins_are_not_added():
+    a = Cosines.of({"bins": [-1.0, 0.0, 1.0], "buckets": [bucket(0, [1, 1], 0.0)]})
+    b = Cosines.of({"bins": [-1.0, 0.5, 1.0], "buckets": [bucket(0, [1, 1], 0.0)]})
+    with pytest.raises(ValueError, match="unlike bins"):
+        a.plus(b)
+    with pytest.raises(ValueError, match="counts"):
+        Cosines.of({"bins": [-1.0, 1.0], "buckets": [bucket(0, [1, 1], 0.0)]})
+
+
+def test_cosine_histograms_say_what_they_show_and_are_drawn_alike_every_time(made):
+    for seed in (1, 2):
+        made.extend(made.add("SimCSE $x_1$", seed, tasks=EMBEDDED), [], figures=kept(seed))
+    comparison = load(made.workdir, "invented")
+    figure = histograms(comparison, TASK, SOURCE)
+    assert figure is not None
+    assert "40 pairs (0–1: 7, 1–2: 7, 2–3: 7, 3–4: 7, 4–5: 12)" in figure.caption  # gold 5 belongs to the last range
+    assert "Seeds of a row together" in figure.caption
+    assert "SimCSE $x_1$" in figure.alt
+    assert "$x_1$" in figure.svg  # text, not mathematics
+    again = histograms(comparison, TASK, SOURCE)
+    assert again is not None
+    assert (again.svg, again.png, again.pdf) == (figure.svg, figure.png, figure.pdf)
+
+
+def test_damaged_data_is_left_out_with_a_warning(made):
+    good = made.add("good", tasks=EMBEDDED)
+    made.extend(good, [], figures=kept(1))
+    for i, broken in enumerate(({"cosines": {"bins": [0, 1]}, "spectrum": "no"}, {"spectrum": [[1], 2]})):
+        made.extend(made.add(f"broken {i}", tasks=EMBEDDED), [], figures={TASK: broken})
+    torn = made.add("torn", tasks=EMBEDDED)
+    (made.workdir / "runs" / torn.id / "figures.json").write_text('{"geometry:')
+    comparison = load(made.workdir, "invented")
+    figure, lines = histograms(comparison, TASK, SOURCE), spectrum(comparison)
+    assert figure is not None
+    assert lines is not None
+    assert "for 1 rows" in figure.alt
+    assert "broken" not in lines.alt
+    assert any(torn.id in text for text in comparison.warnings)
+    assert any("broken 0" in text or "damaged" in text for text in comparison.warnings)
+
+
+def test_runs_without_data_draw_nothing(made):
+    made.add("SimCSE", tasks=EMBEDDED, curves=False)
+    comparison = load(made.workdir, "invented")
+    assert histograms(comparison, TASK, SOURCE) is None
+    assert spectrum(comparison) is None
+    assert layer_maps.grids(comparison) == []
+    assert tradeoff(comparison, None) is None
+    assert curves.development(comparison, {}) is None
+
+
+def test_seeds_of_a_spectrum_meet_at_their_geometric_mean():
+    line = _mean_log([[0.8, 0.2], [0.64, 0.04]])
+    assert line is not None
+    assert line[0] == 0
+    assert 10 ** line[1] == pytest.approx(math.sqrt(0.25 * 0.0625))
+    assert _mean_log([[0.0, 0.0]]) is None  # collapsed
+    with pytest.raises(ValueError, match=r"unlike|inhomogeneous"):
+        _mean_log([[0.5, 0.5], [1.0]])
+
+
+def rows_of(made, noises: dict[str, float]) -> tuple[list[Row], object]:
+    for label, noise in noises.items():
+        made.add(label, noise=noise, tasks=EMBEDDED, supervision="untrained" if label == "mean" else "unsupervised")
+    comparison = load(made.workdir, "invented")
+    return list(comparison.rows), targets(comparison)[0]
+
+
+def test_a_full_figure_keeps_the_best_rows_and_the_best_untrained_one_in_order(made):
+    rows, target = rows_of(made, {"a": 3.0, "b": 0.5, "mean": 9.0, "c": 1.0, "d": 2.0})
+    shown, said = chosen(rows, target, room=3)
+    assert [row.label for row in shown] == ["mean", "b", "c"]
+    assert said.startswith(" 3 of 5 rows")
+    assert said.endswith("not drawn: a, d.")
+    assert chosen(rows, target, room=5) == (rows, "")
+    value = target_mean(rows[1], target)
+    assert value == pytest.approx(100 * rows[1].records[0].score("Embedded-STS-natural"))
+
+
+def test_pareto_front_by_hand(made):
+    row = Row("x", "base", (made.add("x", tasks=()),))
+    a, b, c, d, e = (Point(row, *at) for at in ((1, 50), (2, 60), (3, 55), (2, 40), (4, 60)))
+    assert pareto([c, e, d, b, a], less=True) == [a, b]  # the same score for more is no gain
+    fast, slow, both = Point(row, 100, 50), Point(row, 50, 60), Point(row, 70, 40)
+    assert pareto([both, slow, fast], less=False) == [fast, slow]
+    assert pareto([], less=True) == []
+
+
+def test_accuracy_against_cost(made):
+    for label, noise, kind in (("mean", 1.3, "untrained"), ("random", 60.0, "untrained"), ("SCD", 1.0, "unsupervised")):
+        made.add(label, noise=noise, supervision=kind, tasks=EMBEDDED)
+    slow = made.add("slow", noise=1.5, tasks=EMBEDDED)
+    made.extend(slow, [], cost={"train_seconds": 900.0, "sentences_per_second": 20.0})
+    teacher = made.add("teacher", noise=0.1, supervision="supervised", tasks=EMBEDDED)
+    made.extend(teacher, [], cost={"train_seconds": 0.0})
+    comparison = load(made.workdir, "invented")
+    figure = tradeoff(comparison, targets(comparison)[0])
+    assert figure is not None
+    training, speed = figure.alt.split("On the front, with cost and score: ")[1].split("; ")
+    assert training.startswith("training: mean (0, ")
+    assert "SCD (41, " in training  # 40 + seed seconds
+    assert "slow" not in training
+    assert "teacher" not in training + speed  # trained elsewhere
+    assert "Far below the scale: random (" in figure.caption
+    for name in ("teacher", "slow", "mean"):
+        assert f">{name}</text>" in figure.svg
+
+
+def test_layer_map_names_the_best_of_each_row(made):
+    values = {(0, "cls"): 0.1, (1, "cls"): 0.3, (0, "mean"): 0.5, (1, "mean"): 0.4}
+    made.extend(
+        made.add("SimCSE", tasks=EMBEDDED),
+        [
+            score(f"STS-B@layer:{k}:{p}", "layers", "senteval", "spearman", v, aggregation="all", n=1379)
+            for (k, p), v in values.items()
+        ],
+    )
+    comparison = load(made.workdir, "invented")
+    (grid,) = layer_maps.grids(comparison)
+    assert (grid.layers, grid.poolings) == ((0, 1), ("cls", "mean"))
+    figure = layer_maps.layer_map(comparison, grid)
+    assert figure is not None
+    assert "Best: SimCSE: layer 0, mean, 50.00." in figure.alt
+    assert "1,379 pairs" in figure.caption
+
+
+def test_a_long_log_is_thinned_to_means():
+    steps = [float(i) for i in range(1, 251)]
+    ((thin, means), (short, _)) = curves._thinned([(steps, steps), (steps[:100], steps[:100])])
+    assert thin[:2] == [5.0, 10.0]  # 250 lines on 60 points: runs of five
+    assert means[:2] == [3.0, 8.0]
+    assert (len(thin), thin[-1], means[-1]) == (50, 250.0, 248.0)
+    assert short[:2] == [5.0, 10.0]
+    assert curves._thinned([(steps[:9], steps[:9])]) == [(steps[:9], steps[:9])]
+
+
+def test_losses_have_room_for_some_panels_and_say_which_rows_are_left_out(made):
+    for i in range(11):  # two terms and the loss each: 33 panels
+        made.add(f"row {i:02}", noise=1 + i / 10, tasks=EMBEDDED)
+    comparison = load(made.workdir, "invented")
+    figure = curves.losses(comparison, curves.read_curves(comparison), targets(comparison)[0])
+    assert figure is not None
+    assert "Room for 18 of 33 panels; not drawn: terms of row 06, row 07, row 08, row 09, row 10." in figure.caption
+    assert "row 05" in figure.alt
+    assert "row 06" not in figure.alt

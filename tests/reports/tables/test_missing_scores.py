@@ -1,0 +1,71 @@
+"""A task whose data was missing: a cell that says why, and no average that looks whole without it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from reports.read.comparison_runs import load
+from reports.stats.resamples import targets
+from reports.tables.scores import score_tables
+from tests.support.synthetic import STS, Invented
+
+LEFT = tuple(task for task in STS if task != "STS16")
+WHY = "hf://datasets/x/STS16: not in the local cache, and the hub cannot be reached"
+
+
+@pytest.mark.parametrize("everywhere", [True, False])
+def test_a_missing_task_is_a_marked_cell_and_the_average_is_incomplete(tmp_path: Path, everywhere: bool) -> None:
+    from harness.results.run_folder import RunFolder
+
+    invented = Invented(tmp_path, scale=0.05)
+    invented.add("mean", supervision="untrained", tasks=LEFT if everywhere else tuple(STS))
+    lacking = invented.add("SimCSE", tasks=LEFT)
+    for record in [lacking, *(r for r in load(tmp_path, "invented").records if everywhere)]:
+        RunFolder(tmp_path, record.id).write(record.model_copy(update={"missing": {"STS16": WHY}}))
+    comparison = load(tmp_path, "invented")
+    (target,) = targets(comparison)
+    assert [task for task, _ in target.tasks] == list(STS)
+    (table,) = score_tables(comparison, None)
+    place = {column.key: j for j, column in enumerate(table.columns)}
+    assert table.columns[place["average"]].sub == "7 tasks"
+    rows = {row.cells[0].text: row.cells for row in table.rows}
+    for label in ("mean", "SimCSE") if everywhere else ("SimCSE",):
+        cell, average = rows[label][place["STS16"]], rows[label][place["average"]]
+        assert (cell.state, cell.notes) == ("missing", (f"STS16: {WHY}",))
+        assert (average.state, average.value) == ("missing", None)
+        assert average.notes == ("incomplete, no average: without STS16",)
+        assert rows[label][place["STS15"]].state == "value"
+    if not everywhere:
+        assert rows["mean"][place["average"]].state == "value"
+
+
+def test_transfer_tables_mark_what_is_missing(tmp_path: Path) -> None:
+    from harness.results.record import Score
+    from harness.results.run_folder import RunFolder
+    from harness.tasks.senteval.transfer import TRANSFER
+    from reports.tables.accuracies import accuracy_tables
+
+    def scores(tasks: tuple[str, ...], suite: str, value: float) -> list[Score]:
+        return [
+            Score(task=t, suite=suite, source="s", split=split, metric="accuracy", aggregation="", value=v, n=10,
+                  protocol="p" + t + split, comparable=t + split)
+            for t in tasks for split, v in (("dev", 0.1), ("test", value))
+        ]  # fmt: skip
+
+    invented = Invented(tmp_path, scale=0.05)
+    for label, tasks, missing in (("whole", TRANSFER, {}), ("lacking", TRANSFER[1:], {TRANSFER[0]: WHY})):
+        record = invented.add(label)
+        own = scores(tasks, "transfer", 0.8) + scores(("Embedded-Questions",), "embedded-transfer", 0.25)
+        RunFolder(tmp_path, record.id).write(
+            record.model_copy(update={"scores": record.scores + own, "missing": missing})
+        )
+    transfer, embedded = accuracy_tables(load(tmp_path, "invented"))
+    rows = {row.cells[0].text: row.cells for row in transfer.rows}
+    assert [cell.value for cell in rows["whole"][3:]] == pytest.approx([80.0] * 8)
+    assert rows["lacking"][-1].notes == (f"incomplete, no average: without {TRANSFER[0]}",)
+    at = [column.key for column in transfer.columns].index(TRANSFER[0])
+    assert rows["lacking"][at].notes == (f"{TRANSFER[0]}: {WHY}",)
+    assert [column.title for column in embedded.columns[3:]] == ["Questions"]
+    assert {row.cells[3].value for row in embedded.rows} == {25.0}

@@ -1,0 +1,253 @@
+"""Tables of MTEB, layers, efficiency and other languages, against numbers worked by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.tasks.mteb.benchmarks import EN_V1, MTEB_SUITES, names_of
+from reports.document.table import Cell, Table
+from reports.figures import layer_maps
+from reports.read.comparison_runs import load
+from reports.tables import mteb_categories, seconds
+from reports.tables.languages import multilingual_table
+from tests.support import synthetic
+
+score = synthetic.score
+
+
+@pytest.fixture
+def made(tmp_path: Path):
+    return synthetic.Invented(tmp_path, scale=0.01)
+
+
+def bare(made, row: str, seed: int = 1, **options):
+    """A run without scores."""
+    return made.add(row, seed, tasks=(), geometry=False, curves=False, **options)
+
+
+def of_mteb(values: dict[str, float], metric: str = "accuracy", split: str = "test"):
+    return [score(f"mteb:{name}", "mteb", "mteb", metric, value, split=split) for name, value in values.items()]
+
+
+def cells(table: Table | None) -> dict[str, dict[str, Cell]]:
+    assert table is not None
+    keys = [column.key for column in table.columns]
+    return {row.cells[0].text: dict(zip(keys, row.cells, strict=True)) for row in table.rows}
+
+
+QUICK = dict(zip(names_of(MTEB_SUITES["mteb-quick"]), (0.6, 0.7, 0.3, 0.5, 0.4, 0.2, 0.8, 0.7, 0.6, 0.3), strict=True))
+
+
+def test_category_averages_are_over_data_sets(made):
+    for seed, shift in ((1, 0.0), (2, 0.02)):
+        made.extend(bare(made, "SimCSE", seed), of_mteb({name: v + shift for name, v in QUICK.items()}))
+    comparison = load(made.workdir, "invented")
+    assert mteb_categories.suites_of(comparison) == ["mteb-quick"]
+    row = cells(mteb_categories.category_table(comparison, "mteb-quick"))["SimCSE"]
+    # Seed 1: classification (60 + 70) / 2, STS (80 + 70 + 60) / 3, all ten sets 510 / 10; seed 2 is 2 higher.
+    assert row["Classification"].value == pytest.approx(66)
+    assert row["STS"].value == pytest.approx(71)
+    assert row["average"].value == pytest.approx(52)
+    assert row["average"].sd == pytest.approx(2**0.5)
+    assert row["average"].n == 2
+    assert len(row["average"].records) == 2
+
+
+def test_an_average_that_lacks_a_set_names_it_and_has_no_value(made):
+    part = {name: v for name, v in QUICK.items() if name != "STS17"}
+    made.extend(bare(made, "SimCSE"), of_mteb(part), missing={"mteb:STS17": "the hub cannot be reached"})
+    made.extend(bare(made, "SCD"), of_mteb(QUICK))
+    comparison = load(made.workdir, "invented")
+    rows = cells(mteb_categories.category_table(comparison, "mteb-quick"))
+    for key in ("STS", "average"):
+        assert rows["SimCSE"][key].state == "missing"
+        assert rows["SimCSE"][key].value is None
+        assert rows["SimCSE"][key].notes == ("incomplete, no average: without STS17",)
+    assert rows["SimCSE"]["Classification"].value == pytest.approx(65)
+    assert rows["SCD"]["average"].value == pytest.approx(51)
+    (table,) = [t for t in mteb_categories.dataset_tables(comparison, "mteb-quick") if t.key == "mteb-quick-STS"]
+    sets = cells(table)
+    assert sets["SimCSE"]["mteb:STS17"].notes == ("mteb:STS17: the hub cannot be reached",)
+    assert sets["SimCSE"]["mteb:BIOSSES"].text == "80.00"
+    assert sets["SCD"]["mteb:STS17"].text == "70.00"
+
+
+def test_version_1_prints_summeval_with_its_defect_and_pairs_by_cosine(made):
+    values = {name: 0.5 for name in names_of(EN_V1) if name not in ("SummEval", "MSMARCO")}
+    scores = [
+        *of_mteb(values, "main"),
+        *of_mteb({"SummEval": 0.3}, "summeval_v1"),
+        *of_mteb({"SummEval": 0.1}, "cosine_spearman"),
+        *of_mteb({"MSMARCO": 0.2}, "ndcg_at_10", split="dev"),
+        *of_mteb(dict.fromkeys(EN_V1["PairClassification"], 0.4), "cosine_ap"),
+    ]
+    made.extend(bare(made, "SimCSE"), scores)
+    comparison = load(made.workdir, "invented")
+    assert mteb_categories.suites_of(comparison) == ["mteb-en-v1"]
+    table = mteb_categories.category_table(comparison, "mteb-en-v1")
+    row = cells(table)["SimCSE"]
+    assert row["Summarization"].text == "30.00"
+    assert row["summeval-corrected"].text == "10.00"
+    assert row["PairClassification"].text == "40.00"  # not the main score's 50
+    assert row["Retrieval"].value == pytest.approx((14 * 50 + 20) / 15)  # MS MARCO is scored on its dev split
+    assert row["average"].value == pytest.approx((51 * 50 + 3 * 40 + 30 + 20) / 56)
+    assert table is not None
+    assert "version 1" in next(c for c in table.columns if c.key == "Summarization").notes[0]
+    found = {t.key: t for t in mteb_categories.mteb_tables(comparison)}
+    assert list(found) == ["mteb-en-v1-categories", *(f"mteb-en-v1-{category}" for category in EN_V1)]
+    titles = [c.title for c in found["mteb-en-v1-Classification"].columns]
+    assert "AmazonCounterfactual" in titles
+    assert "ArxivP2P" in [c.title for c in found["mteb-en-v1-Clustering"].columns]
+
+
+def test_tasks_asked_for_by_name_get_no_average(made):
+    made.extend(bare(made, "SimCSE"), of_mteb({"SciFact": 0.4, "STS17/es-es": 0.5}))
+    made.extend(bare(made, "SCD"), of_mteb({"SciFact": 0.3}))
+    comparison = load(made.workdir, "invented")
+    assert mteb_categories.suites_of(comparison) == []
+    (table,) = mteb_categories.mteb_tables(comparison)
+    rows = cells(table)
+    assert set(rows["SimCSE"]) == {"row", "supervision", "seeds", "mteb:SciFact", "mteb:STS17/es-es"}
+    assert (rows["SimCSE"]["mteb:SciFact"].text, rows["SimCSE"]["mteb:SciFact"].rank) == ("40.00", 1)
+    assert rows["SCD"]["mteb:STS17/es-es"].state == "missing"
+
+
+def test_without_mteb_there_is_no_table(made):
+    bare(made, "SimCSE")
+    comparison = load(made.workdir, "invented")
+    assert mteb_categories.mteb_tables(comparison) == []
+    assert mteb_categories.embedded_table(comparison) is None
+    assert mteb_categories.category_table(comparison, "mteb-en-v1") is None
+    assert (layer_maps.layer_tables(comparison), seconds.efficiency_tables(comparison)) == ([], [])
+    assert multilingual_table(comparison) is None
+
+
+def test_embedded_retrieval_and_clustering_stand_under_their_metrics(made):
+    made.extend(
+        bare(made, "SimCSE"),
+        [
+            score("Embedded-Retrieval-natural", "embedded-mteb", "embedded", "ndcg_at_10", 0.81, n=80),
+            score("Embedded-Retrieval-contrast", "embedded-mteb", "embedded", "ndcg_at_10", 0.15, n=120),
+            score(
+                "Embedded-Clustering", "embedded-mteb", "embedded", "v_measure", 0.2, aggregation="mean of 3 subsets"
+            ),
+        ],
+    )
+    table = mteb_categories.embedded_table(load(made.workdir, "invented"))
+    row = cells(table)["SimCSE"]
+    assert [row[f"Embedded-{name}"].text for name in ("Retrieval-natural", "Retrieval-contrast", "Clustering")] == [
+        "81.00", "15.00", "20.00",
+    ]  # fmt: skip
+    assert table is not None
+    assert table.head_groups()[-2:] == [("Retrieval · nDCG@10", 2), ("Clustering · V-measure", 1)]
+    assert "average" not in row
+
+
+def layer_scores(values: dict[tuple[int, str], float], pairs: str = "STS-B"):
+    return [
+        score(f"{pairs}@layer:{k}:{pooling}", "layers", "senteval", "spearman", value, aggregation="all", n=1379)
+        for (k, pooling), value in values.items()
+    ]
+
+
+def test_best_layer_and_pooling_of_a_row(made):
+    values = {(0, "cls"): 0.1, (1, "cls"): 0.3, (2, "cls"): 0.2, (0, "mean"): 0.5, (1, "mean"): 0.7, (2, "mean"): 0.6}
+    for seed, shift in ((1, 0.0), (2, 0.04)):
+        made.extend(bare(made, "SimCSE", seed), layer_scores({key: v + shift for key, v in values.items()}))
+    made.extend(bare(made, "whitening"), [], missing={"layers:STS-B": "not one transformer"})
+    comparison = load(made.workdir, "invented")
+    (table,) = layer_maps.layer_tables(comparison)
+    assert [c.key for c in table.columns] == ["pooling", "layer 0", "layer 1", "layer 2"]
+    lines = {row.cells[0].text: row for row in table.rows}
+    assert set(lines) == {"cls", "mean"}
+    assert lines["mean"].block == "SimCSE"
+    assert lines["mean"].cells[2].value == pytest.approx(72)  # (70 + 74) / 2
+    assert lines["mean"].cells[2].sd == pytest.approx(8**0.5)
+    assert [cell.rank for cell in lines["mean"].cells] == [0, 0, 1, 2]
+    assert not any(cell.rank for cell in lines["cls"].cells)
+    assert any("whitening (not one transformer)" in text for text in table.legend)
+    assert not any("protocol" in note for row in table.rows for cell in row.cells for note in cell.notes)
+
+
+def test_models_of_unlike_depth_leave_empty_cells(made):
+    made.extend(bare(made, "deep"), layer_scores({(0, "mean"): 0.1, (1, "mean"): 0.2, (2, "mean"): 0.3}))
+    made.extend(bare(made, "flat"), layer_scores({(0, "mean"): 0.1, (1, "mean"): 0.2}))
+    (table,) = layer_maps.layer_tables(load(made.workdir, "invented"))
+    by_block = {row.block: row for row in table.rows}
+    assert by_block["flat"].cells[3].state == "empty"
+    assert by_block["deep"].cells[3].text == "30.00"
+
+
+def timed(encode: float, train: float | None = None, device: str = "cpu", precision: str = "fp32"):
+    """Scores and protocols as the efficiency task leaves them; 1,000 sentences."""
+    inference = {
+        "phase": "encoding",
+        "batch_size": 64,
+        "device": device,
+        "threads": 2,
+        "precision": "fp32",
+        "repeats": 3,
+    }
+    values = [("encode_seconds", encode, 1000), ("sentences_per_second", 1000 / encode, 1000)]
+    values += [("train_seconds", train, 5000)] if train is not None else []
+    scores = [
+        score("efficiency:STS-B", "efficiency", "senteval", metric, value, n=n, comparable=f"{metric}{device}")
+        for metric, value, n in values
+    ]
+    training = {"phase": "training", "batch_size": 128, "steps": 1250, "device": device, "precision": precision}
+    described = {s.comparable: training if s.metric == "train_seconds" else inference for s in scores}
+    return scores, described
+
+
+def test_training_and_inference_apart_with_their_conditions(made):
+    for seed, (encode, train) in enumerate(((2.0, 60.0), (4.0, 80.0)), 1):
+        scores, described = timed(encode, train, precision="bf16")
+        made.extend(bare(made, "SimCSE", seed), scores, protocols=described)
+    scores, described = timed(2.0)
+    made.extend(bare(made, "mean", supervision="untrained"), scores, protocols=described)
+    (table,) = seconds.efficiency_tables(load(made.workdir, "invented"))
+    rows = cells(table)
+    row = rows["SimCSE"]
+    assert (row["train_seconds"].text, row["train_seconds"].spread) == ("70.0", "± 14.1")
+    assert row["encode_seconds"].value == pytest.approx(3)
+    assert row["sentences_per_second"].value == pytest.approx(375)  # (500 + 250) / 2
+    conditions = ("training steps", "training batch_size", "training precision", "inference batch_size")
+    assert [row[key].text for key in conditions] == ["1,250", "128", "bf16", "64"]
+    assert row["inference precision"].text == "fp32"
+    assert row["device"].text == "cpu, 2 threads"
+    assert [rows["mean"][key].text for key in ("train_seconds", "training steps")] == ["–", "–"]
+    assert rows["mean"]["encode_seconds"].text == "2.00"
+    assert dict(table.head_groups())["Training"] == 4
+
+
+def test_times_on_unlike_devices_are_marked(made):
+    for label, device in (("a", "cpu"), ("b", "cpu"), ("c", "NVIDIA X")):
+        scores, described = timed(2.0, device=device)
+        made.extend(bare(made, label, supervision="untrained"), scores, protocols=described)
+    (table,) = seconds.efficiency_tables(load(made.workdir, "invented"))
+    rows = cells(table)
+    assert "not comparable" in rows["c"]["encode_seconds"].notes[0]
+    assert rows["a"]["encode_seconds"].notes == ()
+    assert any("unlike devices" in text for text in table.legend)
+
+
+def test_languages(made):
+    for seed in (1, 2):
+        made.extend(
+            bare(made, "SimCSE", seed),
+            [
+                score(f"STS-B-{code}", "multilingual", "stsb-multi-mt", "spearman", value, aggregation="all", n=1379)
+                for code, value in (("de", 0.5 + seed / 10), ("en", 0.8))
+            ],
+            missing={"STS-B-zh": "the hub cannot be reached"},
+        )
+    table = multilingual_table(load(made.workdir, "invented"))
+    row = cells(table)["SimCSE"]
+    assert row["STS-B-de"].value == pytest.approx(65)
+    assert row["STS-B-en"].text == "80.00"
+    assert row["STS-B-zh"].state == "missing"
+    assert table is not None
+    assert [c.title for c in table.columns[3:]] == ["German", "English", "Chinese"]
+    assert table.columns[3].sub == "1,379 pairs"
