@@ -81,6 +81,6 @@ def test_the_commit_is_that_of_the_code_and_not_of_a_repository_around_it(tmp_pa
     git("add", "-f", "site-packages")
     git("commit", "-q", "-m", "the code itself")
     assert state() == {"commit": git("rev-parse", "HEAD"), "modified": False}
-    with (package / "environment.py").open("a") as file:
+    with (package / "machine" / "environment.py").open("a") as file:
         file.write("\n")
     assert state() == {"commit": git("rev-parse", "HEAD"), "modified": True}

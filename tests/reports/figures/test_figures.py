@@ -16,6 +16,7 @@ from reports.figures.shown_rows import chosen, target_mean
 from reports.figures.spectrum import _mean_log, spectrum
 from reports.read.comparison_runs import Row, load
 from reports.stats.resamples import targets
+from reports.tables import layers
 from tests.support import synthetic
 
 score = synthetic.score
@@ -101,7 +102,7 @@ def test_runs_without_data_draw_nothing(made):
     comparison = load(made.workdir, "invented")
     assert histograms(comparison, TASK, SOURCE) is None
     assert spectrum(comparison) is None
-    assert layer_maps.grids(comparison) == []
+    assert layers.grids(comparison) == []
     assert tradeoff(comparison, None) is None
     assert curves.development(comparison, {}) is None
 
@@ -173,7 +174,7 @@ def test_layer_map_names_the_best_of_each_row(made):
         ],
     )
     comparison = load(made.workdir, "invented")
-    (grid,) = layer_maps.grids(comparison)
+    (grid,) = layers.grids(comparison)
     assert (grid.layers, grid.poolings) == ((0, 1), ("cls", "mean"))
     figure = layer_maps.layer_map(comparison, grid)
     assert figure is not None

@@ -8,9 +8,8 @@ import pytest
 
 from harness.tasks.mteb.benchmarks import EN_V1, MTEB_SUITES, names_of
 from reports.document.table import Cell, Table
-from reports.figures import layer_maps
 from reports.read.comparison_runs import load
-from reports.tables import mteb_categories, seconds
+from reports.tables import layers, mteb_categories, seconds
 from reports.tables.languages import multilingual_table
 from tests.support import synthetic
 
@@ -120,7 +119,7 @@ def test_without_mteb_there_is_no_table(made):
     assert mteb_categories.mteb_tables(comparison) == []
     assert mteb_categories.embedded_table(comparison) is None
     assert mteb_categories.category_table(comparison, "mteb-en-v1") is None
-    assert (layer_maps.layer_tables(comparison), seconds.efficiency_tables(comparison)) == ([], [])
+    assert (layers.layer_tables(comparison), seconds.efficiency_tables(comparison)) == ([], [])
     assert multilingual_table(comparison) is None
 
 
@@ -158,7 +157,7 @@ def test_best_layer_and_pooling_of_a_row(made):
         made.extend(bare(made, "SimCSE", seed), layer_scores({key: v + shift for key, v in values.items()}))
     made.extend(bare(made, "whitening"), [], missing={"layers:STS-B": "not one transformer"})
     comparison = load(made.workdir, "invented")
-    (table,) = layer_maps.layer_tables(comparison)
+    (table,) = layers.layer_tables(comparison)
     assert [c.key for c in table.columns] == ["pooling", "layer 0", "layer 1", "layer 2"]
     lines = {row.cells[0].text: row for row in table.rows}
     assert set(lines) == {"cls", "mean"}
@@ -174,7 +173,7 @@ def test_best_layer_and_pooling_of_a_row(made):
 def test_models_of_unlike_depth_leave_empty_cells(made):
     made.extend(bare(made, "deep"), layer_scores({(0, "mean"): 0.1, (1, "mean"): 0.2, (2, "mean"): 0.3}))
     made.extend(bare(made, "flat"), layer_scores({(0, "mean"): 0.1, (1, "mean"): 0.2}))
-    (table,) = layer_maps.layer_tables(load(made.workdir, "invented"))
+    (table,) = layers.layer_tables(load(made.workdir, "invented"))
     by_block = {row.block: row for row in table.rows}
     assert by_block["flat"].cells[3].state == "empty"
     assert by_block["deep"].cells[3].text == "30.00"
