@@ -16,11 +16,10 @@ from torch import nn
 from harness.config import option
 from harness.encoder import Encoder
 from harness.encoder.batching import token_budget_batches
-from harness.errors import TrainingStopped
 from harness.method import FitContext, FitReport, MethodCard, MethodConfig
 from harness.seeds import derive
 from harness.sources.remote.cache_folder import writing
-from harness.training.checkpoint import Checkpoints, Curves
+from harness.training import BatchStream, Descent, planned_steps
 from methods.parts.glow import Glow
 from methods.parts.optimizers import adamw
 from methods.parts.vector_maps import VectorMap, VectorMapConfig, text_chunks
@@ -190,60 +189,47 @@ def _stored(
     return np.memmap(file, dtype=np.float32, mode="r", shape=(rows, dimension))
 
 
+class _Likelihood(Descent):
+    """A run of the flow's training."""
+
+    counters = ("seconds", "bits")
+    seconds, bits = 0.0, float("nan")
+
+
 def _train(flow: Glow, vectors: NDArray[np.float32], config: Any, context: FitContext) -> FitReport:
     """Maximum likelihood; goes on from the checkpoint in `context.folder`, if there is one.
 
     Raises:
         TrainingStopped: the loss is not finite.
     """
-    n, size = len(vectors), min(config.batch_size, len(vectors))
-    per_epoch = n // size + (1 if n % size >= 2 else 0)
-    bounds = (config.epochs * per_epoch, config.max_steps, context.max_steps)
-    steps = min(bound for bound in bounds if bound is not None)
-    groups = [{"params": list(flow.parameters()), "weight_decay": config.weight_decay}]
+    stream = BatchStream(range(len(vectors)), batch_size=config.batch_size, bucket=1, seed=context.seed, length_cap=0)
+    weights = list(flow.parameters())
+    groups = [{"params": weights, "weight_decay": config.weight_decay}]
     optimizer = adamw(groups, learning_rate=config.learning_rate, eps=1e-6, bias_correction=False)
-    checkpoints, curves = Checkpoints(context.folder), Curves(context.folder)
-    state = checkpoints.load()
-    step, seconds, bits = 0, 0.0, float("nan")
-    if state is not None:
-        flow.load_state_dict(state["flow"])
-        optimizer.load_state_dict(state["optimizer"])
-        step, seconds, bits = state["step"], state["seconds"], state["bits"]
-    curves.cut(step if state is not None else -1)
-    order, epoch = np.empty(0, dtype=np.int64), -1
-    saved = started = time.monotonic()
+    steps = planned_steps(config, stream, context.max_steps)
+    pace = {"steps": steps, "max_grad_norm": config.max_grad_norm, "log_every": config.log_every}
+    run = _Likelihood({"flow": flow}, optimizer, weights, context, **pace)
+    run.resume()
+    started = time.monotonic() - run.seconds
     flow.train()
-    while step < steps:
-        if step // per_epoch != epoch:
-            epoch = step // per_epoch
-            order = np.random.default_rng(derive(context.seed, f"data order {epoch}")).permutation(n)
-        rows = order[step % per_epoch * size : (step % per_epoch + 1) * size]
+    while run.step < steps:
+        rows = stream.batch(run.step).items
         mean = flow.bits_per_dimension(torch.from_numpy(vectors[rows]).to(context.device)).mean()
-        optimizer.zero_grad()
-        (2 * mean).backward()  # type: ignore[no-untyped-call]  # the sum of the two sides' means, as the authors add them
-        norm = nn.utils.clip_grad_norm_(flow.parameters(), config.max_grad_norm)
-        optimizer.step()
-        step += 1
-        if step % config.log_every == 0 or step in (1, steps):
-            bits = float(mean.detach())
-            curves.add({"step": step, "kind": "train", "loss": 2 * bits, "bits": bits, "grad_norm": float(norm)})
-            if not np.isfinite(bits):
-                curves.flush()
-                raise TrainingStopped("diverged", f"the flow's loss is {bits} at step {step} of {steps}")
-            if context.progress:
-                context.progress(step, steps, f"{bits:.4g} bits a dimension")
-        if time.monotonic() - saved > context.checkpoint_seconds:
-            saved = time.monotonic()
-            curves.flush()
-            checkpoints.save({
-                "flow": flow.state_dict(), "optimizer": optimizer.state_dict(), "step": step,
-                "seconds": seconds + saved - started, "bits": bits, "best": {"step": None},
-            })  # fmt: skip
-    curves.flush()
+        norm = run.update(2 * mean, config.learning_rate)  # the sum of the two sides' means, as the authors add them
+        if run.at_log_step():
+            run.bits = float(mean.detach())
+            run.log(
+                {"loss": 2 * run.bits, "bits": run.bits, "grad_norm": float(norm)},
+                progress=f"{run.bits:.4g} bits a dimension",
+                diverged=f"the flow's loss is {run.bits} at step {run.step} of {steps}",
+            )
+        run.seconds = time.monotonic() - started
+        run.checkpoint()
+    run.curves.flush()
     return FitReport(
-        training={"steps": step, "planned_steps": steps, "bits_per_dimension": bits},
+        training={"steps": run.step, "planned_steps": steps, "bits_per_dimension": run.bits},
         cost={
-            "flow_seconds": seconds + time.monotonic() - started,
-            "trained_parameters": float(sum(p.numel() for p in flow.parameters())),
+            "flow_seconds": time.monotonic() - started,
+            "trained_parameters": float(sum(p.numel() for p in weights)),
         },
     )

@@ -24,27 +24,28 @@ from harness.encoder.layout.loading import no_model
 from harness.encoder.masked_lm import IGNORED, MaskedLM, TokenMasker
 from harness.encoder.precision import autocast, choose_precision
 from harness.encoder.quiet import quiet_transformers
-from harness.errors import InputError, TrainingStopped
+from harness.method import FitContext
 from harness.pretraining.options import PretrainingConfig
 from harness.pretraining.packing import Texts, packed_parts, train_tokenizer
 from harness.seeds import derive
-from harness.training.checkpoint import Checkpoints, Curves
+from harness.training.descent import Descent, decay_groups
 
 if TYPE_CHECKING:
     from harness.sources import Corpus
 
 Progress = Callable[[int, int, str], None]
-CHECKPOINT_SECONDS = 60.0
 _CONTINUED_LENGTH = 128
 _VALIDATION_TOKENS = 200_000  # more would cost time and say no more
 
 
-class Pretraining:
+class Pretraining(Descent):
     """One run: `run` trains, `harness.pretraining.model_folder.save` writes what came of it.
 
     Raises:
         InputError: a base model without a mask token or known head, too little text, a length beyond the positions.
     """
+
+    counters = ("seconds", "initial", "loss", "precision")
 
     def __init__(
         self,
@@ -54,38 +55,45 @@ class Pretraining:
         folder: Path | None = None,
         device: str = "cpu",
         progress: Progress | None = None,
+        checkpoint_seconds: float = 60.0,
     ) -> None:
-        self.config, self.corpora, self.device, self.progress = config, corpora, device, progress
-        self.checkpoints, self.curves = Checkpoints(folder), Curves(folder)
-        self.checkpoint_seconds = CHECKPOINT_SECONDS
-        self.step, self.steps = 0, config.steps
+        def say(text: str) -> None:
+            if progress:
+                progress(0, config.steps or 0, text)
+
+        self.config, self.corpora, self.device = config, corpora, device
         self.seconds = 0.0  # of training and evaluation
         self.initial = self.loss = math.nan  # on the validation part: before training, and now
         self._epoch: tuple[int, NDArray[np.int64]] | None = None
         texts = Texts(corpora, hold_out=config.hold_out, seed=config.seed)
         torch.manual_seed(derive(config.seed, "init"))
         if config.base_model is None:
-            self._say("learning the vocabulary")
+            say("learning the vocabulary")
             self.model, self.tokenizer, self.length = _from_scratch(config, texts)
         else:
             self.model, self.tokenizer, self.length = _continued(config, config.base_model)
         self._masker = TokenMasker(self.tokenizer, probability=config.masking)
-        self._say("tokenising the corpus")
+        say("tokenising the corpus")
         self.train, held = packed_parts(texts, self.tokenizer, self.length)
         self.held = held[: max(1, _VALIDATION_TOKENS // self.length)]
         self.rows = min(max(1, config.batch_tokens // self.length), len(self.train))
         self.steps_per_epoch = math.ceil(len(self.train) / self.rows)
-        if config.steps is None and config.minutes is None:
-            self.steps = self.steps_per_epoch
-        self.precision = choose_precision(device, config.precision).name
+        one_pass = self.steps_per_epoch if config.minutes is None else 0
 
         self.model.to(device)  # type: ignore[arg-type]
         self._head = MaskedLM.of(self.model)
         self._own_rates = {m: m.p for m in self.model.modules() if isinstance(m, nn.Dropout)}
-        decayed = [p for p in self.model.parameters() if p.ndim >= 2]
-        plain = [p for p in self.model.parameters() if p.ndim < 2]
-        groups = [{"params": decayed, "weight_decay": config.weight_decay}, {"params": plain, "weight_decay": 0.0}]
-        self.optimizer = torch.optim.AdamW(groups, lr=config.peak, betas=(0.9, config.beta2), fused=True)
+        groups = decay_groups(self.model.parameters(), config.weight_decay)
+        super().__init__(
+            {"model": self.model},
+            torch.optim.AdamW(groups, lr=config.peak, betas=(0.9, config.beta2), fused=True),
+            list(self.model.parameters()),
+            FitContext(device=device, folder=folder, checkpoint_seconds=checkpoint_seconds, progress=progress),
+            steps=config.steps or one_pass,
+            max_grad_norm=config.max_grad_norm,
+            log_every=config.log_every,
+            precision=choose_precision(device, config.precision).name,
+        )
 
     def run(self) -> float:
         """Train to the end, or from the last checkpoint to the end; the loss on the validation part, in nats a token.
@@ -95,11 +103,11 @@ class Pretraining:
             InputError: the checkpoint in the folder is of a run with other settings or another corpus.
         """
         torch.manual_seed(derive(self.config.seed, "dropout"))
-        if not self._resume():
+        if not self.resume():
             self.initial = self.loss = self._validate()
         for module in self._own_rates:
             module.p = self.config.dropout
-        saved = mark = time.monotonic()
+        mark = time.monotonic()
         evaluated = self.step
         while self._share() < 1:
             self._update()
@@ -107,9 +115,8 @@ class Pretraining:
                 self.loss, evaluated = self._validate(), self.step
             now = time.monotonic()
             self.seconds, mark = self.seconds + now - mark, now
-            if now - saved > self.checkpoint_seconds:
-                self._save()
-                saved = mark = time.monotonic()
+            if self.checkpoint():
+                mark = time.monotonic()
         if evaluated != self.step:
             self.loss = self._validate()
         for module, rate in self._own_rates.items():
@@ -152,24 +159,16 @@ class Pretraining:
     def _update(self) -> None:
         self.model.train()
         rate = self._rate()
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
-        loss = self._loss(
-            self._blocks(self.step), np.random.default_rng(derive(self.config.seed, f"views {self.step}"))
-        )
-        self.optimizer.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
-        norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.max_grad_norm)
-        self.optimizer.step()
-        self.step += 1
-        if self.step % self.config.log_every == 0 or self.step in (1, self.steps):
+        rng = np.random.default_rng(derive(self.config.seed, f"views {self.step}"))
+        loss = self._loss(self._blocks(self.step), rng)
+        norm = self.update(loss, rate)
+        if self.at_log_step():
             value = float(loss.detach())
-            line = {"step": self.step, "kind": "train", "loss": value, "lr": rate, "grad_norm": float(norm)}
-            self.curves.add({**line, "seconds": round(self.seconds, 2)})
-            if not math.isfinite(value):
-                self.curves.flush()
-                raise TrainingStopped("diverged", f"the loss is {value} at step {self.step}; lower the learning rate")
-            self._say(f"loss {value:.3f}, validation {self.loss:.3f}, {self._share():.0%}")
+            self.log(
+                {"loss": value, "lr": rate, "grad_norm": float(norm), "seconds": round(self.seconds, 2)},
+                progress=f"loss {value:.3f}, validation {self.loss:.3f}, {self._share():.0%}",
+                diverged=f"the loss is {value} at step {self.step}; lower the learning rate",
+            )
 
     def _validate(self) -> float:
         """Mean loss of a masked token of the validation part; the masks are always the same."""
@@ -181,56 +180,13 @@ class Pretraining:
                 blocks = self.held[start : start + 64]
                 total += float(self._loss(blocks, rng)) * len(blocks)
                 count += len(blocks)
-        self.curves.add({"step": self.step, "kind": "validation", "loss": total / count})
+        self.curves.add(self.step, "validation", {"loss": total / count})
         return total / count
 
-    def _say(self, text: str) -> None:
-        if self.progress:
-            self.progress(self.step, self.steps or 0, text)
-
-    def _identity(self) -> dict[str, Any]:
-        """What must be the same for a checkpoint to be of this run."""
+    def identity(self) -> dict[str, Any]:
+        """The settings and the corpora."""
         corpora = {f"corpus {i + 1}": corpus.sha256 for i, corpus in enumerate(self.corpora)}
         return {**self.config.model_dump(), **corpora}
-
-    def _save(self) -> None:
-        self.curves.flush()
-        self.checkpoints.save(
-            {
-                "model": self.model.state_dict(),
-                "optimizer": self.optimizer.state_dict(),
-                "rng": torch.get_rng_state(),
-                "cuda_rng": torch.cuda.get_rng_state_all() if self.device.startswith("cuda") else [],
-                "identity": self._identity(),
-                "step": self.step,
-                "seconds": self.seconds,
-                "initial": self.initial,
-                "loss": self.loss,
-                "precision": self.precision,
-                "best": {"step": None},
-            }
-        )
-
-    def _resume(self) -> bool:
-        state = self.checkpoints.load()
-        self.curves.cut(state["step"] if state else -1)
-        if state is None:
-            return False
-        mine = self._identity()
-        other = [key for key in mine if state["identity"].get(key) != mine[key]]
-        if other:
-            raise InputError(
-                f"{self.checkpoints.folder}: holds an unfinished run with another {other[0]} "
-                f"({state['identity'].get(other[0])!r}, not {mine[other[0]]!r}); go on with that, or delete the folder"
-            )
-        self.model.load_state_dict(state["model"])
-        self.optimizer.load_state_dict(state["optimizer"])
-        torch.set_rng_state(state["rng"])
-        if state["cuda_rng"]:
-            torch.cuda.set_rng_state_all(state["cuda_rng"])
-        for name in ("step", "seconds", "initial", "loss", "precision"):
-            setattr(self, name, state[name])
-        return True
 
 
 _Parts = tuple[PreTrainedModel, PreTrainedTokenizerBase, int]  # model, tokenizer, tokens of a sequence

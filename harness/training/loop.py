@@ -19,11 +19,12 @@ from torch import nn
 from harness.config import option
 from harness.encoder import Encoder
 from harness.encoder.precision import autocast, choose_precision
-from harness.errors import InputError, TrainingStopped
+from harness.errors import TrainingStopped
 from harness.method import FitContext, FitReport, Method, MethodConfig, require_corpus
 from harness.seeds import derive
 from harness.training.batches import Batch, BatchStream
-from harness.training.checkpoint import Checkpoints, Curves
+from harness.training.best_weights import BestWeights
+from harness.training.descent import Descent, decay_groups
 
 if TYPE_CHECKING:
     from harness.sources import Corpus
@@ -128,28 +129,30 @@ def planned_steps(config: TrainingConfig, stream: BatchStream, bound: int | None
     return min(b for b in bounds if b is not None)
 
 
-class Trainer:
-    """One run of the loop. State lives here, so that a checkpoint can hold all of it."""
+class Trainer(Descent):
+    """One run of the loop: batches by step, selection on the dev set, the collapse guard."""
+
+    counters = ("sentences_seen", "seconds", "best", "initial_dev", "last", "worse", "precision")
 
     def __init__(
         self, method: TrainedMethod, encoder: Encoder, heads: nn.Module, corpus: Corpus, context: FitContext
     ) -> None:
         config: TrainingConfig = method.config
-        self.method, self.encoder, self.heads, self.config, self.context = method, encoder, heads, config, context
+        self.method, self.encoder, self.heads, self.config = method, encoder, heads, config
         self.stream = method.stream(corpus, context.seed)
-        self.steps = planned_steps(config, self.stream, context.max_steps)
+        groups = decay_groups([*encoder.parameters(), *heads.parameters()], config.weight_decay)
+        super().__init__(
+            {"encoder": encoder, "heads": heads},
+            method.optimizer(groups),
+            [p for group in groups for p in group["params"]],
+            context,
+            steps=planned_steps(config, self.stream, context.max_steps),
+            max_grad_norm=config.max_grad_norm,
+            log_every=config.log_every,
+            precision=context.team.from_main(choose_precision(context.device, context.precision).name),
+        )
         self.team = context.team
-        self.precision = self.team.from_main(choose_precision(context.device, context.precision).name)
-        named = [*encoder.named_parameters(), *((f"heads.{n}", p) for n, p in heads.named_parameters())]
-        plain = [p for _, p in named if p.requires_grad and p.ndim < 2]
-        decayed = [p for _, p in named if p.requires_grad and p.ndim >= 2]
-        self.parameters = [*decayed, *plain]
-        groups = [{"params": decayed, "weight_decay": config.weight_decay}, {"params": plain, "weight_decay": 0.0}]
-        self.optimizer = method.optimizer([group for group in groups if group["params"]])
-        self.scaler = torch.amp.GradScaler(context.device.split(":")[0], enabled=self.precision == "fp16")
-        self.checkpoints = Checkpoints(context.folder)
-        self.curves = Curves(context.folder if self.team.main else None)
-        self.step = 0
+        self.best_weights = BestWeights(context.folder)
         self.sentences_seen = 0
         self.seconds = {"train": 0.0, "dev": 0.0}
         self.best: dict[str, Any] = {"step": None, "dev": -math.inf}
@@ -165,10 +168,9 @@ class Trainer:
             TrainingStopped: see `_guard`; `report` then holds what was seen so far.
         """
         torch.manual_seed(derive(self.context.seed, "dropout"))
-        if not self._resume():
-            self._evaluate()
-        saved = time.monotonic()
         try:
+            if not self.resume():
+                self._evaluate()
             while self.step < self.steps:
                 self._update()
                 if self.step % self.config.eval_every == 0 or self.step == self.steps:
@@ -176,19 +178,18 @@ class Trainer:
                     if self.config.patience is not None and self.worse >= self.config.patience:
                         self.stopped_early = True
                         break
-                if time.monotonic() - saved > self.context.checkpoint_seconds:
-                    self._save()
-                    saved = time.monotonic()
+                if self.checkpoint() and self.team.main:
+                    self.best_weights.drop_all_but(self.best["step"])
         finally:
+            self.curves.flush()
             self._fill(report)
         kept = self.method.candidates(self.encoder, self.heads)[0]
         if self.best["step"] is None:
             if kept is not self.encoder:
                 self.encoder.load_state_dict(kept.state_dict())
         elif self.team.main:
-            self.checkpoints.load_best(self.encoder, self.best["step"])
+            self.best_weights.load(self.encoder, self.best["step"])
         self.team.spread(self.encoder)
-        self.curves.flush()
         return report
 
     def _update(self) -> None:
@@ -197,30 +198,20 @@ class Trainer:
         self.heads.train()
         batch = self.stream.batch(self.step)
         rate = self.config.learning_rate * self.method.schedule(self.step, self.steps)
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
         with autocast(self.precision, self.context.device), self.team.sharing():
             terms = self.method.loss(self.encoder, self.heads, batch)
-        self.optimizer.zero_grad(set_to_none=True)
-        self.scaler.scale(terms["loss"]).backward()  # type: ignore[no-untyped-call]
-        self.team.average_gradients(self.parameters)
-        self.scaler.unscale_(self.optimizer)
-        norm = nn.utils.clip_grad_norm_(self.parameters, self.config.max_grad_norm)
-        self.scaler.step(self.optimizer)
-        self.scaler.update()
+        norm = self.update(terms["loss"], rate)
         self.method.after_update(self.encoder, self.heads)
-        self.step += 1
         self.sentences_seen += len(batch.items)
         self.seconds["train"] += time.perf_counter() - started
-        if self.step % self.config.log_every == 0 or self.step in (1, self.steps):
+        if self.at_log_step():
             values = self.team.from_main({name: float(term.detach()) for name, term in terms.items()})
-            self.curves.add({"step": self.step, "kind": "train", **values, "lr": rate, "grad_norm": float(norm)})
-            if not math.isfinite(values["loss"]):
-                self.curves.flush()
-                raise TrainingStopped("diverged", f"the loss is {values['loss']} at step {self.step} of {self.steps}")
-            if self.context.progress:
-                dev = f", best dev {100 * self.best['dev']:.2f}" if self.best["step"] is not None else ""
-                self.context.progress(self.step, self.steps, f"loss {values['loss']:.4g}{dev}")
+            dev = f", best dev {100 * self.best['dev']:.2f}" if self.best["step"] is not None else ""
+            self.log(
+                {**values, "lr": rate, "grad_norm": float(norm)},
+                progress=f"loss {values['loss']:.4g}{dev}",
+                diverged=f"the loss is {values['loss']} at step {self.step} of {self.steps}",
+            )
 
     def _evaluate(self) -> None:
         """Score the dev set, keep the weights when it strictly improves, and apply the collapse guard."""
@@ -240,7 +231,7 @@ class Trainer:
         number, seen = best
         self.seconds["dev"] += time.perf_counter() - started
         which = {"encoder": number} if len(encoders) > 1 else {}
-        self.curves.add({"step": self.step, "kind": "dev", **seen, **which})
+        self.curves.add(self.step, "dev", {**seen, **which})
         if self.step == 0:
             self.initial_dev = seen["spearman"]
         elif seen["spearman"] < self.last["spearman"]:
@@ -251,26 +242,20 @@ class Trainer:
         if (last or seen["spearman"] > self.best["dev"]) and (self.step > 0 or self.config.select_initial):
             self.best = {"step": self.step, "dev": seen["spearman"]}
             if self.team.main:
-                self.checkpoints.keep_best(encoders[number], self.step)
+                self.best_weights.keep(encoders[number], self.step)
         if self.context.on_dev is not None:
-            try:
-                self.context.on_dev(self.step, seen["spearman"])
-            except TrainingStopped:
-                self.curves.flush()
-                raise
+            self.context.on_dev(self.step, seen["spearman"])
 
     def _guard(self, seen: dict[str, float]) -> None:
         """End a run whose embeddings have become constant (std) or span a line only (effective rank)."""
         reason = ""
         if not all(math.isfinite(value) for value in seen.values()):
-            self.curves.flush()
             raise TrainingStopped("diverged", f"the embeddings are not finite at step {self.step}")
         if seen["std"] < self.config.min_std:
             reason = f"spread of the embeddings {seen['std']:.2g} is under {self.config.min_std}"
         elif seen["effective_rank"] < self.config.min_rank:
             reason = f"effective rank of the embeddings {seen['effective_rank']:.2f} is under {self.config.min_rank}"
         if reason and self.step > 0:
-            self.curves.flush()
             raise TrainingStopped("collapsed", f"{reason} at step {self.step} of {self.steps}")
 
     def _fill(self, report: FitReport) -> None:
@@ -292,45 +277,3 @@ class Trainer:
             "train_sentences_per_second": self.sentences_seen / max(self.seconds["train"], 1e-9),
             "trained_parameters": float(sum(p.numel() for p in self.parameters)),
         }
-
-    def _save(self) -> None:
-        if not self.team.main:
-            return
-        self.curves.flush()
-        device = self.context.device
-        self.checkpoints.save(
-            {
-                "encoder": self.encoder.state_dict(),
-                "heads": self.heads.state_dict(),
-                "optimizer": self.optimizer.state_dict(),
-                "scaler": self.scaler.state_dict(),
-                "rng": torch.get_rng_state(),
-                "cuda_rng": [torch.cuda.get_rng_state(device)] if device.startswith("cuda") else [],
-                "step": self.step,
-                "sentences_seen": self.sentences_seen,
-                "seconds": dict(self.seconds),
-                "best": dict(self.best),
-                "initial_dev": self.initial_dev,
-                "last": dict(self.last),
-                "worse": self.worse,
-                "precision": self.precision,
-            }
-        )
-
-    def _resume(self) -> bool:
-        state = self.checkpoints.load()
-        if self.team.from_main(state and state["step"]) != (state and state["step"]):
-            raise InputError("the processes see different checkpoints: give a folder that all of them can read")
-        self.curves.cut(state["step"] if state else -1)
-        if state is None:
-            return False
-        self.encoder.load_state_dict(state["encoder"])
-        self.heads.load_state_dict(state["heads"])
-        self.optimizer.load_state_dict(state["optimizer"])
-        self.scaler.load_state_dict(state["scaler"])
-        torch.set_rng_state(state["rng"])
-        if state["cuda_rng"]:
-            torch.cuda.set_rng_state(state["cuda_rng"][0], self.context.device)
-        for name in ("step", "sentences_seen", "seconds", "best", "initial_dev", "last", "worse", "precision"):
-            setattr(self, name, state[name])
-        return True

@@ -114,8 +114,7 @@ def test_resumes_bit_for_bit(corpus, tmp_path):
         if step == 8:
             raise KeyboardInterrupt
 
-    first = Pretraining(settings, [corpus], folder=tmp_path, progress=stop)
-    first.checkpoint_seconds = 0.0
+    first = Pretraining(settings, [corpus], folder=tmp_path, progress=stop, checkpoint_seconds=0.0)
     with pytest.raises(KeyboardInterrupt):
         first.run()
     assert (tmp_path / "checkpoint" / "state.pt").exists()

@@ -1,0 +1,44 @@
+"""The weights that were best on the dev set."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from harness.files.atomic import write_atomic
+
+
+class BestWeights:
+    """`FOLDER/checkpoint/best-STEP.safetensors`; without a folder the weights are kept in memory.
+
+    A file newer than the checkpoint is harmless: the resumed run comes to the same step again and writes the same.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self.folder = folder / "checkpoint" if folder else None
+        self._memory: dict[str, torch.Tensor] = {}
+
+    def keep(self, encoder: nn.Module, step: int) -> None:
+        """Keep the encoder's weights as the best so far."""
+        from safetensors.torch import save
+
+        weights = {name: t.detach().cpu().clone().contiguous() for name, t in encoder.state_dict().items()}
+        if self.folder is None:
+            self._memory = weights
+        else:
+            write_atomic(self.folder / f"best-{step}.safetensors", save(weights))
+
+    def load(self, encoder: nn.Module, step: int) -> None:
+        """Load the weights that `keep` kept at `step`."""
+        from safetensors.torch import load_file
+
+        kept = load_file(self.folder / f"best-{step}.safetensors") if self.folder else self._memory
+        encoder.load_state_dict(kept)
+
+    def drop_all_but(self, step: int | None) -> None:
+        """Remove the files of other steps: to be called when a checkpoint that refers to `step` is written."""
+        for file in self.folder.glob("best-*.safetensors") if self.folder else ():
+            if file.stem != f"best-{step}":
+                file.unlink()

@@ -1,0 +1,157 @@
+"""One gradient descent that can be killed at any moment: its updates, its curve, its checkpoints.
+
+The trainer of methods, masked-language pretraining and the flow are subclasses. Each draws its own batches, computes
+its own loss, and decides when it evaluates and when it ends.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from harness.errors import InputError, TrainingStopped
+from harness.files.atomic import write_atomic
+from harness.method import FitContext
+from harness.training.curves import Curves
+
+
+def decay_groups(parameters: Iterable[nn.Parameter], weight_decay: float) -> list[dict[str, Any]]:
+    """Groups for an optimiser: matrices decay, biases and LayerNorm do not; frozen parameters are left out."""
+    learning = [p for p in parameters if p.requires_grad]
+    groups = [
+        {"params": [p for p in learning if p.ndim >= 2], "weight_decay": weight_decay},
+        {"params": [p for p in learning if p.ndim < 2], "weight_decay": 0.0},
+    ]
+    return [group for group in groups if group["params"]]
+
+
+class Descent:
+    """Where a run stands, and how it moves. `context` gives its device, folder, progress and team.
+
+    `FOLDER/checkpoint/state.pt` holds the weights of `modules`, the optimiser, the random state, and what `counters`
+    names: a resumed run has the weights of the uninterrupted one if all else is a function of `step`.
+
+    Attributes:
+        step, steps: updates made, and planned (0 where a clock decides).
+        parameters: those whose gradients are averaged over the team and clipped together.
+        counters: names of the attributes (numbers, strings, lists and dicts of them) that a subclass wants back.
+    """
+
+    counters: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(
+        self,
+        modules: Mapping[str, nn.Module],
+        optimizer: torch.optim.Optimizer,
+        parameters: Sequence[nn.Parameter],
+        context: FitContext,
+        *,
+        steps: int,
+        max_grad_norm: float,
+        log_every: int,
+        precision: str = "fp32",
+    ) -> None:
+        self.modules, self.optimizer, self.parameters, self.context = modules, optimizer, parameters, context
+        self.step, self.steps = 0, steps
+        self.max_grad_norm, self.log_every, self.precision = max_grad_norm, log_every, precision
+        self.scaler = torch.amp.GradScaler(context.device.split(":")[0], enabled=precision == "fp16")
+        self.curves = Curves(context.folder if context.team.main else None)
+        self._file = context.folder / "checkpoint" / "state.pt" if context.folder else None
+        self._saved = time.monotonic()
+
+    def identity(self) -> dict[str, Any]:
+        """What must be the same for a checkpoint to be of this run; by default the folder alone says it."""
+        return {}
+
+    def update(self, loss: Tensor, rate: float) -> Tensor:
+        """One step down the gradient of `loss` at learning rate `rate`; the gradient's norm before it was clipped."""
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        self.optimizer.zero_grad(set_to_none=True)
+        self.scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
+        self.context.team.average_gradients(self.parameters)
+        self.scaler.unscale_(self.optimizer)
+        norm = nn.utils.clip_grad_norm_(self.parameters, self.max_grad_norm)
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+        self.step += 1
+        return norm
+
+    def at_log_step(self) -> bool:
+        """Does the curve get a line for the last update?"""
+        return self.step % self.log_every == 0 or self.step in (1, self.steps)
+
+    def log(self, terms: dict[str, float], *, progress: str, diverged: str) -> None:
+        """Put the last update's `terms` into the curve and tell the `progress`.
+
+        Raises:
+            TrainingStopped: "loss" is not finite; `diverged` is the reason.
+        """
+        self.curves.add(self.step, "train", terms)
+        if not math.isfinite(terms["loss"]):
+            self.curves.flush()
+            raise TrainingStopped("diverged", diverged)
+        if self.context.progress:
+            self.context.progress(self.step, self.steps, progress)
+
+    def checkpoint(self) -> bool:
+        """Write a checkpoint if the last one is older than `context.checkpoint_seconds`; was one written?"""
+        if time.monotonic() - self._saved <= self.context.checkpoint_seconds:
+            return False
+        if self._file is not None and self.context.team.main:
+            self.curves.flush()
+            device, buffer = self.context.device, io.BytesIO()
+            state = {
+                **{name: module.state_dict() for name, module in self.modules.items()},
+                "optimizer": self.optimizer.state_dict(),
+                "scaler": self.scaler.state_dict(),
+                "rng": torch.get_rng_state(),
+                "cuda_rng": [torch.cuda.get_rng_state(device)] if device.startswith("cuda") else [],
+                "identity": self.identity(),
+                **{name: getattr(self, name) for name in ("step", *self.counters)},
+            }
+            torch.save(state, buffer)
+            write_atomic(self._file, buffer.getvalue())
+        self._saved = time.monotonic()
+        return True
+
+    def resume(self) -> bool:
+        """Go on from the last checkpoint, if there is one.
+
+        Raises:
+            InputError: it is another run's, or the processes of the team do not see the same one.
+        """
+        state: dict[str, Any] | None = None
+        if self._file is not None and self._file.exists():
+            state = torch.load(self._file, map_location="cpu", weights_only=True)
+        step = None if state is None else state["step"]
+        if self.context.team.from_main(step) != step:
+            raise InputError("the processes see different checkpoints: give a folder that all of them can read")
+        self.curves.cut(-1 if step is None else step)
+        if state is None:
+            return False
+        # Checkpoints of before 2026-12 may lack the keys that are asked for with `get`.
+        theirs = state.get("identity", {})
+        for key, mine in self.identity().items():
+            if theirs.get(key) != mine:
+                raise InputError(
+                    f"{self.context.folder}/checkpoint: holds an unfinished run with another {key} "
+                    f"({theirs.get(key)!r}, not {mine!r}); go on with that, or delete the folder"
+                )
+        for name, module in self.modules.items():
+            module.load_state_dict(state[name])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.scaler.load_state_dict(state.get("scaler", {}))
+        if "rng" in state:
+            torch.set_rng_state(state["rng"])
+        if state.get("cuda_rng"):
+            torch.cuda.set_rng_state(state["cuda_rng"][0], self.context.device)
+        for name in ("step", *self.counters):
+            setattr(self, name, state[name])
+        return True
