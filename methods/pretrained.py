@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import torch
 
     from harness.encoder import Encoder
-    from harness.encoder.layout.foreign import ForeignEncoder
+    from harness.encoder.foreign import ForeignEncoder
     from harness.sources import Corpus
 
 OWN = "own"
@@ -85,8 +85,8 @@ class Pretrained(Method):
     @classmethod
     def supervision_for(cls, config: Any) -> Supervision:
         """What the configuration says."""
-        found: Supervision = config.supervision
-        return found
+        declared: Supervision = config.supervision
+        return declared
 
     @classmethod
     def inputs(cls, config: Any) -> dict[str, str]:
@@ -106,7 +106,7 @@ class Pretrained(Method):
 
     def _open(self, name: str, *, own: bool) -> None:
         from harness.encoder import Encoder
-        from harness.encoder.layout.foreign import ForeignEncoder, open_model
+        from harness.encoder.foreign import ForeignEncoder, open_model
 
         c = self.config
         if own:

@@ -109,7 +109,7 @@ def open_for_evaluation(name: str, pooling: str | None = None, max_length: int |
         InputError: no such model, a damaged one, or a length that cannot be set.
     """
     from harness.encoder import Encoder
-    from harness.encoder.layout.foreign import ForeignEncoder, open_model
+    from harness.encoder.foreign import ForeignEncoder, open_model
     from harness.errors import InputError
     from harness.method import METHOD_FILE
     from harness.sources import resolve_model

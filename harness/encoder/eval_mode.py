@@ -1,4 +1,4 @@
-"""What surrounds an encoding: evaluation mode, a progress bar, valid text."""
+"""Evaluation mode for a while."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ activation, a normalisation, and a decoder that is the input embeddings with a b
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -17,11 +17,9 @@ from torch.nn import functional
 from transformers import AutoModelForMaskedLM, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.activations import ACT2FN
 
+from harness.encoder.network import Network
 from harness.encoder.quiet import quiet_transformers
 from harness.errors import InputError
-
-if TYPE_CHECKING:
-    from harness.encoder.model import Encoder
 
 IGNORED = -100  # the label of a token that is not predicted
 
@@ -45,7 +43,7 @@ class MaskedLM(nn.Module):
         self.pretrained = False
 
     @classmethod
-    def from_base(cls, name: str, encoder: Encoder) -> Self:
+    def from_base(cls, name: str, encoder: Network) -> Self:
         """The head of the base model `name`, from which `encoder` was loaded, on the encoder's device.
 
         A checkpoint without such a head gets a fresh one: weights N(0, 0.02), biases 0, from torch's global generator.

@@ -1,12 +1,11 @@
-"""The encoder: a transformer, a pooling rule, and what stands between them (a module over tokens) and after them (dense
-layers, normalisation, an affine map)."""
+"""From token ids to vectors: a transformer, a pooling rule, and what stands between them (a module over tokens) and
+after them (dense layers, normalisation, an affine map). No files: those are read and written above."""
 
 from __future__ import annotations
 
 import copy
 import inspect
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any, Self
 
 import torch
@@ -30,7 +29,7 @@ _TOKENS_PER_ROW = {"cpu": 24, "cuda": 256}
 _WINDOW = 65_536  # distinct sentences tokenised at a time, which bounds the memory of a million of them
 
 
-class Encoder(nn.Module):
+class Network(nn.Module):
     """Sentences to vectors; also two differently dropped views of a batch in one forward pass.
 
     Attributes:
@@ -68,46 +67,6 @@ class Encoder(nn.Module):
         self.view_rates = attach(transformer)
         self._inputs = set(inspect.signature(transformer.forward).parameters)
         self._depth = int(transformer.config.num_hidden_layers)
-
-    @classmethod
-    def from_pretrained(
-        cls, name: str, *, pooling: str = "mean", max_length: int | None = None, first_layer: int = 1
-    ) -> Self:
-        """A base model: "embedded:NAME", a folder, or a hub id, with the pooling called `pooling`.
-
-        `max_length` defaults to the smallest of the tokenizer's limit, the model's positions and 512.
-
-        Raises:
-            InputError: no such model, a pooling that it does not have, or a `max_length` beyond its positions.
-        """
-        from harness.encoder.layout.loading import from_pretrained
-
-        return from_pretrained(cls, name, Pooling.parse(pooling, first_layer), max_length)
-
-    @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """A folder or hub id in the SentenceTransformer layout: what `save` wrote, or any other of a transformer,
-        pooling, and dense or normalisation modules. A plain transformer gets mean pooling.
-
-        Raises:
-            InputError: no such model, a damaged file, or a module that we do not know.
-        """
-        from harness.encoder.layout.reading import load
-
-        return load(cls, str(path))
-
-    def save(self, path: str | Path, *, card: str = "") -> None:
-        """Write the SentenceTransformer layout (safetensors, no code to trust) into the folder `path`.
-
-        `SentenceTransformer(path).encode` gives the same vectors. `card` is the text of README.md below its heading.
-        The folder appears whole or not at all; an earlier saved model in its place is replaced.
-
-        Raises:
-            InputError: `path` holds something that is not a saved model.
-        """
-        from harness.encoder.layout.saving import save
-
-        save(self, Path(path), card)
 
     @property
     def dimension(self) -> int:

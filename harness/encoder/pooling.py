@@ -59,9 +59,9 @@ class Pooling:
     @property
     def mode(self) -> Mode:
         """How tokens are reduced: "cls" takes the first, "mean" and "max" are over unmasked tokens."""
-        found = _LAYER.fullmatch(self.name)
-        if found:
-            return cast(Mode, found[2])
+        of_layer = _LAYER.fullmatch(self.name)
+        if of_layer:
+            return cast(Mode, of_layer[2])
         if self.name in ("cls", "cls_pooler"):
             return "cls"
         return "max" if self.name == "max" else "mean"
@@ -69,8 +69,8 @@ class Pooling:
     @property
     def layer(self) -> int | None:
         """K of "layer:K:...", else None."""
-        found = _LAYER.fullmatch(self.name)
-        return int(found[1]) if found else None
+        of_layer = _LAYER.fullmatch(self.name)
+        return int(of_layer[1]) if of_layer else None
 
     def layers(self, depth: int) -> tuple[int, ...]:
         """Indices into (H_0 .. H_depth) whose average is reduced over tokens; `(depth,)` for the last layer alone."""

@@ -85,7 +85,7 @@ def main() -> None:
     import datasets
     from sentence_transformers import SentenceTransformer
 
-    from harness.encoder.layout.foreign import open_model
+    from harness.encoder.foreign import open_model
     from harness.encoder.quiet import quiet_transformers
     from harness.sources import resolve_model
     from harness.tasks.mteb.benchmarks import MTEB_SUITES, names_of

@@ -12,7 +12,7 @@ import torch
 
 from harness.commands.evaluate import open_for_evaluation
 from harness.encoder import Encoder
-from harness.encoder.layout.foreign import ForeignEncoder, open_model
+from harness.encoder.foreign import ForeignEncoder, open_model
 from harness.errors import InputError, NotFitted
 from harness.method import FitContext
 from harness.results.identity import model_fingerprint

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import nn
 from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
+from harness.encoder.network import Network
 from harness.encoder.pooling import Pooling
 from harness.encoder.quiet import quiet_transformers
 from harness.errors import InputError, UnsupportedModel
 
-if TYPE_CHECKING:
-    from harness.encoder.model import Encoder
-
-E = TypeVar("E", bound="Encoder")
+N = TypeVar("N", bound=Network)
 
 _LONGEST = 512
 # Families whose last hidden state is the last layer's output as it is; others put a normalisation behind it, so that
@@ -25,8 +23,8 @@ _NO_FINAL_NORM = frozenset({"albert", "bert", "camembert", "distilbert", "electr
 
 
 def from_pretrained(
-    cls: type[E], name: str, pooling: Pooling, max_length: int | None, *, saved: bool = False, subfolder: str = ""
-) -> E:
+    cls: type[N], name: str, pooling: Pooling, max_length: int | None, *, saved: bool = False, subfolder: str = ""
+) -> N:
     """See `Encoder.from_pretrained`.
 
     For a `saved` sentence encoder `max_length` is its author's: kept where the model has the positions, and without

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import nn
@@ -12,13 +12,12 @@ from transformers import PreTrainedTokenizerBase
 
 from harness.encoder.convolution import TokenConvolution
 from harness.encoder.layout.loading import from_pretrained, no_model
+from harness.encoder.network import Network
+from harness.encoder.normalize import Normalize
 from harness.encoder.pooling import Mode, Pooling
 from harness.errors import InputError, UnsupportedModel
 
-if TYPE_CHECKING:
-    from harness.encoder.model import Encoder
-
-E = TypeVar("E", bound="Encoder")
+N = TypeVar("N", bound=Network)
 
 _ACTIVATIONS: dict[str, type[nn.Module]] = {
     "Tanh": nn.Tanh,
@@ -30,7 +29,7 @@ _ACTIVATIONS: dict[str, type[nn.Module]] = {
 _SBERT_CONFIGS = ("sentence_bert_config.json", "sentence_roberta_config.json", "sentence_distilbert_config.json")
 
 
-def load(cls: type[E], name: str) -> E:
+def load(cls: type[N], name: str) -> N:
     """See `Encoder.load`."""
     from harness.sources import resolve_model
 
@@ -69,8 +68,6 @@ def load(cls: type[E], name: str) -> E:
         elif kind == "Dense" and mode is not None:
             head += _dense(name, resolved, path)
         elif kind == "Normalize" and mode is not None:
-            from harness.encoder.normalize import Normalize
-
             head.append(Normalize())
         else:
             raise UnsupportedModel(

@@ -12,21 +12,19 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from safetensors.torch import save_file
 from torch import nn
 
 from harness.encoder.convolution import TokenConvolution
+from harness.encoder.network import Network
 from harness.encoder.quiet import quiet_transformers
 from harness.errors import InputError
 
-if TYPE_CHECKING:
-    from harness.encoder.model import Encoder
 
-
-def save(encoder: Encoder, path: Path, card: str) -> None:
+def save(encoder: Network, path: Path, card: str) -> None:
     """See `Encoder.save`."""
     if path.exists() and not (path.is_dir() and ((path / "modules.json").exists() or not any(path.iterdir()))):
         raise InputError(f"{path} exists and is not a saved model; choose another folder or remove it")
@@ -56,7 +54,7 @@ def staged_folder(path: Path) -> Iterator[Path]:
         raise
 
 
-def _write(encoder: Encoder, folder: Path, card: str) -> None:
+def _write(encoder: Network, folder: Path, card: str) -> None:
     transformer, pooling = encoder.transformer, encoder.pooling
     depth, width = int(transformer.config.num_hidden_layers), int(transformer.config.hidden_size)
     with quiet_transformers():
@@ -129,7 +127,7 @@ def _write(encoder: Encoder, folder: Path, card: str) -> None:
     (folder / "README.md").write_text(_card(encoder, card), "utf-8")
 
 
-def _token_module(encoder: Encoder, add: Callable[..., None]) -> None:
+def _token_module(encoder: Network, add: Callable[..., None]) -> None:
     module = encoder.token_module
     if not isinstance(module, TokenConvolution):
         raise InputError(f"a token module of type {type(module).__name__} cannot be saved; use a TokenConvolution")
@@ -146,7 +144,7 @@ def _is_activation(step: nn.Module) -> bool:
     return type(step).__module__.startswith("torch.nn.modules.") and not isinstance(step, nn.Linear)
 
 
-def _card(encoder: Encoder, card: str) -> str:
+def _card(encoder: Network, card: str) -> str:
     parameters = sum(p.numel() for p in encoder.parameters())
     text = card.strip() or "# Sentence embeddings\n\nA sentence encoder saved by the harness."
     return f"""---

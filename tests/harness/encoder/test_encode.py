@@ -49,7 +49,7 @@ def test_each_distinct_sentence_is_encoded_once(encoder, monkeypatch):
 
 
 def test_more_sentences_than_a_window(encoder, monkeypatch):
-    monkeypatch.setattr("harness.encoder.model._WINDOW", 4)
+    monkeypatch.setattr("harness.encoder.network._WINDOW", 4)
     many = [*TEXTS, "red house", "blue house", "slow river"]
     np.testing.assert_allclose(encoder.encode(many), np.stack([encoder.encode(t) for t in many]), atol=1e-5)
 
