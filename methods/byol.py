@@ -13,8 +13,8 @@ from harness.method import POOLING_HELP, MethodCard, MethodConfig
 from harness.training import TrainingConfig
 from harness.training.batches import Batch
 from harness.views import ViewConfig, Views, make_views
-from methods.objectives import check_rows, full_precision, unit
 from methods.parts.projection_heads import Widths, projector
+from methods.parts.row_vectors import check_rows, full_precision, unit
 from methods.parts.two_views import ViewMethod
 
 if TYPE_CHECKING:

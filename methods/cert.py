@@ -14,7 +14,7 @@ from harness.encoder import Encoder
 from harness.method import POOLING_HELP, MethodCard, MethodConfig
 from harness.training import TrainedMethod, TrainingConfig
 from harness.training.batches import Batch
-from methods.objectives import check_rows, check_temperature, full_precision, unit
+from methods.parts.row_vectors import check_rows, check_temperature, full_precision, unit
 
 
 @full_precision

@@ -15,7 +15,8 @@ from harness.encoder import Encoder
 from harness.method import POOLING_HELP, MethodCard, MethodConfig
 from harness.training import TrainedMethod, TrainingConfig
 from harness.training.batches import Batch
-from methods.objectives import Similarity, check_rows, full_precision, unit
+from methods.objectives import Similarity
+from methods.parts.row_vectors import check_rows, full_precision, unit
 
 if TYPE_CHECKING:
     import numpy as np

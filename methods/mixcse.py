@@ -10,7 +10,7 @@ from torch.nn import functional
 from harness.config import option
 from harness.method import MethodCard, MethodConfig
 from harness.training.batches import Batch
-from methods.objectives import check_rows, check_temperature, full_precision, unit
+from methods.parts.row_vectors import check_rows, check_temperature, full_precision, unit
 from methods.simcse import SimCSE, SimCSEConfig
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from harness.method import POOLING_HELP, MethodCard, MethodConfig
 from harness.seeds import derive
 from harness.training import TrainedMethod, TrainingConfig
 from harness.training.batches import Batch, BatchStream
-from methods.objectives import check_rows, check_temperature, full_precision, unit
+from methods.parts.row_vectors import check_rows, check_temperature, full_precision, unit
 
 if TYPE_CHECKING:
     from harness.encoder import Encoder
@@ -36,13 +36,13 @@ def split_sentences(text: str) -> list[str]:
 
     The rule is as simple as that: abbreviations such as "Dr. Smith" are split.
     """
-    found, begin = [], 0
+    sentences, begin = [], 0
     for end in [*(match.end() for match in _END.finditer(text)), len(text)]:
         sentence = text[begin:end].strip()
         if any(map(str.isalnum, sentence)):
-            found.append(sentence)
+            sentences.append(sentence)
         begin = end
-    return found
+    return sentences
 
 
 def neighbours(documents: np.ndarray, context: int) -> np.ndarray:

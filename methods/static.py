@@ -90,10 +90,10 @@ class Static(Method):
         Raises:
             InputError: no such file, or a line of it that is not a word and its numbers.
         """
-        found = read_word_vectors(self.config.vectors, self.config.words)
-        self._matrix = found.matrix
-        self._tokenizer = word_tokenizer(found.row, self.config.tokens, self.config.lower_case, self.config.max_length)
-        self.fit_report = FitReport(training={"words": len(found.row), "dimensions": int(found.matrix.shape[1])})
+        table = read_word_vectors(self.config.vectors, self.config.words)
+        self._matrix = table.matrix
+        self._tokenizer = word_tokenizer(table.row, self.config.tokens, self.config.lower_case, self.config.max_length)
+        self.fit_report = FitReport(training={"words": len(table.row), "dimensions": int(table.matrix.shape[1])})
         return self
 
     def _fitted(self) -> tuple[Tokenizer, NDArray[np.float32]]:
@@ -128,7 +128,7 @@ class Static(Method):
         for start in range(0, len(texts), CHUNK):
             # The blank makes an empty text one that the tokenizer's normaliser sees.
             chunk = [" " + clean(text, start + i) for i, text in enumerate(texts[start : start + CHUNK])]
-            ids = [found.ids for found in tokenizer.encode_batch_fast(chunk, add_special_tokens=False)]
+            ids = [encoding.ids for encoding in tokenizer.encode_batch_fast(chunk, add_special_tokens=False)]
             counts = np.array([len(row) for row in ids])
             known = np.flatnonzero(counts)
             if len(known):

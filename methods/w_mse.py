@@ -16,8 +16,8 @@ from harness.method import POOLING_HELP, MethodCard, MethodConfig
 from harness.training import TrainingConfig
 from harness.training.batches import Batch, BatchStream
 from harness.views import ViewConfig, encode_views
-from methods.objectives import check_rows, full_precision, unit
 from methods.parts.projection_heads import Widths, projector
+from methods.parts.row_vectors import check_rows, full_precision, unit
 from methods.parts.two_views import ViewMethod
 
 if TYPE_CHECKING:
@@ -155,19 +155,19 @@ class WMSE(ViewMethod):
     }
 
     def stream(self, corpus: Corpus, seed: int) -> BatchStream:
-        found = super().stream(corpus, seed)
+        batches = super().stream(corpus, seed)
         config: WMSEConfig = self.config
         if config.shrinkage:
-            return found
-        rows = min(config.slice, found.batch_size) * (2 if config.statistics == "both" else 1)
+            return batches
+        rows = min(config.slice, batches.batch_size) * (2 if config.statistics == "both" else 1)
         if rows <= config.projector[-1]:
             raise InputError(
-                f"{corpus.uri}: its {len(corpus)} {corpus.kind} make batches of {found.batch_size}, whose slices of "
+                f"{corpus.uri}: its {len(corpus)} {corpus.kind} make batches of {batches.batch_size}, whose slices of "
                 f"{rows} rows cannot whiten a projector {config.projector[-1]} wide: narrow the projector, or set a "
                 "shrinkage"
             )
         return WholeBatches(
-            corpus, batch_size=found.batch_size, bucket=found.bucket, seed=seed, length_cap=found.length_cap
+            corpus, batch_size=batches.batch_size, bucket=batches.bucket, seed=seed, length_cap=batches.length_cap
         )
 
     def heads(self, encoder: Encoder) -> nn.Module:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from methods.objectives import check_rows, check_temperature, full_precision, unit
+from methods.parts.row_vectors import check_rows, check_temperature, full_precision, unit
 
 MemoryTerms = Literal["library", "in_batch"]
 

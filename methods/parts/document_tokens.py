@@ -43,14 +43,14 @@ class DocumentTokens:
     def starts(self, texts: Sequence[str]) -> list[Starts]:
         """The token starts of each text."""
         keys = [blake2b(text.encode(), digest_size=16).digest() for text in texts]
-        found = {key: self._kept[key] for key in keys if key in self._kept}
-        new = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
+        known = {key: self._kept[key] for key in keys if key in self._kept}
+        new = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
         for key, starts in zip(new, self._tokenize(list(new.values())), strict=True):
-            found[key] = starts
+            known[key] = starts
             if starts.size <= self._room:
                 self._kept[key] = starts
                 self._room -= starts.size
-        return [found[key] for key in keys]
+        return [known[key] for key in keys]
 
     def at_least(self, text: str, count: int) -> bool:
         """Has the text so many tokens? It is tokenised only if its words, of a token or more each, do not say so."""

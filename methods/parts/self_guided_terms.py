@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from methods.objectives import check_rows, check_temperature, full_precision, unit
+from methods.parts.row_vectors import check_rows, check_temperature, full_precision, unit
 
 
 @full_precision

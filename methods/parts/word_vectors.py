@@ -136,8 +136,8 @@ def _read_text(path: Path, limit: int | None) -> tuple[list[str], NDArray[np.flo
             raise InputError(f"{path}, line 2: {d} numbers, but the first line announces {_shown(header[1])}")
         seen, waiting = 0, [start]
         while waiting:
-            found, values = _parse(path, waiting, d)
-            words += found
+            new, values = _parse(path, waiting, d)
+            words += new
             matrix.add(values)
             seen += len(waiting)
             room = LINES if limit is None else min(LINES, limit - len(words))

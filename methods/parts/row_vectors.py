@@ -1,0 +1,52 @@
+"""Row vectors (n, d) as objectives take them: checked, in full precision, of unit length."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, ParamSpec, cast
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+_P = ParamSpec("_P")
+
+
+def full_precision(objective: Callable[_P, Tensor]) -> Callable[_P, Tensor]:
+    """Run `objective` outside autocast on inputs of at least float32."""
+
+    @wraps(objective)
+    def wrapped(*args: _P.args, **kwargs: _P.kwargs) -> Tensor:
+        tensors = [x for x in (*args, *kwargs.values()) if isinstance(x, Tensor)]
+        dtype = torch.float64 if any(x.dtype == torch.float64 for x in tensors) else torch.float32
+
+        def lift(x: Any) -> Any:
+            return x.to(dtype) if isinstance(x, Tensor) else x
+
+        device = tensors[0].device.type if tensors else "cpu"
+        with torch.autocast(device_type=device, enabled=False):
+            return cast(Callable[..., Tensor], objective)(
+                *(lift(x) for x in args), **{name: lift(x) for name, x in kwargs.items()}
+            )
+
+    return wrapped
+
+
+def check_rows(a: Tensor, b: Tensor, *, rows: int = 1) -> None:
+    """Both (n, d) of the same shape with at least `rows` rows."""
+    if a.ndim != 2 or a.shape != b.shape:
+        raise ValueError(f"expected two (n, d) tensors of one shape, got {tuple(a.shape)} and {tuple(b.shape)}")
+    if a.shape[0] < rows:
+        raise ValueError(f"batch statistics need at least {rows} rows, got {a.shape[0]}")
+
+
+def check_temperature(temperature: float) -> None:
+    """A temperature divides: it must be positive."""
+    if not temperature > 0:
+        raise ValueError(f"temperature must be > 0, got {temperature}")
+
+
+def unit(x: Tensor) -> Tensor:
+    """Rows (last axis) of length 1; a zero row stays zero, so its cosines are 0."""
+    return functional.normalize(x, dim=-1, eps=1e-8)
