@@ -4,8 +4,8 @@ A view is a name or a chain of names, each with a rate in `ViewConfig`: dropout 
 deleted, repeated or cropped away, easy data augmentation (EDA) of the words, or the other half of a paraphrase pair.
 """
 
-from harness.views.config import ViewConfig
 from harness.views.make import Views, encode_views, make_views
+from harness.views.settings import ViewConfig
 from harness.views.tokens import crop_tokens, delete_tokens, repeat_tokens, shuffle_tokens
 
 __all__ = [

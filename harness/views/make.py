@@ -9,7 +9,7 @@ from harness.errors import InputError
 from harness.sources.corpus.corpus import Pair
 from harness.training.batches import Batch
 from harness.views import eda, tokens
-from harness.views.config import TEXT_VIEWS, TOKEN_VIEWS, ViewConfig
+from harness.views.settings import TEXT_VIEWS, TOKEN_VIEWS, ViewConfig
 
 if TYPE_CHECKING:
     import numpy as np
