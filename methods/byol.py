@@ -10,8 +10,7 @@ from torch import Tensor, nn
 
 from harness.config import option
 from harness.method import POOLING_HELP, MethodCard, MethodConfig
-from harness.training import TrainingConfig
-from harness.training.batches import Batch
+from harness.training import Batch, TrainingConfig
 from harness.views import ViewConfig, Views, make_views
 from methods.parts.projection_heads import Widths, projector
 from methods.parts.row_vectors import check_rows, full_precision, unit

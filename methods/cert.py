@@ -12,8 +12,7 @@ from torch.nn import functional
 from harness.config import option
 from harness.encoder import Encoder
 from harness.method import POOLING_HELP, MethodCard, MethodConfig
-from harness.training import TrainedMethod, TrainingConfig
-from harness.training.batches import Batch
+from harness.training import Batch, TrainedMethod, TrainingConfig
 from methods.parts.row_vectors import check_rows, check_temperature, full_precision, unit
 
 

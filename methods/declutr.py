@@ -18,8 +18,7 @@ from harness.encoder.pooling import average_layers
 from harness.encoder.sentences import clean
 from harness.errors import InputError
 from harness.method import DEFAULT_BASE_MODEL, POOLING_HELP, FitContext, MethodCard, MethodConfig
-from harness.training import TrainedMethod, TrainingConfig
-from harness.training.batches import Batch, BatchStream
+from harness.training import Batch, BatchStream, TrainedMethod, TrainingConfig
 from methods.objectives import nt_xent_symmetric
 from methods.parts.cross_batch_memory import CrossBatchMemory
 from methods.parts.document_tokens import DocumentTokens, cut

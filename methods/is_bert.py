@@ -9,8 +9,7 @@ from pydantic import field_validator
 
 from harness.config import option
 from harness.method import MethodCard, MethodConfig
-from harness.training import TrainedMethod, TrainingConfig
-from harness.training.batches import Batch
+from harness.training import Batch, TrainedMethod, TrainingConfig
 from methods.parts.optimizers import adamw
 
 if TYPE_CHECKING:

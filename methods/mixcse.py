@@ -9,7 +9,7 @@ from torch.nn import functional
 
 from harness.config import option
 from harness.method import MethodCard, MethodConfig
-from harness.training.batches import Batch
+from harness.training import Batch
 from methods.parts.row_vectors import check_rows, check_temperature, full_precision, unit
 from methods.simcse import SimCSE, SimCSEConfig
 

@@ -14,8 +14,7 @@ from harness.config import option
 from harness.errors import InputError
 from harness.method import POOLING_HELP, MethodCard, MethodConfig
 from harness.seeds import derive
-from harness.training import TrainedMethod, TrainingConfig
-from harness.training.batches import Batch, BatchStream
+from harness.training import Batch, BatchStream, TrainedMethod, TrainingConfig
 from methods.parts.row_vectors import check_rows, check_temperature, full_precision, unit
 
 if TYPE_CHECKING:

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from harness.config import option
 from harness.method import POOLING_HELP, MethodCard, MethodConfig
-from harness.training import TrainedMethod, TrainingConfig
-from harness.training.batches import Batch
+from harness.training import Batch, TrainedMethod, TrainingConfig
 from methods.objectives import decorrelation, self_contrast
 from methods.parts.projection_heads import Widths, projector
 

@@ -13,8 +13,7 @@ from harness.encoder import Encoder
 from harness.encoder.pooling import reduce_tokens
 from harness.errors import InputError
 from harness.method import POOLING_HELP, MethodCard, MethodConfig, Supervision, Text
-from harness.training import TrainedMethod, TrainingConfig
-from harness.training.batches import Batch
+from harness.training import Batch, TrainedMethod, TrainingConfig
 from methods.objectives import nt_xent_symmetric, self_guided
 from methods.parts.self_guided_terms import opt2_as_coded, squared_distance
 

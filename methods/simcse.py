@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from harness.config import option
 from harness.method import POOLING_HELP, MethodCard, MethodConfig
-from harness.training import TrainedMethod, TrainingConfig
-from harness.training.batches import Batch
+from harness.training import Batch, TrainedMethod, TrainingConfig
 from methods.objectives import nt_xent
 from methods.parts.projection_heads import tanh_mlp
 

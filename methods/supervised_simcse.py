@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from harness.config import option
 from harness.errors import InputError
 from harness.method import MethodCard, MethodConfig
-from harness.training.batches import Batch, BatchStream
+from harness.training import Batch, BatchStream
 from methods.objectives import nt_xent
 from methods.simcse import ContrastiveConfig, SimCSE
 

@@ -10,8 +10,7 @@ import numpy as np
 from harness.config import option
 from harness.errors import InputError
 from harness.method import POOLING_HELP, MethodCard, MethodConfig
-from harness.training import TrainedMethod, TrainingConfig
-from harness.training.batches import Batch
+from harness.training import Batch, TrainedMethod, TrainingConfig
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

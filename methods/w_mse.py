@@ -13,8 +13,7 @@ from torch import Tensor, nn
 from harness.config import option
 from harness.errors import InputError, TrainingStopped
 from harness.method import POOLING_HELP, MethodCard, MethodConfig
-from harness.training import TrainingConfig
-from harness.training.batches import Batch, BatchStream
+from harness.training import Batch, BatchStream, TrainingConfig
 from harness.views import ViewConfig, encode_views
 from methods.parts.projection_heads import Widths, projector
 from methods.parts.row_vectors import check_rows, full_precision, unit

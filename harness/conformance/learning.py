@@ -11,7 +11,7 @@ from harness.conformance.subject import BrokenPromiseError, Subject, expect, gap
 if TYPE_CHECKING:
     import torch
 
-    from harness.training.batches import Batch
+    from harness.training import Batch
 
 NOT_TRAINED = "does not apply: not trained in steps"
 

@@ -1,7 +1,8 @@
 """Training: the loop, its batches, its checkpoints. What an author of a method needs is named here."""
 
-from harness.training.batches import Batch, BatchStream
+from harness.training.batches import BatchStream
 from harness.training.descent import Descent
 from harness.training.loop import TrainedMethod, Trainer, TrainingConfig, planned_steps
+from harness.views.batch import Batch
 
 __all__ = ["Batch", "BatchStream", "Descent", "TrainedMethod", "Trainer", "TrainingConfig", "planned_steps"]

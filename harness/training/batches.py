@@ -3,26 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from harness.seeds import derive
-
-
-@dataclass(frozen=True)
-class Batch:
-    """The items of one update, and the generator that its views may draw from."""
-
-    items: list[Any]  # str, or harness.sources.Pair
-    rng: np.random.Generator
-    step: int
-
-    @property
-    def texts(self) -> list[str]:
-        """The sentences (of a pair: its anchor)."""
-        return [item if isinstance(item, str) else item.anchor for item in self.items]
+from harness.views.batch import Batch
 
 
 class BatchStream:

@@ -22,9 +22,10 @@ from harness.encoder.precision import autocast, choose_precision
 from harness.errors import TrainingStopped
 from harness.method import FitContext, FitReport, Method, MethodConfig, require_corpus
 from harness.seeds import derive
-from harness.training.batches import Batch, BatchStream
+from harness.training.batches import BatchStream
 from harness.training.best_weights import BestWeights
 from harness.training.descent import Descent, decay_groups
+from harness.views.batch import Batch
 
 if TYPE_CHECKING:
     from harness.sources import Corpus

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.errors import InputError
 from harness.sources.corpus.corpus import Pair
-from harness.training.batches import Batch
 from harness.views import eda, tokens
+from harness.views.batch import Batch
 from harness.views.settings import TEXT_VIEWS, TOKEN_VIEWS, ViewConfig
 
 if TYPE_CHECKING:

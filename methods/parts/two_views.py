@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from harness.config import option
 from harness.method import POOLING_HELP, MethodConfig, Supervision, Text
-from harness.training import TrainedMethod, TrainingConfig
-from harness.training.batches import Batch
+from harness.training import Batch, TrainedMethod, TrainingConfig
 from harness.views import ViewConfig, encode_views
 from methods.parts.projection_heads import Widths, projector
 

@@ -16,7 +16,7 @@ import torch
 from harness.encoder.precision import autocast
 from harness.method import FitContext
 from harness.sources import load_corpus, resolve_model
-from harness.training.batches import BatchStream
+from harness.training import BatchStream
 from methods.objectives import nt_xent
 from methods.simcse import SimCSE
 

@@ -16,7 +16,7 @@ from harness.encoder import Encoder
 from harness.errors import InputError
 from harness.method import FitContext
 from harness.sources import load_corpus
-from harness.training.batches import Batch
+from harness.training import Batch
 from methods.barlow_twins import BarlowTwins
 from methods.vicreg import VICReg
 from tests.support import tiny_wordnet

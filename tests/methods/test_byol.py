@@ -12,7 +12,7 @@ import torch
 from harness.errors import InputError
 from harness.method import FitContext
 from harness.sources import Corpus, load_corpus
-from harness.training.batches import Batch
+from harness.training import Batch
 from methods.byol import BYOL, bootstrap
 from tests.support.kill_and_resume import weights_whole_and_resumed
 

@@ -14,7 +14,7 @@ import torch
 from harness.errors import InputError
 from harness.method import FitContext
 from harness.sources import Corpus, load_corpus
-from harness.training.batches import Batch
+from harness.training import Batch
 from methods.cert import CERT, MoCo, Queue, follow, info_nce
 
 SMALL = {

@@ -13,7 +13,7 @@ import torch
 from harness.errors import InputError
 from harness.method import FitContext
 from harness.sources import Corpus, load_corpus
-from harness.training.batches import Batch
+from harness.training import Batch
 from methods import contrastive_tension
 from methods.contrastive_tension import ContrastiveTension, Twin, pairs_of, tension, tension_in_batch
 

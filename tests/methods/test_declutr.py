@@ -18,7 +18,7 @@ from harness.encoder import Encoder
 from harness.errors import InputError
 from harness.method import FitContext
 from harness.sources import Corpus, load_corpus
-from harness.training.batches import Batch
+from harness.training import Batch
 from methods.declutr import DeCLUTR, slanted_triangle
 from methods.objectives import nt_xent_symmetric
 from methods.parts.cross_batch_memory import CrossBatchMemory, nt_xent_memory

@@ -11,7 +11,7 @@ import torch
 
 from harness.errors import InputError
 from harness.sources import load_corpus
-from harness.training.batches import Batch
+from harness.training import Batch
 from methods.is_bert import ISBert, jensen_shannon_information
 
 

@@ -12,7 +12,7 @@ import torch
 
 from harness.errors import InputError
 from harness.sources import load_corpus
-from harness.training.batches import Batch
+from harness.training import Batch
 from methods.mixcse import MixCSE, mixed_negatives
 from methods.objectives import nt_xent
 from tests.support.kill_and_resume import weights_whole_and_resumed

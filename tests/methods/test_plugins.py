@@ -15,7 +15,7 @@ from harness import registry
 from harness.errors import InputError, NotFitted
 from harness.method import FitContext, Method
 from harness.sources import Corpus, load_corpus
-from harness.training.batches import Batch
+from harness.training import Batch
 from methods.barlow_twins import BarlowTwins
 from methods.pooling import PoolingMethod
 from methods.random_vectors import RandomVectors

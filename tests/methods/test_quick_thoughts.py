@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from harness.errors import InputError
 from harness.method import FitContext
 from harness.sources import Corpus, load_corpus
-from harness.training.batches import Batch
+from harness.training import Batch
 from methods.quick_thoughts import ConsecutiveSentences, QuickThoughts, neighbour_loss, neighbours, split_sentences
 
 SMALL = {"batch_size": 8, "train_length": 16, "learning_rate": 1e-4}

@@ -15,7 +15,7 @@ from harness.comparison.experiment import read_experiment, resolve_rows
 from harness.errors import InputError
 from harness.method import FitContext
 from harness.sources import Corpus, load_corpus
-from harness.training.batches import Batch
+from harness.training import Batch
 from methods.objectives import decorrelation, decorrelation_floor, self_contrast
 from methods.parts.projection_heads import projector
 from methods.scd import SCD

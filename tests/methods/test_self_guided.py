@@ -15,7 +15,7 @@ from harness.encoder import Encoder
 from harness.errors import InputError
 from harness.method import FitContext
 from harness.sources import Corpus, load_corpus
-from harness.training.batches import Batch
+from harness.training import Batch
 from methods.parts.self_guided_terms import opt2_as_coded, squared_distance
 from methods.self_guided import Guide, SelfGuided
 

@@ -14,7 +14,7 @@ import torch
 from harness.errors import InputError
 from harness.method import FitContext
 from harness.sources import Corpus, Pair, load_corpus
-from harness.training.batches import Batch
+from harness.training import Batch
 from methods.supervised_simcse import SupervisedSimCSE
 
 pytestmark = pytest.mark.timeout(300)

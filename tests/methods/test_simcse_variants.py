@@ -15,7 +15,7 @@ from harness.encoder.masked_lm import IGNORED, mask_tokens
 from harness.errors import InputError
 from harness.method import FitContext
 from harness.sources import Corpus, load_corpus
-from harness.training.batches import Batch
+from harness.training import Batch
 from methods.objectives import nt_xent
 from methods.simcse import SimCSE
 from tests.support.kill_and_resume import weights_whole_and_resumed

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from harness.encoder import Encoder
 from harness.errors import InputError
 from harness.sources import load_corpus
-from harness.training.batches import Batch
+from harness.training import Batch
 from methods.tsdae import TSDAE, delete_words, load_decoder, reconstruction
 
 TEXTS = ["A dog runs across the field.", "Two children play chess, and nobody else is there.", "rain", ""]

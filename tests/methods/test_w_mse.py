@@ -15,7 +15,7 @@ from scipy.linalg import cholesky, solve
 from harness.errors import InputError, TrainingStopped
 from harness.method import FitContext
 from harness.sources import Corpus, load_corpus
-from harness.training.batches import Batch, BatchStream
+from harness.training import Batch, BatchStream
 from methods.w_mse import WMSE, WholeBatches, cholesky_whiten, slices, whitened_mse
 from tests.support.kill_and_resume import weights_whole_and_resumed
 

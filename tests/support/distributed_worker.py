@@ -22,7 +22,7 @@ from harness.machine.distributed import Share, Team, join
 from harness.method import FitContext
 from harness.seeds import derive, numpy_generator
 from harness.sources import load_corpus
-from harness.training.batches import Batch
+from harness.training import Batch
 
 # Vectors of two views; a batch's statistics; both. Then what is more than vectors: a second forward pass with a tied
 # vocabulary layer, token states, a decoder tied to the encoder, a penalty on the weights and a frozen guide's hidden

@@ -16,8 +16,7 @@ from harness.encoder import Encoder
 from harness.errors import InputError, TrainingStopped
 from harness.method import FitContext, MethodCard
 from harness.sources import Corpus, load_corpus
-from harness.training import TrainedMethod, Trainer, TrainingConfig
-from harness.training.batches import Batch, BatchStream
+from harness.training import Batch, BatchStream, TrainedMethod, Trainer, TrainingConfig
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -14,7 +14,7 @@ from torch import nn
 from harness.encoder import Encoder, dropout
 from harness.errors import InputError
 from harness.sources import Pair
-from harness.training.batches import Batch
+from harness.training import Batch
 from harness.views import ViewConfig, Views, encode_views, make_views
 from tests.support import tiny_wordnet
 
