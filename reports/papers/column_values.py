@@ -21,9 +21,9 @@ from harness.tasks.averages import (
     transfer_values,
 )
 from harness.tasks.mteb.benchmarks import mteb_averages, mteb_values
-from reports.papers.definition import STATISTICS, ColumnSpec
-from reports.read.all_runs import Library, Trial
-from reports.read.comparison_runs import Row
+from reports.papers.definition import STATISTICS, PaperColumn
+from reports.read.comparison_runs import ResultRow
+from reports.read.run_library import RunLibrary, ScoredTrial
 
 _MTEB = "mteb-en-v1"  # the benchmark of the papers' tables
 _ONLY = ("incomplete", "without")
@@ -49,7 +49,7 @@ class Measured:
 NOTHING = Measured({})
 
 
-def measure(library: Library, row: Row, column: ColumnSpec) -> Measured:
+def measure(library: RunLibrary, row: ResultRow, column: PaperColumn) -> Measured:
     """A column's number for every finished seed of a row that has it. Averages are whole or not there."""
     if not row.finished:
         state = row.status if row.status in ("collapsed", "diverged") else "failed"
@@ -79,7 +79,7 @@ def measure(library: Library, row: Row, column: ColumnSpec) -> Measured:
 Parts = list[tuple[Record, Score]]
 
 
-def _value(library: Library, record: Record, column: ColumnSpec) -> tuple[float | None, Parts, list[str]]:
+def _value(library: RunLibrary, record: Record, column: PaperColumn) -> tuple[float | None, Parts, list[str]]:
     """A number, the scores behind it, and else what is lacking. The column's own source goes before any other."""
     scores = library.scores(record)
     sources = sorted({s.source for _, s in scores if s.suite != "embedded"}, key=lambda s: (s != column.source, s))
@@ -140,7 +140,7 @@ def _average(name: str, parts: Parts, split: str) -> tuple[Average, Parts]:
     return by_name[name], [p for p in parts if p[1].suite in suites]
 
 
-def _differences(record: Record, score: Score, column: ColumnSpec) -> Iterable[str]:
+def _differences(record: Record, score: Score, column: PaperColumn) -> Iterable[str]:
     """How the protocol of a score differs from what the column asks for."""
     if not column.average.startswith("mteb") and score.source != column.source:
         yield f"source {score.source}, not {column.source}"
@@ -171,7 +171,7 @@ def difference(own: Measured, reference: Measured, sign: int = 1) -> Measured:
     return Measured(found, records, protocols, tuple(dict.fromkeys((*own.unlike, *reference.unlike))))
 
 
-def of_trials(trials: Sequence[Trial], statistic: str) -> Measured:
+def of_trials(trials: Sequence[ScoredTrial], statistic: str) -> Measured:
     """max, q75 or q50 (linear interpolation) over the scores of trials, times 100."""
     if not trials:
         return Measured({}, missing="no study")

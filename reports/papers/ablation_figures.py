@@ -11,33 +11,37 @@ from typing import Any
 from harness.results.record import Record
 from reports.document.blocks import Figure
 from reports.figures.style import COLOURS, INK, finish, look, new, style
-from reports.papers.definition import ColumnSpec
-from reports.papers.joined_numbers import Join
-from reports.read.all_runs import default_of
-from reports.read.comparison_runs import Row, base_name
+from reports.papers.definition import PaperColumn
+from reports.papers.matching import Matching
+from reports.read.comparison_runs import ResultRow, base_name
+from reports.read.run_library import default_of
 from reports.stats.bootstrap import mean_sd
 
 # What ablations are drawn by: that which most rows of the figure have, the first of equals.
 SCORES = (
-    ColumnSpec(title="SentEval Avg., dev", average="half", split="dev"),
-    ColumnSpec(title="STS average (7 tasks, mean over subsets)", average="sts-mean"),
-    ColumnSpec(title="STS-B test", task="STS-B", aggregation="all"),
-    ColumnSpec(title="Embedded-STS-natural", task="Embedded-STS-natural", aggregation="all", source="embedded"),
+    PaperColumn(title="SentEval Avg., dev", average="half", split="dev"),
+    PaperColumn(title="STS average (7 tasks, mean over subsets)", average="sts-mean"),
+    PaperColumn(title="STS-B test", task="STS-B", aggregation="all"),
+    PaperColumn(title="Embedded-STS-natural", task="Embedded-STS-natural", aggregation="all", source="embedded"),
 )
 
-_LEVELS = tuple[Any, list[tuple[Row, float]]]  # level of a factor -> rows with their mean score
+_LEVELS = tuple[Any, list[tuple[ResultRow, float]]]  # level of a factor -> rows with their mean score
 
 
 def _ablation(
-    join: Join, keep: Callable[[Record], bool], *, amounts: bool = False, needs: Callable[[Row], bool] = lambda _: True
-) -> tuple[str, list[tuple[Row, float]]] | None:
+    matching: Matching,
+    keep: Callable[[Record], bool],
+    *,
+    amounts: bool = False,
+    needs: Callable[[ResultRow], bool] = lambda _: True,
+) -> tuple[str, list[tuple[ResultRow, float]]] | None:
     """The DeCLUTR rows that `keep` takes, of one base model, text and number of updates, with one score each: those
     with most rows that the figure `needs`.
 
     `amounts`: different amounts of that text belong together, each with the number of updates that most of it had.
     """
-    budgets: dict[tuple[str, str], dict[tuple[int, int], list[Row]]] = {}
-    for row in join.library.find("declutr"):
+    budgets: dict[tuple[str, str], dict[tuple[int, int], list[ResultRow]]] = {}
+    for row in matching.library.find("declutr"):
         if row.finished and keep(row.records[0]):
             place = row.base_model, str((row.finished[0].corpus or {}).get("uri"))
             budgets.setdefault(place, {}).setdefault((_documents(row), _updates(row)), []).append(row)
@@ -45,7 +49,7 @@ def _ablation(
     def merit(budget: tuple[int, int]) -> tuple[int, int, tuple[int, int]]:
         return sum(map(needs, own[budget])), len(own[budget]), budget
 
-    best: list[Row] = []
+    best: list[ResultRow] = []
     for _, own in sorted(budgets.items()):
         if amounts:
             chosen = [max((b for b in own if b[0] == amount), key=merit) for amount in sorted({a for a, _ in own})]
@@ -54,14 +58,14 @@ def _ablation(
         rows = [row for budget in chosen for row in own[budget]]
         best = max(best, rows, key=lambda found: (sum(map(needs, found)), len(found)))
     measured = {
-        column.title: [(row, mean_sd(m.values)[0]) for row in best if (m := join.measure(row, column)).by_seed]
+        column.title: [(row, mean_sd(m.values)[0]) for row in best if (m := matching.measure(row, column)).by_seed]
         for column in SCORES
     }
     title = max(measured, key=lambda name: len(measured[name]))
     return (title, measured[title]) if measured[title] else None
 
 
-def _config(row: Row, key: str) -> Any:
+def _config(row: ResultRow, key: str) -> Any:
     return _option(row.records[0], key)
 
 
@@ -69,8 +73,8 @@ def _option(record: Record, key: str) -> Any:
     return record.config[key] if key in record.config else default_of("declutr", key)
 
 
-def _by_level(rows: Sequence[tuple[Row, float]], level: Callable[[Row], Any]) -> list[_LEVELS]:
-    found: dict[Any, list[tuple[Row, float]]] = {}
+def _by_level(rows: Sequence[tuple[ResultRow, float]], level: Callable[[ResultRow], Any]) -> list[_LEVELS]:
+    found: dict[Any, list[tuple[ResultRow, float]]] = {}
     for row, score in rows:
         found.setdefault(level(row), []).append((row, score))
     return sorted(found.items(), key=lambda item: (isinstance(item[0], str), item[0]))
@@ -92,9 +96,9 @@ def _strip(axes: Any, levels: Sequence[_LEVELS], title: str, name: str) -> None:
     axes.grid(axis="x", visible=False)
 
 
-def sampling(join: Join) -> Figure | None:
+def sampling(matching: Matching) -> Figure | None:
     """DeCLUTR's Figure 2: the score by anchors, positives, temperature and where positives lie."""
-    found = _ablation(join, lambda r: _plain(r) and r.config.get("objective") == "both")
+    found = _ablation(matching, lambda r: _plain(r) and r.config.get("objective") == "both")
     factors = (
         ("anchors", "Anchors", "anchors per document"),
         ("positives", "Positives", "positives per anchor"),
@@ -111,7 +115,10 @@ def _plain(r: Record) -> bool:
 
 
 def _factors(
-    found: tuple[str, list[tuple[Row, float]]] | None, factors: Sequence[tuple[str, str, str]], key: str, title: str
+    found: tuple[str, list[tuple[ResultRow, float]]] | None,
+    factors: Sequence[tuple[str, str, str]],
+    key: str,
+    title: str,
 ) -> Figure | None:
     if found is None:
         return None
@@ -149,9 +156,9 @@ def _means(panels: Sequence[tuple[Sequence[_LEVELS], str, str]]) -> str:
 _OBJECTIVES = {"contrastive": "contrastive", "mlm": "masked LM", "both": "both"}
 
 
-def objective(join: Join) -> Figure | None:
+def objective(matching: Matching) -> Figure | None:
     """DeCLUTR's Figure 3: what the objectives contribute, and the score by the amount of text."""
-    found = _ablation(join, lambda r: _plain(r) and _has(r, _defaults(join)), amounts=True)
+    found = _ablation(matching, lambda r: _plain(r) and _has(r, _defaults(matching)), amounts=True)
     if found is None:
         return None
     measure, rows = found
@@ -197,11 +204,11 @@ def objective(join: Join) -> Figure | None:
         )  # fmt: skip
 
 
-def _documents(row: Row) -> int:
+def _documents(row: ResultRow) -> int:
     return int((row.finished[0].corpus or {}).get("count") or 0)
 
 
-def _updates(row: Row) -> int:
+def _updates(row: ResultRow) -> int:
     return int(row.finished[0].training.get("planned_steps") or 0)
 
 
@@ -209,9 +216,9 @@ def _has(record: Record, settings: dict[str, Any]) -> bool:
     return all(_option(record, key) == value for key, value in settings.items())
 
 
-def _defaults(join: Join) -> dict[str, Any]:
+def _defaults(matching: Matching) -> dict[str, Any]:
     """The sampling that most DeCLUTR rows share, so that its factors do not mix with the objective."""
-    rows = [row for row in join.library.find("declutr") if row.finished]
+    rows = [row for row in matching.library.find("declutr") if row.finished]
     shared: dict[str, Any] = {}
     for key in ("anchors", "positives", "temperature", "strategy", "anchor_grid"):
         values = [_config(row, key) for row in rows]
@@ -220,7 +227,7 @@ def _defaults(join: Join) -> dict[str, Any]:
     return shared
 
 
-def _head(row: Row) -> tuple[int, str]:
+def _head(row: ResultRow) -> tuple[int, str]:
     width = _config(row, "projection") or 0
     return width, str(_config(row, "projection_activation") or "relu") if width else ""
 
@@ -229,11 +236,11 @@ def _head_name(width: int, activation: str) -> str:
     return f"{width}\n{'ReLU' if activation == 'relu' else activation}" if width else "none"
 
 
-def extensions(join: Join) -> Figure | None:
+def extensions(matching: Matching) -> Figure | None:
     """DeCLUTR's Figure S1: projection heads and memory banks, which did not help."""
-    usual = _defaults(join)
+    usual = _defaults(matching)
     found = _ablation(
-        join,
+        matching,
         lambda r: r.config.get("objective") == "both" and _has(r, usual),
         needs=lambda row: not _plain(row.records[0]),
     )

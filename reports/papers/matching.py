@@ -14,11 +14,11 @@ from typing import Any
 from harness import registry
 from harness.errors import InputError
 from harness.results.published import folders
-from reports.papers.definition import ColumnSpec, Definition, RowSpec, TableSpec
-from reports.papers.measured import NOTHING, Measured, difference, measure, of_trials
-from reports.read.all_runs import Library, Setting, Trial, matches, trained_on
-from reports.read.comparison_runs import Row
-from reports.stats.agreement import Verdict, judge
+from reports.papers.agreement import Verdict, judge
+from reports.papers.column_values import NOTHING, Measured, difference, measure, of_trials
+from reports.papers.definition import Definition, PaperColumn, PaperRow, PaperTable
+from reports.read.comparison_runs import ResultRow
+from reports.read.run_library import RunLibrary, ScoredTrial, TrialSetting, matches, trained_on
 from reports.stats.bootstrap import mean_sd
 from reports.write.markdown import csv_text
 
@@ -29,19 +29,19 @@ Published = dict[str, str]
 class Place:
     """Where a published number stands in a definition."""
 
-    table: TableSpec
-    row: RowSpec
-    column: ColumnSpec
+    table: PaperTable
+    row: PaperRow
+    column: PaperColumn
 
 
 @dataclass(frozen=True)
-class Joined:
+class MatchedNumber:
     """One published number, what we measured for it, and the verdict."""
 
     published: Published
     value: float | None
     place: Place | None
-    row: Row | None
+    row: ResultRow | None
     ours: Measured
     verdict: Verdict
 
@@ -85,22 +85,22 @@ def read_published(path: Path) -> list[Published]:
 Training = tuple[Any, ...]
 
 
-def trained(row: Row) -> Training | None:
+def trained(row: ResultRow) -> Training | None:
     """What rows trained alike share, the training text first; None of a row without training."""
     run = (row.finished or row.records)[0]
     return None if run.corpus is None else trained_on(run)
 
 
-class Join:
+class Matching:
     """A definition, its published numbers and a library of runs, brought together. Everything is computed once."""
 
-    def __init__(self, definition: Definition, library: Library) -> None:
+    def __init__(self, definition: Definition, library: RunLibrary) -> None:
         self.definition = definition
         self.library = library
         self.published = published_file(definition)
         self._measured: dict[tuple[int, int], Measured] = {}
         self._deterministic: dict[str, bool] = {}
-        self._candidates: dict[int, dict[str, list[Row]]] = {}
+        self._candidates: dict[int, dict[str, list[ResultRow]]] = {}
 
     @cached_property
     def places(self) -> dict[tuple[str, str, str, str], Place]:
@@ -122,7 +122,7 @@ class Join:
     def place_of(self, p: Published) -> Place | None:
         return self.places.get((p["table"], p["model"], p["task"], p["metric"]))
 
-    def candidates(self, row: RowSpec) -> dict[str, list[Row]]:
+    def candidates(self, row: PaperRow) -> dict[str, list[ResultRow]]:
         """Our rows for a row of the paper, by base model; the best known first: trained as most rows of a table of
         differences are, most finished seeds, most training data, newest. Never by score."""
         if id(row) in self._candidates:
@@ -132,7 +132,7 @@ class Join:
             found.setdefault(one.base_model, []).append(one)
         shared = self._shared(row)
 
-        def order(one: Row) -> tuple[Any, ...]:
+        def order(one: ResultRow) -> tuple[Any, ...]:
             wanted, had = shared.get(one.base_model), trained(one)
             return bool(self._data_obstacles(row, one)), None not in (wanted, had) and had != wanted, *self._rank(one)
 
@@ -140,21 +140,21 @@ class Join:
             members.sort(key=order)
         return found
 
-    def _shared(self, row: RowSpec) -> dict[str, Training]:
+    def _shared(self, row: PaperRow) -> dict[str, Training]:
         """Base model -> the training that most rows have of the table of differences that `row` is in."""
         table = next((t for t in self.definition.tables if any(r is row for r in t.rows)), None)
         if table is None or not table.reference:
             return {}
-        found: dict[str, dict[Training, list[Row]]] = {}
+        found: dict[str, dict[Training, list[ResultRow]]] = {}
         for spec in table.rows:
-            seen: dict[tuple[str, Training], Row] = {}
+            seen: dict[tuple[str, Training], ResultRow] = {}
             for one in self.library.find(spec.method, spec.where) if spec.method else []:
                 if one.finished and (training := trained(one)) is not None:
                     seen.setdefault((one.base_model, training), one)
             for (base, training), one in seen.items():
                 found.setdefault(base, {}).setdefault(training, []).append(one)
 
-        def merit(item: tuple[Training, list[Row]]) -> tuple[Any, ...]:
+        def merit(item: tuple[Training, list[ResultRow]]) -> tuple[Any, ...]:
             training, rows = item
             count = (rows[0].finished[0].corpus or {}).get("count")
             seeds = sum(len(row.finished) for row in rows)
@@ -164,27 +164,27 @@ class Join:
         return {base: max(trainings.items(), key=merit)[0] for base, trainings in found.items()}
 
     @staticmethod
-    def _rank(row: Row) -> tuple[Any, ...]:
+    def _rank(row: ResultRow) -> tuple[Any, ...]:
         count = max(((r.corpus or {}).get("count") or 0 for r in row.records), default=0)
         newest = max((r.finished for r in row.records), default="")
         backwards = tuple(-ord(c) for c in newest)
         return -len(row.finished), -len({s.task for r in row.finished for s in r.scores}), -count, backwards, row.key
 
-    def measure(self, row: Row, column: ColumnSpec) -> Measured:
+    def measure(self, row: ResultRow, column: PaperColumn) -> Measured:
         key = (id(row), id(column))
         if key not in self._measured:
             self._measured[key] = measure(self.library, row, column)
         return self._measured[key]
 
     @cached_property
-    def _columns(self) -> dict[str, list[ColumnSpec]]:
+    def _columns(self) -> dict[str, list[PaperColumn]]:
         return {table.key: self.definition.columns_of(table) for table in self.definition.tables}
 
-    def columns(self, table: TableSpec) -> list[ColumnSpec]:
+    def columns(self, table: PaperTable) -> list[PaperColumn]:
         """The same objects at each call."""
         return self._columns[table.key]
 
-    def value(self, table: TableSpec, spec: RowSpec, row: Row, column: ColumnSpec) -> Measured:
+    def value(self, table: PaperTable, spec: PaperRow, row: ResultRow, column: PaperColumn) -> Measured:
         """A cell of ours in a table of tasks; differences are to the reference row on the same base model."""
         if not column.delta:
             return self.measure(row, column) if column.measured else NOTHING
@@ -205,13 +205,13 @@ class Join:
             found = replace(found, partly=f'to a row "{label}" trained as this one, which the table does not show')
         return found
 
-    def of_study(self, spec: RowSpec, setting: Setting, column: ColumnSpec) -> Measured:
+    def of_study(self, spec: PaperRow, setting: TrialSetting, column: PaperColumn) -> Measured:
         """A statistic over the trials of one setting, of whichever study."""
         return of_trials([t for t in self.trials_of(spec) if t.setting == setting], column.statistic)
 
-    def trials_of(self, spec: RowSpec) -> list[Trial]:
+    def trials_of(self, spec: PaperRow) -> list[ScoredTrial]:
         """The trials that have a row's method and configuration; what several studies scored counts once."""
-        found: dict[tuple[str, ...], Trial] = {}
+        found: dict[tuple[str, ...], ScoredTrial] = {}
         for t in self.library.trials:
             if t.runs[0].method == spec.method and matches(t.runs[0], spec.where):
                 found.setdefault(tuple(r.id for r in t.runs), t)
@@ -226,12 +226,12 @@ class Join:
                 self._deterministic[method] = False
         return self._deterministic[method]
 
-    def _base_obstacles(self, base: str, spec: RowSpec, base_model: str) -> list[str]:
+    def _base_obstacles(self, base: str, spec: PaperRow, base_model: str) -> list[str]:
         if base_model in spec.same_weights or (not spec.same_weights and self.definition.same_base(base, base_model)):
             return []
         return [f"other base model ({base_model}, not {base})"]
 
-    def _data_obstacles(self, spec: RowSpec, row: Row) -> list[str]:
+    def _data_obstacles(self, spec: PaperRow, row: ResultRow) -> list[str]:
         """How the training text differs from the paper's."""
         wanted = self.definition.data.get(spec.data)
         if wanted is None or row.records[0].supervision == "untrained":
@@ -251,24 +251,24 @@ class Join:
         return list(said)
 
     @cached_property
-    def rows(self) -> list[Joined]:
+    def rows(self) -> list[MatchedNumber]:
         """One entry for each published number, in the order of the file."""
         return [self._join(p) for p in self.published]
 
-    def _join(self, p: Published) -> Joined:
+    def _join(self, p: Published) -> MatchedNumber:
         value = _number(p["value"])
         place = self.place_of(p)
         if place is None or not place.row.method or not place.column.measured:
             why = "not measured: no method of ours" if place and not place.row.method else "not measured here"
-            return Joined(p, value, place, None, NOTHING, Verdict("not measured", why))
+            return MatchedNumber(p, value, place, None, NOTHING, Verdict("not measured", why))
         if place.column.statistic:
             return self._join_study(p, value, place)
         found = self.candidates(place.row)
         if not found:
             verdict = Verdict("not measured", "not measured: no run of it")
-            return Joined(p, value, place, None, NOTHING, verdict)
+            return MatchedNumber(p, value, place, None, NOTHING, verdict)
         order = sorted(found, key=lambda b: (bool(self._base_obstacles(p["base_model"], place.row, b)), b))
-        chosen: tuple[Row, Measured] | None = None
+        chosen: tuple[ResultRow, Measured] | None = None
         for base in order:
             for row in found[base]:
                 ours = self.value(place.table, place.row, row, place.column)
@@ -291,7 +291,7 @@ class Join:
             unmeasured=f"not measured: {ours.missing}" if ours.missing else "not measured",
             digits=place.column.digits,
         )
-        return Joined(p, value, place, row, ours, verdict)
+        return MatchedNumber(p, value, place, row, ours, verdict)
 
     def _reference_obstacles(self, p: Published, place: Place) -> list[str]:
         """A difference to a row that stands on another base model in the paper."""
@@ -303,7 +303,7 @@ class Join:
         bases = {q["base_model"] for q in self.published if q["table"] == p["table"] and q["model"] in models}
         return [] if p["base_model"] in bases or not bases else [f"other reference (on {', '.join(sorted(bases))})"]
 
-    def _join_study(self, p: Published, value: float | None, place: Place) -> Joined:
+    def _join_study(self, p: Published, value: float | None, place: Place) -> MatchedNumber:
         """Of the first setting that may be compared with the paper's, else of the first that has the row."""
         found: list[tuple[list[str], Measured]] = []
         for setting in self.library.settings:
@@ -311,17 +311,19 @@ class Join:
             if ours.by_seed:
                 obstacles = self._base_obstacles(p["base_model"], place.row, setting.base_model)
                 runs = tuple(r for r in (self.library.by_id.get(i) for i in ours.records) if r)
-                obstacles += self._data_obstacles(place.row, Row(place.row.label, setting.base_model, runs))
+                obstacles += self._data_obstacles(place.row, ResultRow(place.row.label, setting.base_model, runs))
                 if place.column.source and (setting.dev_task, setting.dev_source) != ("STS-B", place.column.source):
                     obstacles.append(f"other protocol (selected on {setting.dev_task} {setting.dev_source})")
                 found.append((obstacles, ours))
         if not found:
-            return Joined(p, value, place, None, NOTHING, Verdict("not measured", "not measured: no study of it"))
+            return MatchedNumber(
+                p, value, place, None, NOTHING, Verdict("not measured", "not measured: no study of it")
+            )
         obstacles, ours = min(found, key=lambda one: len(one[0]))
         verdict = judge(value, ours.values, obstacles=obstacles)
         if verdict.kind == "one seed":
             verdict = Verdict("one seed", "one study: no interval")
-        return Joined(p, value, place, None, ours, verdict)
+        return MatchedNumber(p, value, place, None, ours, verdict)
 
 
 def _number(text: str) -> float | None:
@@ -337,7 +339,7 @@ HEAD = (
 )  # fmt: skip
 
 
-def plain(rows: Iterable[Joined]) -> list[dict[str, Any]]:
+def plain(rows: Iterable[MatchedNumber]) -> list[dict[str, Any]]:
     """The joined numbers as plain data: what the CSV and JSON hold."""
     found = []
     for j in rows:
@@ -353,7 +355,7 @@ def plain(rows: Iterable[Joined]) -> list[dict[str, Any]]:
     return found
 
 
-def as_csv(rows: Iterable[Joined]) -> str:
+def as_csv(rows: Iterable[MatchedNumber]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(HEAD)
@@ -370,7 +372,7 @@ def _field(value: Any) -> str:
     return csv_text(" ".join(value) if isinstance(value, list) else str(value))
 
 
-def counts(rows: Iterable[Joined]) -> Mapping[str, int]:
+def counts(rows: Iterable[MatchedNumber]) -> Mapping[str, int]:
     """Verdict -> how many published numbers have it."""
     found: dict[str, int] = {}
     for j in rows:

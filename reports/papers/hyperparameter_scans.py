@@ -14,24 +14,24 @@ import numpy as np
 
 from reports.document.blocks import Figure
 from reports.figures.style import COLOURS, INK, MARKERS, finish, new, style
-from reports.papers.definition import RowSpec
-from reports.papers.joined_numbers import Join
-from reports.read.all_runs import Setting, Trial
+from reports.papers.definition import PaperRow
+from reports.papers.matching import Matching
 from reports.read.comparison_runs import base_name
+from reports.read.run_library import ScoredTrial, TrialSetting
 
 _Lines = dict[str, list[tuple[float, float, float, int]]]  # label -> (place, maximum, upper quartile, trials)
 _BINS = 5
 _LISTED = 10  # values that are shown one by one, as those of a grid
 
 
-def barlow_twins(join: Join) -> Figure | None:
+def barlow_twins(matching: Matching) -> Figure | None:
     """Its Figure 1: maximum and upper quartile by the weight of redundancy reduction, a panel for each augmentation."""
     field = "off_diagonal_weight"
-    found = _setting(join, "barlow_twins", (field,))
+    found = _setting(matching, "barlow_twins", (field,))
     if found is None:
         return None
     setting, trials = found
-    panels = _by_view(join, "barlow_twins", trials)
+    panels = _by_view(matching, "barlow_twins", trials)
     lines = {view: _lines(rows, field) for view, rows in panels.items()}
     with style():
         plot = new(7.2, 3.0)
@@ -41,19 +41,19 @@ def barlow_twins(join: Join) -> Figure | None:
         _finish_lines(plot, grid[0], setting)
         return finish(
             plot, "scan-barlow-twins", "Barlow Twins: scores by λ_BT (Figure 1)",
-            _caption(join, setting, trials, f"{_each(trials, field)}, whatever their learning rate."),
+            _caption(matching, setting, trials, f"{_each(trials, field)}, whatever their learning rate."),
             _said(own for own in lines.values()),
         )  # fmt: skip
 
 
-def vicreg(join: Join) -> Figure | None:
+def vicreg(matching: Matching) -> Figure | None:
     """Its Figure 2: the same by the weights of covariance and variance, and the best trial of both together."""
     fields = ("covariance_weight", "variance_weight")
-    found = _setting(join, "vicreg", fields)
+    found = _setting(matching, "vicreg", fields)
     if found is None:
         return None
     setting, trials = found
-    rows = [row for members in _by_view(join, "vicreg", trials).values() for row in members]
+    rows = [row for members in _by_view(matching, "vicreg", trials).values() for row in members]
     named = trials[0].runs[0].config.get("scaling")
     scaling = f' Weights in the scaling "{named}".' if named else ""
     with style():
@@ -68,20 +68,20 @@ def vicreg(join: Join) -> Figure | None:
         _finish_lines(plot, left, setting)
         return finish(
             plot, "scan-vicreg", "VICReg: scores by λ_C and λ_V (Figure 2)",
-            _caption(join, setting, trials, f"{_each(trials, *fields)}; right: the best trial of each cell, of any "
+            _caption(matching, setting, trials, f"{_each(trials, *fields)}; right: the best trial of each cell, of any "
                      f"augmentation.{scaling}"),
             _said(both),
         )  # fmt: skip
 
 
-def _setting(join: Join, method: str, fields: Sequence[str]) -> tuple[Setting, list[Trial]] | None:
+def _setting(matching: Matching, method: str, fields: Sequence[str]) -> tuple[TrialSetting, list[ScoredTrial]] | None:
     """The setting with most trials of the method, STS-B dev first, of those that differ in all these fields.
 
     VICReg's weights mean other things in the code's scaling than in the paper's: only trials of one are taken.
     """
-    specs = [row for row in _rows(join) if row.method == method]
-    known = {id(t): t for spec in specs for t in join.trials_of(spec)}
-    groups: dict[tuple[Setting, str], list[Trial]] = {}
+    specs = [row for row in _rows(matching) if row.method == method]
+    known = {id(t): t for spec in specs for t in matching.trials_of(spec)}
+    groups: dict[tuple[TrialSetting, str], list[ScoredTrial]] = {}
     for t in known.values():
         if all(_value(t, field) > 0 for field in fields):
             groups.setdefault((t.setting, str(t.runs[0].config.get("scaling"))), []).append(t)
@@ -90,32 +90,34 @@ def _setting(join: Join, method: str, fields: Sequence[str]) -> tuple[Setting, l
         for (setting, _), trials in groups.items()
         if all(len({_value(t, field) for t in trials}) > 1 for field in fields)
     ]
-    order = join.library.settings
+    order = matching.library.settings
     return min(found, key=lambda f: (f[0].dev_task != "STS-B", -len(f[1]), order.index(f[0])), default=None)
 
 
-def _rows(join: Join) -> list[RowSpec]:
-    return [row for table in join.definition.tables if table.kind == "study" for row in table.rows]
+def _rows(matching: Matching) -> list[PaperRow]:
+    return [row for table in matching.definition.tables if table.kind == "study" for row in table.rows]
 
 
-def _by_view(join: Join, method: str, trials: Sequence[Trial]) -> dict[str, list[tuple[str, list[Trial]]]]:
+def _by_view(
+    matching: Matching, method: str, trials: Sequence[ScoredTrial]
+) -> dict[str, list[tuple[str, list[ScoredTrial]]]]:
     """Kind of augmentation -> (its strength, those of the trials) of each row of the paper's table that has any."""
     kept = {id(t) for t in trials}
-    found: dict[str, list[tuple[str, list[Trial]]]] = {}
-    for spec in _rows(join):
-        own = [t for t in join.trials_of(spec) if id(t) in kept] if spec.method == method else []
+    found: dict[str, list[tuple[str, list[ScoredTrial]]]] = {}
+    for spec in _rows(matching):
+        own = [t for t in matching.trials_of(spec) if id(t) in kept] if spec.method == method else []
         if own:
             view = str(spec.where.get("view", ""))
             found.setdefault(view, []).append((f"{view} {spec.where.get(view, '')}".strip(), own))
     return found
 
 
-def _value(trial: Trial, field: str) -> float:
+def _value(trial: ScoredTrial, field: str) -> float:
     value = trial.runs[0].config.get(field)
     return float(value) if isinstance(value, int | float) else math.nan
 
 
-def _lines(rows: Sequence[tuple[str, list[Trial]]], field: str) -> _Lines:
+def _lines(rows: Sequence[tuple[str, list[ScoredTrial]]], field: str) -> _Lines:
     from reports.stats.search import bin_of, quartile
 
     values = [_value(t, field) for _, trials in rows for t in trials]
@@ -138,7 +140,7 @@ def _intervals(values: Sequence[float]) -> list[tuple[float, float]]:
     return bins(values, log=True, count=_LISTED if few else _BINS, listed=few)
 
 
-def _each(trials: Sequence[Trial], *fields: str) -> str:
+def _each(trials: Sequence[ScoredTrial], *fields: str) -> str:
     few = all(len({_value(t, field) for t in trials}) <= _LISTED for field in fields)
     places = "value" if few else "value, or fifth of the range on a log scale"
     return f"Maximum (full) and upper quartile (dashed) of the trials of each {places}"
@@ -163,7 +165,7 @@ def _short(x: float) -> str:
     return f"{x:,.0f}" if x >= 10 else f"{x:.2g}"
 
 
-def _finish_lines(plot: Any, first: Any, setting: Setting) -> None:
+def _finish_lines(plot: Any, first: Any, setting: TrialSetting) -> None:
     from matplotlib.lines import Line2D
 
     first.set_ylabel(f"{setting.dev_task} dev Spearman ×100")
@@ -175,7 +177,7 @@ def _finish_lines(plot: Any, first: Any, setting: Setting) -> None:
     plot.legend(list(named.values()), list(named), loc="outside lower center", ncols=min(len(named), 5), fontsize=8)
 
 
-def _heat(axes: Any, trials: Sequence[Trial], a: str, b: str) -> None:
+def _heat(axes: Any, trials: Sequence[ScoredTrial], a: str, b: str) -> None:
     """The best trial of each cell of two numbers' values or fifths."""
     from reports.stats.search import bin_of
 
@@ -197,10 +199,10 @@ def _heat(axes: Any, trials: Sequence[Trial], a: str, b: str) -> None:
     axes.grid(visible=False)
 
 
-def _caption(join: Join, setting: Setting, trials: Sequence[Trial], text: str) -> str:
+def _caption(matching: Matching, setting: TrialSetting, trials: Sequence[ScoredTrial], text: str) -> str:
     """Where the figure comes from, in words: the embedded suite is not STS-B, nor a small model the paper's."""
     studies = ", ".join(sorted({t.study for t in trials}))
-    where = f"{base_name(setting.base_model)}, {join.library.setting_names[setting]}"
+    where = f"{base_name(setting.base_model)}, {matching.library.setting_names[setting]}"
     return f"{text} {len(trials)} trials from {where} (studies: {studies})."
 
 
