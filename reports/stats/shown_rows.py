@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from harness.results.record import Record
-from reports.read.comparison_runs import Comparison, ResultRow
+from reports.read.comparison_runs import ResultRow
 from reports.stats.targets import Target
 
 ROOM = 12  # panels, or lines in one panel, that a reader can still tell apart

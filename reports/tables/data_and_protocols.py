@@ -7,7 +7,6 @@ from typing import Any
 
 from reports.document.table import Cell, Column, Table, TableRow
 from reports.read.comparison_runs import Comparison
-from reports.tables.row_cards import typed
 
 
 def data_table(comparison: Comparison) -> Table | None:
@@ -83,3 +82,10 @@ def protocol_table(comparison: Comparison) -> Table | None:
         columns,
         tuple(rows),
     )
+
+
+def typed(value: Any) -> str:
+    """A value as it would be typed; no quotes around words, and no more digits than mean something."""
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return value if isinstance(value, str) else json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)

@@ -1,8 +1,7 @@
-"""How a comparison was run and what it cannot say: configurations, machines, data, protocols, limits."""
+"""How a comparison was run: a card for each row, machines, data, protocols."""
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from harness import registry
@@ -12,20 +11,13 @@ from harness.results.record import Record
 from harness.tracking.tracker import logged_runs
 from reports.document.blocks import Block, Facts, Text
 from reports.read.comparison_runs import Comparison, ResultRow
-from reports.tables.data_and_protocols import data_table, protocol_table
+from reports.tables.data_and_protocols import data_table, protocol_table, typed
 from reports.tables.score_cells import anchor, block_of
 
 _RERUN = (
     "Every number names its runs, and every run its configuration, data and seed. harness reproduce REPORT lists the "
     "cells of a report, harness reproduce REPORT#CELL says what made one, and with --run makes it again."
 )
-
-
-def typed(value: Any) -> str:
-    """A value as it would be typed; no quotes around words, and no more digits than mean something."""
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    return value if isinstance(value, str) else json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
 
 
 def _shared(records: list[Record], field: str) -> dict[str, list[str]]:

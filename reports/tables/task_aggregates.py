@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from reports.document.blocks import Block
 from reports.document.table import Cell, Column, Table, TableRow, number, number_text, ranked
 from reports.read.comparison_runs import SEEDLESS, Comparison, ResultRow, base_name
 from reports.stats.aggregate_metrics import FEWEST_RUNS, Interval, improvement_interval, stratified_bootstrap
 from reports.stats.score_matrices import ScoreMatrix
-from reports.stats.significance import PairedBootstrap
 from reports.tables.score_cells import HEAD, block_of, head_cells
 
 
