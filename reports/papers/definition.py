@@ -15,6 +15,7 @@ from pydantic import Field, model_validator
 
 from harness.config import Config, nearest
 from harness.errors import InputError
+from reports.papers.figure_spec import PaperFigure
 
 FOLDER = Path(__file__).parent / "definitions"
 SUFFIX = ".toml"
@@ -24,10 +25,6 @@ SUFFIX = ".toml"
 AVERAGES = (
     "sts", "sts-mean", "sts-wmean", "sts-years", "transfer", "downstream", "downstream-without-snli", "probing", "half",
     "mteb",
-)  # fmt: skip
-FIGURES = (
-    "alignment-uniformity", "histograms", "layers", "scan-barlow-twins", "scan-vicreg", "declutr-sampling",
-    "declutr-objective", "declutr-extensions", "tradeoff",
 )  # fmt: skip
 STATISTICS = {"max": 1.0, "q75": 0.75, "q50": 0.5}
 
@@ -125,6 +122,9 @@ class PaperTable(Config):
     notes: list[str] = Field(default=[])
     rows: list[PaperRow] = Field(default=[])
     fields: dict[str, str] = Field(default={}, description="spaces: published task -> our config key")
+    used_with: dict[str, dict[str, Any]] = Field(
+        default={}, description="spaces: our config key -> what a run must have for its value to count as tried"
+    )
     papers: list[str] = Field(default=[], description="spaces: how the paper's name begins in the file")
 
 
@@ -140,19 +140,23 @@ class Definition(Config):
     data: dict[str, Data] = Field(default={})
     columns: dict[str, list[PaperColumn]] = Field(default={})
     tables: list[PaperTable] = Field(min_length=1)
-    figures: list[str] = Field(default=[])
+    figures: list[PaperFigure] = Field(default=[])
     baseline: str = Field(default="", description="our method that papers of its field hold theirs against")
     folder: Path = Field(default=FOLDER, exclude=True)
 
     @model_validator(mode="after")
     def _names_exist(self) -> Self:
-        for what, names in (("tables", [t.key for t in self.tables]), *self._labels()):
+        keyed = [figure.key for figure in self.figures if figure.key]
+        for what, names in (("tables", [t.key for t in self.tables]), ("figures", keyed), *self._labels()):
             twice = [name for name, count in Counter(names).items() if count > 1]
             if twice:
                 raise ValueError(f'{what}: "{twice[0]}" stands there twice')
-        for name in self.figures:
-            if name not in FIGURES:
-                raise ValueError(f'unknown figure "{name}"{nearest(name, list(FIGURES))}; known: {", ".join(FIGURES)}')
+        for figure in self.figures:
+            if fault := figure.fault():
+                raise ValueError(fault)
+            if figure.columns and figure.columns not in self.columns:
+                known = ", ".join(self.columns) or "none"
+                raise ValueError(f'figure "{figure.key}": no column set "{figure.columns}"; known: {known}')
         for table in self.tables:
             if table.kind != "spaces" and table.columns not in self.columns:
                 known = ", ".join(self.columns) or "none"

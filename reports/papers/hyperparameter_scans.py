@@ -1,7 +1,8 @@
-"""What the scans of hyperparameters show: scores by lambda of Barlow Twins and VICReg (Farina and Pappadopulo, 2024).
+"""What the scans of hyperparameters show: scores of a study's trials by the options that it searched.
 
-Each figure is of one setting (base model, dev set, training text, updates): STS-B dev where a study has it, then the
-one with most trials of the method. None where no setting has two values of what it is drawn by.
+What is drawn comes from the paper's definition (`reports.papers.figure_spec`). Each figure is of one setting (base
+model, dev set, training text, updates): STS-B dev where a study has it, then the one with most trials of the method.
+None where no setting has two values of what it is drawn by.
 """
 
 from __future__ import annotations
@@ -15,101 +16,98 @@ import numpy as np
 from reports.document.blocks import Figure
 from reports.figures.style import COLOURS, INK, MARKERS, finish, new, style
 from reports.papers.definition import PaperRow
+from reports.papers.figure_spec import Factor, PaperFigure
 from reports.papers.matching import Matching
 from reports.read.comparison_runs import base_name
-from reports.read.run_library import ScoredTrial, TrialSetting
+from reports.read.run_library import ScoredTrial, TrialSetting, matches
+from reports.stats.search import bin_of, bins, quartile
 
 _Lines = dict[str, list[tuple[float, float, float, int]]]  # label -> (place, maximum, upper quartile, trials)
 _BINS = 5
 _LISTED = 10  # values that are shown one by one, as those of a grid
 
 
-def barlow_twins(matching: Matching) -> Figure | None:
-    """Its Figure 1: maximum and upper quartile by the weight of redundancy reduction, a panel for each augmentation."""
-    field = "off_diagonal_weight"
-    found = _setting(matching, "barlow_twins", (field,))
-    if found is None:
+def scan(matching: Matching, figure: PaperFigure) -> Figure | None:
+    """Maximum and upper quartile of a study's trials by one option, a panel for each group of its rows; or by two
+    options, a panel each, beside the best trial of both together."""
+    fields = [factor.key for factor in figure.factors]
+    scanned = _scanned(matching, figure, fields)
+    if scanned is None:
         return None
-    setting, trials = found
-    panels = _by_view(matching, "barlow_twins", trials)
-    lines = {view: _lines(rows, field) for view, rows in panels.items()}
+    setting, trials = scanned
+    groups = _groups(matching, figure, trials)
+    draw = _by_group if len(fields) == 1 else _by_both
     with style():
         plot = new(7.2, 3.0)
-        grid = plot.subplots(1, len(lines), sharey=True, squeeze=False)[0]
-        for axes, (view, own) in zip(grid, lines.items(), strict=True):
-            _draw(axes, own, f"Views: {view}", "λ_BT")
-        _finish_lines(plot, grid[0], setting)
-        return finish(
-            plot, "scan-barlow-twins", "Barlow Twins: scores by λ_BT (Figure 1)",
-            _caption(matching, setting, trials, f"{_each(trials, field)}, whatever their learning rate."),
-            _said(own for own in lines.values()),
-        )  # fmt: skip
+        lines = draw(plot, groups, trials, figure)
+        _finish_lines(plot, plot.axes[0], setting)
+        shared = {key: trials[0].runs[0].config.get(key) for key in figure.within}
+        within = "".join(f" {figure.within[key].format(value)}" for key, value in shared.items() if value)
+        caption = f"{_each(trials, *fields)}{figure.caption or '.'}{within}"
+        return finish(plot, figure.key, figure.title, _caption(matching, setting, trials, caption), _said(lines))
 
 
-def vicreg(matching: Matching) -> Figure | None:
-    """Its Figure 2: the same by the weights of covariance and variance, and the best trial of both together."""
-    fields = ("covariance_weight", "variance_weight")
-    found = _setting(matching, "vicreg", fields)
-    if found is None:
-        return None
-    setting, trials = found
-    rows = [row for members in _by_view(matching, "vicreg", trials).values() for row in members]
-    named = trials[0].runs[0].config.get("scaling")
-    scaling = f' Weights in the scaling "{named}".' if named else ""
-    with style():
-        plot = new(7.2, 3.0)
-        left, middle, right = plot.subplots(1, 3, width_ratios=(1, 1, 1.15))
-        middle.sharey(left)
-        both = [_lines(rows, field) for field in fields]
-        for axes, own, name in zip((left, middle), both, ("λ_C", "λ_V"), strict=True):
-            _draw(axes, own, f"By {name}", name)
-        middle.tick_params(labelleft=False)
-        _heat(right, trials, *fields)
-        _finish_lines(plot, left, setting)
-        return finish(
-            plot, "scan-vicreg", "VICReg: scores by λ_C and λ_V (Figure 2)",
-            _caption(matching, setting, trials, f"{_each(trials, *fields)}; right: the best trial of each cell, of any "
-                     f"augmentation.{scaling}"),
-            _said(both),
-        )  # fmt: skip
+_Groups = dict[str, list[tuple[str, list[ScoredTrial]]]]  # group -> (name of a row of the paper, its trials)
 
 
-def _setting(matching: Matching, method: str, fields: Sequence[str]) -> tuple[TrialSetting, list[ScoredTrial]] | None:
-    """The setting with most trials of the method, STS-B dev first, of those that differ in all these fields.
+def _by_group(plot: Any, groups: _Groups, _: Sequence[ScoredTrial], figure: PaperFigure) -> list[_Lines]:
+    factor = figure.factors[0]
+    lines = {group: _lines(rows, factor.key) for group, rows in groups.items()}
+    grid = plot.subplots(1, len(lines), sharey=True, squeeze=False)[0]
+    for axes, (group, own) in zip(grid, lines.items(), strict=True):
+        _draw(axes, own, factor.title.replace("{}", group), factor.axis)
+    return list(lines.values())
 
-    VICReg's weights mean other things in the code's scaling than in the paper's: only trials of one are taken.
-    """
-    specs = [row for row in _rows(matching) if row.method == method]
-    known = {id(t): t for spec in specs for t in matching.trials_of(spec)}
-    groups: dict[tuple[TrialSetting, str], list[ScoredTrial]] = {}
+
+def _by_both(plot: Any, groups: _Groups, trials: Sequence[ScoredTrial], figure: PaperFigure) -> list[_Lines]:
+    rows = [row for members in groups.values() for row in members]
+    left, middle, right = plot.subplots(1, 3, width_ratios=(1, 1, 1.15))
+    middle.sharey(left)
+    both = [_lines(rows, factor.key) for factor in figure.factors]
+    for axes, own, factor in zip((left, middle), both, figure.factors, strict=True):
+        _draw(axes, own, factor.title, factor.axis)
+    middle.tick_params(labelleft=False)
+    _heat(right, trials, *figure.factors)
+    return both
+
+
+def _scanned(
+    matching: Matching, figure: PaperFigure, fields: Sequence[str]
+) -> tuple[TrialSetting, list[ScoredTrial]] | None:
+    """The setting with most trials of the method, STS-B dev first, of those that differ in all these fields and share
+    the options that the figure is drawn `within`."""
+    specs = [row for row in _rows(matching) if row.method == figure.method]
+    known = {id(t): t for spec in specs for t in matching.trials_of(spec) if matches(t.runs[0], figure.where)}
+    alike: dict[tuple[TrialSetting, tuple[str, ...]], list[ScoredTrial]] = {}
     for t in known.values():
         if all(_value(t, field) > 0 for field in fields):
-            groups.setdefault((t.setting, str(t.runs[0].config.get("scaling"))), []).append(t)
-    found = [
+            shared = tuple(str(t.runs[0].config.get(key)) for key in figure.within)
+            alike.setdefault((t.setting, shared), []).append(t)
+    differing = [
         (setting, trials)
-        for (setting, _), trials in groups.items()
+        for (setting, _), trials in alike.items()
         if all(len({_value(t, field) for t in trials}) > 1 for field in fields)
     ]
     order = matching.library.settings
-    return min(found, key=lambda f: (f[0].dev_task != "STS-B", -len(f[1]), order.index(f[0])), default=None)
+    return min(differing, key=lambda f: (f[0].dev_task != "STS-B", -len(f[1]), order.index(f[0])), default=None)
 
 
 def _rows(matching: Matching) -> list[PaperRow]:
     return [row for table in matching.definition.tables if table.kind == "study" for row in table.rows]
 
 
-def _by_view(
-    matching: Matching, method: str, trials: Sequence[ScoredTrial]
-) -> dict[str, list[tuple[str, list[ScoredTrial]]]]:
-    """Kind of augmentation -> (its strength, those of the trials) of each row of the paper's table that has any."""
+def _groups(matching: Matching, figure: PaperFigure, trials: Sequence[ScoredTrial]) -> _Groups:
+    """The rows of the paper's tables that have any of the trials, by the value of the option `by`; a row is named by
+    that value and by the option which is called so, as in "shuffle 0.3" of view = "shuffle", shuffle = 0.3."""
     kept = {id(t) for t in trials}
-    found: dict[str, list[tuple[str, list[ScoredTrial]]]] = {}
+    groups: _Groups = {}
     for spec in _rows(matching):
-        own = [t for t in matching.trials_of(spec) if id(t) in kept] if spec.method == method else []
+        own = [t for t in matching.trials_of(spec) if id(t) in kept] if spec.method == figure.method else []
         if own:
-            view = str(spec.where.get("view", ""))
-            found.setdefault(view, []).append((f"{view} {spec.where.get(view, '')}".strip(), own))
-    return found
+            group = str(spec.where.get(figure.by, ""))
+            name = f"{group} {spec.where.get(group, '')}".strip() or spec.label
+            groups.setdefault(group, []).append((name, own))
+    return groups
 
 
 def _value(trial: ScoredTrial, field: str) -> float:
@@ -118,24 +116,20 @@ def _value(trial: ScoredTrial, field: str) -> float:
 
 
 def _lines(rows: Sequence[tuple[str, list[ScoredTrial]]], field: str) -> _Lines:
-    from reports.stats.search import bin_of, quartile
-
     values = [_value(t, field) for _, trials in rows for t in trials]
     intervals = _intervals(values)
-    found: _Lines = {}
+    lines: _Lines = {}
     for label, trials in rows:
         for i, (low, high) in enumerate(intervals):
             scores = [100 * t.value for t in trials if bin_of(_value(t, field), intervals) == i]
             if scores:
                 place = math.sqrt(low * high)
-                found.setdefault(label, []).append((place, max(scores), quartile(scores, 0.75), len(scores)))
-    return found
+                lines.setdefault(label, []).append((place, max(scores), quartile(scores, 0.75), len(scores)))
+    return lines
 
 
 def _intervals(values: Sequence[float]) -> list[tuple[float, float]]:
     """One a value where they are few, else fifths of the range on a log scale."""
-    from reports.stats.search import bins
-
     few = len(set(values)) <= _LISTED
     return bins(values, log=True, count=_LISTED if few else _BINS, listed=few)
 
@@ -177,14 +171,12 @@ def _finish_lines(plot: Any, first: Any, setting: TrialSetting) -> None:
     plot.legend(list(named.values()), list(named), loc="outside lower center", ncols=min(len(named), 5), fontsize=8)
 
 
-def _heat(axes: Any, trials: Sequence[ScoredTrial], a: str, b: str) -> None:
+def _heat(axes: Any, trials: Sequence[ScoredTrial], a: Factor, b: Factor) -> None:
     """The best trial of each cell of two numbers' values or fifths."""
-    from reports.stats.search import bin_of
-
-    across, up = (_intervals([_value(t, field) for t in trials]) for field in (a, b))
+    across, up = (_intervals([_value(t, field) for t in trials]) for field in (a.key, b.key))
     grid = np.full((len(up), len(across)), np.nan)
     for t in trials:
-        place = bin_of(_value(t, b), up), bin_of(_value(t, a), across)
+        place = bin_of(_value(t, b.key), up), bin_of(_value(t, a.key), across)
         grid[place] = np.fmax(grid[place], 100 * t.value)
     low, high = np.nanmin(grid), np.nanmax(grid)
     axes.imshow(grid, cmap="cividis", origin="lower", aspect="auto")
@@ -192,7 +184,7 @@ def _heat(axes: Any, trials: Sequence[ScoredTrial], a: str, b: str) -> None:
         if not math.isnan(value):
             colour = "white" if value < (low + high) / 2 else INK
             axes.text(i, j, f"{value:.1f}", ha="center", va="center", fontsize=7, color=colour)
-    for axis, intervals, name in ((axes.xaxis, across, "λ_C"), (axes.yaxis, up, "λ_V")):
+    for axis, intervals, name in ((axes.xaxis, across, a.axis), (axes.yaxis, up, b.axis)):
         axis.set_ticks(range(len(intervals)), [_short(math.sqrt(x * y)) for x, y in intervals], fontsize=7)
         axis.set_label_text(name)
     axes.set_title("By both: best trial")

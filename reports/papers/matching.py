@@ -184,6 +184,10 @@ class Matching:
         """The same objects at each call."""
         return self._columns[table.key]
 
+    def column_set(self, key: str) -> list[PaperColumn]:
+        """The columns of a set of the definition, as figures use them."""
+        return self.definition.columns[key]
+
     def value(self, table: PaperTable, spec: PaperRow, row: ResultRow, column: PaperColumn) -> Measured:
         """A cell of ours in a table of tasks; differences are to the reference row on the same base model."""
         if not column.delta:

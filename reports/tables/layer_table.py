@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from reports.document.table import MINUS, Cell, Column, Table, TableRow
+from reports.document.table import Cell, Column, Table, TableRow, best_and_second
 from reports.read.comparison_runs import Comparison, ResultRow, base_name
 from reports.stats.layer_grids import LayerGrid, grids, pairs_text, shared_name
 from reports.stats.shown_rows import rows_shown
@@ -102,14 +102,5 @@ def _table(comparison: Comparison, grid: LayerGrid, target: Target | None) -> Ta
 
 def _best(lines: Sequence[list[Cell]]) -> list[list[Cell]]:
     """Best and second over all layers and poolings of a row, by the numbers as shown."""
-    shown = [float(c.text.replace(MINUS, "-")) for line in lines for c in line if c.state == "value"]
-    if len(shown) < 2:
-        return list(lines)
-
-    def marked(cell: Cell) -> Cell:
-        if cell.state != "value":
-            return cell
-        place = 1 + sum(other > float(cell.text.replace(MINUS, "-")) for other in shown)
-        return replace(cell, rank=place if place <= 2 else 0)
-
-    return [[marked(cell) for cell in line] for line in lines]
+    places = iter(best_and_second([cell for line in lines for cell in line]))
+    return [[replace(cell, rank=next(places)) for cell in line] for line in lines]

@@ -14,9 +14,9 @@ from reports.figures.cosine_histograms import Cosines, histograms
 from reports.figures.cost_tradeoff import Point, pareto, tradeoff
 from reports.figures.spectrum import _mean_log, spectrum
 from reports.read.comparison_runs import ResultRow, read_comparison
+from reports.stats import layer_grids
 from reports.stats.shown_rows import rows_shown, target_mean
 from reports.stats.targets import targets
-from reports.stats import layer_grids
 from tests.support import synthetic
 
 score = synthetic.score

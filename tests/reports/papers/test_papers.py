@@ -132,7 +132,7 @@ def test_a_users_own_definition_with_its_own_numbers(tmp_path, work):
     with (tmp_path / "mine.csv").open("w", newline="") as stream:
         stream.write(HEAD)
         csv.writer(stream).writerow(cells)
-    written = build_report(str(tmp_path / "mine.toml", work), out=tmp_path / "out")
+    written = build_report(str(tmp_path / "mine.toml"), work, out=tmp_path / "out")
     page, tex = written["html"].read_text(), written["latex"].read_text()
     assert "<script>alert(1)" not in page
     assert "\\input{y}" not in tex
@@ -140,7 +140,7 @@ def test_a_users_own_definition_with_its_own_numbers(tmp_path, work):
     assert [j["verdict"] for j in data["joined"]] == ["inside"]  # 74, 75, 76 measured
     assert data["joined"][0]["n"] == 3
     with pytest.raises(InputError, match="cannot be read"):
-        build_report(str(tmp_path / "none.toml", work))
+        build_report(str(tmp_path / "none.toml"), work)
 
 
 # --- the library ------------------------------------------------------------------------------------------------------

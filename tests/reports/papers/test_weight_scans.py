@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from reports.document.blocks import Text
-from reports.papers import definition, hyperparameter_scans
+from reports.document.blocks import Figure, Text
+from reports.papers import definition
+from reports.papers.hyperparameter_scans import scan
 from reports.papers.matching import Matching
 from reports.papers.paper_document import describe
 from reports.papers.paper_tables import paper_table
@@ -19,6 +20,10 @@ LAMBDAS = (5e-4, 1e-3, 2.5e-3, 5e-3, 7.5e-3, 1e-2, 2.5e-2)
 STS_B = {"task": "STS-B", "source": "senteval", "sha256": "aa"}
 SMALL = {"task": "Embedded-STS-natural", "source": "embedded", "sha256": "bb"}
 FEW = {"uri": "embedded:sentences", "kind": "sentences", "count": 2100, "sha256": "cd" * 32}
+
+
+def drawn(key: str, matching: Matching) -> Figure | None:
+    return scan(matching, next(figure for figure in matching.definition.figures if figure.key == key))
 
 
 def study(
@@ -72,7 +77,7 @@ def test_trials_of_unlike_dev_sets_and_texts_are_never_one_statistic(matching):
 
 
 def test_maximum_and_upper_quartile_by_the_weight(matching):
-    figure = hyperparameter_scans.barlow_twins(matching)
+    figure = drawn("scan-barlow-twins", matching)
     upper = {w: np.quantile(v, 0.75) for w, v in ((1e-3, (50, 52, 60)), (1e-2, (40, 42, 44)))}
     assert f"0.001: 60.00 and {upper[1e-3]:.2f} of 3, 0.01: 44.00 and {upper[1e-2]:.2f} of 3" in figure.alt
     assert "6 trials from mini-bert, STS-B dev, 1,000,000 sentences, 100 updates (studies: large)" in figure.caption
@@ -80,7 +85,7 @@ def test_maximum_and_upper_quartile_by_the_weight(matching):
 
 
 def test_both_weights_of_vicreg(matching):
-    figure = hyperparameter_scans.vicreg(matching)
+    figure = drawn("scan-vicreg", matching)
     for said in ("0.001: 31.00", "0.01: 41.00", "0.1: 51.00", "10: 50.00", "1e+04: 51.00"):
         assert said in figure.alt
     assert "6 trials" in figure.caption
@@ -90,7 +95,7 @@ def test_both_weights_of_vicreg(matching):
 
 def test_without_a_study_the_page_says_which_command_makes_one(tmp_path):
     found = Matching(definition.load("noncontrastive"), read_library(tmp_path))
-    assert hyperparameter_scans.barlow_twins(found) is hyperparameter_scans.vicreg(found) is None
+    assert drawn("scan-barlow-twins", found) is drawn("scan-vicreg", found) is None
     document, _, _ = describe(found.definition, found.library)
     said = " ".join(text for s in document.sections if s.key == "figures" for b in s.blocks
                     if isinstance(b, Text) for text in b.items)  # fmt: skip
@@ -138,11 +143,11 @@ def test_the_papers_grid_is_shown_value_by_value_and_a_continuous_range_by_fifth
     ]
     study(tmp_path, "free", "vicreg", free, STS_B, made.WIKI)
     matching = Matching(definition.load("noncontrastive"), read_library(tmp_path))
-    figure = hyperparameter_scans.barlow_twins(matching)
+    figure = drawn("scan-barlow-twins", matching)
     for weight in LAMBDAS:
         assert f"{weight:.2g}: {50 + 100 * weight:.2f} and {50 + 100 * weight:.2f} of 1" in figure.alt
     assert "of each value, whatever" in figure.caption
-    assert "fifth of the range" in hyperparameter_scans.vicreg(matching).caption
+    assert "fifth of the range" in drawn("scan-vicreg", matching).caption
 
 
 def test_the_comparable_setting_is_compared_whichever_is_larger(tmp_path):
@@ -160,6 +165,6 @@ def test_trials_of_one_scaling_of_the_weights(tmp_path):
               "scaling": scaling}, 0.5) for i in range(count)
         ]  # fmt: skip
         study(tmp_path, name, "vicreg", rows, STS_B, made.WIKI)
-    caption = hyperparameter_scans.vicreg(Matching(definition.load("noncontrastive"), read_library(tmp_path))).caption
+    caption = drawn("scan-vicreg", Matching(definition.load("noncontrastive"), read_library(tmp_path))).caption
     assert "3 trials" in caption
     assert 'Weights in the scaling "code".' in caption
