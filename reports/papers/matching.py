@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import csv
 import fnmatch
-import io
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from harness import registry
 from harness.errors import InputError
-from harness.results.published import folders
-from reports.papers.agreement import Verdict, judge
-from reports.papers.column_values import NOTHING, Measured, difference, measure, of_trials
+from reports.papers.agreement import Obstacle, Verdict, judge
+from reports.papers.column_values import NOTHING, Lack, Measured, difference, measure, of_trials
 from reports.papers.definition import Definition, PaperColumn, PaperRow, PaperTable
+from reports.papers.published_file import Published, published_file
 from reports.read.comparison_runs import ResultRow
 from reports.read.run_library import RunLibrary, ScoredTrial, TrialSetting, matches, trained_on
 from reports.stats.bootstrap import mean_sd
-from reports.write.markdown import csv_text
-
-Published = dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -51,35 +44,6 @@ class MatchedNumber:
         if self.value is None or self.verdict.kind not in ("inside", "above", "below", "one seed"):
             return None
         return mean_sd(self.ours.values)[0] - self.value
-
-
-def published_file(definition: Definition, file: str = "") -> list[Published]:
-    """The rows of a published CSV file: beside the definition, else in the packages that carry such files.
-
-    Raises:
-        InputError: no such file.
-    """
-    name = file or definition.published
-    places = [definition.folder / name, *(folder / name for folder in folders())]
-    found = next((path for path in places if path.is_file()), None)
-    if found is None:
-        raise InputError(f'definition "{definition.name}": no published file "{name}" beside it or in a package')
-    return read_published(found)
-
-
-def read_published(path: Path) -> list[Published]:
-    """Raises:
-    InputError: not a CSV file with the columns of published numbers.
-    """
-    try:
-        with path.open(newline="", encoding="utf-8") as stream:
-            rows = [{k: v or "" for k, v in row.items() if k is not None} for row in csv.DictReader(stream)]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{path}: cannot be read as CSV ({error})") from None
-    wanted = {"table", "model", "base_model", "task", "metric", "value", "source_mark", "notes"}
-    if rows and not wanted <= set(rows[0]):
-        raise InputError(f"{path}: lacks the columns {', '.join(sorted(wanted - set(rows[0])))}")
-    return rows
 
 
 Training = tuple[Any, ...]
@@ -199,11 +163,11 @@ class Matching:
             return NOTHING
         same = self.candidates(reference).get(row.base_model, [])
         if not same:
-            return Measured({}, missing=f'no difference: "{label}" was not measured on this base model')
+            return _no_difference(f'"{label}" was not measured on this base model')
         meant = any(key.startswith("corpus.") for key in (*spec.where, *reference.where))  # the text is the difference
         alike = [r for r in same if meant or None in (trained(r), trained(row)) or trained(r) == trained(row)]
         if not alike:
-            return Measured({}, missing=f'no difference: "{label}" was not trained alike (text, updates, dev set)')
+            return _no_difference(f'"{label}" was not trained alike (text, updates, dev set)')
         found = difference(self.measure(row, base), self.measure(alike[0], base), column.sign)
         if found.by_seed and alike[0] is not same[0]:
             found = replace(found, partly=f'to a row "{label}" trained as this one, which the table does not show')
@@ -230,29 +194,29 @@ class Matching:
                 self._deterministic[method] = False
         return self._deterministic[method]
 
-    def _base_obstacles(self, base: str, spec: PaperRow, base_model: str) -> list[str]:
+    def _base_obstacles(self, base: str, spec: PaperRow, base_model: str) -> list[Obstacle]:
         if base_model in spec.same_weights or (not spec.same_weights and self.definition.same_base(base, base_model)):
             return []
-        return [f"other base model ({base_model}, not {base})"]
+        return [Obstacle("base model", f"{base_model}, not {base}")]
 
-    def _data_obstacles(self, spec: PaperRow, row: ResultRow) -> list[str]:
+    def _data_obstacles(self, spec: PaperRow, row: ResultRow) -> list[Obstacle]:
         """How the training text differs from the paper's."""
         wanted = self.definition.data.get(spec.data)
         if wanted is None or row.records[0].supervision == "untrained":
             return []
-        said: dict[str, None] = {}
+        said: dict[str, None] = {}  # in the order met
         for record in row.finished:
             corpus = record.corpus or {}
             uri, count = corpus.get("uri", "none"), corpus.get("count")
             seen = record.cost.get("corpus_sentences_seen")
             if not any(fnmatch.fnmatchcase(uri, one) for one in wanted.uris):
                 amount = f", {count:,} entries" if isinstance(count, int) else ""
-                said[f"other training data ({uri}{amount}; paper: {wanted.text})"] = None
+                said[f"{uri}{amount}; paper: {wanted.text}"] = None
             elif wanted.count and isinstance(count, int) and count != wanted.count:
-                said[f"other training data ({count:,} of {wanted.count:,})"] = None
+                said[f"{count:,} of {wanted.count:,}"] = None
             elif wanted.count and seen and seen < 0.95 * wanted.count and not record.config.get("patience"):
-                said[f"other training data ({seen:,.0f} of {wanted.count:,} seen)"] = None
-        return list(said)
+                said[f"{seen:,.0f} of {wanted.count:,} seen"] = None
+        return [Obstacle("training data", detail) for detail in said]
 
     @cached_property
     def rows(self) -> list[MatchedNumber]:
@@ -263,14 +227,14 @@ class Matching:
         value = _number(p["value"])
         place = self.place_of(p)
         if place is None or not place.row.method or not place.column.measured:
-            why = "not measured: no method of ours" if place and not place.row.method else "not measured here"
-            return MatchedNumber(p, value, place, None, NOTHING, Verdict("not measured", why))
+            if place and not place.row.method:
+                return MatchedNumber(p, value, place, None, NOTHING, Verdict.not_measured("no method of ours"))
+            return MatchedNumber(p, value, place, None, NOTHING, Verdict("not measured", "not measured here"))
         if place.column.statistic:
             return self._join_study(p, value, place)
         found = self.candidates(place.row)
         if not found:
-            verdict = Verdict("not measured", "not measured: no run of it")
-            return MatchedNumber(p, value, place, None, NOTHING, verdict)
+            return MatchedNumber(p, value, place, None, NOTHING, Verdict.not_measured("no run of it"))
         order = sorted(found, key=lambda b: (bool(self._base_obstacles(p["base_model"], place.row, b)), b))
         chosen: tuple[ResultRow, Measured] | None = None
         for base in order:
@@ -282,22 +246,22 @@ class Matching:
         row, ours = chosen
         obstacles = self._base_obstacles(p["base_model"], place.row, row.base_model)
         obstacles += self._data_obstacles(place.row, row)
-        obstacles += [f"other protocol ({text})" for text in ours.unlike]
+        obstacles += [Obstacle("protocol", text) for text in ours.unlike]
         obstacles += self._reference_obstacles(p, place)
         if place.column.unstated:
-            obstacles.append(f"other protocol ({place.column.unstated} not stated by the paper)")
+            obstacles.append(Obstacle("protocol", f"{place.column.unstated} not stated by the paper"))
         verdict = judge(
             value,
             ours.values,
             # Asked last, since the answer imports the method.
             deterministic=bool(ours.by_seed) and not obstacles and self.deterministic(row.records[0].method),
             obstacles=list(dict.fromkeys(obstacles)),
-            unmeasured=f"not measured: {ours.missing}" if ours.missing else "not measured",
+            unmeasured=ours.missing,
             digits=place.column.digits,
         )
         return MatchedNumber(p, value, place, row, ours, verdict)
 
-    def _reference_obstacles(self, p: Published, place: Place) -> list[str]:
+    def _reference_obstacles(self, p: Published, place: Place) -> list[Obstacle]:
         """A difference to a row that stands on another base model in the paper."""
         label = place.row.reference or place.table.reference
         if not place.column.delta or not label:
@@ -305,11 +269,13 @@ class Matching:
         reference = next(row for row in place.table.rows if row.label == label)
         models = [place.table.reference_model] if place.table.reference_model else reference.published
         bases = {q["base_model"] for q in self.published if q["table"] == p["table"] and q["model"] in models}
-        return [] if p["base_model"] in bases or not bases else [f"other reference (on {', '.join(sorted(bases))})"]
+        return (
+            [] if p["base_model"] in bases or not bases else [Obstacle("reference", f"on {', '.join(sorted(bases))}")]
+        )
 
     def _join_study(self, p: Published, value: float | None, place: Place) -> MatchedNumber:
         """Of the first setting that may be compared with the paper's, else of the first that has the row."""
-        found: list[tuple[list[str], Measured]] = []
+        found: list[tuple[list[Obstacle], Measured]] = []
         for setting in self.library.settings:
             ours = self.of_study(place.row, setting, place.column)
             if ours.by_seed:
@@ -317,12 +283,11 @@ class Matching:
                 runs = tuple(r for r in (self.library.by_id.get(i) for i in ours.records) if r)
                 obstacles += self._data_obstacles(place.row, ResultRow(place.row.label, setting.base_model, runs))
                 if place.column.source and (setting.dev_task, setting.dev_source) != ("STS-B", place.column.source):
-                    obstacles.append(f"other protocol (selected on {setting.dev_task} {setting.dev_source})")
+                    selected = f"selected on {setting.dev_task} {setting.dev_source}"
+                    obstacles.append(Obstacle("protocol", selected))
                 found.append((obstacles, ours))
         if not found:
-            return MatchedNumber(
-                p, value, place, None, NOTHING, Verdict("not measured", "not measured: no study of it")
-            )
+            return MatchedNumber(p, value, place, None, NOTHING, Verdict.not_measured("no study of it"))
         obstacles, ours = min(found, key=lambda one: len(one[0]))
         verdict = judge(value, ours.values, obstacles=obstacles)
         if verdict.kind == "one seed":
@@ -330,55 +295,12 @@ class Matching:
         return MatchedNumber(p, value, place, None, ours, verdict)
 
 
+def _no_difference(why: str) -> Measured:
+    return Measured({}, lacks=(Lack(f"no difference: {why}"),))
+
+
 def _number(text: str) -> float | None:
     try:
         return float(text)
     except ValueError:
         return None
-
-
-HEAD = (
-    "table", "model", "base_model", "task", "metric", "published", "source_mark", "notes", "our row", "our base model",
-    "ours", "sd", "n", "low", "high", "difference", "verdict", "reason", "protocols", "runs",
-)  # fmt: skip
-
-
-def plain(rows: Iterable[MatchedNumber]) -> list[dict[str, Any]]:
-    """The joined numbers as plain data: what the CSV and JSON hold."""
-    found = []
-    for j in rows:
-        mean, sd = mean_sd(j.ours.values) if j.ours.by_seed else (None, None)
-        p = j.published
-        values: Sequence[Any] = (
-            p["table"], p["model"], p["base_model"], p["task"], p["metric"], j.value, p["source_mark"], p["notes"],
-            j.row.label if j.row else None, j.row.base_model if j.row else None,
-            mean, sd, len(j.ours.by_seed) or None, j.verdict.low, j.verdict.high, j.difference,
-            j.verdict.kind, j.verdict.text, list(j.ours.protocols), list(j.ours.records),
-        )  # fmt: skip
-        found.append(dict(zip(HEAD, values, strict=True)))
-    return found
-
-
-def as_csv(rows: Iterable[MatchedNumber]) -> str:
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(HEAD)
-    for line in plain(rows):
-        writer.writerow([_field(value) for value in line.values()])
-    return out.getvalue()
-
-
-def _field(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, float):
-        return repr(value)
-    return csv_text(" ".join(value) if isinstance(value, list) else str(value))
-
-
-def counts(rows: Iterable[MatchedNumber]) -> Mapping[str, int]:
-    """Verdict -> how many published numbers have it."""
-    found: dict[str, int] = {}
-    for j in rows:
-        found[j.verdict.kind] = found.get(j.verdict.kind, 0) + 1
-    return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from reports.papers.agreement import Verdict
 from reports.papers.definition import PaperRow
 from reports.papers.matching import Matching
 
@@ -24,7 +25,7 @@ def experiments(matching: Matching) -> dict[str, str]:
             place = j.place
             if place is None or j.published["base_model"] != base:
                 continue
-            if j.verdict.kind != "not measured" and not _elsewhere(j.verdict.text):
+            if j.verdict.kind != "not measured" and not _elsewhere(j.verdict):
                 continue
             if not place.row.method or place.table.kind not in ("tasks", "layers") or place.column.delta:
                 continue
@@ -40,9 +41,9 @@ def experiments(matching: Matching) -> dict[str, str]:
     return found
 
 
-def _elsewhere(text: str) -> bool:
+def _elsewhere(verdict: Verdict) -> bool:
     """Measured, but not on the paper's base model or text."""
-    return "other base model" in text or "other training data" in text
+    return any(obstacle.what in ("base model", "training data") for obstacle in verdict.obstacles)
 
 
 def _plain(key: str, value: Any) -> bool:

@@ -7,9 +7,11 @@ from typing import Any
 from reports.document.blocks import Block, Document, Facts, Section, Text
 from reports.papers import missing_experiments
 from reports.papers.definition import Definition, PaperTable
-from reports.papers.matching import Matching, as_csv, counts, plain
+from reports.papers.joined_table import joined_table
+from reports.papers.matched_numbers import as_csv, counts, plain
+from reports.papers.matching import Matching
 from reports.papers.paper_figures import figures
-from reports.papers.paper_tables import Filled, joined_table, paper_table
+from reports.papers.paper_tables import Filled, paper_table
 from reports.papers.search_spaces import search_spaces
 from reports.papers.study_summaries import study_summaries
 from reports.read.comparison_runs import ResultRow, base_name

@@ -5,19 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from harness.tasks.mteb.benchmarks import EN_V1
-from reports.document.table import MINUS, Cell, Column, State, Table, TableRow, absent, number, ranked
-from reports.papers.column_values import Measured
+from reports.document.table import Cell, Column, Table, TableRow, number, ranked
 from reports.papers.definition import PaperColumn, PaperRow, PaperTable
-from reports.papers.matching import MatchedNumber, Matching, Published, trained
+from reports.papers.matching import MatchedNumber, Matching, trained
+from reports.papers.paper_cells import BLANK, doubts, measured_cell, published_cell, source_note
 from reports.read.comparison_runs import ResultRow, base_name
-from reports.stats.bootstrap import mean_sd
 from reports.tables.score_cells import anchor
 
-SIGNS = {"club": "♣", "diamond": "♦", "heart": "♥", "spade": "♠"}
-_OWN = ("", "own", "own evaluation", "summary")  # the document says where these come from
 OTHER = "other models"
-_EMPTY = Cell("–", state="empty")
 
 
 @dataclass
@@ -30,64 +25,14 @@ class Filled:
     reason: str = ""  # why our runs have nothing of it, where they were to
 
 
-def source_note(mark: str) -> str:
-    """What a source mark of the published file means; empty for a paper's own numbers."""
-    sign, colon, source = mark.partition(": ")
-    if colon and sign in SIGNS:
-        return f"{SIGNS[sign]} {source}"
-    if mark.startswith(("own (", "own evaluation (")):
-        return f"own result, marked {mark[mark.index('(') + 1 : -1]} in the paper"
-    if mark == "repo":
-        return "from the authors' repository, not printed in the paper"
-    return "" if mark in _OWN else mark
-
-
-def doubts(p: Published) -> tuple[str, ...]:
-    """The remarks on a published number, without those that only describe its row."""
-    kinds = ("parameters ", "embedding dim ", "BoW", "supervised", "unsupervised", "semi-supervised", "mean pooling")
-    parts = (part.strip() for part in p["notes"].split(";"))
-    kept = "; ".join(part for part in parts if part and part not in EN_V1 and not part.startswith(kinds))
-    return (kept,) if kept else ()
-
-
-def measured_cell(ours: Measured, column: PaperColumn, row: ResultRow | None = None) -> Cell:
-    """Mean and spread over seeds, or why there is none."""
-    if not ours.by_seed:
-        if column.metric == "train_seconds" and row is not None and row.records[0].supervision == "untrained":
-            return _EMPTY
-        if not column.measured or ours.missing == "" or ours.missing == "no study":
-            return _EMPTY
-        state: State = "missing"
-        for known in ("collapsed", "diverged", "failed"):
-            if ours.state == known:
-                state = known
-        return absent(state, *([] if ours.missing == "not evaluated" or state != "missing" else [ours.missing]))
-    mean, sd = mean_sd(ours.values)
-    notes = [ours.partly] if ours.partly else []
-    notes += [f"other protocol than the paper's: {text}" for text in ours.unlike]
-    return number(
-        mean, digits=column.digits, sd=sd, n=len(ours.by_seed), records=ours.records, signed=bool(column.delta),
-        notes=notes,
-    )  # fmt: skip
-
-
-def published_cell(p: Published | None, value: float | None, column: PaperColumn, notes: Sequence[str] = ()) -> Cell:
-    """A printed number as it was printed."""
-    if p is None:
-        return _EMPTY
-    if value is None:
-        return Cell("illegible", state="empty").noted(*notes)
-    text = p["value"].replace("-", MINUS)
-    if column.delta and value > 0 and not text.startswith("+"):
-        text = f"+{text}"
-    return Cell(text, value=value, state="value", notes=tuple(notes))
+_Printed = tuple[str, str, PaperRow, dict[int, MatchedNumber]]  # model, base model, row, its numbers by column
 
 
 def _published_blocks(
     matching: Matching, table: PaperTable, columns: Sequence[PaperColumn]
 ) -> list[tuple[str, TableRow]]:
     """(base model, row) of the published rows, those of one base model together."""
-    found: list[tuple[str, str, PaperRow, dict[int, MatchedNumber]]] = []
+    printed: list[_Printed] = []
     place: dict[tuple[str, str], dict[int, MatchedNumber]] = {}
     for j in matching.rows:
         if j.place is None or j.place.table is not table:
@@ -95,22 +40,22 @@ def _published_blocks(
         key = (j.published["model"], j.published["base_model"])
         if key not in place:
             place[key] = {}
-            found.append((*key, j.place.row, place[key]))
+            printed.append((*key, j.place.row, place[key]))
         place[key].setdefault(next(i for i, c in enumerate(columns) if c is j.place.column), j)
     order = {id(row): i for i, row in enumerate(table.rows)}
     bases = list(matching.definition.bases)
-    found.sort(key=lambda f: (bases.index(f[1]) if f[1] in bases else -1, order[id(f[2])]))
+    printed.sort(key=lambda f: (bases.index(f[1]) if f[1] in bases else -1, order[id(f[2])]))
     rows = []
-    for model, base, spec, cells in found:
+    for model, base, spec, cells in printed:
         shared = [set(doubts(j.published)) for j in cells.values()]
         common = set.intersection(*shared) if len(shared) > 1 else set()
         marks = {j.published["source_mark"] for j in cells.values()}
         mark = [note for note in [source_note(next(iter(marks)))] if note and len(marks) == 1]
         head = Cell(model).noted(*mark, *sorted(common))
-        line = [head, _EMPTY]
+        line = [head, BLANK]
         for i, column in enumerate(columns):
             if i not in cells:
-                line.append(_derived(matching, table, spec, column, columns, base, cells, found))
+                line.append(_derived(matching, table, spec, column, columns, base, cells, printed))
                 continue
             j = cells[i]
             notes = [note for note in doubts(j.published) if note not in common]
@@ -122,18 +67,18 @@ def _published_blocks(
 
 
 def _derived(
-    matching: Matching, table: PaperTable, spec: PaperRow, column: PaperColumn, columns: Sequence[PaperColumn], base: str,
-    cells: dict[int, MatchedNumber], found: Sequence[tuple[str, str, PaperRow, dict[int, MatchedNumber]]],
+    matching: Matching, table: PaperTable, spec: PaperRow, column: PaperColumn, columns: Sequence[PaperColumn],
+    base: str, cells: dict[int, MatchedNumber], printed: Sequence[_Printed],
 ) -> Cell:  # fmt: skip
     """A difference that the paper does not print, from the two numbers that it does."""
     label = spec.reference or table.reference
     at = next((i for i, c in enumerate(columns) if column.delta and c.title == column.delta), None)
     if at is None or not label or spec.label == label or column.published:
-        return _EMPTY
-    reference = next((c for _, b, s, c in found if s.label == label and b == base), {})
+        return BLANK
+    reference = next((c for _, b, s, c in printed if s.label == label and b == base), {})
     own, other = cells.get(at), reference.get(at)
     if own is None or other is None or own.value is None or other.value is None:
-        return _EMPTY
+        return BLANK
     value = column.sign * (own.value - other.value)
     return number(value, digits=column.digits, signed=True)
 
@@ -216,7 +161,7 @@ def _layer_blocks(
     for row, lines in extremes(comparison, columns[0].task, columns[0].source) if columns else []:
         for text, cell in lines:
             head = Cell(text, link=anchor(row), records=cell.records)
-            cells = (head, Cell(str(len(row.finished)), value=len(row.finished)), cell, *[_EMPTY] * (len(columns) - 1))
+            cells = (head, Cell(str(len(row.finished)), value=len(row.finished)), cell, *[BLANK] * (len(columns) - 1))
             rows.append(TableRow(cells, f"{base_name(row.base_model)} · measured here", ranked=False))
         filled.rows += [row] if all(row is not other for other in filled.rows) else []
     return rows
@@ -301,7 +246,7 @@ def _missing(matching: Matching, table: PaperTable, filled: Filled) -> list[tupl
         if not spec.method:
             said.append((spec.label, "no method of this harness"))
         elif all(j.verdict.kind == "not measured" for j in entries):
-            reasons = dict.fromkeys(j.verdict.text.removeprefix("not measured: ") for j in entries)
+            reasons = dict.fromkeys(j.verdict.reason or j.verdict.text for j in entries)
             said.append((spec.label, f"{bases}: {'; '.join(list(reasons)[:2])}"))
         else:
             said.append((spec.label, f"{bases}: measured on another base model, text or protocol only"))
@@ -314,64 +259,7 @@ def _reason(matching: Matching, table: PaperTable, columns: Sequence[PaperColumn
         rows = [row for rows in matching.candidates(spec).values() for row in rows]
         for row in sorted(rows, key=lambda row: -len({s.task for r in row.finished for s in r.scores})):
             for column in columns:
-                missing = "" if column.delta else matching.value(table, spec, row, column).missing
-                if missing not in _SILENT:
-                    return missing.removeprefix(f"{column.task}: ").partition("; ")[0]
+                lacks = () if column.delta else matching.value(table, spec, row, column).lacks
+                if reason := next((lack.text for lack in lacks if lack.asked), ""):
+                    return reason.partition("; ")[0]  # its first clause
     return ""
-
-
-_SILENT = ("", "not evaluated", "no study")  # nothing was asked for
-
-
-def joined_table(matching: Matching) -> Table | None:
-    """Headline numbers of every table, published beside measured."""
-    columns = (
-        Column("model", "Published model", numeric=False),
-        Column("base", "Base model", numeric=False, aside=True),
-        Column("task", "Score", numeric=False),
-        Column("ours", "Ours", "mean ± sd"),
-        Column("n", "Seeds", aside=True),
-        Column("published", "Published"),
-        Column("difference", "Difference", "ours − published"),
-        Column("verdict", "Verdict", "on the published number", numeric=False),
-    )
-    rows = []
-    order = {table.key: i for i, table in enumerate(matching.definition.tables)}
-    placed = [(j, j.place) for j in matching.rows if j.place is not None]
-    for j, place in sorted(placed, key=lambda item: order[item[1].table.key]):
-        if place.column.title not in place.table.headline:
-            continue
-        p, column = j.published, place.column
-        ours = measured_cell(j.ours, column) if j.ours.by_seed else _EMPTY
-        gap = j.difference
-        rows.append(
-            TableRow(
-                (
-                    Cell(p["model"], link=anchor(j.row) if j.row and j.ours.by_seed else "", records=j.ours.records),
-                    Cell(p["base_model"]),
-                    Cell(f"{column.title} {column.sub}" if column.delta else column.title),
-                    replace(ours, notes=()),
-                    Cell(str(len(j.ours.by_seed)), value=len(j.ours.by_seed)) if j.ours.by_seed else _EMPTY,
-                    published_cell(p, j.value, column, doubts(p)),
-                    _EMPTY if gap is None else number(gap, digits=column.digits, signed=True),
-                    Cell(short_reason(j.verdict.text)),
-                ),
-                place.table.title,
-            )
-        )  # fmt: skip
-    if not rows:
-        return None
-    legend = (
-        "Interval: where one more run of ours is expected (95 %, Student's t, over seeds on the same test pairs); a "
-        "method without a seed agrees within 0.05. Whether two numbers may be compared is read from the records: base "
-        "model, training text and protocol.",
-    )
-    caption = "The main numbers of each table; tables/joined.csv and data.json hold every published number."
-    return Table("joined", "Published beside measured", caption, columns, tuple(rows), legend)
-
-
-def short_reason(text: str) -> str:
-    """The first reason in full, the others by their heads."""
-    first, *rest = text.split("; ")
-    heads = dict.fromkeys(part.partition(" (")[0] for part in rest if part.startswith("other "))
-    return "; ".join([first, *(head for head in heads if not first.endswith(head))])

@@ -7,8 +7,9 @@ import math
 
 from reports.document.table import MINUS, Cell, Column, Table, TableRow
 from reports.papers.definition import PaperTable
-from reports.papers.matching import Matching, published_file
-from reports.papers.paper_tables import source_note
+from reports.papers.matching import Matching
+from reports.papers.paper_cells import source_note
+from reports.papers.published_file import published_file
 
 SPACES = "search_spaces.csv"
 

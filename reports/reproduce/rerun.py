@@ -34,7 +34,7 @@ def rerun(reference: ReportCell, data: dict[str, Any], workdir: Path | None) -> 
             if record.status != "finished":
                 print(f"run {record.id}: {record.status}: {one_line(record.reason)}")
             for task, reason in record.missing.items():
-                print(f"run {record.id}: no scores of {one_line(task)}: {one_line(reason)}")
+                print(f"run {record.id}: no scores of {one_line(task)}: {one_line(str(reason))}")
         same = _judge(reference, _cell(reference, data, folder))
         _surroundings(reference, data, records)
         if kept:

@@ -86,7 +86,9 @@ def _table(comparison: Comparison, grid: LayerGrid, target: Target | None) -> Ta
         f"{row.label} ({'; '.join(dict.fromkeys(why))})" if why else row.label
         for row in comparison.rows
         if row.finished and not any(row in members for members in alike.values())
-        for why in [[r.missing[f"layers:{grid.pairs}"] for r in row.finished if f"layers:{grid.pairs}" in r.missing]]
+        for why in [
+            [str(r.missing[f"layers:{grid.pairs}"]) for r in row.finished if f"layers:{grid.pairs}" in r.missing]
+        ]
     ]
     legend += [f"Without these scores: {', '.join(without)}."] if without else []
     legend += [others.strip().replace("not drawn", "in all-scores.csv")] if others else []

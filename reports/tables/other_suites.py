@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Literal
 
 from harness import registry
 from harness.results.record import Score
@@ -27,7 +28,7 @@ def _registered(suite: str) -> Suite | None:
 def _table(comparison: Comparison, name: str) -> Table:
     rows, suite = comparison.rows, _registered(name)
     columns, cells = list(HEAD), [list(head_cells(row)) for row in rows]
-    better = "" if suite is None else "higher" if suite.higher_is_better else "lower"
+    better: Literal["higher", "lower", ""] = "" if suite is None else "higher" if suite.higher_is_better else "lower"
     by_task = {key: _main_scores(comparison, name, *key, suite) for key in comparison.columns(name)}
     percent = _percent(by_task.values(), suite)
     scale, digits = (100, 2) if percent else (1, 4)

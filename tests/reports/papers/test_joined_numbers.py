@@ -12,7 +12,8 @@ from reports.document.table import MINUS
 from reports.papers import definition
 from reports.papers.agreement import judge, prediction_interval
 from reports.papers.column_values import measure
-from reports.papers.matching import Matching, as_csv, plain
+from reports.papers.matched_numbers import as_csv, plain
+from reports.papers.matching import Matching
 from reports.papers.paper_tables import paper_table
 from reports.read.run_library import read_library
 from tests.support import invented_runs as made

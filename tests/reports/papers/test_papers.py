@@ -18,7 +18,8 @@ from reports.build import build_report
 from reports.document.table import MINUS
 from reports.papers import definition, published_alignment
 from reports.papers.matching import Matching
-from reports.papers.paper_tables import paper_table, source_note
+from reports.papers.paper_cells import source_note
+from reports.papers.paper_tables import paper_table
 from reports.read.run_library import read_library
 from reports.report_command import register
 from tests.support import invented_runs as made
