@@ -1,41 +1,137 @@
-"""Names to plugins, from entry points; clear errors for unknown names."""
+"""Names to plugins, from entry points: nothing is imported before it is used, and every fault is one clear line."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from typing import Any
 
 from harness.config import nearest
 from harness.errors import InputError
 
-METHODS = "harness.methods"
-COMMANDS = "harness.commands"
-REPORTERS = "harness.reporters"
+OWN = "sentence-harness"  # the package that the built-in plugins come from
+
+
+@dataclass(frozen=True)
+class Group:
+    """One kind of plugin.
+
+    Attributes:
+        entry_points: the group's name in a package's metadata, as "harness.methods".
+        noun: what one of them is called in messages.
+        expected: what an entry point has to name, in words.
+        fits: whether an imported object is that.
+    """
+
+    entry_points: str
+    noun: str
+    expected: str
+    fits: Callable[[Any], bool]
+
+
+def _is_a(kind: type, base: str) -> bool:
+    """Does `kind` inherit from the class of that full name? By name: this module stands below those it speaks of."""
+    return any(f"{parent.__module__}.{parent.__qualname__}" == base for parent in kind.__mro__)
+
+
+def _subclass_of(base: str) -> Callable[[Any], bool]:
+    return lambda plugin: isinstance(plugin, type) and _is_a(plugin, base)
+
+
+def _instance_of(base: str) -> Callable[[Any], bool]:
+    return lambda plugin: _is_a(type(plugin), base)
+
+
+def _folder(plugin: Any) -> bool:
+    return isinstance(plugin, Path)
+
+
+METHODS = Group(
+    "harness.methods", "method", "a subclass of harness.method.Method", _subclass_of("harness.method.Method")
+)
+TASKS = Group(
+    "harness.tasks",
+    "task",
+    "something callable that gives a task (or a harness.tasks.family.TaskFamily)",
+    lambda plugin: callable(plugin) or _is_a(type(plugin), "harness.tasks.family.TaskFamily"),
+)
+SUITES = Group("harness.suites", "suite", "a harness.tasks.suite.Suite", _instance_of("harness.tasks.suite.Suite"))
+TABLES = Group("harness.tables", "table", "a function that gives the tables of a comparison", callable)
+SAMPLERS = Group("harness.samplers", "sampler", "a function that makes an Optuna sampler", callable)
+COMMANDS = Group("harness.commands", "command", "a function that adds a sub-command", callable)
+REPORTERS = Group("harness.reporters", "reporter", "a function that builds the report of a comparison", callable)
+REPORTS = Group("harness.reports", "report", "a function that describes a work directory", callable)
+TUNERS = Group("harness.tuners", "tuner", "a function that searches for the rows' values", callable)
+PRESETS = Group("harness.presets", "preset", "a folder (pathlib.Path) of experiment files", _folder)
+PUBLISHED = Group("harness.published", "published", "a folder (pathlib.Path) of published numbers", _folder)
+
+GROUPS = (
+    METHODS, TASKS, SUITES, TABLES, SAMPLERS, COMMANDS, REPORTERS, REPORTS, TUNERS, PRESETS, PUBLISHED,
+)  # fmt: skip
 
 
 @cache
-def _points(group: str) -> dict[str, EntryPoint]:
-    return {point.name: point for point in entry_points(group=group)}
+def _points(group: str) -> dict[str, tuple[EntryPoint, ...]]:
+    points: dict[str, tuple[EntryPoint, ...]] = {}
+    for point in entry_points(group=group):
+        points[point.name] = (*points.get(point.name, ()), point)
+    return points
 
 
-def names(group: str) -> list[str]:
-    """The names registered in an entry-point group, sorted; nothing is imported."""
-    return sorted(_points(group))
+def names(group: Group) -> list[str]:
+    """The names registered in a group, sorted; nothing is imported."""
+    return sorted(_points(group.entry_points))
 
 
-def load(group: str, name: str) -> Any:
+def load(group: Group, name: str) -> Any:
     """Import and return the plugin `name` of `group`.
 
     Raises:
-        InputError: unknown name (with the nearest known one), or a plugin that cannot be imported.
+        InputError: unknown name (with the nearest known one), a name that two packages register, a plugin that cannot
+            be imported or is not what its group holds.
     """
-    points = _points(group)
-    what = group.removeprefix("harness.").removesuffix("s")
-    if name not in points:
-        known = sorted(points)
-        raise InputError(f'unknown {what} "{name}"{nearest(name, known)}; known: {", ".join(known) or "none"}')
+    points = _points(group.entry_points).get(name, ())
+    if not points:
+        known = names(group)
+        raise InputError(f'unknown {group.noun} "{name}"{nearest(name, known)}; known: {", ".join(known) or "none"}')
+    if len(points) > 1:
+        raise InputError(
+            f'{group.noun} "{name}" is registered by two packages: {" and ".join(map(origin, points))}; '
+            "uninstall one of them"
+        )
+    return opened(group, points[0])
+
+
+def opened(group: Group, point: EntryPoint) -> Any:
+    """What an entry point of `group` names.
+
+    Raises:
+        InputError: it cannot be imported, or is not what its group holds.
+    """
     try:
-        return points[name].load()
+        plugin = point.load()
     except (ImportError, AttributeError) as error:
-        raise InputError(f'{what} "{name}" ({points[name].value}) cannot be imported: {error}') from error
+        raise InputError(f'{group.noun} "{point.name}" ({point.value}) cannot be imported: {error}') from error
+    if not group.fits(plugin):
+        raise InputError(
+            f'{group.noun} "{point.name}" ({origin(point)}): expected {group.expected}, not {type(plugin).__name__}'
+        )
+    return plugin
+
+
+def points(group: Group) -> list[EntryPoint]:
+    """All entry points of a group by name, those of one name too; nothing is imported."""
+    return [point for name in names(group) for point in _points(group.entry_points)[name]]
+
+
+def package(point: EntryPoint) -> tuple[str, str]:
+    """Name and version of the package that an entry point comes from."""
+    return (point.dist.name, point.dist.version) if point.dist is not None else ("", "")
+
+
+def origin(point: EntryPoint) -> str:
+    """ "sentence-harness 0.1.0, methods.simcse:SimCSE": where a plugin comes from."""
+    return f"{' '.join(package(point))}, {point.value}"

@@ -71,7 +71,7 @@ def runs_of(place: str) -> Iterator[tuple[Path, bool]]:
 
 def run_build(args: argparse.Namespace) -> int:
     """Build and print where the report lies."""
-    from reports.build import build
+    from reports.build import build_report
     from reports.document.blocks import slug
     from reports.papers.definition import is_file
 
@@ -82,7 +82,7 @@ def run_build(args: argparse.Namespace) -> int:
         out = args.out
         if copied and out is None:
             out = Path("reports") / slug(Path(args.name).stem if is_file(args.name) else args.name)
-        for kind, path in build(workdir, args.name, formats=formats, out=out).items():
+        for kind, path in build_report(args.name, workdir, out=out, formats=formats).items():
             print(f"{kind:6} {path}")
     return 0
 

@@ -15,7 +15,7 @@ from harness.config import Config, nearest, option, setting
 from harness.errors import InputError
 from harness.method import Method, MethodConfig
 
-PRESETS = "harness.presets"  # entry points: each names a folder (a Path) with experiment files
+PRESETS = registry.PRESETS  # entry points: each names a folder (a Path) with experiment files
 
 
 class CorpusSettings(Config):

@@ -17,7 +17,7 @@ from harness import registry
 from harness.comparison.experiment import Experiment
 from harness.errors import InputError
 
-TUNERS = "harness.tuners"
+TUNERS = registry.TUNERS
 DEFAULT_SEEDS = "101"
 
 

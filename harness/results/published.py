@@ -14,7 +14,7 @@ from harness import registry
 from harness.config import nearest
 from harness.errors import InputError
 
-PUBLISHED = "harness.published"
+PUBLISHED = registry.PUBLISHED
 
 Row = dict[str, str]
 

@@ -65,7 +65,7 @@ class Document:
     description: str = ""  # what the experiment file says about itself
     origin: dict[str, Any] = field(
         default_factory=dict
-    )  # what repeats the runs behind it: `reports.read.run_details.described`
+    )  # what repeats the runs behind it: `reports.read.provenance.provenance_of`
 
     def tables(self) -> list[Table]:
         return [block for section in self.sections for block in section.blocks if isinstance(block, Table)]

@@ -36,6 +36,12 @@ class Cell:
     records: tuple[str, ...] = ()  # ids of the runs behind it
     link: str = ""  # anchor on the page
     code: bool = False  # text is an identifier or a path
+    digits: int | None = None  # decimals that `text` shows of the value; None: all that it has
+
+    @property
+    def shown(self) -> float | None:
+        """The value as its text shows it: what cells are ranked by."""
+        return self.value if self.value is None or self.digits is None else round(self.value, self.digits)
 
     def noted(self, *notes: str) -> Cell:
         """The same cell with more footnotes, each once."""
@@ -63,7 +69,7 @@ def number(
     """A cell for a value or a mean with its standard deviation over n seeds."""
     spread = "" if sd is None else f"± {number_text(sd, digits)}"
     text = number_text(value, digits, signed=signed)
-    return Cell(text, spread, value, sd, n, "value", notes=tuple(notes), records=tuple(records))
+    return Cell(text, spread, value, sd, n, "value", notes=tuple(notes), records=tuple(records), digits=digits)
 
 
 def absent(state: State, *notes: str) -> Cell:
@@ -204,26 +210,26 @@ def letters(index: int) -> str:
     return text
 
 
-def ranked(columns: Sequence[Column], rows: Sequence[TableRow]) -> tuple[TableRow, ...]:
-    """Mark best and second of every column that says what is better, block by block, by the numbers as shown.
+def best_and_second(cells: Sequence[Cell], *, lower: bool = False) -> list[int]:
+    """1 of each best cell, 2 of each second, 0 of all others, by the numbers as shown.
 
-    Equal shown numbers share a mark; two bests leave no second. A block with one ranked number gets no marks.
+    Equal shown numbers share a place; two bests leave no second. A single number gets none.
     """
+    values = [cell.shown if cell.state == "value" else None for cell in cells]
+    numbers = [value for value in values if value is not None]
+    better = [0 if v is None else 1 + sum((o < v) if lower else (o > v) for o in numbers) for v in values]
+    return [place if place <= 2 and len(numbers) > 1 else 0 for place in better]
+
+
+def ranked(columns: Sequence[Column], rows: Sequence[TableRow]) -> tuple[TableRow, ...]:
+    """Mark best and second of every column that says what is better, block by block (`best_and_second`)."""
     result = [list(row.cells) for row in rows]
     for j, column in enumerate(columns):
         if not column.better:
             continue
-        sign = -1 if column.better == "higher" else 1
         for block in dict.fromkeys(row.block for row in rows):
-            shown = {
-                i: sign * float(row.cells[j].text.replace(MINUS, "-"))
-                for i, row in enumerate(rows)
-                if row.block == block and row.ranked and row.cells[j].state == "value"
-            }
-            if len(shown) < 2:
-                continue
-            for i, value in shown.items():
-                place = 1 + sum(other < value for other in shown.values())
-                if place <= 2:
-                    result[i][j] = replace(result[i][j], rank=place)
+            lines = [i for i, row in enumerate(rows) if row.block == block and row.ranked]
+            places = best_and_second([rows[i].cells[j] for i in lines], lower=column.better == "lower")
+            for i, place in zip(lines, places, strict=True):
+                result[i][j] = replace(result[i][j], rank=place)
     return tuple(replace(row, cells=tuple(cells)) for row, cells in zip(rows, result, strict=True))

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from reports.document.blocks import Figure
 from reports.document.table import number_text
 from reports.figures.labels import row_name
-from reports.figures.shown_rows import Drawn, chosen, read_drawn
 from reports.figures.style import INK, finish, new, style
 from reports.read.comparison_runs import Comparison
-from reports.stats.resamples import SOURCES, Target
+from reports.stats.shown_rows import rows_shown
+from reports.stats.targets import SOURCES, Target
 
 _COLUMNS = 4
 _NARROW = 21  # letters of a name that fit above one of four panels
@@ -76,10 +76,10 @@ class Cosines:
         return float(self.edges[first]), float(self.edges[min(last, len(self.edges) - 2) + 1])
 
 
-def _collect(comparison: Comparison, drawn: Drawn, task: str) -> dict[tuple[str, str], tuple[Cosines, int]]:
+def _collect(comparison: Comparison, task: str) -> dict[tuple[str, str], tuple[Cosines, int]]:
     """Row key -> the histograms of its seeds together, and how many seeds."""
     found: dict[tuple[str, str], tuple[Cosines, int]] = {}
-    for key, runs in drawn.items():
+    for key, runs in comparison.figure_data.items():
         for record, parts in runs:
             data = parts.get(task, {}).get("cosines")
             if data is None:
@@ -93,12 +93,10 @@ def _collect(comparison: Comparison, drawn: Drawn, task: str) -> dict[tuple[str,
     return found
 
 
-def histograms(
-    comparison: Comparison, task: str, source: str, target: Target | None = None, drawn: Drawn | None = None
-) -> Figure | None:
+def histograms(comparison: Comparison, task: str, source: str, target: Target | None = None) -> Figure | None:
     """The cosines of all pairs of a geometry task by gold score (non-contrastive paper, figure 4)."""
-    found = _collect(comparison, read_drawn(comparison) if drawn is None else drawn, task)
-    rows, others = chosen([row for row in comparison.rows if row.key in found], target)
+    found = _collect(comparison, task)
+    rows, others = rows_shown([row for row in comparison.rows if row.key in found], target)
     if not rows:
         return None
     import matplotlib as mpl

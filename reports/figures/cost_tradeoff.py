@@ -11,10 +11,10 @@ import numpy as np
 from reports.document.blocks import Figure
 from reports.document.table import number_text
 from reports.figures.labels import place_labels, row_name
-from reports.figures.shown_rows import target_mean
 from reports.figures.style import COLOURS, GRID, INK, MUTED, finish, new, plain, style
-from reports.read.comparison_runs import Comparison, Row
-from reports.stats.resamples import Target
+from reports.read.comparison_runs import Comparison, ResultRow
+from reports.stats.shown_rows import target_mean
+from reports.stats.targets import Target
 
 _LABELS = 12  # dots that can all be named
 _FRONT = 6  # of its dots, where there are too many
@@ -24,12 +24,12 @@ _WIDE = 10  # ratio of speeds from which their axis is logarithmic
 
 @dataclass(frozen=True)
 class Point:
-    row: Row
+    row: ResultRow
     cost: float
     score: float
 
 
-def train_seconds(row: Row) -> float | None:
+def train_seconds(row: ResultRow) -> float | None:
     """Mean over the finished seeds; 0 where nothing was trained. A supervised model was trained elsewhere: unknown."""
     if row.supervision == "supervised":
         return None
@@ -39,7 +39,7 @@ def train_seconds(row: Row) -> float | None:
     return float(np.mean(values)) if values else None
 
 
-def sentences_per_second(row: Row) -> float | None:
+def sentences_per_second(row: ResultRow) -> float | None:
     """As an efficiency task measured it, else as the evaluation went along; mean over the finished seeds."""
     timed = [s.value for r in row.finished for s in r.scores if s.metric == "sentences_per_second"]
     values = timed or [
@@ -184,11 +184,11 @@ def _name_zero(axes: Any, zero: float) -> None:
     axes.set_xlim(low, high)
 
 
-def _kind(row: Row) -> str:
+def _kind(row: ResultRow) -> str:
     return row.supervision if row.supervision in ("untrained", "supervised") else "trained"
 
 
-def _legend(plot: Any, rows: Sequence[Row]) -> None:
+def _legend(plot: Any, rows: Sequence[ResultRow]) -> None:
     from matplotlib.lines import Line2D
 
     kinds = {_kind(row) for row in rows}

@@ -10,28 +10,16 @@ import numpy as np
 
 from reports.document.blocks import Figure
 from reports.figures.labels import row_name, short
-from reports.figures.shown_rows import chosen
 from reports.figures.style import finish, legend_below, look, new, style
-from reports.read.comparison_runs import Comparison, Row
-from reports.stats.resamples import Target
+from reports.read.comparison_runs import Comparison, ResultRow
+from reports.stats.shown_rows import rows_shown
+from reports.stats.targets import Target
 
 # Named numbers of a training line that are no part of the loss.
 _NO_TERMS = ("step", "kind", "lr", "seconds", "epoch", "grad_norm", "temperature")
 
 _PANELS = 18  # of losses
 _POINTS = 60  # of a line in a small panel
-
-Curves = dict[tuple[str, str], list[tuple[int, list[dict[str, Any]]]]]  # row key -> (seed, log lines)
-
-
-def read_curves(comparison: Comparison) -> Curves:
-    """The training logs of every row that has any, read once for all figures."""
-    found: Curves = {}
-    for row in comparison.rows:
-        logs = [(r.seed, lines) for r in row.records if (lines := comparison.curves(r))]
-        if logs:
-            found[row.key] = logs
-    return found
 
 
 def _series(lines: list[dict[str, Any]], kind: str, key: str) -> tuple[list[float], list[float]]:
@@ -58,8 +46,12 @@ def _thinned(runs: list[tuple[list[float], list[float]]]) -> list[tuple[list[flo
     ]
 
 
-def _long(curves: Curves, kind: str) -> str:
-    longest = max(sum(line.get("kind") == kind for line in lines) for logs in curves.values() for _, lines in logs)
+def _long(comparison: Comparison, kind: str) -> str:
+    longest = max(
+        sum(line.get("kind") == kind for line in lines)
+        for logs in comparison.training_logs.values()
+        for _, lines in logs
+    )
     return " Long logs are drawn as means of consecutive lines." if longest > _POINTS else ""
 
 
@@ -80,15 +72,16 @@ def _draw_seeds(axes: Any, runs: list[tuple[list[float], list[float]]], look_: d
     return True
 
 
-def development(comparison: Comparison, curves: Curves, target: Target | None = None) -> Figure | None:
+def development(comparison: Comparison, target: Target | None = None) -> Figure | None:
     """Dev score, effective rank and spread of the embeddings over training: what learns and what collapses."""
-    rows, others = chosen([row for row in comparison.rows if row.key in curves], target)
+    logs = comparison.training_logs
+    rows, others = rows_shown([row for row in comparison.rows if row.key in logs], target)
     panels: list[tuple[str, str, Callable[[float], float]]] = [
         ("spearman", "Dev Spearman ×100", lambda v: 100 * v),
         ("effective_rank", "Effective rank", float),
         ("std", "Spread (std)", float),
     ]
-    have = [p for p in panels if any(_series(lines, "dev", p[0])[0] for row in rows for _, lines in curves[row.key])]
+    have = [p for p in panels if any(_series(lines, "dev", p[0])[0] for row in rows for _, lines in logs[row.key])]
     if not have:
         return None
     with style():
@@ -96,8 +89,8 @@ def development(comparison: Comparison, curves: Curves, target: Target | None = 
         grid = plot.subplots(1, len(have), width_ratios=[1.5, *[1] * (len(have) - 1)], squeeze=False)[0]
         for axes, (key, title, convert) in zip(grid, have, strict=True):
             for i, row in enumerate(rows):
-                logs = _thinned([_series(lines, "dev", key) for _, lines in curves[row.key]])
-                runs = [(s, [convert(x) for x in v]) for s, v in logs]
+                thinned = _thinned([_series(lines, "dev", key) for _, lines in logs[row.key]])
+                runs = [(s, [convert(x) for x in v]) for s, v in thinned]
                 _draw_seeds(axes, runs, look(i), row_name(row, comparison))
             axes.set_title(title)
             axes.set_xlabel("step")
@@ -110,25 +103,26 @@ def development(comparison: Comparison, curves: Curves, target: Target | None = 
             "development",
             "Dev score and collapse statistics during training",
             "Thick: mean over seeds; thin: single seeds. "
-            f"Effective rank and spread that fall towards zero show a collapse.{_long(curves, 'dev')}{others}",
+            f"Effective rank and spread that fall towards zero show a collapse.{_long(comparison, 'dev')}{others}",
             f"Line plots over training steps of {', '.join(title for _, title, _ in have)} for {names}.",
         )
 
 
-def losses(comparison: Comparison, curves: Curves, target: Target | None = None) -> Figure | None:
+def losses(comparison: Comparison, target: Target | None = None) -> Figure | None:
     """Every loss term of every row in its own small panel: their scales have nothing in common."""
-    panels: list[tuple[Row, str, int]] = []
-    for i, row in enumerate(r for r in comparison.rows if r.key in curves):
+    logs = comparison.training_logs
+    panels: list[tuple[ResultRow, str, int]] = []
+    for i, row in enumerate(r for r in comparison.rows if r.key in logs):
         named = dict.fromkeys(
-            k for _, lines in curves[row.key] for line in lines if line.get("kind") == "train" for k in line
+            k for _, lines in logs[row.key] for line in lines if line.get("kind") == "train" for k in line
         )
         terms = [k for k in named if k not in _NO_TERMS]
         # "loss" alone when a method has one term only: the term repeats it.
         panels += [(row, term, i) for term in (["loss"] if len(terms) <= 2 and "loss" in terms else terms)]
-    panels = [p for p in panels if any(_series(lines, "train", p[1])[0] for _, lines in curves[p[0].key])]
+    panels = [p for p in panels if any(_series(lines, "train", p[1])[0] for _, lines in logs[p[0].key])]
     if not panels:
         return None
-    first = {row.key for row in chosen(list({row.key: row for row, *_ in panels}.values()), target)[0]}
+    first = {row.key for row in rows_shown(list({row.key: row for row, *_ in panels}.values()), target)[0]}
     panels.sort(key=lambda panel: panel[0].key not in first)  # where there is no room for all
     left_out = dict.fromkeys(row.label for row, *_ in panels[_PANELS:])
     others = (
@@ -141,7 +135,7 @@ def losses(comparison: Comparison, curves: Curves, target: Target | None = None)
         plot = new(7.2, 0.35 + 1.75 * height)
         grid = plot.subplots(height, columns, squeeze=False).ravel()
         for axes, (row, term, i) in zip(grid, panels, strict=False):
-            runs = _thinned([_series(lines, "train", term) for _, lines in curves[row.key]])
+            runs = _thinned([_series(lines, "train", term) for _, lines in logs[row.key]])
             look_ = look(i) | {"marker": ""}
             _draw_seeds(axes, runs, look_, "")
             axes.set_title(f"{row_name(row, comparison)}\n{short(term)}", fontsize=8, fontweight="normal")
@@ -158,6 +152,6 @@ def losses(comparison: Comparison, curves: Curves, target: Target | None = None)
             "Loss terms",
             "Each term on its own scale. Thick: mean over seeds; thin: single seeds. Terms that level off have "
             f"converged; one that alone goes to zero may be a collapse."
-            f"{_long(curves, 'train')}{others}",
+            f"{_long(comparison, 'train')}{others}",
             f"Small line plots over training steps: {said}.",
         )

@@ -8,18 +8,18 @@ from reports.document.blocks import Figure
 from reports.figures.labels import row_name, short
 from reports.figures.style import COLOURS, MUTED, finish, new, style
 from reports.read.comparison_runs import Comparison
-from reports.stats.resamples import Analysis, Difference, untrained_base
+from reports.stats.significance import Difference, PairedBootstrap, untrained_base
 
 
-def forest(comparison: Comparison, analysis: Analysis) -> Figure | None:
+def forest(comparison: Comparison, bootstrap: PairedBootstrap) -> Figure | None:
     """Differences to the untrained base with their intervals, a panel for each target."""
-    if not analysis.targets:
+    if not bootstrap.targets:
         return None
-    first = analysis.targets[0]
-    pairs = [(r, b[0]) for r in comparison.rows if (b := untrained_base(r, comparison.rows, analysis, first))]
-    results = {target.key: analysis.differences(pairs, target) for target in analysis.targets}
+    first = bootstrap.targets[0]
+    pairs = [(r, b[0]) for r in comparison.rows if (b := untrained_base(r, comparison.rows, bootstrap, first))]
+    results = {target.key: bootstrap.differences(pairs, target) for target in bootstrap.targets}
     kept = [i for i in range(len(pairs)) if any(found[i] for found in results.values())]
-    panels = [target for target in analysis.targets if any(results[target.key])]
+    panels = [target for target in bootstrap.targets if any(results[target.key])]
     if not kept:
         return None
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.files.printable import one_line
 from reports.figures.style import MUTED, settle
-from reports.read.comparison_runs import Comparison, Row, base_name
+from reports.read.comparison_runs import Comparison, ResultRow, base_name
 
 _LABEL = 28  # longest row label inside a figure; the tables carry the whole
 
@@ -18,7 +18,7 @@ def short(label: str) -> str:
     return label if len(label) <= _LABEL else label[: _LABEL - 1] + "…"
 
 
-def row_name(row: Row, comparison: Comparison) -> str:
+def row_name(row: ResultRow, comparison: Comparison) -> str:
     """A row's label as figures show it, with its base model where the label alone is ambiguous."""
     twins = sum(other.label == row.label for other in comparison.rows)
     return short(f"{row.label} · {base_name(row.base_model)}" if twins > 1 else row.label)

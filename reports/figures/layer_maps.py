@@ -7,19 +7,19 @@ import math
 from reports.document.blocks import Figure
 from reports.document.table import MINUS
 from reports.figures.labels import row_name, short
-from reports.figures.shown_rows import chosen
 from reports.figures.style import INK, finish, new, style
 from reports.read.comparison_runs import Comparison
-from reports.stats.resamples import Target
-from reports.tables.layers import Grid, _name, _pairs_text
+from reports.stats.layer_grids import LayerGrid, pairs_text, shared_name
+from reports.stats.shown_rows import rows_shown
+from reports.stats.targets import Target
 
 _FEW = 7  # layers up to which a cell has room for a decimal
 
 
-def layer_map(comparison: Comparison, grid: Grid, target: Target | None = None) -> Figure | None:
+def layer_map(comparison: Comparison, grid: LayerGrid, target: Target | None = None) -> Figure | None:
     """Layer by pooling as a heat map for each row (self-guided contrastive learning, figure 1)."""
     alike = grid.rows(comparison)
-    rows, others = chosen([members[0] for members in alike.values()], target)
+    rows, others = rows_shown([members[0] for members in alike.values()], target)
     if not rows:
         return None
     values = {
@@ -30,7 +30,8 @@ def layer_map(comparison: Comparison, grid: Grid, target: Target | None = None) 
         if (value := grid.mean(row, layer, pooling)) is not None
     }
     named = {
-        row.key: _name(alike[row.key], 3) if len(alike[row.key]) > 1 else row_name(row, comparison) for row in rows
+        row.key: shared_name(alike[row.key], 3) if len(alike[row.key]) > 1 else row_name(row, comparison)
+        for row in rows
     }
     # The cls of the embeddings is the same for every sentence: its zero would take half of the scale.
     scale = [v for (_, layer, pooling), v in values.items() if (layer, pooling) != (0, "cls")] or [0.0]
@@ -88,7 +89,7 @@ def layer_map(comparison: Comparison, grid: Grid, target: Target | None = None) 
             plot,
             f"layers-{grid.source}-{grid.pairs}",
             f"Layer and pooling · {grid.pairs}",
-            f"{_pairs_text(grid, rows)}: Spearman ×100, means over seeds, light is high; the frame marks the best of a "
+            f"{pairs_text(grid, rows)}: Spearman ×100, means over seeds, light is high; the frame marks the best of a "
             f"row. Where it is not the last layer, the usual vector of the model is not its best one.{others}",
             f"Heat maps of layers by poolings. Best: {'; '.join(said)}.",
         )

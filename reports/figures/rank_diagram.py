@@ -14,27 +14,27 @@ import numpy as np
 from reports.document.blocks import Figure
 from reports.figures.labels import row_name
 from reports.figures.style import INK, MUTED, finish, new, style
-from reports.read.comparison_runs import Comparison, Row, base_name
+from reports.read.comparison_runs import Comparison, ResultRow, base_name
 from reports.stats.ranks import ALPHA, FEWEST_ROWS, FEWEST_TASKS, ranking
-from reports.stats.score_matrices import Bench
+from reports.stats.score_matrices import ScoreMatrix
 
 
-def diagrams(comparison: Comparison, bench: Bench) -> list[Figure]:
+def diagrams(comparison: Comparison, matrix: ScoreMatrix) -> list[Figure]:
     """A critical-difference diagram for each base model with enough rows; none for a benchmark of too few tasks."""
-    if len(bench.tasks) < FEWEST_TASKS:
+    if len(matrix.tasks) < FEWEST_TASKS:
         return []
     found = []
     for base in comparison.base_models:
         rows = [r for r in comparison.rows if r.base_model == base and r.supervision != "supervised"]
-        rows = [r for r in rows if bench.of(r) is not None]
+        rows = [r for r in rows if matrix.of(r) is not None]
         if len(rows) >= FEWEST_ROWS:
-            found.append(_diagram(comparison, bench, base, rows))
+            found.append(_diagram(comparison, matrix, base, rows))
     return found
 
 
-def _diagram(comparison: Comparison, bench: Bench, base: str, rows: Sequence[Row]) -> Figure:
+def _diagram(comparison: Comparison, matrix: ScoreMatrix, base: str, rows: Sequence[ResultRow]) -> Figure:
     """Rows on an axis of average ranks, best at the left; bars join those not separable (as Demsar's figure 1)."""
-    means = [scores.mean(axis=0) for row in rows if (scores := bench.of(row)) is not None]
+    means = [scores.mean(axis=0) for row in rows if (scores := matrix.of(row)) is not None]
     result = ranking(np.stack(means, axis=1))
     k = len(rows)
     order = [int(i) for i in np.argsort(result.ranks, kind="stable")]
@@ -70,7 +70,7 @@ def _diagram(comparison: Comparison, bench: Bench, base: str, rows: Sequence[Row
         joined = "; ".join(f"{names[c[0]]} to {names[c[-1]]}" for c in result.cliques) or "none"
         p = "< 0.001" if result.p < 1e-3 else f"= {result.p:.3f}"
         test = f"Friedman's chi-squared {result.statistic:.1f}, p {p}"
-        several = any(len(bench.records[row.key]) > 1 for row in rows)
+        several = any(len(matrix.records[row.key]) > 1 for row in rows)
         seeds = "means over seeds" if several else "of one run each"
         where = f" · {base_name(base)}" if len(comparison.base_models) > 1 else ""
         verdict = (
@@ -79,13 +79,13 @@ def _diagram(comparison: Comparison, bench: Bench, base: str, rows: Sequence[Row
             else "rows are not told apart: no two are separable"
         )
         caption = (
-            f"Average rank over {len(bench.tasks)} {bench.title}, 1 is best, {seeds} ({test}): {verdict} "
+            f"Average rank over {len(matrix.tasks)} {matrix.title}, 1 is best, {seeds} ({test}): {verdict} "
             "(Demsar 2006). Tasks count as independent, and only the order on each counts, not by how much; the chance "
             "of seeds is left out."
         )
-        key = f"ranks-{bench.key}" + (f"-{base_name(base)}" if where else "")
+        key = f"ranks-{matrix.key}" + (f"-{base_name(base)}" if where else "")
         alt = f"Average ranks: {said}. Critical difference {result.difference:.2f}. Not separable: {joined}."
-        return finish(plot, key, f"Ranks over tasks · {bench.title}{where}", caption, alt)
+        return finish(plot, key, f"Ranks over tasks · {matrix.title}{where}", caption, alt)
 
 
 def _label(axes: Any, place: int, left: int, k: int, bars: int, rank: float, name: str) -> None:

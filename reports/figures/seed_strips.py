@@ -10,24 +10,25 @@ import numpy as np
 from reports.document.blocks import Figure
 from reports.figures.labels import row_name
 from reports.figures.style import COLOURS, INK, MUTED, finish, new, style
-from reports.read.comparison_runs import Comparison, Row
+from reports.read.comparison_runs import Comparison, ResultRow
 from reports.stats.bootstrap import Estimate, Floats, hierarchical_mean
-from reports.stats.resamples import Analysis, Target
+from reports.stats.significance import PairedBootstrap
+from reports.stats.targets import Target
 
 MOST_PANELS = 3
 
 
-def strip(comparison: Comparison, analysis: Analysis) -> Figure | None:
+def strip(comparison: Comparison, bootstrap: PairedBootstrap) -> Figure | None:
     """Scores by seed, a panel for each of the first targets; None where no row has two seeds with stored pairs.
 
     Rows with one seed are drawn as a dot alone: what another seed would give is not known. The interval of the others
     holds the chance of the seeds and of the test pairs (`reports.stats.bootstrap.hierarchical_mean`).
     """
     found: list[tuple[Target, dict[tuple[str, str], tuple[Floats, Estimate]]]] = []
-    for target in analysis.targets[:MOST_PANELS]:
+    for target in bootstrap.targets[:MOST_PANELS]:
         panel = {}
         for row in comparison.rows:
-            runs = analysis.by_seed(row, target)
+            runs = bootstrap.by_seed(row, target)
             if runs is not None:
                 panel[row.key] = 100 * runs[1], hierarchical_mean(runs[1], runs[2], seed=1)
         if any(len(values) > 1 for values, _ in panel.values()):
@@ -36,7 +37,7 @@ def strip(comparison: Comparison, analysis: Analysis) -> Figure | None:
         return None
     rows = [row for row in comparison.rows if any(row.key in panel for _, panel in found)]
 
-    def height(row: Row) -> float:
+    def height(row: ResultRow) -> float:
         """Rows stand in the order of the first panel that has them."""
         return next(panel[row.key][1].value for _, panel in found if row.key in panel)
 

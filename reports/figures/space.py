@@ -9,11 +9,11 @@ import numpy as np
 
 from reports.document.blocks import Figure
 from reports.figures.labels import place_labels, row_name
-from reports.figures.shown_rows import chosen
 from reports.figures.style import GRID, INK, finish, new, style
 from reports.read.comparison_runs import Comparison
 from reports.stats.bootstrap import mean_sd
-from reports.stats.resamples import Target
+from reports.stats.shown_rows import rows_shown
+from reports.stats.targets import Target
 
 _ENDS = ("untrained", "supervised")
 
@@ -84,7 +84,7 @@ def scatter(comparison: Comparison, task: str, source: str, target: Target | Non
             bar = plot.colorbar(mappable, ax=axes, pad=0.02, aspect=30)
             bar.set_label(target.short)
             bar.outline.set_visible(False)
-        named, others = chosen(rows, target, _NAMED)
+        named, others = rows_shown(rows, target, _NAMED)
         place_labels(axes, points, [row_name(row, comparison) if row in named else "" for row in rows])
         data = task.removeprefix("geometry:")
         said = "; ".join(

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from reports.document.blocks import Figure
 from reports.figures.labels import row_name
-from reports.figures.shown_rows import Drawn, chosen, read_drawn
 from reports.figures.style import finish, legend_below, look, new, plain, style
 from reports.read.comparison_runs import Comparison
-from reports.stats.resamples import Target
+from reports.stats.shown_rows import rows_shown
+from reports.stats.targets import Target
 
 _POINTS = 80  # of a line: more cannot be seen
 _LOWEST = 1e-5  # share of the largest value below which nothing is drawn
@@ -35,13 +35,12 @@ def _mean_log(spectra: list[list[float]]) -> NDArray[np.float64] | None:
     return logs
 
 
-def spectrum(comparison: Comparison, target: Target | None = None, drawn: Drawn | None = None) -> Figure | None:
+def spectrum(comparison: Comparison, target: Target | None = None) -> Figure | None:
     """Singular values of the centred embeddings, a panel for each data set of the geometry tasks."""
-    drawn = read_drawn(comparison) if drawn is None else drawn
     panels: list[tuple[str, str, dict[tuple[str, str], NDArray[np.float64]]]] = []
     for task, source in comparison.columns("geometry"):
         lines: dict[tuple[str, str], NDArray[np.float64]] = {}
-        for key, runs in drawn.items():
+        for key, runs in comparison.figure_data.items():
             spectra = [part["spectrum"] for _, parts in runs if "spectrum" in (part := parts.get(task, {}))]
             try:
                 if spectra and (line := _mean_log(spectra)) is not None:
@@ -50,7 +49,7 @@ def spectrum(comparison: Comparison, target: Target | None = None, drawn: Drawn 
                 comparison.warnings.append(f"spectra of {key[1]} ({task}) are damaged: left out")
         if lines:
             panels.append((task, source, lines))
-    rows, others = chosen([row for row in comparison.rows if any(row.key in lines for *_, lines in panels)], target)
+    rows, others = rows_shown([row for row in comparison.rows if any(row.key in lines for *_, lines in panels)], target)
     if not rows:
         return None
     with style():

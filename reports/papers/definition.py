@@ -15,6 +15,7 @@ from pydantic import Field, model_validator
 
 from harness.config import Config, nearest
 from harness.errors import InputError
+from reports.papers.figure_spec import PaperFigure
 
 FOLDER = Path(__file__).parent / "definitions"
 SUFFIX = ".toml"
@@ -24,10 +25,6 @@ SUFFIX = ".toml"
 AVERAGES = (
     "sts", "sts-mean", "sts-wmean", "sts-years", "transfer", "downstream", "downstream-without-snli", "probing", "half",
     "mteb",
-)  # fmt: skip
-FIGURES = (
-    "alignment-uniformity", "histograms", "layers", "scan-barlow-twins", "scan-vicreg", "declutr-sampling",
-    "declutr-objective", "declutr-extensions", "tradeoff",
 )  # fmt: skip
 STATISTICS = {"max": 1.0, "q75": 0.75, "q50": 0.5}
 
@@ -40,7 +37,7 @@ class Data(Config):
     count: int | None = Field(default=None, description="number of its entries", ge=1)
 
 
-class ColumnSpec(Config):
+class PaperColumn(Config):
     """A column: what the published file calls it, and which of our scores it is.
 
     With `each`, one column for every name in it, "{}" standing for the name in `published`, `title`, `task`, `average`.
@@ -82,7 +79,7 @@ class ColumnSpec(Config):
         """Something of ours can stand in it."""
         return bool(self.task or self.average or self.statistic or self.delta)
 
-    def named(self, name: str) -> ColumnSpec:
+    def named(self, name: str) -> PaperColumn:
         fields = ("published", "title", "task", "average")
         filled = {field: getattr(self, field).replace("{}", name) for field in fields}
         filled["published"] = filled["published"] or name
@@ -90,7 +87,7 @@ class ColumnSpec(Config):
         return self.model_copy(update={**filled, "each": []})
 
 
-class RowSpec(Config):
+class PaperRow(Config):
     """A row of a table: the published models that it is, and which of our runs it is.
 
     `where` selects by configuration: key -> value, or a list of values any of which will do; "*" in a text stands for
@@ -108,7 +105,7 @@ class RowSpec(Config):
     reference: str = Field(default="", description="label of the row that its differences go to")
 
 
-class TableSpec(Config):
+class PaperTable(Config):
     """A table of the paper. `published`: its names in the published file."""
 
     key: str = Field(pattern=r"^[A-Za-z0-9][\w.-]*$", max_length=80)
@@ -123,8 +120,11 @@ class TableSpec(Config):
     reference_model: str = Field(default="", description="its published model, where the row has several")
     transposed: bool = Field(default=False, description="columns of the definition as lines")
     notes: list[str] = Field(default=[])
-    rows: list[RowSpec] = Field(default=[])
+    rows: list[PaperRow] = Field(default=[])
     fields: dict[str, str] = Field(default={}, description="spaces: published task -> our config key")
+    used_with: dict[str, dict[str, Any]] = Field(
+        default={}, description="spaces: our config key -> what a run must have for its value to count as tried"
+    )
     papers: list[str] = Field(default=[], description="spaces: how the paper's name begins in the file")
 
 
@@ -138,20 +138,25 @@ class Definition(Config):
     published: str = Field(description="CSV file of published numbers")
     bases: dict[str, list[str]] = Field(default={})
     data: dict[str, Data] = Field(default={})
-    columns: dict[str, list[ColumnSpec]] = Field(default={})
-    tables: list[TableSpec] = Field(min_length=1)
-    figures: list[str] = Field(default=[])
+    columns: dict[str, list[PaperColumn]] = Field(default={})
+    tables: list[PaperTable] = Field(min_length=1)
+    figures: list[PaperFigure] = Field(default=[])
+    baseline: str = Field(default="", description="our method that papers of its field hold theirs against")
     folder: Path = Field(default=FOLDER, exclude=True)
 
     @model_validator(mode="after")
     def _names_exist(self) -> Self:
-        for what, names in (("tables", [t.key for t in self.tables]), *self._labels()):
+        keyed = [figure.key for figure in self.figures if figure.key]
+        for what, names in (("tables", [t.key for t in self.tables]), ("figures", keyed), *self._labels()):
             twice = [name for name, count in Counter(names).items() if count > 1]
             if twice:
                 raise ValueError(f'{what}: "{twice[0]}" stands there twice')
-        for name in self.figures:
-            if name not in FIGURES:
-                raise ValueError(f'unknown figure "{name}"{nearest(name, list(FIGURES))}; known: {", ".join(FIGURES)}')
+        for figure in self.figures:
+            if fault := figure.fault():
+                raise ValueError(fault)
+            if figure.columns and figure.columns not in self.columns:
+                known = ", ".join(self.columns) or "none"
+                raise ValueError(f'figure "{figure.key}": no column set "{figure.columns}"; known: {known}')
         for table in self.tables:
             if table.kind != "spaces" and table.columns not in self.columns:
                 known = ", ".join(self.columns) or "none"
@@ -172,9 +177,9 @@ class Definition(Config):
     def _labels(self) -> list[tuple[str, list[str]]]:
         return [(f'rows of table "{table.key}"', [row.label for row in table.rows]) for table in self.tables]
 
-    def columns_of(self, table: TableSpec) -> list[ColumnSpec]:
+    def columns_of(self, table: PaperTable) -> list[PaperColumn]:
         """The columns of a table, those with `each` spread out."""
-        found: list[ColumnSpec] = []
+        found: list[PaperColumn] = []
         for column in self.columns.get(table.columns, []):
             found += [column.named(name) for name in column.each] if column.each else [column]
         return found
@@ -187,6 +192,12 @@ class Definition(Config):
 def names() -> list[str]:
     """Definitions that ship with this package."""
     return sorted(path.stem for path in FOLDER.glob(f"*{SUFFIX}"))
+
+
+def baselines() -> frozenset[str]:
+    """The methods that the definitions of this package name as baselines."""
+    definitions = (load(name) for name in names())
+    return frozenset(d.baseline for d in definitions if d is not None and d.baseline)
 
 
 def is_file(name: str) -> bool:

@@ -5,19 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from harness.tasks.mteb.benchmarks import EN_V1
-from reports.document.table import MINUS, Cell, Column, State, Table, TableRow, absent, number, ranked
-from reports.papers.definition import ColumnSpec, RowSpec, TableSpec
-from reports.papers.joined_numbers import Join, Joined, Published, trained
-from reports.papers.measured import Measured
-from reports.read.comparison_runs import Row, base_name
-from reports.stats.bootstrap import mean_sd
-from reports.tables.scores import anchor
+from reports.document.table import Cell, Column, Table, TableRow, number, ranked
+from reports.papers.definition import PaperColumn, PaperRow, PaperTable
+from reports.papers.matching import MatchedNumber, Matching, trained
+from reports.papers.paper_cells import BLANK, doubts, measured_cell, published_cell, source_note
+from reports.read.comparison_runs import ResultRow, base_name
+from reports.tables.score_cells import anchor
 
-SIGNS = {"club": "♣", "diamond": "♦", "heart": "♥", "spade": "♠"}
-_OWN = ("", "own", "own evaluation", "summary")  # the document says where these come from
 OTHER = "other models"
-_EMPTY = Cell("–", state="empty")
 
 
 @dataclass
@@ -25,90 +20,42 @@ class Filled:
     """A table as built, and what the page says about it."""
 
     table: Table | None
-    rows: list[Row] = field(default_factory=list)  # ours that stand in it
+    rows: list[ResultRow] = field(default_factory=list)  # ours that stand in it
     missing: list[tuple[str, str]] = field(default_factory=list)  # (row, base models that lack it)
     reason: str = ""  # why our runs have nothing of it, where they were to
 
 
-def source_note(mark: str) -> str:
-    """What a source mark of the published file means; empty for a paper's own numbers."""
-    sign, colon, source = mark.partition(": ")
-    if colon and sign in SIGNS:
-        return f"{SIGNS[sign]} {source}"
-    if mark.startswith(("own (", "own evaluation (")):
-        return f"own result, marked {mark[mark.index('(') + 1 : -1]} in the paper"
-    if mark == "repo":
-        return "from the authors' repository, not printed in the paper"
-    return "" if mark in _OWN else mark
+_Printed = tuple[str, str, PaperRow, dict[int, MatchedNumber]]  # model, base model, row, its numbers by column
 
 
-def doubts(p: Published) -> tuple[str, ...]:
-    """The remarks on a published number, without those that only describe its row."""
-    kinds = ("parameters ", "embedding dim ", "BoW", "supervised", "unsupervised", "semi-supervised", "mean pooling")
-    parts = (part.strip() for part in p["notes"].split(";"))
-    kept = "; ".join(part for part in parts if part and part not in EN_V1 and not part.startswith(kinds))
-    return (kept,) if kept else ()
-
-
-def measured_cell(ours: Measured, column: ColumnSpec, row: Row | None = None) -> Cell:
-    """Mean and spread over seeds, or why there is none."""
-    if not ours.by_seed:
-        if column.metric == "train_seconds" and row is not None and row.records[0].supervision == "untrained":
-            return _EMPTY
-        if not column.measured or ours.missing == "" or ours.missing == "no study":
-            return _EMPTY
-        state: State = "missing"
-        for known in ("collapsed", "diverged", "failed"):
-            if ours.state == known:
-                state = known
-        return absent(state, *([] if ours.missing == "not evaluated" or state != "missing" else [ours.missing]))
-    mean, sd = mean_sd(ours.values)
-    notes = [ours.partly] if ours.partly else []
-    notes += [f"other protocol than the paper's: {text}" for text in ours.unlike]
-    return number(
-        mean, digits=column.digits, sd=sd, n=len(ours.by_seed), records=ours.records, signed=bool(column.delta),
-        notes=notes,
-    )  # fmt: skip
-
-
-def published_cell(p: Published | None, value: float | None, column: ColumnSpec, notes: Sequence[str] = ()) -> Cell:
-    """A printed number as it was printed."""
-    if p is None:
-        return _EMPTY
-    if value is None:
-        return Cell("illegible", state="empty").noted(*notes)
-    text = p["value"].replace("-", MINUS)
-    if column.delta and value > 0 and not text.startswith("+"):
-        text = f"+{text}"
-    return Cell(text, value=value, state="value", notes=tuple(notes))
-
-
-def _published_blocks(join: Join, table: TableSpec, columns: Sequence[ColumnSpec]) -> list[tuple[str, TableRow]]:
+def _published_blocks(
+    matching: Matching, table: PaperTable, columns: Sequence[PaperColumn]
+) -> list[tuple[str, TableRow]]:
     """(base model, row) of the published rows, those of one base model together."""
-    found: list[tuple[str, str, RowSpec, dict[int, Joined]]] = []
-    place: dict[tuple[str, str], dict[int, Joined]] = {}
-    for j in join.rows:
+    printed: list[_Printed] = []
+    place: dict[tuple[str, str], dict[int, MatchedNumber]] = {}
+    for j in matching.rows:
         if j.place is None or j.place.table is not table:
             continue
         key = (j.published["model"], j.published["base_model"])
         if key not in place:
             place[key] = {}
-            found.append((*key, j.place.row, place[key]))
+            printed.append((*key, j.place.row, place[key]))
         place[key].setdefault(next(i for i, c in enumerate(columns) if c is j.place.column), j)
     order = {id(row): i for i, row in enumerate(table.rows)}
-    bases = list(join.definition.bases)
-    found.sort(key=lambda f: (bases.index(f[1]) if f[1] in bases else -1, order[id(f[2])]))
+    bases = list(matching.definition.bases)
+    printed.sort(key=lambda f: (bases.index(f[1]) if f[1] in bases else -1, order[id(f[2])]))
     rows = []
-    for model, base, spec, cells in found:
+    for model, base, spec, cells in printed:
         shared = [set(doubts(j.published)) for j in cells.values()]
         common = set.intersection(*shared) if len(shared) > 1 else set()
         marks = {j.published["source_mark"] for j in cells.values()}
         mark = [note for note in [source_note(next(iter(marks)))] if note and len(marks) == 1]
         head = Cell(model).noted(*mark, *sorted(common))
-        line = [head, _EMPTY]
+        line = [head, BLANK]
         for i, column in enumerate(columns):
             if i not in cells:
-                line.append(_derived(join, table, spec, column, columns, base, cells, found))
+                line.append(_derived(matching, table, spec, column, columns, base, cells, printed))
                 continue
             j = cells[i]
             notes = [note for note in doubts(j.published) if note not in common]
@@ -120,36 +67,38 @@ def _published_blocks(join: Join, table: TableSpec, columns: Sequence[ColumnSpec
 
 
 def _derived(
-    join: Join, table: TableSpec, spec: RowSpec, column: ColumnSpec, columns: Sequence[ColumnSpec], base: str,
-    cells: dict[int, Joined], found: Sequence[tuple[str, str, RowSpec, dict[int, Joined]]],
+    matching: Matching, table: PaperTable, spec: PaperRow, column: PaperColumn, columns: Sequence[PaperColumn],
+    base: str, cells: dict[int, MatchedNumber], printed: Sequence[_Printed],
 ) -> Cell:  # fmt: skip
     """A difference that the paper does not print, from the two numbers that it does."""
     label = spec.reference or table.reference
     at = next((i for i, c in enumerate(columns) if column.delta and c.title == column.delta), None)
     if at is None or not label or spec.label == label or column.published:
-        return _EMPTY
-    reference = next((c for _, b, s, c in found if s.label == label and b == base), {})
+        return BLANK
+    reference = next((c for _, b, s, c in printed if s.label == label and b == base), {})
     own, other = cells.get(at), reference.get(at)
     if own is None or other is None or own.value is None or other.value is None:
-        return _EMPTY
+        return BLANK
     value = column.sign * (own.value - other.value)
     return number(value, digits=column.digits, signed=True)
 
 
-def _our_blocks(join: Join, table: TableSpec, columns: Sequence[ColumnSpec], filled: Filled) -> list[TableRow]:
+def _our_blocks(
+    matching: Matching, table: PaperTable, columns: Sequence[PaperColumn], filled: Filled
+) -> list[TableRow]:
     """Our rows that have any of the table's numbers (or ended early), by base model in the order of the definition."""
-    by_base: dict[str, list[tuple[RowSpec, Row]]] = {}
+    by_base: dict[str, list[tuple[PaperRow, ResultRow]]] = {}
     for spec in table.rows:
-        for base, found in join.candidates(spec).items():
-            best = next((r for r in found if _has_any(join, table, spec, r, columns)), None)
+        for base, found in matching.candidates(spec).items():
+            best = next((r for r in found if _has_any(matching, table, spec, r, columns)), None)
             best = best or next((r for r in found if not r.finished), None)
             if best is not None:
                 by_base.setdefault(OTHER if spec.same_weights else base, []).append((spec, best))
     rows = []
-    for base in _ordered(join, by_base):
-        shown: list[tuple[RowSpec, Row, list[Cell]]] = []
+    for base in _ordered(matching, by_base):
+        shown: list[tuple[PaperRow, ResultRow, list[Cell]]] = []
         for spec, row in by_base[base]:
-            cells = [measured_cell(join.value(table, spec, row, c), c, row) for c in columns]
+            cells = [measured_cell(matching.value(table, spec, row, c), c, row) for c in columns]
             shown.append((spec, row, cells))
         if not any(cell.state == "value" for _, _, cells in shown for cell in cells):
             continue  # only runs that ended early, of some other kind of task
@@ -157,7 +106,7 @@ def _our_blocks(join: Join, table: TableSpec, columns: Sequence[ColumnSpec], fil
             count, whole = len(row.finished), len(row.records)
             seeds = Cell(str(count) if count == whole else f"{count} of {whole}", value=count)
             notes = []
-            if len(join.candidates(spec).get(row.base_model, [])) > 1:
+            if len(matching.candidates(spec).get(row.base_model, [])) > 1:
                 notes.append(
                     "one of several configurations here, not chosen by its scores: that with most seeds, then most "
                     "tasks, then most training data, then the newest (where differences are shown, of those trained "
@@ -175,54 +124,60 @@ def _our_blocks(join: Join, table: TableSpec, columns: Sequence[ColumnSpec], fil
     return rows
 
 
-def _has_any(join: Join, table: TableSpec, spec: RowSpec, row: Row, columns: Sequence[ColumnSpec]) -> bool:
-    return any(join.value(table, spec, row, c).by_seed for c in columns if not c.delta)
+def _has_any(
+    matching: Matching, table: PaperTable, spec: PaperRow, row: ResultRow, columns: Sequence[PaperColumn]
+) -> bool:
+    return any(matching.value(table, spec, row, c).by_seed for c in columns if not c.delta)
 
 
-def _ordered(join: Join, bases: dict[str, list[tuple[RowSpec, Row]]]) -> list[str]:
-    known = [ours for names in join.definition.bases.values() for ours in names]
+def _ordered(matching: Matching, bases: dict[str, list[tuple[PaperRow, ResultRow]]]) -> list[str]:
+    known = [ours for names in matching.definition.bases.values() for ours in names]
     return sorted(bases, key=lambda b: (b == OTHER, known.index(b) if b in known else len(known), b))
 
 
-def _study_blocks(join: Join, table: TableSpec, columns: Sequence[ColumnSpec]) -> list[TableRow]:
+def _study_blocks(matching: Matching, table: PaperTable, columns: Sequence[PaperColumn]) -> list[TableRow]:
     rows = []
-    for setting in join.library.settings:
+    for setting in matching.library.settings:
         for spec in table.rows:
-            found = [join.of_study(spec, setting, c) for c in columns]
+            found = [matching.of_study(spec, setting, c) for c in columns]
             if any(f.by_seed for f in found):
                 trials = Cell(f"{len(found[0].records)} runs", value=len(found[0].records))
                 cells = [replace(measured_cell(f, c), n=None) for f, c in zip(found, columns, strict=True)]
                 head = Cell(spec.label, records=found[0].records)
-                name = f"{base_name(setting.base_model)} · {join.library.setting_names[setting]} · measured here"
+                name = f"{base_name(setting.base_model)} · {matching.library.setting_names[setting]} · measured here"
                 rows.append(TableRow((head, trials, *cells), name))
     return rows
 
 
-def _layer_blocks(join: Join, table: TableSpec, columns: Sequence[ColumnSpec], filled: Filled) -> list[TableRow]:
+def _layer_blocks(
+    matching: Matching, table: PaperTable, columns: Sequence[PaperColumn], filled: Filled
+) -> list[TableRow]:
     """The best and the worst layer of each untrained model that has the suite layers; its first column alone."""
-    from reports.tables.layers import extremes
+    from reports.tables.layer_table import extremes
 
-    untrained = [row for row in join.library.rows if row.finished and row.records[0].supervision == "untrained"]
+    untrained = [row for row in matching.library.rows if row.finished and row.records[0].supervision == "untrained"]
     rows = []
-    comparison = join.library.as_comparison(table.key, untrained)
+    comparison = matching.library.as_comparison(table.key, untrained)
     for row, lines in extremes(comparison, columns[0].task, columns[0].source) if columns else []:
         for text, cell in lines:
             head = Cell(text, link=anchor(row), records=cell.records)
-            cells = (head, Cell(str(len(row.finished)), value=len(row.finished)), cell, *[_EMPTY] * (len(columns) - 1))
+            cells = (head, Cell(str(len(row.finished)), value=len(row.finished)), cell, *[BLANK] * (len(columns) - 1))
             rows.append(TableRow(cells, f"{base_name(row.base_model)} · measured here", ranked=False))
         filled.rows += [row] if all(row is not other for other in filled.rows) else []
     return rows
 
 
-def paper_table(join: Join, table: TableSpec) -> Filled:
+def paper_table(matching: Matching, table: PaperTable) -> Filled:
     """One table of the paper; None where neither the paper's file nor our runs have anything for it."""
     filled = Filled(None)
-    specs = join.columns(table)
-    own = _study_blocks(join, table, specs) if table.kind == "study" else _our_blocks(join, table, specs, filled)
-    own += _layer_blocks(join, table, specs, filled) if table.kind == "layers" else []
-    printed = _published_blocks(join, table, specs)
-    filled.missing = _missing(join, table, filled)
-    filled.reason = "" if own or table.kind == "study" else _reason(join, table, specs)
+    specs = matching.columns(table)
+    own = (
+        _study_blocks(matching, table, specs) if table.kind == "study" else _our_blocks(matching, table, specs, filled)
+    )
+    own += _layer_blocks(matching, table, specs, filled) if table.kind == "layers" else []
+    printed = _published_blocks(matching, table, specs)
+    filled.missing = _missing(matching, table, filled)
+    filled.reason = "" if own or table.kind == "study" else _reason(matching, table, specs)
     body = [*own, *(row for _, row in printed)]
     if not body:
         return filled
@@ -278,11 +233,11 @@ def _transposed(table: Table) -> Table:
     )
 
 
-def _missing(join: Join, table: TableSpec, filled: Filled) -> list[tuple[str, str]]:
+def _missing(matching: Matching, table: PaperTable, filled: Filled) -> list[tuple[str, str]]:
     """Rows of the paper without a comparable number of ours -> why."""
     said = []
     for spec in table.rows:
-        entries = [j for j in join.rows if j.place and j.place.table is table and j.place.row is spec]
+        entries = [j for j in matching.rows if j.place and j.place.table is table and j.place.row is spec]
         if not spec.published or not entries:
             continue
         if any(j.verdict.kind in ("inside", "above", "below", "one seed") for j in entries):
@@ -291,77 +246,20 @@ def _missing(join: Join, table: TableSpec, filled: Filled) -> list[tuple[str, st
         if not spec.method:
             said.append((spec.label, "no method of this harness"))
         elif all(j.verdict.kind == "not measured" for j in entries):
-            reasons = dict.fromkeys(j.verdict.text.removeprefix("not measured: ") for j in entries)
+            reasons = dict.fromkeys(j.verdict.reason or j.verdict.text for j in entries)
             said.append((spec.label, f"{bases}: {'; '.join(list(reasons)[:2])}"))
         else:
             said.append((spec.label, f"{bases}: measured on another base model, text or protocol only"))
     return said
 
 
-def _reason(join: Join, table: TableSpec, columns: Sequence[ColumnSpec]) -> str:
+def _reason(matching: Matching, table: PaperTable, columns: Sequence[PaperColumn]) -> str:
     """What the records with most scores say of one that was asked for and could not be made."""
     for spec in table.rows:
-        rows = [row for rows in join.candidates(spec).values() for row in rows]
+        rows = [row for rows in matching.candidates(spec).values() for row in rows]
         for row in sorted(rows, key=lambda row: -len({s.task for r in row.finished for s in r.scores})):
             for column in columns:
-                missing = "" if column.delta else join.value(table, spec, row, column).missing
-                if missing not in _SILENT:
-                    return missing.removeprefix(f"{column.task}: ").partition("; ")[0]
+                lacks = () if column.delta else matching.value(table, spec, row, column).lacks
+                if reason := next((lack.text for lack in lacks if lack.asked), ""):
+                    return reason.partition("; ")[0]  # its first clause
     return ""
-
-
-_SILENT = ("", "not evaluated", "no study")  # nothing was asked for
-
-
-def joined_table(join: Join) -> Table | None:
-    """Headline numbers of every table, published beside measured."""
-    columns = (
-        Column("model", "Published model", numeric=False),
-        Column("base", "Base model", numeric=False, aside=True),
-        Column("task", "Score", numeric=False),
-        Column("ours", "Ours", "mean ± sd"),
-        Column("n", "Seeds", aside=True),
-        Column("published", "Published"),
-        Column("difference", "Difference", "ours − published"),
-        Column("verdict", "Verdict", "on the published number", numeric=False),
-    )
-    rows = []
-    order = {table.key: i for i, table in enumerate(join.definition.tables)}
-    placed = [(j, j.place) for j in join.rows if j.place is not None]
-    for j, place in sorted(placed, key=lambda item: order[item[1].table.key]):
-        if place.column.title not in place.table.headline:
-            continue
-        p, column = j.published, place.column
-        ours = measured_cell(j.ours, column) if j.ours.by_seed else _EMPTY
-        gap = j.difference
-        rows.append(
-            TableRow(
-                (
-                    Cell(p["model"], link=anchor(j.row) if j.row and j.ours.by_seed else "", records=j.ours.records),
-                    Cell(p["base_model"]),
-                    Cell(f"{column.title} {column.sub}" if column.delta else column.title),
-                    replace(ours, notes=()),
-                    Cell(str(len(j.ours.by_seed)), value=len(j.ours.by_seed)) if j.ours.by_seed else _EMPTY,
-                    published_cell(p, j.value, column, doubts(p)),
-                    _EMPTY if gap is None else number(gap, digits=column.digits, signed=True),
-                    Cell(short_reason(j.verdict.text)),
-                ),
-                place.table.title,
-            )
-        )  # fmt: skip
-    if not rows:
-        return None
-    legend = (
-        "Interval: where one more run of ours is expected (95 %, Student's t, over seeds on the same test pairs); a "
-        "method without a seed agrees within 0.05. Whether two numbers may be compared is read from the records: base "
-        "model, training text and protocol.",
-    )
-    caption = "The main numbers of each table; tables/joined.csv and data.json hold every published number."
-    return Table("joined", "Published beside measured", caption, columns, tuple(rows), legend)
-
-
-def short_reason(text: str) -> str:
-    """The first reason in full, the others by their heads."""
-    first, *rest = text.split("; ")
-    heads = dict.fromkeys(part.partition(" (")[0] for part in rest if part.startswith("other "))
-    return "; ".join([first, *(head for head in heads if not first.endswith(head))])

@@ -21,6 +21,7 @@ from harness.results.run_folder import RunFolder
 from harness.tasks.suites import SUITES
 
 SUPERVISION = ("untrained", "transductive", "unsupervised", "supervised")
+SEEDLESS = ("untrained", "transductive", "supervised")  # no seed takes part in these: one run is all there is to know
 STS_ORDER = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")
 
 
@@ -30,7 +31,7 @@ def base_name(base_model: str) -> str:
 
 
 @dataclass(frozen=True)
-class Row:
+class ResultRow:
     """The runs of one row label on one base model: all seeds of one configuration, by seed."""
 
     label: str
@@ -90,7 +91,7 @@ class Comparison:
 
     name: str
     workdir: Path
-    rows: tuple[Row, ...]
+    rows: tuple[ResultRow, ...]
     title: str = ""  # heading and paragraph of the experiment file
     description: str = ""
     set_aside: tuple[Record, ...] = ()  # runs of an older configuration of the same row, in no table
@@ -130,7 +131,13 @@ class Comparison:
         """(pair, gold, cosine) of the test pairs of a task, or None where the run did not store them."""
         return self._pairs.get(record.id, {}).get((task, source))
 
-    def curves(self, record: Record) -> list[dict[str, Any]]:
+    @cached_property
+    def training_logs(self) -> dict[tuple[str, str], list[tuple[int, list[dict[str, Any]]]]]:
+        """Row key -> (seed, lines of its training log) of every row that has any."""
+        logs = {row.key: [(r.seed, lines) for r in row.records if (lines := self._log(r))] for row in self.rows}
+        return {key: by_seed for key, by_seed in logs.items() if by_seed}
+
+    def _log(self, record: Record) -> list[dict[str, Any]]:
         """The training log of a run; empty (with a warning) when it is damaged."""
         try:
             return RunFolder(self.workdir, record.id).curves()
@@ -138,12 +145,18 @@ class Comparison:
             self.warnings.append(f"curves of run {record.id} are unreadable")
             return []
 
-    def drawn(self, record: Record) -> dict[str, dict[str, Any]]:
+    @cached_property
+    def figure_data(self) -> dict[tuple[str, str], list[tuple[Record, dict[str, dict[str, Any]]]]]:
+        """Row key -> (run, what it kept for figures by task) of every finished run that kept any."""
+        kept = {row.key: [(r, parts) for r in row.finished if (parts := self._kept(r))] for row in self.rows}
+        return {key: runs for key, runs in kept.items() if runs}
+
+    def _kept(self, record: Record) -> dict[str, dict[str, Any]]:
         """What a run kept for figures, by task; empty (with a warning) when it is damaged."""
         try:
-            found = RunFolder(self.workdir, record.id).figures()
-            if all(isinstance(part, dict) for part in found.values()):
-                return found
+            by_task = RunFolder(self.workdir, record.id).figures()
+            if all(isinstance(part, dict) for part in by_task.values()):
+                return by_task
         except (OSError, ValueError, AttributeError):
             pass
         self.warnings.append(f"figures of run {record.id} are unreadable")
@@ -176,7 +189,7 @@ def _data(record: Record) -> list[Any]:
     return [(part or {}).get("sha256") for part in (record.corpus, record.dev)]
 
 
-def _row(label: str, base_model: str, records: Iterable[Record]) -> tuple[Row, list[Record]]:
+def _row(label: str, base_model: str, records: Iterable[Record]) -> tuple[ResultRow, list[Record]]:
     """The newest run of each seed in the newest configuration, and the runs that these replace."""
     newest_first = sorted(records, key=lambda r: (r.finished, r.started, r.id), reverse=True)
     model = next((r for r in newest_first if r.status == "finished"), newest_first[0])
@@ -190,7 +203,7 @@ def _row(label: str, base_model: str, records: Iterable[Record]) -> tuple[Row, l
             kept[record.seed] = record
         else:
             aside.append(record)
-    return Row(label, base_model, tuple(kept[seed] for seed in sorted(kept))), aside
+    return ResultRow(label, base_model, tuple(kept[seed] for seed in sorted(kept))), aside
 
 
 def _stand_in(cell: dict[str, Any], name: str, records: list[Record], entries: list[Any], reason: str) -> Record:
@@ -212,7 +225,7 @@ def _stand_in(cell: dict[str, Any], name: str, records: list[Record], entries: l
     return Record(**lost, **about, config=entry.get("config") or {}, supervision=supervision)
 
 
-def load(workdir: Path, name: str) -> Comparison:
+def read_comparison(workdir: Path, name: str) -> Comparison:
     """Read the records of a comparison. A record that cannot be read becomes a failed run of its row, and a warning.
 
     Raises:

@@ -10,7 +10,7 @@ from typing import Any
 from harness.config import nearest
 from harness.errors import InputError
 from harness.files.printable import one_line, visible
-from reports.reproduce.cells import Reference, _text, read_report, references, split
+from reports.reproduce.report_cells import ReportCell, one_line_of, read_report, references, split
 
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -54,14 +54,14 @@ def run(args: argparse.Namespace) -> int:
     return 0 if rerun(reference, data, args.workdir) else 1
 
 
-def list_cells(found: dict[str, Reference]) -> None:
+def list_cells(found: dict[str, ReportCell]) -> None:
     width = min(72, max((len(one_line(name)) for name in found), default=0))
     for reference in found.values():
         runs = ", ".join(reference.runs)
         print(f"{one_line(reference.name):{width}}  {one_line(reference.shown):>15}  {runs}")
 
 
-def explain(reference: Reference, data: dict[str, Any]) -> None:
+def explain(reference: ReportCell, data: dict[str, Any]) -> None:
     """Print all that a cell rests on; what its runs share is printed once."""
     exact = reference.cell.get("value")
     print(f"{one_line(reference.name)} = {one_line(reference.shown)}" + (f"  ({exact!r})" if exact is not None else ""))
@@ -84,14 +84,14 @@ def explain(reference: Reference, data: dict[str, Any]) -> None:
             if key == "config":
                 print("config")
                 for name, setting in value.items():
-                    print(f"  {name} = {_text(setting)}")
+                    print(f"  {name} = {one_line_of(setting)}")
             elif isinstance(value, dict):
-                print(f"{key}: " + ", ".join(f"{name} {_text(part)}" for name, part in value.items()))
+                print(f"{key}: " + ", ".join(f"{name} {one_line_of(part)}" for name, part in value.items()))
             else:
-                print(f"{key.replace('_', ' ')}: {_text(value)}")
+                print(f"{key.replace('_', ' ')}: {one_line_of(value)}")
     for name in dict.fromkeys(entry["comparison"] for entry in runs.values()):
         conditions = data.get("experiments", {}).get(name, {})
-        print(f"comparison: {one_line(name)}, " + ", ".join(f"{k} {_text(v)}" for k, v in conditions.items()))
+        print(f"comparison: {one_line(name)}, " + ", ".join(f"{k} {one_line_of(v)}" for k, v in conditions.items()))
     for machine in machines:
         versions = ", ".join(f"{name} {version}" for name, version in machine.get("versions", {}).items())
         place = ", ".join(str(machine[k]) for k in ("device_name", "device", "platform") if machine.get(k))

@@ -15,12 +15,12 @@ from harness.files.printable import one_line
 from harness.results.manifest import manifest_file
 from harness.results.record import Record
 from reports.document.blocks import Document
-from reports.reproduce.cells import Reference
+from reports.reproduce.report_cells import ReportCell
 
 _MARKER = "reproduce.json"  # tells a folder of this command from a work directory of comparisons
 
 
-def rerun(reference: Reference, data: dict[str, Any], workdir: Path | None) -> bool:
+def rerun(reference: ReportCell, data: dict[str, Any], workdir: Path | None) -> bool:
     """Is the number, as the report shows it, the same again? Says what differs.
 
     Raises:
@@ -34,7 +34,7 @@ def rerun(reference: Reference, data: dict[str, Any], workdir: Path | None) -> b
             if record.status != "finished":
                 print(f"run {record.id}: {record.status}: {one_line(record.reason)}")
             for task, reason in record.missing.items():
-                print(f"run {record.id}: no scores of {one_line(task)}: {one_line(reason)}")
+                print(f"run {record.id}: no scores of {one_line(task)}: {one_line(str(reason))}")
         same = _judge(reference, _cell(reference, data, folder))
         _surroundings(reference, data, records)
         if kept:
@@ -45,7 +45,7 @@ def rerun(reference: Reference, data: dict[str, Any], workdir: Path | None) -> b
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _prepared(workdir: Path, reference: Reference) -> Path:
+def _prepared(workdir: Path, reference: ReportCell) -> Path:
     """The folder, which is new, or one where the same cell was begun before (finished runs are kept)."""
     marker = workdir / _MARKER
     mine = json.dumps({"cell": reference.name, "runs": reference.runs}) + "\n"
@@ -91,7 +91,7 @@ def experiment_of(data: dict[str, Any], run: str) -> Experiment:
     return Experiment.parse(tree | {"device": "auto"}, f"run {run}")
 
 
-def _runs(reference: Reference, data: dict[str, Any], folder: Path) -> list[Record]:
+def _runs(reference: ReportCell, data: dict[str, Any], folder: Path) -> list[Record]:
     from harness.comparison.cell import run_cell
     from harness.comparison.plan import Plan, make_plan
     from harness.files.locks import work_lock
@@ -158,7 +158,7 @@ def _same_conditions(data: dict[str, Any], run: str, plan: Any, folder: Path) ->
         torch.set_num_threads(environment["threads"])
 
 
-def _cell(reference: Reference, data: dict[str, Any], folder: Path) -> dict[str, Any] | None:
+def _cell(reference: ReportCell, data: dict[str, Any], folder: Path) -> dict[str, Any] | None:
     """The same cell of the same report, built from the new runs."""
     for table in _document(data, folder).tables():
         if table.key != reference.table:
@@ -173,28 +173,20 @@ def _cell(reference: Reference, data: dict[str, Any], folder: Path) -> dict[str,
 
 def _document(data: dict[str, Any], folder: Path) -> Document:
     """The report of the same name from the new runs: a comparison's, a paper's or another package's."""
-    if "comparison" in data:
-        from reports.comparison import describe
-        from reports.read.comparison_runs import load
-
-        return describe(load(folder, data["comparison"]))
-    from harness import registry
-    from reports import build
+    from reports.build import describe_comparison, describe_elsewhere, describe_paper
     from reports.papers import definition
-    from reports.papers import paper_document as paper
-    from reports.read import all_runs as library
 
+    if "comparison" in data:
+        return describe_comparison(folder, data["comparison"]).document
     name = str(data.get("report"))
     if (defined := definition.load(name)) is not None:
-        return paper.describe(defined, library.read(folder))[0]
-    for source in registry.names(build.SOURCES):
-        document: Document | None = registry.load(build.SOURCES, source)(folder, name)
-        if document is not None:
-            return document
+        return describe_paper(folder, defined).document
+    if (document := describe_elsewhere(folder, name)) is not None:
+        return document
     raise InputError(f'no report "{name}" is known here; give its definition file the name that it was built from')
 
 
-def _judge(reference: Reference, cell: dict[str, Any] | None) -> bool:
+def _judge(reference: ReportCell, cell: dict[str, Any] | None) -> bool:
     if cell is None:
         print("the report of the new runs has no such cell")
         return False
@@ -212,7 +204,7 @@ def _judge(reference: Reference, cell: dict[str, Any] | None) -> bool:
     return shown
 
 
-def _surroundings(reference: Reference, data: dict[str, Any], records: list[Record]) -> None:
+def _surroundings(reference: ReportCell, data: dict[str, Any], records: list[Record]) -> None:
     """What is not as it was where the report's runs were made."""
     old = data["environments"][data["runs"][reference.runs[0]]["environment"]]
     new = records[0].environment

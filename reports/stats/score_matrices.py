@@ -10,9 +10,9 @@ import numpy as np
 
 from harness.results.record import Record, Score
 from harness.tasks.mteb.benchmarks import PREFIX, mteb_scores
-from reports.read.comparison_runs import Comparison, Row
+from reports.read.comparison_runs import Comparison, ResultRow
 from reports.stats.bootstrap import Floats
-from reports.stats.resamples import SOURCES
+from reports.stats.targets import SOURCES
 
 # Suite -> title. The embedded tasks are too few and too unlike for statistics over tasks.
 SUITES = {"sts": "STS tasks", "transfer": "transfer tasks", "probing": "probing tasks", "mteb": "MTEB data sets"}
@@ -20,7 +20,7 @@ _METRICS = {"sts": ("spearman", "all"), "transfer": ("accuracy", ""), "probing":
 
 
 @dataclass(frozen=True)
-class Bench:
+class ScoreMatrix:
     """A benchmark: some tasks of one source, and the whole runs of every row that has them, scores times 100."""
 
     key: str
@@ -29,11 +29,11 @@ class Bench:
     records: dict[tuple[str, str], tuple[Record, ...]]  # row key -> its runs with a score of every task
     scores: dict[tuple[str, str], Floats]  # row key -> (runs, tasks), in the order of those
 
-    def of(self, row: Row) -> Floats | None:
+    def of(self, row: ResultRow) -> Floats | None:
         return self.scores.get(row.key)
 
 
-def benches(comparison: Comparison, fewest_tasks: int = 3) -> Iterator[Bench]:
+def score_matrices(comparison: Comparison, fewest_tasks: int = 3) -> Iterator[ScoreMatrix]:
     """Every benchmark with enough tasks. A run counts when it has all of them, under the protocol that most runs share.
 
     A benchmark's tasks are those that any run has a score of, and those that were asked for but had no data.
@@ -58,7 +58,7 @@ def benches(comparison: Comparison, fewest_tasks: int = 3) -> Iterator[Bench]:
                     records[row.key] = tuple(r for r, _ in whole)
                     scores[row.key] = np.array([values for _, values in whole])
             name = f"{title} ({SOURCES.get(source, source)})" if suite != "mteb" else title
-            yield Bench(f"{suite}-{source}", name, tasks, records, scores)
+            yield ScoreMatrix(f"{suite}-{source}", name, tasks, records, scores)
 
 
 def _scores(record: Record, suite: str, source: str) -> dict[str, Score]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from harness.tasks.averages import transfer_average
 from harness.tasks.senteval.transfer import TRANSFER
 from reports.document.table import Cell, Column, Table, TableRow, ranked
-from reports.read.comparison_runs import Comparison, Row
-from reports.tables.scores import HEAD, average_cell, block_of, head_cells, mark_unlike, score_cell, size_text
+from reports.read.comparison_runs import Comparison, ResultRow
+from reports.tables.score_cells import HEAD, average_cell, block_of, head_cells, mark_unlike, score_cell, size_text
 
 # Suite -> title, what stands before its tasks' names.
 SUITES = {
@@ -64,7 +64,7 @@ def _table(comparison: Comparison, suite: str) -> Table | None:
     return Table(f"accuracy-{suite}", title, caption, tuple(columns), body, tuple(legend))
 
 
-def _average(row: Row, tasks: list[tuple[str, str]], prefix: str) -> Cell:
+def _average(row: ResultRow, tasks: list[tuple[str, str]], prefix: str) -> Cell:
     """SentEval's mean of seven for each seed, then over seeds; only of seeds that have all seven."""
     values: dict[str, dict[str, float]] = {}
     for task, source in tasks:

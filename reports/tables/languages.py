@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from reports.document.table import Column, Table, TableRow, ranked
 from reports.read.comparison_runs import Comparison
-from reports.tables.scores import HEAD, block_of, head_cells, mark_unlike, score_cell, size_text
+from reports.tables.score_cells import HEAD, block_of, head_cells, mark_unlike, score_cell, size_text
 
 LANGUAGES = {
     "de": "German",

@@ -17,8 +17,8 @@ from harness.tasks.mteb.benchmarks import (
     names_of,
 )
 from reports.document.table import Cell, Column, Table, TableRow, ranked
-from reports.read.comparison_runs import Comparison, Row
-from reports.tables.scores import (
+from reports.read.comparison_runs import Comparison, ResultRow
+from reports.tables.score_cells import (
     HEAD,
     average_cell,
     block_of,
@@ -72,7 +72,7 @@ def suites_of(comparison: Comparison) -> list[str]:
     ]
 
 
-def _scores(row: Row, suite: str) -> dict[str, dict[str, Score]]:
+def _scores(row: ResultRow, suite: str) -> dict[str, dict[str, Score]]:
     """Record id -> the score of each task that the table of the suite prints. MS MARCO's is that of its dev split."""
     return {r.id: mteb_scores(r.scores, suite) for r in row.finished}
 
@@ -81,7 +81,7 @@ def _scored(comparison: Comparison) -> set[str]:
     return {name for row in comparison.rows for found in _scores(row, "").values() for name in found}
 
 
-def _averages(row: Row, suite: str) -> dict[str, tuple[dict[str, Average], Average]]:
+def _averages(row: ResultRow, suite: str) -> dict[str, tuple[dict[str, Average], Average]]:
     return {r.id: mteb_averages(r.scores, suite) for r in row.finished}
 
 
@@ -125,7 +125,7 @@ def _metric_note(suite: str) -> list[str]:
     return [f"Pair classification: average precision by cosine ({PAIRS_METRIC_V1}), as version 1 printed it."]
 
 
-def _corrected(row: Row) -> list[tuple[Record, Score]]:
+def _corrected(row: ResultRow) -> list[tuple[Record, Score]]:
     """SummEval's number without the defect of version 1."""
     return [
         (r, s)
@@ -195,7 +195,9 @@ def _sub(found: Iterable[Sequence[tuple[Record, Score]]]) -> str:
     return " · ".join([" / ".join(metrics), *([f"n = {' / '.join(f'{n:,}' for n in sizes)}"] if sizes else [])])
 
 
-def _ranked(rows: Sequence[Row], columns: Sequence[Column], cells: Sequence[Sequence[Cell]]) -> tuple[TableRow, ...]:
+def _ranked(
+    rows: Sequence[ResultRow], columns: Sequence[Column], cells: Sequence[Sequence[Cell]]
+) -> tuple[TableRow, ...]:
     return ranked(
         columns,
         [

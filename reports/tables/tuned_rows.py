@@ -7,7 +7,7 @@ from typing import Any
 from harness.results.manifest import read_manifest
 from reports.document.table import Cell, Column, Table, TableRow, number
 from reports.read.comparison_runs import Comparison
-from reports.tables.scores import anchor
+from reports.tables.score_cells import anchor
 
 COLUMNS = (
     Column("row", "Row", numeric=False),

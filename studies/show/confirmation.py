@@ -11,7 +11,7 @@ import numpy as np
 from harness.errors import InputError
 from harness.results.manifest import read_records
 from harness.results.record import Record
-from reports.stats.aggregates import optimism
+from reports.stats.aggregate_metrics import optimism
 from reports.stats.bootstrap import Estimate, mean_sd
 from studies.definition import Study
 from studies.run.trial import outcome

@@ -51,7 +51,7 @@ def document(workdir: Path, name: str) -> Document | None:
 def describe(found: optuna.Study, study: Study, space: Space, trials: Sequence[FrozenTrial], workdir: Path) -> Document:
     """Every table and figure of a study, in the order of the page."""
     from harness.results.run_folder import RunFolder
-    from reports.read.run_details import described
+    from reports.read.provenance import provenance_of
     from studies import slots
     from studies.run.kept_models import best_trials
     from studies.show import study_figures
@@ -89,7 +89,7 @@ def describe(found: optuna.Study, study: Study, space: Space, trials: Sequence[F
         _facts(study, trials, planned),
         [s for s in sections if s.blocks],
         study.description,
-        described(records, workdir),
+        provenance_of(records, workdir),
     )
 
 

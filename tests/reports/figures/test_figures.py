@@ -12,11 +12,11 @@ from harness.tasks.geometry.isotropy import cosine_histograms
 from reports.figures import curves, layer_maps
 from reports.figures.cosine_histograms import Cosines, histograms
 from reports.figures.cost_tradeoff import Point, pareto, tradeoff
-from reports.figures.shown_rows import chosen, target_mean
 from reports.figures.spectrum import _mean_log, spectrum
-from reports.read.comparison_runs import Row, load
-from reports.stats.resamples import targets
-from reports.tables import layers
+from reports.read.comparison_runs import ResultRow, read_comparison
+from reports.stats import layer_grids
+from reports.stats.shown_rows import rows_shown, target_mean
+from reports.stats.targets import targets
 from tests.support import synthetic
 
 score = synthetic.score
@@ -68,7 +68,7 @@ def test_unlike_bins_are_not_added():
 def test_cosine_histograms_say_what_they_show_and_are_drawn_alike_every_time(made):
     for seed in (1, 2):
         made.extend(made.add("SimCSE $x_1$", seed, tasks=EMBEDDED), [], figures=kept(seed))
-    comparison = load(made.workdir, "invented")
+    comparison = read_comparison(made.workdir, "invented")
     figure = histograms(comparison, TASK, SOURCE)
     assert figure is not None
     assert "40 pairs (0–1: 7, 1–2: 7, 2–3: 7, 3–4: 7, 4–5: 12)" in figure.caption  # gold 5 belongs to the last range
@@ -87,7 +87,7 @@ def test_damaged_data_is_left_out_with_a_warning(made):
         made.extend(made.add(f"broken {i}", tasks=EMBEDDED), [], figures={TASK: broken})
     torn = made.add("torn", tasks=EMBEDDED)
     (made.workdir / "runs" / torn.id / "figures.json").write_text('{"geometry:')
-    comparison = load(made.workdir, "invented")
+    comparison = read_comparison(made.workdir, "invented")
     figure, lines = histograms(comparison, TASK, SOURCE), spectrum(comparison)
     assert figure is not None
     assert lines is not None
@@ -99,10 +99,10 @@ def test_damaged_data_is_left_out_with_a_warning(made):
 
 def test_runs_without_data_draw_nothing(made):
     made.add("SimCSE", tasks=EMBEDDED, curves=False)
-    comparison = load(made.workdir, "invented")
+    comparison = read_comparison(made.workdir, "invented")
     assert histograms(comparison, TASK, SOURCE) is None
     assert spectrum(comparison) is None
-    assert layers.grids(comparison) == []
+    assert layer_grids.grids(comparison) == []
     assert tradeoff(comparison, None) is None
     assert curves.development(comparison, {}) is None
 
@@ -117,26 +117,26 @@ def test_seeds_of_a_spectrum_meet_at_their_geometric_mean():
         _mean_log([[0.5, 0.5], [1.0]])
 
 
-def rows_of(made, noises: dict[str, float]) -> tuple[list[Row], object]:
+def rows_of(made, noises: dict[str, float]) -> tuple[list[ResultRow], object]:
     for label, noise in noises.items():
         made.add(label, noise=noise, tasks=EMBEDDED, supervision="untrained" if label == "mean" else "unsupervised")
-    comparison = load(made.workdir, "invented")
+    comparison = read_comparison(made.workdir, "invented")
     return list(comparison.rows), targets(comparison)[0]
 
 
 def test_a_full_figure_keeps_the_best_rows_and_the_best_untrained_one_in_order(made):
     rows, target = rows_of(made, {"a": 3.0, "b": 0.5, "mean": 9.0, "c": 1.0, "d": 2.0})
-    shown, said = chosen(rows, target, room=3)
+    shown, said = rows_shown(rows, target, room=3)
     assert [row.label for row in shown] == ["mean", "b", "c"]
     assert said.startswith(" 3 of 5 rows")
     assert said.endswith("not drawn: a, d.")
-    assert chosen(rows, target, room=5) == (rows, "")
+    assert rows_shown(rows, target, room=5) == (rows, "")
     value = target_mean(rows[1], target)
     assert value == pytest.approx(100 * rows[1].records[0].score("Embedded-STS-natural"))
 
 
 def test_pareto_front_by_hand(made):
-    row = Row("x", "base", (made.add("x", tasks=()),))
+    row = ResultRow("x", "base", (made.add("x", tasks=()),))
     a, b, c, d, e = (Point(row, *at) for at in ((1, 50), (2, 60), (3, 55), (2, 40), (4, 60)))
     assert pareto([c, e, d, b, a], less=True) == [a, b]  # the same score for more is no gain
     fast, slow, both = Point(row, 100, 50), Point(row, 50, 60), Point(row, 70, 40)
@@ -151,7 +151,7 @@ def test_accuracy_against_cost(made):
     made.extend(slow, [], cost={"train_seconds": 900.0, "sentences_per_second": 20.0})
     teacher = made.add("teacher", noise=0.1, supervision="supervised", tasks=EMBEDDED)
     made.extend(teacher, [], cost={"train_seconds": 0.0})
-    comparison = load(made.workdir, "invented")
+    comparison = read_comparison(made.workdir, "invented")
     figure = tradeoff(comparison, targets(comparison)[0])
     assert figure is not None
     training, speed = figure.alt.split("On the front, with cost and score: ")[1].split("; ")
@@ -173,8 +173,8 @@ def test_layer_map_names_the_best_of_each_row(made):
             for (k, p), v in values.items()
         ],
     )
-    comparison = load(made.workdir, "invented")
-    (grid,) = layers.grids(comparison)
+    comparison = read_comparison(made.workdir, "invented")
+    (grid,) = layer_grids.grids(comparison)
     assert (grid.layers, grid.poolings) == ((0, 1), ("cls", "mean"))
     figure = layer_maps.layer_map(comparison, grid)
     assert figure is not None
@@ -195,8 +195,8 @@ def test_a_long_log_is_thinned_to_means():
 def test_losses_have_room_for_some_panels_and_say_which_rows_are_left_out(made):
     for i in range(11):  # two terms and the loss each: 33 panels
         made.add(f"row {i:02}", noise=1 + i / 10, tasks=EMBEDDED)
-    comparison = load(made.workdir, "invented")
-    figure = curves.losses(comparison, curves.read_curves(comparison), targets(comparison)[0])
+    comparison = read_comparison(made.workdir, "invented")
+    figure = curves.losses(comparison, targets(comparison)[0])
     assert figure is not None
     assert "Room for 18 of 33 panels; not drawn: terms of row 06, row 07, row 08, row 09, row 10." in figure.caption
     assert "row 05" in figure.alt

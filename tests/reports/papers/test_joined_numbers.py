@@ -10,11 +10,12 @@ from scipy import stats
 
 from reports.document.table import MINUS
 from reports.papers import definition
-from reports.papers.joined_numbers import Join, as_csv, plain
-from reports.papers.measured import measure
+from reports.papers.agreement import judge, prediction_interval
+from reports.papers.column_values import measure
+from reports.papers.matched_numbers import as_csv, plain
+from reports.papers.matching import Matching
 from reports.papers.paper_tables import paper_table
-from reports.read.all_runs import read
-from reports.stats.agreement import judge, prediction_interval
+from reports.read.run_library import read_library
 from tests.support import invented_runs as made
 
 SCD = {"terms": "both", "pooling": "cls"}
@@ -22,7 +23,7 @@ NAMES = definition.names()
 
 
 def joined(workdir, name="scd"):
-    return Join(definition.load(name), read(workdir))
+    return Matching(definition.load(name), read_library(workdir))
 
 
 def verdict(workdir, model="SCD-BERT", task="STS-B", table="Table 1", name="scd", metric=None):
@@ -173,12 +174,12 @@ def test_a_run_without_a_seed_goes_against_every_run_of_the_reference(tmp_path):
     for seed, value in ((1, 40), (2, 44)):
         made.run(tmp_path, "scd", SCD, seed, scores=made.sts(value))
     made.run(tmp_path, "pooling", {"pooling": "cls"}, scores=made.sts(37), supervision="untrained")
-    join = joined(tmp_path)
-    table = next(t for t in join.definition.tables if t.key == "table-3")
+    matching = joined(tmp_path)
+    table = next(t for t in matching.definition.tables if t.key == "table-3")
     spec = next(r for r in table.rows if r.label == "[CLS]")
-    column = next(c for c in join.columns(table) if c.title == "Δ STS-B")
-    row = join.candidates(spec)["google-bert/bert-base-uncased"][0]
-    assert join.value(table, spec, row, column).by_seed == pytest.approx({1: -3, 2: -7})
+    column = next(c for c in matching.columns(table) if c.title == "Δ STS-B")
+    row = matching.candidates(spec)["google-bert/bert-base-uncased"][0]
+    assert matching.value(table, spec, row, column).by_seed == pytest.approx({1: -3, 2: -7})
 
 
 def test_older_records_that_lack_an_option_have_its_default(tmp_path):
@@ -191,29 +192,29 @@ def test_older_records_that_lack_an_option_have_its_default(tmp_path):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_published_number_is_there_exactly_once(name, tmp_path):
-    join = joined(tmp_path, name)
-    keys = [tuple(p[k] for k in ("table", "model", "base_model", "task", "metric")) for p in join.published]
-    found = [tuple(j.published[k] for k in ("table", "model", "base_model", "task", "metric")) for j in join.rows]
+    matching = joined(tmp_path, name)
+    keys = [tuple(p[k] for k in ("table", "model", "base_model", "task", "metric")) for p in matching.published]
+    found = [tuple(j.published[k] for k in ("table", "model", "base_model", "task", "metric")) for j in matching.rows]
     assert len(set(keys)) == len(keys)
     assert Counter(found) == Counter(keys)
     text = ("Sec. 3.3 text", "Sec. 6.1 supplement text")  # statements, not tables
-    lost = {(j.published["table"], j.published["model"], j.published["task"]) for j in join.rows
+    lost = {(j.published["table"], j.published["model"], j.published["task"]) for j in matching.rows
             if j.place is None and j.published["table"] not in text}  # fmt: skip
     assert not lost
-    assert len(plain(join.rows)) == len(keys) == as_csv(join.rows).count("\n") - 1
+    assert len(plain(matching.rows)) == len(keys) == as_csv(matching.rows).count("\n") - 1
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_row_and_column_of_a_definition_is_used(name, tmp_path):
     """A misspelt model or task would silently join nothing."""
-    join = joined(tmp_path, name)
-    used = {(id(j.place.row), model) for j in join.rows if j.place for model in [j.published["model"]]}
-    columns = {id(j.place.column) for j in join.rows if j.place}
-    for table in join.definition.tables:
+    matching = joined(tmp_path, name)
+    used = {(id(j.place.row), model) for j in matching.rows if j.place for model in [j.published["model"]]}
+    columns = {id(j.place.column) for j in matching.rows if j.place}
+    for table in matching.definition.tables:
         for row in table.rows:
             assert all((id(row), model) in used for model in row.published), (table.key, row.label)
-        printed = {p["task"] for p in join.published}
-        for column in join.columns(table):
+        printed = {p["task"] for p in matching.published}
+        for column in matching.columns(table):
             assert id(column) in columns or column.published not in printed, (table.key, column.title)
 
 
@@ -233,7 +234,7 @@ def rebuilt(tmp_path, name, table_key, make):
             rows.setdefault(key, {})[j.published["table"], f"{j.published['task']}|{j.published['metric']}"] = j.value
     for i, values in enumerate(rows.values()):
         made.run(tmp_path, "pooling", {"pooling": "mean", "max_length": i + 4}, scores=make(values))
-    library = read(tmp_path)
+    library = read_library(tmp_path)
     by_length = {row.records[0].config["max_length"] - 4: row for row in library.rows}
     for i, (key, values) in enumerate(rows.items()):
         for column in defined.columns_of(table):
@@ -317,8 +318,8 @@ def ablation(workdir, *runs) -> dict[str, list[str]]:
             made.run(workdir, "scd", {**SCD, "terms": terms}, seed, base="embedded:mini-bert", scores=made.sts(value),
                      corpus={"uri": "x", "count": entries, "sha256": str(entries)},
                      training={"planned_steps": steps})  # fmt: skip
-    join = Join(definition.load("scd"), read(workdir))
-    rows = paper_table(join, next(t for t in join.definition.tables if t.key == "table-3")).table.rows
+    matching = Matching(definition.load("scd"), read_library(workdir))
+    rows = paper_table(matching, next(t for t in matching.definition.tables if t.key == "table-3")).table.rows
     return {row.cells[0].text: [cell.text for cell in row.cells[2:]] for row in rows if "measured" in row.block}
 
 
@@ -345,8 +346,8 @@ def test_a_difference_to_a_row_that_is_not_shown_says_so(tmp_path):
     assert cells["both terms"][0] == "50.00"
     assert cells["decorrelation alone"][:2] == ["42.00", f"{MINUS}8.00"]
     assert cells["self-contrast alone"][:2] == ["30.00", f"{MINUS}10.00"]
-    join = Join(definition.load("scd"), read(tmp_path))
-    rows = paper_table(join, next(t for t in join.definition.tables if t.key == "table-3")).table.rows
+    matching = Matching(definition.load("scd"), read_library(tmp_path))
+    rows = paper_table(matching, next(t for t in matching.definition.tables if t.key == "table-3")).table.rows
     notes = {row.cells[0].text: row.cells[3].notes for row in rows if "measured" in row.block}
     assert notes["decorrelation alone"] == ()
     assert notes["self-contrast alone"] == ('to a row "both terms" trained as this one, which the table does not show',)

@@ -14,12 +14,13 @@ import pytest
 from harness.comparison.experiment import read_experiment, resolve_rows
 from harness.errors import InputError
 from harness.results.run_folder import RunFolder
-from reports.build import build
+from reports.build import build_report
 from reports.document.table import MINUS
-from reports.papers import definition, published_space
-from reports.papers.joined_numbers import Join
-from reports.papers.paper_tables import paper_table, source_note
-from reports.read.all_runs import read
+from reports.papers import definition, published_alignment
+from reports.papers.matching import Matching
+from reports.papers.paper_cells import source_note
+from reports.papers.paper_tables import paper_table
+from reports.read.run_library import read_library
 from reports.report_command import register
 from tests.support import invented_runs as made
 from tests.support import synthetic
@@ -66,8 +67,8 @@ def work(tmp_path_factory):
 
 
 def table(workdir, name, key):
-    join = Join(definition.load(name), read(workdir))
-    return paper_table(join, next(t for t in join.definition.tables if t.key == key))
+    matching = Matching(definition.load(name), read_library(workdir))
+    return paper_table(matching, next(t for t in matching.definition.tables if t.key == key))
 
 
 def blocks(filled):
@@ -132,7 +133,7 @@ def test_a_users_own_definition_with_its_own_numbers(tmp_path, work):
     with (tmp_path / "mine.csv").open("w", newline="") as stream:
         stream.write(HEAD)
         csv.writer(stream).writerow(cells)
-    written = build(work, str(tmp_path / "mine.toml"), out=tmp_path / "out")
+    written = build_report(str(tmp_path / "mine.toml"), work, out=tmp_path / "out")
     page, tex = written["html"].read_text(), written["latex"].read_text()
     assert "<script>alert(1)" not in page
     assert "\\input{y}" not in tex
@@ -140,14 +141,14 @@ def test_a_users_own_definition_with_its_own_numbers(tmp_path, work):
     assert [j["verdict"] for j in data["joined"]] == ["inside"]  # 74, 75, 76 measured
     assert data["joined"][0]["n"] == 3
     with pytest.raises(InputError, match="cannot be read"):
-        build(work, str(tmp_path / "none.toml"))
+        build_report(str(tmp_path / "none.toml"), work)
 
 
 # --- the library ------------------------------------------------------------------------------------------------------
 
 
 def test_rows_are_found_by_method_and_configuration(work):
-    library = read(work)
+    library = read_library(work)
     assert [len(r.records) for r in library.find("scd", {"terms": "both"})] == [3, 3]
     assert [r.base_model for r in library.find("scd", {"terms": "both"}, "embedded:mini-bert")] == [
         "embedded:mini-bert"
@@ -163,13 +164,13 @@ def test_rows_are_found_by_method_and_configuration(work):
 def test_unlike_text_or_length_of_training_are_unlike_rows(tmp_path):
     for count, steps in ((10, 5), (20, 5), (20, 7)):
         made.run(tmp_path, "scd", SCD, corpus={**made.WIKI, "sha256": str(count)}, training={"planned_steps": steps})
-    assert len(read(tmp_path).find("scd")) == 3
+    assert len(read_library(tmp_path).find("scd")) == 3
 
 
 def test_scores_of_earlier_runs_of_the_same_cell_are_kept(tmp_path):
     made.run(tmp_path, "scd", SCD, scores=[made.score("STS-B", 60), made.score("STS12", 50)], finished="2025-01-01")
     made.run(tmp_path, "scd", SCD, scores=[made.score("STS-B", 61)], finished="2025-02-01")
-    library = read(tmp_path)
+    library = read_library(tmp_path)
     assert len(library.rows) == 1
     record = library.rows[0].records[0]
     found = {s.task: (round(100 * s.value), r.id) for r, s in library.scores(record)}
@@ -179,7 +180,7 @@ def test_scores_of_earlier_runs_of_the_same_cell_are_kept(tmp_path):
 def test_a_run_that_failed_early_stays_with_its_row(tmp_path):
     made.run(tmp_path, "scd", SCD, 1, corpus=made.WIKI, training={"planned_steps": 5})
     made.run(tmp_path, "scd", SCD, 2, status="failed")
-    assert [r.status for r in read(tmp_path).rows[0].records] == ["finished", "failed"]
+    assert [r.status for r in read_library(tmp_path).rows[0].records] == ["finished", "failed"]
 
 
 # --- tables -----------------------------------------------------------------------------------------------------------
@@ -238,7 +239,7 @@ def test_augmentations_come_from_the_studies_runs(work):
     row = table(work, "noncontrastive", "table-1").table.rows[0]
     # 70, 74, 76: the pruned trial does not count; upper quartile by linear interpolation
     assert [c.text for c in row.cells] == ["Barlow Twins, dropout 0.05", "3 runs", "76.0", "75.0", "74.0"]
-    j = next(j for j in Join(definition.load("noncontrastive"), read(work)).rows if j.ours.by_seed)
+    j = next(j for j in Matching(definition.load("noncontrastive"), read_library(work)).rows if j.ours.by_seed)
     assert (j.published["model"], j.verdict.text) == (
         "Barlow Twins | dropout p_do=0.05", "one study: no interval",
     )  # fmt: skip
@@ -254,18 +255,18 @@ def files(folder: Path) -> dict[str, bytes]:
 @pytest.fixture(scope="module")
 def built(work, tmp_path_factory):
     out = tmp_path_factory.mktemp("out")
-    return {name: build(work, name, out=out / name) for name in definition.names()}
+    return {name: build_report(name, work, out=out / name) for name in definition.names()}
 
 
 @pytest.mark.parametrize("name", definition.names())
 def test_a_report_is_whole_and_rebuilds_to_the_byte(name, built, work, tmp_path):
     folder = built[name]["html"].parent
-    build(work, name, out=tmp_path / name)
+    build_report(name, work, out=tmp_path / name)
     assert files(tmp_path / name) == files(folder)
     data = json.loads(built[name]["json"].read_text())
     defined = definition.load(name)
     assert set(data["tables"]) >= {t.key for t in defined.tables}
-    assert len(data["joined"]) == len(Join(defined, read(work)).published)
+    assert len(data["joined"]) == len(Matching(defined, read_library(work)).published)
     assert (folder / "tables" / "joined.csv").exists()
     page = built[name]["html"].read_text()
     assert len(page.encode()) < 3_000_000
@@ -294,16 +295,16 @@ def test_what_is_missing_comes_with_an_experiment_that_fills_it(built):
 
 
 def test_an_empty_work_directory_still_shows_the_paper(tmp_path):
-    written = build(tmp_path, "scd", out=tmp_path / "out")
+    written = build_report("scd", tmp_path, out=tmp_path / "out")
     text = written["md"].read_text()
     assert "Nothing of this table was measured in this work directory" in text
     assert "232 not measured" in text
 
 
 def test_names_are_papers_then_comparisons_and_unknown_ones_are_refused(work, tmp_path):
-    assert build(work, "bt", out=tmp_path)["json"].exists()
+    assert build_report("bt", work, out=tmp_path)["json"].exists()
     with pytest.raises(InputError, match='no report "scdd"') as caught:
-        build(work, "scdd")
+        build_report("scdd", work)
     assert "scd" in str(caught.value)
 
 
@@ -337,7 +338,7 @@ def test_from_a_tracking_store(tmp_path, capsys):
     sync(workdir, uri)
     out = tmp_path / "out"
     assert run_command("build", "scd", "--from", uri, "--out", str(out), "--format", "csv") == 0
-    direct = build(workdir, "scd", out=tmp_path / "direct", formats=("csv",))
+    direct = build_report("scd", workdir, out=tmp_path / "direct", formats=("csv",))
     joined = (out / "tables" / "joined.csv").read_bytes()
     assert joined == (direct["csv"] / "joined.csv").read_bytes()
     assert b"000000000001 000000000002" in joined
@@ -355,7 +356,7 @@ def test_all_reports_of_two_hundred_records_take_seconds(tmp_path):
                      scores=made.sts(40 + i / 2 + seed) + geometry(0.3, -2))  # fmt: skip
     begun = time.process_time()
     for name in definition.names():
-        build(tmp_path, name, out=tmp_path / "out" / name)
+        build_report(name, tmp_path, out=tmp_path / "out" / name)
     assert time.process_time() - begun < 20
 
 
@@ -376,7 +377,7 @@ def test_a_table_that_could_not_be_measured_says_why(tmp_path):
     why = "the files are not on the hub"
     made.run(tmp_path, "pooling", {"pooling": "mean"}, base="embedded:mini-bert", supervision="untrained",
              missing={"Length": why, "WordContent": why})  # fmt: skip
-    found = build(tmp_path, "declutr", formats=("md",), out=tmp_path / "out")["md"].read_text()
+    found = build_report("declutr", tmp_path, formats=("md",), out=tmp_path / "out")["md"].read_text()
     assert f"Nothing of this table was measured in this work directory: {why}. To fill it" in found
 
 
@@ -384,11 +385,11 @@ def test_runs_without_a_study_and_studies_without_runs_build(tmp_path):
     """The table of studies asks the runs for no score; a difference is no reason."""
     made.run(tmp_path, "vicreg", {"view": "shuffle", "shuffle": 0.5}, base="embedded:mini-bert",
              scores=geometry(0.2, -1))  # fmt: skip
-    found = build(tmp_path, "noncontrastive", formats=("md",), out=tmp_path / "nc")["md"].read_text()
+    found = build_report("noncontrastive", tmp_path, formats=("md",), out=tmp_path / "nc")["md"].read_text()
     assert "Nothing of this table was measured in this work directory. To fill it: harness study run" in found
     made.run(tmp_path, "scd", {**SCD, "terms": "decorrelation"}, base="embedded:mini-bert", corpus=made.WIKI,
              scores=[made.score("MR", 60, "accuracy", suite="transfer")])  # fmt: skip
-    found = build(tmp_path, "scd", formats=("md",), out=tmp_path / "scd")["md"].read_text()
+    found = build_report("scd", tmp_path, formats=("md",), out=tmp_path / "scd")["md"].read_text()
     assert "no difference" not in found.split("## Table 3")[1].split("## ")[0]
 
 
@@ -399,8 +400,10 @@ def test_a_crowd_of_dots_is_numbered_with_a_key(tmp_path):
             made.run(tmp_path, "vicreg", {"view": view, view: strength}, base="embedded:mini-bert",
                      row=f"{view} {strength}", scores=geometry(strength, -1 - strength))  # fmt: skip
     made.run(tmp_path, "pooling", {"pooling": "mean"}, base="embedded:mini-bert", scores=geometry(0.1, -1))
-    figure = published_space.alignment_uniformity(Join(definition.load("noncontrastive"), read(tmp_path)))
+    figure = published_alignment.alignment_uniformity(
+        Matching(definition.load("noncontrastive"), read_library(tmp_path))
+    )
     assert ">25<" in figure.svg
     assert figure.svg.count("dropout 0.05<") == 1
-    few = published_space.alignment_uniformity(Join(definition.load("scd"), read(tmp_path)))
+    few = published_alignment.alignment_uniformity(Matching(definition.load("scd"), read_library(tmp_path)))
     assert ">1<" not in few.svg

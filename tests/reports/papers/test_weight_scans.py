@@ -7,18 +7,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from reports.document.blocks import Text
-from reports.papers import definition, weight_scans
-from reports.papers.joined_numbers import Join
+from reports.document.blocks import Figure, Text
+from reports.papers import definition
+from reports.papers.hyperparameter_scans import scan
+from reports.papers.matching import Matching
 from reports.papers.paper_document import describe
 from reports.papers.paper_tables import paper_table
-from reports.read.all_runs import read
+from reports.read.run_library import read_library
 from tests.support import invented_runs as made
 
 LAMBDAS = (5e-4, 1e-3, 2.5e-3, 5e-3, 7.5e-3, 1e-2, 2.5e-2)
 STS_B = {"task": "STS-B", "source": "senteval", "sha256": "aa"}
 SMALL = {"task": "Embedded-STS-natural", "source": "embedded", "sha256": "bb"}
 FEW = {"uri": "embedded:sentences", "kind": "sentences", "count": 2100, "sha256": "cd" * 32}
+
+
+def drawn(key: str, matching: Matching) -> Figure | None:
+    return scan(matching, next(figure for figure in matching.definition.figures if figure.key == key))
 
 
 def study(
@@ -40,7 +45,7 @@ def bt(strength: float, weight: float, rate: float) -> dict:
 
 
 @pytest.fixture(scope="module")
-def join(tmp_path_factory) -> Join:
+def matching(tmp_path_factory) -> Matching:
     work = tmp_path_factory.mktemp("work")
     scores = {1e-3: (0.50, 0.52, 0.60), 1e-2: (0.40, 0.44, 0.42)}
     trials = [(bt(0.1, w, i), v) for w, values in scores.items() for i, v in enumerate(values)]
@@ -54,11 +59,11 @@ def join(tmp_path_factory) -> Join:
         for k, v in enumerate((10.0, 1e4))
     ]
     study(work, "vicreg", "vicreg", grid, STS_B, made.WIKI)
-    return Join(definition.load("noncontrastive"), read(work))
+    return Matching(definition.load("noncontrastive"), read_library(work))
 
 
-def test_trials_of_unlike_dev_sets_and_texts_are_never_one_statistic(join):
-    table = paper_table(join, next(t for t in join.definition.tables if t.key == "table-1")).table
+def test_trials_of_unlike_dev_sets_and_texts_are_never_one_statistic(matching):
+    table = paper_table(matching, next(t for t in matching.definition.tables if t.key == "table-1")).table
     ours = [(row.block, *(cell.text for cell in row.cells)) for row in table.rows if "measured here" in row.block]
     large, small = (
         "mini-bert · STS-B dev, 1,000,000 sentences, 100 updates",
@@ -66,21 +71,21 @@ def test_trials_of_unlike_dev_sets_and_texts_are_never_one_statistic(join):
     )
     assert (f"{large} · measured here", "Barlow Twins, shuffle 0.1", "6 runs", "60.0", "51.5", "47.0") in ours
     assert (f"{small} · measured here", "Barlow Twins, shuffle 0.1", "20 runs", "90.0", "90.0", "90.0") in ours
-    entry = next(j for j in join.rows if j.published["model"] == "Barlow Twins | shuffle p=0.1" and j.ours.by_seed)
+    entry = next(j for j in matching.rows if j.published["model"] == "Barlow Twins | shuffle p=0.1" and j.ours.by_seed)
     assert len(entry.ours.records) == 6  # STS-B dev before the larger study on another set
     assert entry.ours.values[0] == pytest.approx(60)
 
 
-def test_maximum_and_upper_quartile_by_the_weight(join):
-    figure = weight_scans.barlow_twins(join)
+def test_maximum_and_upper_quartile_by_the_weight(matching):
+    figure = drawn("scan-barlow-twins", matching)
     upper = {w: np.quantile(v, 0.75) for w, v in ((1e-3, (50, 52, 60)), (1e-2, (40, 42, 44)))}
     assert f"0.001: 60.00 and {upper[1e-3]:.2f} of 3, 0.01: 44.00 and {upper[1e-2]:.2f} of 3" in figure.alt
     assert "6 trials from mini-bert, STS-B dev, 1,000,000 sentences, 100 updates (studies: large)" in figure.caption
     assert "small" not in figure.caption
 
 
-def test_both_weights_of_vicreg(join):
-    figure = weight_scans.vicreg(join)
+def test_both_weights_of_vicreg(matching):
+    figure = drawn("scan-vicreg", matching)
     for said in ("0.001: 31.00", "0.01: 41.00", "0.1: 51.00", "10: 50.00", "1e+04: 51.00"):
         assert said in figure.alt
     assert "6 trials" in figure.caption
@@ -89,8 +94,8 @@ def test_both_weights_of_vicreg(join):
 
 
 def test_without_a_study_the_page_says_which_command_makes_one(tmp_path):
-    found = Join(definition.load("noncontrastive"), read(tmp_path))
-    assert weight_scans.barlow_twins(found) is weight_scans.vicreg(found) is None
+    found = Matching(definition.load("noncontrastive"), read_library(tmp_path))
+    assert drawn("scan-barlow-twins", found) is drawn("scan-vicreg", found) is None
     document, _, _ = describe(found.definition, found.library)
     said = " ".join(text for s in document.sections if s.key == "figures" for b in s.blocks
                     if isinstance(b, Text) for text in b.items)  # fmt: skip
@@ -98,15 +103,15 @@ def test_without_a_study_the_page_says_which_command_makes_one(tmp_path):
     assert "harness study run vicreg-shuffle" in said
 
 
-def block(join: Join) -> list[tuple[str, ...]]:
-    table = paper_table(join, next(t for t in join.definition.tables if t.key == "table-1")).table
+def block(matching: Matching) -> list[tuple[str, ...]]:
+    table = paper_table(matching, next(t for t in matching.definition.tables if t.key == "table-1")).table
     return [(row.block, *(c.text for c in row.cells)) for row in table.rows if "measured here" in row.block]
 
 
 def test_unlike_numbers_of_updates_are_never_one_statistic(tmp_path):
     for name, steps, value in (("short", 20, 0.3), ("long", 2000, 0.8)):
         study(tmp_path, name, "barlow_twins", [(bt(0.1, w, 1), value) for w in LAMBDAS], STS_B, made.WIKI, steps=steps)
-    rows = block(Join(definition.load("noncontrastive"), read(tmp_path)))
+    rows = block(Matching(definition.load("noncontrastive"), read_library(tmp_path)))
     assert sorted(row[2:4] for row in rows) == [("7 runs", "30.0"), ("7 runs", "80.0")]
     assert len({row[0] for row in rows}) == 2
 
@@ -115,7 +120,7 @@ def test_texts_of_equal_size_are_told_apart(tmp_path):
     for name, digest in (("one", "ab"), ("other", "cd")):
         text = {**made.WIKI, "sha256": digest * 32, "uri": f"{name}.txt"}
         study(tmp_path, name, "barlow_twins", [(bt(0.1, 0.1, 1), 0.5)], STS_B, text)
-    blocks = {row[0] for row in block(Join(definition.load("noncontrastive"), read(tmp_path)))}
+    blocks = {row[0] for row in block(Matching(definition.load("noncontrastive"), read_library(tmp_path)))}
     assert len(blocks) == 2
     assert all("one.txt" in name or "other.txt" in name for name in blocks)
 
@@ -125,7 +130,7 @@ def test_a_run_of_two_studies_counts_once(tmp_path):
     again = tmp_path / "studies" / "y"
     again.mkdir()
     (again / "trials.csv").write_text("\n".join(lines[:2]) + "\n")
-    assert [row[2:] for row in block(Join(definition.load("noncontrastive"), read(tmp_path)))] == [
+    assert [row[2:] for row in block(Matching(definition.load("noncontrastive"), read_library(tmp_path)))] == [
         ("2 runs", "90.0", "70.0", "50.0")
     ]
 
@@ -137,19 +142,19 @@ def test_the_papers_grid_is_shown_value_by_value_and_a_continuous_range_by_fifth
         for i in range(12)
     ]
     study(tmp_path, "free", "vicreg", free, STS_B, made.WIKI)
-    join = Join(definition.load("noncontrastive"), read(tmp_path))
-    figure = weight_scans.barlow_twins(join)
+    matching = Matching(definition.load("noncontrastive"), read_library(tmp_path))
+    figure = drawn("scan-barlow-twins", matching)
     for weight in LAMBDAS:
         assert f"{weight:.2g}: {50 + 100 * weight:.2f} and {50 + 100 * weight:.2f} of 1" in figure.alt
     assert "of each value, whatever" in figure.caption
-    assert "fifth of the range" in weight_scans.vicreg(join).caption
+    assert "fifth of the range" in drawn("scan-vicreg", matching).caption
 
 
 def test_the_comparable_setting_is_compared_whichever_is_larger(tmp_path):
     mine = {"uri": "mine.txt", "kind": "sentences", "count": 100, "sha256": "ee" * 32}
     for name, text, values in (("paper", made.WIKI, (0.7, 0.75)), ("more", mine, (0.5, 0.5, 0.6))):
         study(tmp_path, name, "barlow_twins", [(bt(0.1, i + 1, 1), v) for i, v in enumerate(values)], STS_B, text)
-    found = [j for j in Join(definition.load("noncontrastive"), read(tmp_path)).rows if j.ours.by_seed]
+    found = [j for j in Matching(definition.load("noncontrastive"), read_library(tmp_path)).rows if j.ours.by_seed]
     assert {len(j.ours.records) for j in found} == {2}
 
 
@@ -160,6 +165,6 @@ def test_trials_of_one_scaling_of_the_weights(tmp_path):
               "scaling": scaling}, 0.5) for i in range(count)
         ]  # fmt: skip
         study(tmp_path, name, "vicreg", rows, STS_B, made.WIKI)
-    caption = weight_scans.vicreg(Join(definition.load("noncontrastive"), read(tmp_path))).caption
+    caption = drawn("scan-vicreg", Matching(definition.load("noncontrastive"), read_library(tmp_path))).caption
     assert "3 trials" in caption
     assert 'Weights in the scaling "code".' in caption

@@ -14,8 +14,8 @@ from harness.results.manifest import manifest_file, read_records
 from harness.results.run_folder import RunFolder
 from harness.tasks.suites import resolve_tasks
 from reports.build import build_comparison
-from reports.read.run_details import described
-from reports.reproduce.cells import read_report, references, split
+from reports.read.provenance import provenance_of
+from reports.reproduce.report_cells import read_report, references, split
 from tests.support import invented_runs as made
 from tests.support.synthetic import Invented
 
@@ -218,6 +218,6 @@ def test_a_damaged_manifest_is_one_line(tmp_path: Path) -> None:
 def test_scores_of_layers_are_repeated_by_the_task_that_gives_them(tmp_path: Path) -> None:
     scores = [made.score("STS-B", 40), made.score("STS-B@layer:1:max", 50, suite="layers"), *made.sts(45)]
     record = made.run(tmp_path, "pooling", {"pooling": "cls"}, scores=scores)
-    suites = described([record], tmp_path)["experiments"]["invented"]["suites"]
+    suites = provenance_of([record], tmp_path)["experiments"]["invented"]["suites"]
     assert suites[:2] == ["STS-B", "layers:STS-B"]
     assert {task.name for task in resolve_tasks(suites)} >= {"STS-B", "layers:STS-B"}

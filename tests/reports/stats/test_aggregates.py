@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from reports.stats.aggregates import (
+from reports.stats.aggregate_metrics import (
     Interval,
     improvement_interval,
     interquartile_mean,

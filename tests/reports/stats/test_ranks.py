@@ -10,9 +10,9 @@ import pytest
 from scipy import stats
 
 from reports.figures.rank_diagram import diagrams
-from reports.read.comparison_runs import load
+from reports.read.comparison_runs import read_comparison
 from reports.stats.ranks import average_ranks, cliques, critical_difference, friedman, ranking
-from reports.stats.score_matrices import benches
+from reports.stats.score_matrices import score_matrices
 from tests.support import synthetic
 
 
@@ -77,18 +77,18 @@ def test_a_diagram_needs_five_tasks_and_three_rows(tmp_path: Path) -> None:
     made.add("mean", 0, noise=2.0, supervision="untrained")
     made.add("SCD", 1, noise=1.27)
     made.add("all-MiniLM-L6-v2", 0, noise=0.5, supervision="supervised")  # not ranked among the others
-    two = load(tmp_path, "invented")
-    assert [diagrams(two, bench) for bench in benches(two)] == [[]]
+    two = read_comparison(tmp_path, "invented")
+    assert [diagrams(two, bench) for bench in score_matrices(two)] == [[]]
     made.add("<SimCSE> $1", 1, noise=0.98)
-    three = load(tmp_path, "invented")
-    (figure,) = diagrams(three, next(iter(benches(three))))
+    three = read_comparison(tmp_path, "invented")
+    (figure,) = diagrams(three, next(iter(score_matrices(three))))
     assert "<SimCSE> $1 1.00" in figure.alt
     assert "one run each" in figure.caption
     assert "&lt;SimCSE&gt; $1" in figure.svg
-    again = load(tmp_path, "invented")
-    assert diagrams(again, next(iter(benches(again))))[0] == figure
+    again = read_comparison(tmp_path, "invented")
+    assert diagrams(again, next(iter(score_matrices(again))))[0] == figure
     few = synthetic.Invented(tmp_path / "few", scale=0.05)
     for row in ("a", "b", "c"):
         few.add(row, 1, tasks=("STS12", "STS13", "STS14", "STS15"))
-    found = load(tmp_path / "few", "invented")
-    assert [diagrams(found, bench) for bench in benches(found)] == [[]]
+    found = read_comparison(tmp_path / "few", "invented")
+    assert [diagrams(found, bench) for bench in score_matrices(found)] == [[]]

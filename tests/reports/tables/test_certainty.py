@@ -8,13 +8,17 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from reports.comparison.comparison_document import describe
 from reports.document.table import Table
 from reports.figures.seed_strips import strip
-from reports.read.comparison_runs import load
-from reports.stats.resamples import Analysis
-from reports.stats.score_matrices import benches
-from reports.tables.seeds_and_ranks import aggregate_table, best_seed_table, certainty, reference_row
+from reports.read.comparison_runs import read_comparison
+from reports.stats.score_matrices import score_matrices
+from reports.stats.significance import PairedBootstrap
+from reports.tables.best_seed import best_seed_table
+from reports.tables.task_aggregates import aggregate_table, reference_row
 from tests.support import synthetic
+
+BASELINES = frozenset({"simcse"})  # as papers' definitions name it
 
 
 def comparison(folder: Path, seeds: tuple[int, ...]) -> None:
@@ -33,8 +37,8 @@ def cells(table: Table) -> dict[str, list[str]]:
 
 def test_a_report_shows_intervals_only_where_seeds_suffice(tmp_path: Path) -> None:
     comparison(tmp_path, (1, 2, 3))
-    found = load(tmp_path, "invented")
-    bench = next(iter(benches(found)))
+    found = read_comparison(tmp_path, "invented")
+    bench = next(iter(score_matrices(found)))
     assert bench.tasks == ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")
     assert {key[1]: len(scores) for key, scores in bench.scores.items()} == {
         "mean": 1,
@@ -42,10 +46,10 @@ def test_a_report_shows_intervals_only_where_seeds_suffice(tmp_path: Path) -> No
         "SCD": 3,
         "TSDAE": 2,
     }
-    reference = reference_row(found.rows, bench)
+    reference = reference_row(found.rows, bench, BASELINES)
     assert reference is not None
     assert reference.label == "SimCSE"
-    table = aggregate_table(found, bench)
+    table = aggregate_table(found, bench, BASELINES)
     assert table is not None
     spreads = cells(table)
     assert spreads["SimCSE"][0].startswith("[")
@@ -61,12 +65,13 @@ def test_a_report_shows_intervals_only_where_seeds_suffice(tmp_path: Path) -> No
 
 def test_one_seed_pretends_nothing(tmp_path: Path) -> None:
     comparison(tmp_path, (1,))
-    found = load(tmp_path, "invented")
-    analysis = Analysis(found, replicates=50)
-    assert strip(found, analysis) is None
-    assert best_seed_table(found, analysis) is None
-    assert all(aggregate_table(found, bench) is None for bench in benches(found))
-    assert [b.key for b in certainty(found, analysis) if b is not None] == ["ranks-sts-senteval"]  # over tasks alone
+    found = read_comparison(tmp_path, "invented")
+    bootstrap = PairedBootstrap(found, replicates=50)
+    assert strip(found, bootstrap) is None
+    assert best_seed_table(found, bootstrap) is None
+    assert all(aggregate_table(found, bench) is None for bench in score_matrices(found))
+    section = next(s for s in describe(found).sections if s.key == "certainty")
+    assert [getattr(block, "key", "") for block in section.blocks] == ["ranks-sts-senteval"]  # over tasks alone
 
 
 def test_the_best_seed_is_chosen_by_dev_and_shown_with_what_is_left_on_test(tmp_path: Path) -> None:
@@ -75,8 +80,8 @@ def test_the_best_seed_is_chosen_by_dev_and_shown_with_what_is_left_on_test(tmp_
         record = made.add("SimCSE", seed, noise=0.98)
         changed = record.model_copy(update={"training": {**record.training, "best_dev": dev}})
         (tmp_path / "runs" / record.id / "record.json").write_text(changed.model_dump_json())
-    found = load(tmp_path, "invented")
-    table = best_seed_table(found, Analysis(found, replicates=50))
+    found = read_comparison(tmp_path, "invented")
+    table = best_seed_table(found, PairedBootstrap(found, replicates=50))
     assert table is not None
     values = [cell.value for cell in table.rows[0].cells[2:]]
     assert values[:3] == pytest.approx([63, 66, 3])
@@ -87,8 +92,8 @@ def test_the_best_seed_is_chosen_by_dev_and_shown_with_what_is_left_on_test(tmp_
 
 def test_the_strip_shows_every_seed_and_no_interval_of_one(tmp_path: Path) -> None:
     comparison(tmp_path, (1, 2, 3))
-    found = load(tmp_path, "invented")
-    figure = strip(found, Analysis(found, replicates=50))
+    found = read_comparison(tmp_path, "invented")
+    figure = strip(found, PairedBootstrap(found, replicates=50))
     assert figure is not None
     assert "mean" in figure.alt
     assert "(one run)" in figure.alt

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from reports.read.comparison_runs import load
-from reports.stats.resamples import targets
-from reports.tables.scores import score_tables
+from reports.read.comparison_runs import read_comparison
+from reports.stats.targets import targets
+from reports.tables.sts_scores import score_tables
 from tests.support.synthetic import STS, Invented
 
 LEFT = tuple(task for task in STS if task != "STS16")
@@ -22,9 +22,9 @@ def test_a_missing_task_is_a_marked_cell_and_the_average_is_incomplete(tmp_path:
     invented = Invented(tmp_path, scale=0.05)
     invented.add("mean", supervision="untrained", tasks=LEFT if everywhere else tuple(STS))
     lacking = invented.add("SimCSE", tasks=LEFT)
-    for record in [lacking, *(r for r in load(tmp_path, "invented").records if everywhere)]:
+    for record in [lacking, *(r for r in read_comparison(tmp_path, "invented").records if everywhere)]:
         RunFolder(tmp_path, record.id).write(record.model_copy(update={"missing": {"STS16": WHY}}))
-    comparison = load(tmp_path, "invented")
+    comparison = read_comparison(tmp_path, "invented")
     (target,) = targets(comparison)
     assert [task for task, _ in target.tasks] == list(STS)
     (table,) = score_tables(comparison, None)
@@ -61,7 +61,7 @@ def test_transfer_tables_mark_what_is_missing(tmp_path: Path) -> None:
         RunFolder(tmp_path, record.id).write(
             record.model_copy(update={"scores": record.scores + own, "missing": missing})
         )
-    transfer, embedded = accuracy_tables(load(tmp_path, "invented"))
+    transfer, embedded = accuracy_tables(read_comparison(tmp_path, "invented"))
     rows = {row.cells[0].text: row.cells for row in transfer.rows}
     assert [cell.value for cell in rows["whole"][3:]] == pytest.approx([80.0] * 8)
     assert rows["lacking"][-1].notes == (f"incomplete, no average: without {TRANSFER[0]}",)

@@ -8,8 +8,8 @@ import pytest
 
 from harness.tasks.mteb.benchmarks import EN_V1, MTEB_SUITES, names_of
 from reports.document.table import Cell, Table
-from reports.read.comparison_runs import load
-from reports.tables import layers, mteb_categories, seconds
+from reports.read.comparison_runs import read_comparison
+from reports.tables import efficiency_table, layer_table, mteb_categories
 from reports.tables.languages import multilingual_table
 from tests.support import synthetic
 
@@ -42,7 +42,7 @@ QUICK = dict(zip(names_of(MTEB_SUITES["mteb-quick"]), (0.6, 0.7, 0.3, 0.5, 0.4, 
 def test_category_averages_are_over_data_sets(made):
     for seed, shift in ((1, 0.0), (2, 0.02)):
         made.extend(bare(made, "SimCSE", seed), of_mteb({name: v + shift for name, v in QUICK.items()}))
-    comparison = load(made.workdir, "invented")
+    comparison = read_comparison(made.workdir, "invented")
     assert mteb_categories.suites_of(comparison) == ["mteb-quick"]
     row = cells(mteb_categories.category_table(comparison, "mteb-quick"))["SimCSE"]
     # Seed 1: classification (60 + 70) / 2, STS (80 + 70 + 60) / 3, all ten sets 510 / 10; seed 2 is 2 higher.
@@ -58,7 +58,7 @@ def test_an_average_that_lacks_a_set_names_it_and_has_no_value(made):
     part = {name: v for name, v in QUICK.items() if name != "STS17"}
     made.extend(bare(made, "SimCSE"), of_mteb(part), missing={"mteb:STS17": "the hub cannot be reached"})
     made.extend(bare(made, "SCD"), of_mteb(QUICK))
-    comparison = load(made.workdir, "invented")
+    comparison = read_comparison(made.workdir, "invented")
     rows = cells(mteb_categories.category_table(comparison, "mteb-quick"))
     for key in ("STS", "average"):
         assert rows["SimCSE"][key].state == "missing"
@@ -83,7 +83,7 @@ def test_version_1_prints_summeval_with_its_defect_and_pairs_by_cosine(made):
         *of_mteb(dict.fromkeys(EN_V1["PairClassification"], 0.4), "cosine_ap"),
     ]
     made.extend(bare(made, "SimCSE"), scores)
-    comparison = load(made.workdir, "invented")
+    comparison = read_comparison(made.workdir, "invented")
     assert mteb_categories.suites_of(comparison) == ["mteb-en-v1"]
     table = mteb_categories.category_table(comparison, "mteb-en-v1")
     row = cells(table)["SimCSE"]
@@ -104,7 +104,7 @@ def test_version_1_prints_summeval_with_its_defect_and_pairs_by_cosine(made):
 def test_tasks_asked_for_by_name_get_no_average(made):
     made.extend(bare(made, "SimCSE"), of_mteb({"SciFact": 0.4, "STS17/es-es": 0.5}))
     made.extend(bare(made, "SCD"), of_mteb({"SciFact": 0.3}))
-    comparison = load(made.workdir, "invented")
+    comparison = read_comparison(made.workdir, "invented")
     assert mteb_categories.suites_of(comparison) == []
     (table,) = mteb_categories.mteb_tables(comparison)
     rows = cells(table)
@@ -115,11 +115,11 @@ def test_tasks_asked_for_by_name_get_no_average(made):
 
 def test_without_mteb_there_is_no_table(made):
     bare(made, "SimCSE")
-    comparison = load(made.workdir, "invented")
+    comparison = read_comparison(made.workdir, "invented")
     assert mteb_categories.mteb_tables(comparison) == []
     assert mteb_categories.embedded_table(comparison) is None
     assert mteb_categories.category_table(comparison, "mteb-en-v1") is None
-    assert (layers.layer_tables(comparison), seconds.efficiency_tables(comparison)) == ([], [])
+    assert (layer_table.layer_tables(comparison), efficiency_table.efficiency_tables(comparison)) == ([], [])
     assert multilingual_table(comparison) is None
 
 
@@ -134,7 +134,7 @@ def test_embedded_retrieval_and_clustering_stand_under_their_metrics(made):
             ),
         ],
     )
-    table = mteb_categories.embedded_table(load(made.workdir, "invented"))
+    table = mteb_categories.embedded_table(read_comparison(made.workdir, "invented"))
     row = cells(table)["SimCSE"]
     assert [row[f"Embedded-{name}"].text for name in ("Retrieval-natural", "Retrieval-contrast", "Clustering")] == [
         "81.00", "15.00", "20.00",
@@ -156,8 +156,8 @@ def test_best_layer_and_pooling_of_a_row(made):
     for seed, shift in ((1, 0.0), (2, 0.04)):
         made.extend(bare(made, "SimCSE", seed), layer_scores({key: v + shift for key, v in values.items()}))
     made.extend(bare(made, "whitening"), [], missing={"layers:STS-B": "not one transformer"})
-    comparison = load(made.workdir, "invented")
-    (table,) = layers.layer_tables(comparison)
+    comparison = read_comparison(made.workdir, "invented")
+    (table,) = layer_table.layer_tables(comparison)
     assert [c.key for c in table.columns] == ["pooling", "layer 0", "layer 1", "layer 2"]
     lines = {row.cells[0].text: row for row in table.rows}
     assert set(lines) == {"cls", "mean"}
@@ -173,7 +173,7 @@ def test_best_layer_and_pooling_of_a_row(made):
 def test_models_of_unlike_depth_leave_empty_cells(made):
     made.extend(bare(made, "deep"), layer_scores({(0, "mean"): 0.1, (1, "mean"): 0.2, (2, "mean"): 0.3}))
     made.extend(bare(made, "flat"), layer_scores({(0, "mean"): 0.1, (1, "mean"): 0.2}))
-    (table,) = layers.layer_tables(load(made.workdir, "invented"))
+    (table,) = layer_table.layer_tables(read_comparison(made.workdir, "invented"))
     by_block = {row.block: row for row in table.rows}
     assert by_block["flat"].cells[3].state == "empty"
     assert by_block["deep"].cells[3].text == "30.00"
@@ -206,7 +206,7 @@ def test_training_and_inference_apart_with_their_conditions(made):
         made.extend(bare(made, "SimCSE", seed), scores, protocols=described)
     scores, described = timed(2.0)
     made.extend(bare(made, "mean", supervision="untrained"), scores, protocols=described)
-    (table,) = seconds.efficiency_tables(load(made.workdir, "invented"))
+    (table,) = efficiency_table.efficiency_tables(read_comparison(made.workdir, "invented"))
     rows = cells(table)
     row = rows["SimCSE"]
     assert (row["train_seconds"].text, row["train_seconds"].spread) == ("70.0", "± 14.1")
@@ -225,7 +225,7 @@ def test_times_on_unlike_devices_are_marked(made):
     for label, device in (("a", "cpu"), ("b", "cpu"), ("c", "NVIDIA X")):
         scores, described = timed(2.0, device=device)
         made.extend(bare(made, label, supervision="untrained"), scores, protocols=described)
-    (table,) = seconds.efficiency_tables(load(made.workdir, "invented"))
+    (table,) = efficiency_table.efficiency_tables(read_comparison(made.workdir, "invented"))
     rows = cells(table)
     assert "not comparable" in rows["c"]["encode_seconds"].notes[0]
     assert rows["a"]["encode_seconds"].notes == ()
@@ -242,7 +242,7 @@ def test_languages(made):
             ],
             missing={"STS-B-zh": "the hub cannot be reached"},
         )
-    table = multilingual_table(load(made.workdir, "invented"))
+    table = multilingual_table(read_comparison(made.workdir, "invented"))
     row = cells(table)["SimCSE"]
     assert row["STS-B-de"].value == pytest.approx(65)
     assert row["STS-B-en"].text == "80.00"

@@ -5,26 +5,27 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from reports.papers.definition import RowSpec
-from reports.papers.joined_numbers import Join
+from reports.papers.agreement import Verdict
+from reports.papers.definition import PaperRow
+from reports.papers.matching import Matching
 
 
-def experiments(join: Join) -> dict[str, str]:
+def experiments(matching: Matching) -> dict[str, str]:
     """File name -> experiment for `harness compare`: every row of the paper that was not measured on a base model.
 
     Rows whose text has no name here are left as comments that say which text it is.
     """
     found: dict[str, str] = {}
-    for base, ours in join.definition.bases.items():
+    for base, ours in matching.definition.bases.items():
         if not ours:
             continue
-        rows: dict[str, tuple[RowSpec, dict[str, Any]]] = {}
+        rows: dict[str, tuple[PaperRow, dict[str, Any]]] = {}
         suites: dict[str, None] = {}
-        for j in join.rows:
+        for j in matching.rows:
             place = j.place
             if place is None or j.published["base_model"] != base:
                 continue
-            if j.verdict.kind != "not measured" and not _elsewhere(j.verdict.text):
+            if j.verdict.kind != "not measured" and not _elsewhere(j.verdict):
                 continue
             if not place.row.method or place.table.kind not in ("tasks", "layers") or place.column.delta:
                 continue
@@ -34,15 +35,15 @@ def experiments(join: Join) -> dict[str, str]:
             key = json.dumps([place.row.method, config, place.row.preset, place.row.data], sort_keys=True)
             rows.setdefault(key, (place.row, config))
             suites |= dict.fromkeys(s for s in place.table.suites)
-        text = _toml(join, base, ours[0], list(rows.values()), list(suites))
+        text = _toml(matching, base, ours[0], list(rows.values()), list(suites))
         if "\n[[methods]]" in text:
             found[f"{base}.toml"] = text
     return found
 
 
-def _elsewhere(text: str) -> bool:
+def _elsewhere(verdict: Verdict) -> bool:
     """Measured, but not on the paper's base model or text."""
-    return "other base model" in text or "other training data" in text
+    return any(obstacle.what in ("base model", "training data") for obstacle in verdict.obstacles)
 
 
 def _plain(key: str, value: Any) -> bool:
@@ -50,8 +51,10 @@ def _plain(key: str, value: Any) -> bool:
     return "." not in key and not isinstance(value, list) and not (isinstance(value, str) and "*" in value)
 
 
-def _toml(join: Join, base: str, ours: str, rows: list[tuple[RowSpec, dict[str, Any]]], suites: list[str]) -> str:
-    definition = join.definition
+def _toml(
+    matching: Matching, base: str, ours: str, rows: list[tuple[PaperRow, dict[str, Any]]], suites: list[str]
+) -> str:
+    definition = matching.definition
     default = next((d.uris[0] for d in definition.data.values() if d.uris and "*" not in d.uris[0]), "wiki1m")
     lines = [
         f"# What the report {definition.name} lacks on {base}. The papers' sizes: meant for a GPU.",

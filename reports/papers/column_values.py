@@ -21,12 +21,33 @@ from harness.tasks.averages import (
     transfer_values,
 )
 from harness.tasks.mteb.benchmarks import mteb_averages, mteb_values
-from reports.papers.definition import STATISTICS, ColumnSpec
-from reports.read.all_runs import Library, Trial
-from reports.read.comparison_runs import Row
+from reports.document.table import State
+from reports.papers.definition import STATISTICS, PaperColumn
+from reports.read.comparison_runs import ResultRow
+from reports.read.run_library import RunLibrary, ScoredTrial
 
 _MTEB = "mteb-en-v1"  # the benchmark of the papers' tables
-_ONLY = ("incomplete", "without")
+ENDED: tuple[State, ...] = ("collapsed", "diverged")  # ends of a run that are no fault
+
+
+@dataclass(frozen=True)
+class Lack:
+    """Why there is no value.
+
+    Attributes:
+        task: the task whose own reason it is, if it is one's.
+        asked: whether a value was to be there: nothing was tried otherwise.
+    """
+
+    text: str
+    task: str = ""
+    asked: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.task}: {self.text}" if self.task else self.text
+
+
+NOT_EVALUATED, NO_STUDY = Lack("not evaluated", asked=False), Lack("no study", asked=False)
 
 
 @dataclass(frozen=True)
@@ -37,9 +58,14 @@ class Measured:
     records: tuple[str, ...] = ()
     protocols: tuple[str, ...] = ()  # comparable ids
     unlike: tuple[str, ...] = ()  # how our protocol differs from the paper's
-    missing: str = ""  # why there is no value
-    state: str = "missing"  # then: missing, collapsed, diverged, failed
+    lacks: tuple[Lack, ...] = ()  # why there is no value
+    state: State = "missing"  # then: missing, collapsed, diverged, failed
     partly: str = ""  # a remark where only some seeds have it
+
+    @property
+    def missing(self) -> str:
+        """Why there is no value, in words."""
+        return "; ".join(map(str, self.lacks))
 
     @property
     def values(self) -> list[float]:
@@ -49,16 +75,16 @@ class Measured:
 NOTHING = Measured({})
 
 
-def measure(library: Library, row: Row, column: ColumnSpec) -> Measured:
+def measure(library: RunLibrary, row: ResultRow, column: PaperColumn) -> Measured:
     """A column's number for every finished seed of a row that has it. Averages are whole or not there."""
     if not row.finished:
-        state = row.status if row.status in ("collapsed", "diverged") else "failed"
-        return Measured({}, missing=f"every seed {state}", state=state)
+        state: State = next((known for known in ENDED if known == row.status), "failed")
+        return Measured({}, lacks=(Lack(f"every seed {state}"),), state=state)
     found: dict[int, float] = {}
     used: dict[str, None] = {}
     protocols: dict[str, None] = {}
     unlike: dict[str, None] = {}
-    lacking: dict[str, None] = {}
+    lacking: dict[Lack, None] = {}
     for record in row.finished:
         value, parts, why = _value(library, record, column)
         if value is None:
@@ -70,7 +96,7 @@ def measure(library: Library, row: Row, column: ColumnSpec) -> Measured:
             protocols[score.comparable] = None
             unlike |= dict.fromkeys(_differences(run, score, column))
     if not found:
-        return Measured({}, tuple(used), missing="; ".join(lacking) or "not evaluated")
+        return Measured({}, tuple(used), lacks=tuple(lacking) or (NOT_EVALUATED,))
     few = len(found) < len(row.finished)
     partly = f"mean of {len(found)} of {len(row.finished)} seeds: the others lack it" if few else ""
     return Measured(found, tuple(used), tuple(protocols), tuple(unlike), partly=partly)
@@ -79,11 +105,11 @@ def measure(library: Library, row: Row, column: ColumnSpec) -> Measured:
 Parts = list[tuple[Record, Score]]
 
 
-def _value(library: Library, record: Record, column: ColumnSpec) -> tuple[float | None, Parts, list[str]]:
+def _value(library: RunLibrary, record: Record, column: PaperColumn) -> tuple[float | None, Parts, list[Lack]]:
     """A number, the scores behind it, and else what is lacking. The column's own source goes before any other."""
     scores = library.scores(record)
     sources = sorted({s.source for _, s in scores if s.suite != "embedded"}, key=lambda s: (s != column.source, s))
-    why: list[str] = []
+    why: list[Lack] = []
     for source in sources if not column.average.startswith("mteb") else [""]:
         parts = [(r, s) for r, s in scores if source in ("", s.source)]
         if column.task:
@@ -101,9 +127,9 @@ def _value(library: Library, record: Record, column: ColumnSpec) -> tuple[float 
             return average.value, chosen, []
         if len(average.missing) < average.of and not why:
             few = ", ".join(average.missing[:4]) + (", ..." if len(average.missing) > 4 else "")
-            why = [f"{_ONLY[0]}, no average: {_ONLY[1]} {few} ({len(average.missing)} of {average.of})"]
+            why = [Lack(f"incomplete, no average: without {few} ({len(average.missing)} of {average.of})")]
     if not why and column.task in record.missing:
-        why = [f"{column.task}: {record.missing[column.task]}"]
+        why = [Lack(str(record.missing[column.task]), column.task)]
     return None, [], why
 
 
@@ -140,7 +166,7 @@ def _average(name: str, parts: Parts, split: str) -> tuple[Average, Parts]:
     return by_name[name], [p for p in parts if p[1].suite in suites]
 
 
-def _differences(record: Record, score: Score, column: ColumnSpec) -> Iterable[str]:
+def _differences(record: Record, score: Score, column: PaperColumn) -> Iterable[str]:
     """How the protocol of a score differs from what the column asks for."""
     if not column.average.startswith("mteb") and score.source != column.source:
         yield f"source {score.source}, not {column.source}"
@@ -164,17 +190,17 @@ def difference(own: Measured, reference: Measured, sign: int = 1) -> Measured:
         found = {}
     found = {seed: sign * value for seed, value in found.items()}
     if not found:
-        why = "no difference: the reference row has no value" if own.by_seed else "not evaluated"
-        return Measured({}, missing=why)
+        why = Lack("no difference: the reference row has no value") if own.by_seed else NOT_EVALUATED
+        return Measured({}, lacks=(why,))
     records = tuple(dict.fromkeys((*own.records, *reference.records)))
     protocols = tuple(dict.fromkeys((*own.protocols, *reference.protocols)))
     return Measured(found, records, protocols, tuple(dict.fromkeys((*own.unlike, *reference.unlike))))
 
 
-def of_trials(trials: Sequence[Trial], statistic: str) -> Measured:
+def of_trials(trials: Sequence[ScoredTrial], statistic: str) -> Measured:
     """max, q75 or q50 (linear interpolation) over the scores of trials, times 100."""
     if not trials:
-        return Measured({}, missing="no study")
+        return Measured({}, lacks=(NO_STUDY,))
     value = 100 * float(np.quantile([t.value for t in trials], STATISTICS[statistic]))
     runs = tuple(dict.fromkeys(record.id for t in trials for record in t.runs))
     return Measured({0: value}, runs)

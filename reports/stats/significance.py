@@ -11,48 +11,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from reports.document.table import number_text
-from reports.read.comparison_runs import STS_ORDER, Comparison, Row, base_name
+from reports.read.comparison_runs import Comparison, ResultRow
 from reports.stats.bootstrap import Estimate, bootstrap_spearman, hierarchical_difference, holm, resample_counts
+from reports.stats.targets import Target, targets
 
 Floats = NDArray[np.float64]
 REPLICATES = 1000
 _FEWEST = 400
 _BUDGET = 6e8  # pairs x runs x replicates: some five seconds of one processor core
 ALPHA = 0.05
-SOURCES = {"senteval": "SentEval", "mteb": "MTEB", "embedded": "embedded"}
-
-
-@dataclass(frozen=True)
-class Target:
-    """What rows are compared by. `tasks` are (task, source)."""
-
-    key: str
-    title: str  # "Avg. of 7 STS tasks (SentEval)"
-    short: str  # "STS average"
-    tasks: tuple[tuple[str, str], ...]
-
-
-def targets(comparison: Comparison) -> list[Target]:
-    """The seven-task averages of each source, then every embedded task alone (never averaged with anything)."""
-    found = []
-    by_source: dict[str, list[str]] = {}
-    for task, source in comparison.columns("sts"):
-        by_source.setdefault(source, []).append(task)
-    for source, tasks in by_source.items():
-        name = SOURCES.get(source, source)
-        if len(tasks) == 1:
-            title, short = f"{tasks[0]} ({name})", tasks[0]
-        else:
-            count = "the seven" if set(tasks) == set(STS_ORDER) else str(len(tasks))
-            title, short = f"the average of {count} STS tasks ({name})", "STS average"
-        if len(by_source) > 1:
-            short = f"{short} ({name})"
-        found.append(Target(f"sts-{source}", title, short, tuple((task, source) for task in tasks)))
-    for task, source in comparison.columns("embedded"):
-        if not task.startswith("geometry:"):
-            found.append(Target(f"embedded-{task}", task, task, ((task, source),)))
-    return found
 
 
 @dataclass(frozen=True)
@@ -70,7 +37,7 @@ class Difference:
         return "better" if self.estimate.value > 0 else "worse"
 
 
-class Analysis:
+class PairedBootstrap:
     """Bootstrap results of a comparison, computed once for each task."""
 
     def __init__(self, comparison: Comparison, replicates: int = REPLICATES) -> None:
@@ -83,6 +50,11 @@ class Analysis:
             sizes = [len(p[1]) for r in comparison.records if (p := comparison.pairs(r, *key)) is not None]
             work += sum(sizes)
         self.replicates = replicates if work * replicates <= _BUDGET else max(_FEWEST, int(_BUDGET / work))
+
+    @property
+    def first(self) -> Target | None:
+        """The target that figures shade and choose rows by."""
+        return next(iter(self.targets), None)
 
     def _task(self, task: str, source: str) -> dict[str, tuple[float, Floats]]:
         """Record id -> (Spearman, its value in every resample) for the runs scored on the same pairs."""
@@ -129,7 +101,7 @@ class Analysis:
                     f"its record says {stored[0]:.4f}"
                 )
 
-    def by_seed(self, row: Row, target: Target) -> tuple[list[int], Floats, Floats] | None:
+    def by_seed(self, row: ResultRow, target: Target) -> tuple[list[int], Floats, Floats] | None:
         """(seeds, their mean over the target's tasks, the same in every resample), of seeds that have all tasks."""
         seeds, points, drawn = [], [], []
         for record in row.finished:
@@ -141,7 +113,7 @@ class Analysis:
                 drawn.append(np.mean([values for _, values in have], axis=0))
         return (seeds, np.array(points), np.array(drawn)) if seeds else None
 
-    def _estimate(self, a: Row, b: Row, target: Target) -> tuple[Estimate, tuple[int, int]] | None:
+    def _estimate(self, a: ResultRow, b: ResultRow, target: Target) -> tuple[Estimate, tuple[int, int]] | None:
         first, second = self.by_seed(a, target), self.by_seed(b, target)
         if first is None or second is None:
             return None
@@ -150,13 +122,13 @@ class Analysis:
         )
         return estimate, (len(first[0]), len(second[0]))
 
-    def differences(self, pairs: Sequence[tuple[Row, Row]], target: Target) -> list[Difference | None]:
+    def differences(self, pairs: Sequence[tuple[ResultRow, ResultRow]], target: Target) -> list[Difference | None]:
         """Each (row, other row): mean(row) - mean(other), Holm-corrected over all of them."""
         raw = [self._estimate(a, b, target) for a, b in pairs]
         adjusted = iter(holm([found[0].p for found in raw if found is not None]))
         return [None if found is None else Difference(found[0], next(adjusted), found[1]) for found in raw]
 
-    def leaders(self, rows: Sequence[Row], target: Target) -> tuple[Row, list[Row]] | None:
+    def leaders(self, rows: Sequence[ResultRow], target: Target) -> tuple[ResultRow, list[ResultRow]] | None:
         """The row with the highest mean and the other rows that the bootstrap does not separate from it.
 
         Only rows that have every task of the target take part; None when fewer than two do.
@@ -175,7 +147,9 @@ class Analysis:
         return best, [row for row, d in zip(others, apart, strict=True) if d is not None and d.holm > ALPHA]
 
 
-def untrained_base(row: Row, rows: Sequence[Row], analysis: Analysis, target: Target) -> tuple[Row, str] | None:
+def untrained_base(
+    row: ResultRow, rows: Sequence[ResultRow], bootstrap: PairedBootstrap, target: Target
+) -> tuple[ResultRow, str] | None:
     """The untrained row that a trained row is held against, and a remark where the rule had to give way.
 
     Same base model and the same pooling; else the untrained row named like that pooling; else the best untrained row
@@ -192,59 +166,9 @@ def untrained_base(row: Row, rows: Sequence[Row], analysis: Analysis, target: Ta
     for candidate in candidates:
         if row.pooling is not None and candidate.label == row.pooling:
             return candidate, ""
-    scored = [(float(f[1].mean()), r) for r in candidates if (f := analysis.by_seed(r, target)) is not None]
+    scored = [(float(f[1].mean()), r) for r in candidates if (f := bootstrap.by_seed(r, target)) is not None]
     if not scored:
         return None
     best = max(scored, key=lambda item: item[0])[1]
     wanted = f"pooling {row.pooling}" if row.pooling else "a named pooling"
     return best, f"no untrained row with {wanted}: held against the best untrained row, {best.label}"
-
-
-def headline(comparison: Comparison, analysis: Analysis) -> str:
-    """The main conclusion in a few sentences, from the first target that has pairs."""
-    sentences = []
-    for target in analysis.targets[:1]:
-        for base in comparison.base_models:
-            rows = [r for r in comparison.rows if r.base_model == base and r.supervision != "supervised"]
-            sentences += _conclusion(rows, base if len(comparison.base_models) > 1 else "", analysis, target)
-    if sentences and any(len(row.finished) == 1 and row.supervision == "unsupervised" for row in comparison.rows):
-        sentences.append("Rows with one seed: how much another seed would change is not known.")
-    ended = [row for row in comparison.rows if not row.finished]
-    if ended:
-        names = _list([f"{row.label} ({row.status})" for row in ended])
-        sentences.append(f"Without a result: {names}.")
-    return " ".join(sentences) or "No row of this comparison has finished with stored pairs yet."
-
-
-def _conclusion(rows: list[Row], base: str, analysis: Analysis, target: Target) -> list[str]:
-    found = analysis.leaders(rows, target)
-    where = f"On {base_name(base)}, " if base else ""
-    if found is None:
-        return []
-    best, tied = found
-    runs = analysis.by_seed(best, target)
-    assert runs is not None
-    seeds = f"{len(runs[0])} seed{'s' if len(runs[0]) != 1 else ''}"
-    text = f"{where}{best.label} scores highest on {target.title}: {100 * runs[1].mean():.2f} over {seeds}"
-    text += f", not separable from {_list([row.label for row in tied])}." if tied else ", ahead of every other row."
-    sentences = [text]
-    pairs = [(row, b[0]) for row in rows if (b := untrained_base(row, rows, analysis, target)) is not None]
-    differences = [(row, d) for (row, _), d in zip(pairs, analysis.differences(pairs, target), strict=True) if d]
-    if differences:
-        parts = []
-        for verdict, phrase in (("better", "above"), ("worse", "below"), ("not separable", "not separable from")):
-            names = [
-                f"{row.label} ({number_text(100 * d.estimate.value, 2, signed=True)})"
-                for row, d in differences
-                if d.verdict == verdict
-            ]
-            if names:
-                parts.append(f"{phrase} it: {_list(names)}")
-        sentences.append(f"Trained rows against their untrained base, {'; '.join(parts)}.")
-    return sentences
-
-
-def _list(names: Sequence[str]) -> str:
-    if len(names) > 7:  # a sentence of thirty names is not read; the tables have them all
-        names = [*names[:5], f"{len(names) - 5} more"]
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

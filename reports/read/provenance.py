@@ -15,7 +15,7 @@ from harness.tracking.tracker import logged_runs
 _CONDITIONS = ("suites", "source", "max_steps", "device", "precision")
 
 
-def described(records: Iterable[Record], workdir: Path) -> dict[str, Any]:
+def provenance_of(records: Iterable[Record], workdir: Path) -> dict[str, Any]:
     """Plain data for `Document.origin`; what several runs share is written once.
 
     Returns:

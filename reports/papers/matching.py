@@ -2,46 +2,39 @@
 
 from __future__ import annotations
 
-import csv
 import fnmatch
-import io
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from harness import registry
 from harness.errors import InputError
-from harness.results.published import folders
-from reports.papers.definition import ColumnSpec, Definition, RowSpec, TableSpec
-from reports.papers.measured import NOTHING, Measured, difference, measure, of_trials
-from reports.read.all_runs import Library, Setting, Trial, matches, trained_on
-from reports.read.comparison_runs import Row
-from reports.stats.agreement import Verdict, judge
+from reports.papers.agreement import Obstacle, Verdict, judge
+from reports.papers.column_values import NOTHING, Lack, Measured, difference, measure, of_trials
+from reports.papers.definition import Definition, PaperColumn, PaperRow, PaperTable
+from reports.papers.published_file import Published, published_file
+from reports.read.comparison_runs import ResultRow
+from reports.read.run_library import RunLibrary, ScoredTrial, TrialSetting, matches, trained_on
 from reports.stats.bootstrap import mean_sd
-from reports.write.markdown import csv_text
-
-Published = dict[str, str]
 
 
 @dataclass(frozen=True)
 class Place:
     """Where a published number stands in a definition."""
 
-    table: TableSpec
-    row: RowSpec
-    column: ColumnSpec
+    table: PaperTable
+    row: PaperRow
+    column: PaperColumn
 
 
 @dataclass(frozen=True)
-class Joined:
+class MatchedNumber:
     """One published number, what we measured for it, and the verdict."""
 
     published: Published
     value: float | None
     place: Place | None
-    row: Row | None
+    row: ResultRow | None
     ours: Measured
     verdict: Verdict
 
@@ -53,54 +46,25 @@ class Joined:
         return mean_sd(self.ours.values)[0] - self.value
 
 
-def published_file(definition: Definition, file: str = "") -> list[Published]:
-    """The rows of a published CSV file: beside the definition, else in the packages that carry such files.
-
-    Raises:
-        InputError: no such file.
-    """
-    name = file or definition.published
-    places = [definition.folder / name, *(folder / name for folder in folders())]
-    found = next((path for path in places if path.is_file()), None)
-    if found is None:
-        raise InputError(f'definition "{definition.name}": no published file "{name}" beside it or in a package')
-    return read_published(found)
-
-
-def read_published(path: Path) -> list[Published]:
-    """Raises:
-    InputError: not a CSV file with the columns of published numbers.
-    """
-    try:
-        with path.open(newline="", encoding="utf-8") as stream:
-            rows = [{k: v or "" for k, v in row.items() if k is not None} for row in csv.DictReader(stream)]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{path}: cannot be read as CSV ({error})") from None
-    wanted = {"table", "model", "base_model", "task", "metric", "value", "source_mark", "notes"}
-    if rows and not wanted <= set(rows[0]):
-        raise InputError(f"{path}: lacks the columns {', '.join(sorted(wanted - set(rows[0])))}")
-    return rows
-
-
 Training = tuple[Any, ...]
 
 
-def trained(row: Row) -> Training | None:
+def trained(row: ResultRow) -> Training | None:
     """What rows trained alike share, the training text first; None of a row without training."""
     run = (row.finished or row.records)[0]
     return None if run.corpus is None else trained_on(run)
 
 
-class Join:
+class Matching:
     """A definition, its published numbers and a library of runs, brought together. Everything is computed once."""
 
-    def __init__(self, definition: Definition, library: Library) -> None:
+    def __init__(self, definition: Definition, library: RunLibrary) -> None:
         self.definition = definition
         self.library = library
         self.published = published_file(definition)
         self._measured: dict[tuple[int, int], Measured] = {}
         self._deterministic: dict[str, bool] = {}
-        self._candidates: dict[int, dict[str, list[Row]]] = {}
+        self._candidates: dict[int, dict[str, list[ResultRow]]] = {}
 
     @cached_property
     def places(self) -> dict[tuple[str, str, str, str], Place]:
@@ -122,7 +86,7 @@ class Join:
     def place_of(self, p: Published) -> Place | None:
         return self.places.get((p["table"], p["model"], p["task"], p["metric"]))
 
-    def candidates(self, row: RowSpec) -> dict[str, list[Row]]:
+    def candidates(self, row: PaperRow) -> dict[str, list[ResultRow]]:
         """Our rows for a row of the paper, by base model; the best known first: trained as most rows of a table of
         differences are, most finished seeds, most training data, newest. Never by score."""
         if id(row) in self._candidates:
@@ -132,7 +96,7 @@ class Join:
             found.setdefault(one.base_model, []).append(one)
         shared = self._shared(row)
 
-        def order(one: Row) -> tuple[Any, ...]:
+        def order(one: ResultRow) -> tuple[Any, ...]:
             wanted, had = shared.get(one.base_model), trained(one)
             return bool(self._data_obstacles(row, one)), None not in (wanted, had) and had != wanted, *self._rank(one)
 
@@ -140,21 +104,21 @@ class Join:
             members.sort(key=order)
         return found
 
-    def _shared(self, row: RowSpec) -> dict[str, Training]:
+    def _shared(self, row: PaperRow) -> dict[str, Training]:
         """Base model -> the training that most rows have of the table of differences that `row` is in."""
         table = next((t for t in self.definition.tables if any(r is row for r in t.rows)), None)
         if table is None or not table.reference:
             return {}
-        found: dict[str, dict[Training, list[Row]]] = {}
+        found: dict[str, dict[Training, list[ResultRow]]] = {}
         for spec in table.rows:
-            seen: dict[tuple[str, Training], Row] = {}
+            seen: dict[tuple[str, Training], ResultRow] = {}
             for one in self.library.find(spec.method, spec.where) if spec.method else []:
                 if one.finished and (training := trained(one)) is not None:
                     seen.setdefault((one.base_model, training), one)
             for (base, training), one in seen.items():
                 found.setdefault(base, {}).setdefault(training, []).append(one)
 
-        def merit(item: tuple[Training, list[Row]]) -> tuple[Any, ...]:
+        def merit(item: tuple[Training, list[ResultRow]]) -> tuple[Any, ...]:
             training, rows = item
             count = (rows[0].finished[0].corpus or {}).get("count")
             seeds = sum(len(row.finished) for row in rows)
@@ -164,27 +128,31 @@ class Join:
         return {base: max(trainings.items(), key=merit)[0] for base, trainings in found.items()}
 
     @staticmethod
-    def _rank(row: Row) -> tuple[Any, ...]:
+    def _rank(row: ResultRow) -> tuple[Any, ...]:
         count = max(((r.corpus or {}).get("count") or 0 for r in row.records), default=0)
         newest = max((r.finished for r in row.records), default="")
         backwards = tuple(-ord(c) for c in newest)
         return -len(row.finished), -len({s.task for r in row.finished for s in r.scores}), -count, backwards, row.key
 
-    def measure(self, row: Row, column: ColumnSpec) -> Measured:
+    def measure(self, row: ResultRow, column: PaperColumn) -> Measured:
         key = (id(row), id(column))
         if key not in self._measured:
             self._measured[key] = measure(self.library, row, column)
         return self._measured[key]
 
     @cached_property
-    def _columns(self) -> dict[str, list[ColumnSpec]]:
+    def _columns(self) -> dict[str, list[PaperColumn]]:
         return {table.key: self.definition.columns_of(table) for table in self.definition.tables}
 
-    def columns(self, table: TableSpec) -> list[ColumnSpec]:
+    def columns(self, table: PaperTable) -> list[PaperColumn]:
         """The same objects at each call."""
         return self._columns[table.key]
 
-    def value(self, table: TableSpec, spec: RowSpec, row: Row, column: ColumnSpec) -> Measured:
+    def column_set(self, key: str) -> list[PaperColumn]:
+        """The columns of a set of the definition, as figures use them."""
+        return self.definition.columns[key]
+
+    def value(self, table: PaperTable, spec: PaperRow, row: ResultRow, column: PaperColumn) -> Measured:
         """A cell of ours in a table of tasks; differences are to the reference row on the same base model."""
         if not column.delta:
             return self.measure(row, column) if column.measured else NOTHING
@@ -195,23 +163,23 @@ class Join:
             return NOTHING
         same = self.candidates(reference).get(row.base_model, [])
         if not same:
-            return Measured({}, missing=f'no difference: "{label}" was not measured on this base model')
+            return _no_difference(f'"{label}" was not measured on this base model')
         meant = any(key.startswith("corpus.") for key in (*spec.where, *reference.where))  # the text is the difference
         alike = [r for r in same if meant or None in (trained(r), trained(row)) or trained(r) == trained(row)]
         if not alike:
-            return Measured({}, missing=f'no difference: "{label}" was not trained alike (text, updates, dev set)')
+            return _no_difference(f'"{label}" was not trained alike (text, updates, dev set)')
         found = difference(self.measure(row, base), self.measure(alike[0], base), column.sign)
         if found.by_seed and alike[0] is not same[0]:
             found = replace(found, partly=f'to a row "{label}" trained as this one, which the table does not show')
         return found
 
-    def of_study(self, spec: RowSpec, setting: Setting, column: ColumnSpec) -> Measured:
+    def of_study(self, spec: PaperRow, setting: TrialSetting, column: PaperColumn) -> Measured:
         """A statistic over the trials of one setting, of whichever study."""
         return of_trials([t for t in self.trials_of(spec) if t.setting == setting], column.statistic)
 
-    def trials_of(self, spec: RowSpec) -> list[Trial]:
+    def trials_of(self, spec: PaperRow) -> list[ScoredTrial]:
         """The trials that have a row's method and configuration; what several studies scored counts once."""
-        found: dict[tuple[str, ...], Trial] = {}
+        found: dict[tuple[str, ...], ScoredTrial] = {}
         for t in self.library.trials:
             if t.runs[0].method == spec.method and matches(t.runs[0], spec.where):
                 found.setdefault(tuple(r.id for r in t.runs), t)
@@ -226,49 +194,49 @@ class Join:
                 self._deterministic[method] = False
         return self._deterministic[method]
 
-    def _base_obstacles(self, base: str, spec: RowSpec, base_model: str) -> list[str]:
+    def _base_obstacles(self, base: str, spec: PaperRow, base_model: str) -> list[Obstacle]:
         if base_model in spec.same_weights or (not spec.same_weights and self.definition.same_base(base, base_model)):
             return []
-        return [f"other base model ({base_model}, not {base})"]
+        return [Obstacle("base model", f"{base_model}, not {base}")]
 
-    def _data_obstacles(self, spec: RowSpec, row: Row) -> list[str]:
+    def _data_obstacles(self, spec: PaperRow, row: ResultRow) -> list[Obstacle]:
         """How the training text differs from the paper's."""
         wanted = self.definition.data.get(spec.data)
         if wanted is None or row.records[0].supervision == "untrained":
             return []
-        said: dict[str, None] = {}
+        said: dict[str, None] = {}  # in the order met
         for record in row.finished:
             corpus = record.corpus or {}
             uri, count = corpus.get("uri", "none"), corpus.get("count")
             seen = record.cost.get("corpus_sentences_seen")
             if not any(fnmatch.fnmatchcase(uri, one) for one in wanted.uris):
                 amount = f", {count:,} entries" if isinstance(count, int) else ""
-                said[f"other training data ({uri}{amount}; paper: {wanted.text})"] = None
+                said[f"{uri}{amount}; paper: {wanted.text}"] = None
             elif wanted.count and isinstance(count, int) and count != wanted.count:
-                said[f"other training data ({count:,} of {wanted.count:,})"] = None
+                said[f"{count:,} of {wanted.count:,}"] = None
             elif wanted.count and seen and seen < 0.95 * wanted.count and not record.config.get("patience"):
-                said[f"other training data ({seen:,.0f} of {wanted.count:,} seen)"] = None
-        return list(said)
+                said[f"{seen:,.0f} of {wanted.count:,} seen"] = None
+        return [Obstacle("training data", detail) for detail in said]
 
     @cached_property
-    def rows(self) -> list[Joined]:
+    def rows(self) -> list[MatchedNumber]:
         """One entry for each published number, in the order of the file."""
         return [self._join(p) for p in self.published]
 
-    def _join(self, p: Published) -> Joined:
+    def _join(self, p: Published) -> MatchedNumber:
         value = _number(p["value"])
         place = self.place_of(p)
         if place is None or not place.row.method or not place.column.measured:
-            why = "not measured: no method of ours" if place and not place.row.method else "not measured here"
-            return Joined(p, value, place, None, NOTHING, Verdict("not measured", why))
+            if place and not place.row.method:
+                return MatchedNumber(p, value, place, None, NOTHING, Verdict.not_measured("no method of ours"))
+            return MatchedNumber(p, value, place, None, NOTHING, Verdict("not measured", "not measured here"))
         if place.column.statistic:
             return self._join_study(p, value, place)
         found = self.candidates(place.row)
         if not found:
-            verdict = Verdict("not measured", "not measured: no run of it")
-            return Joined(p, value, place, None, NOTHING, verdict)
+            return MatchedNumber(p, value, place, None, NOTHING, Verdict.not_measured("no run of it"))
         order = sorted(found, key=lambda b: (bool(self._base_obstacles(p["base_model"], place.row, b)), b))
-        chosen: tuple[Row, Measured] | None = None
+        chosen: tuple[ResultRow, Measured] | None = None
         for base in order:
             for row in found[base]:
                 ours = self.value(place.table, place.row, row, place.column)
@@ -278,22 +246,22 @@ class Join:
         row, ours = chosen
         obstacles = self._base_obstacles(p["base_model"], place.row, row.base_model)
         obstacles += self._data_obstacles(place.row, row)
-        obstacles += [f"other protocol ({text})" for text in ours.unlike]
+        obstacles += [Obstacle("protocol", text) for text in ours.unlike]
         obstacles += self._reference_obstacles(p, place)
         if place.column.unstated:
-            obstacles.append(f"other protocol ({place.column.unstated} not stated by the paper)")
+            obstacles.append(Obstacle("protocol", f"{place.column.unstated} not stated by the paper"))
         verdict = judge(
             value,
             ours.values,
             # Asked last, since the answer imports the method.
             deterministic=bool(ours.by_seed) and not obstacles and self.deterministic(row.records[0].method),
             obstacles=list(dict.fromkeys(obstacles)),
-            unmeasured=f"not measured: {ours.missing}" if ours.missing else "not measured",
+            unmeasured=ours.missing,
             digits=place.column.digits,
         )
-        return Joined(p, value, place, row, ours, verdict)
+        return MatchedNumber(p, value, place, row, ours, verdict)
 
-    def _reference_obstacles(self, p: Published, place: Place) -> list[str]:
+    def _reference_obstacles(self, p: Published, place: Place) -> list[Obstacle]:
         """A difference to a row that stands on another base model in the paper."""
         label = place.row.reference or place.table.reference
         if not place.column.delta or not label:
@@ -301,27 +269,34 @@ class Join:
         reference = next(row for row in place.table.rows if row.label == label)
         models = [place.table.reference_model] if place.table.reference_model else reference.published
         bases = {q["base_model"] for q in self.published if q["table"] == p["table"] and q["model"] in models}
-        return [] if p["base_model"] in bases or not bases else [f"other reference (on {', '.join(sorted(bases))})"]
+        return (
+            [] if p["base_model"] in bases or not bases else [Obstacle("reference", f"on {', '.join(sorted(bases))}")]
+        )
 
-    def _join_study(self, p: Published, value: float | None, place: Place) -> Joined:
+    def _join_study(self, p: Published, value: float | None, place: Place) -> MatchedNumber:
         """Of the first setting that may be compared with the paper's, else of the first that has the row."""
-        found: list[tuple[list[str], Measured]] = []
+        found: list[tuple[list[Obstacle], Measured]] = []
         for setting in self.library.settings:
             ours = self.of_study(place.row, setting, place.column)
             if ours.by_seed:
                 obstacles = self._base_obstacles(p["base_model"], place.row, setting.base_model)
                 runs = tuple(r for r in (self.library.by_id.get(i) for i in ours.records) if r)
-                obstacles += self._data_obstacles(place.row, Row(place.row.label, setting.base_model, runs))
+                obstacles += self._data_obstacles(place.row, ResultRow(place.row.label, setting.base_model, runs))
                 if place.column.source and (setting.dev_task, setting.dev_source) != ("STS-B", place.column.source):
-                    obstacles.append(f"other protocol (selected on {setting.dev_task} {setting.dev_source})")
+                    selected = f"selected on {setting.dev_task} {setting.dev_source}"
+                    obstacles.append(Obstacle("protocol", selected))
                 found.append((obstacles, ours))
         if not found:
-            return Joined(p, value, place, None, NOTHING, Verdict("not measured", "not measured: no study of it"))
+            return MatchedNumber(p, value, place, None, NOTHING, Verdict.not_measured("no study of it"))
         obstacles, ours = min(found, key=lambda one: len(one[0]))
         verdict = judge(value, ours.values, obstacles=obstacles)
         if verdict.kind == "one seed":
             verdict = Verdict("one seed", "one study: no interval")
-        return Joined(p, value, place, None, ours, verdict)
+        return MatchedNumber(p, value, place, None, ours, verdict)
+
+
+def _no_difference(why: str) -> Measured:
+    return Measured({}, lacks=(Lack(f"no difference: {why}"),))
 
 
 def _number(text: str) -> float | None:
@@ -329,50 +304,3 @@ def _number(text: str) -> float | None:
         return float(text)
     except ValueError:
         return None
-
-
-HEAD = (
-    "table", "model", "base_model", "task", "metric", "published", "source_mark", "notes", "our row", "our base model",
-    "ours", "sd", "n", "low", "high", "difference", "verdict", "reason", "protocols", "runs",
-)  # fmt: skip
-
-
-def plain(rows: Iterable[Joined]) -> list[dict[str, Any]]:
-    """The joined numbers as plain data: what the CSV and JSON hold."""
-    found = []
-    for j in rows:
-        mean, sd = mean_sd(j.ours.values) if j.ours.by_seed else (None, None)
-        p = j.published
-        values: Sequence[Any] = (
-            p["table"], p["model"], p["base_model"], p["task"], p["metric"], j.value, p["source_mark"], p["notes"],
-            j.row.label if j.row else None, j.row.base_model if j.row else None,
-            mean, sd, len(j.ours.by_seed) or None, j.verdict.low, j.verdict.high, j.difference,
-            j.verdict.kind, j.verdict.text, list(j.ours.protocols), list(j.ours.records),
-        )  # fmt: skip
-        found.append(dict(zip(HEAD, values, strict=True)))
-    return found
-
-
-def as_csv(rows: Iterable[Joined]) -> str:
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(HEAD)
-    for line in plain(rows):
-        writer.writerow([_field(value) for value in line.values()])
-    return out.getvalue()
-
-
-def _field(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, float):
-        return repr(value)
-    return csv_text(" ".join(value) if isinstance(value, list) else str(value))
-
-
-def counts(rows: Iterable[Joined]) -> Mapping[str, int]:
-    """Verdict -> how many published numbers have it."""
-    found: dict[str, int] = {}
-    for j in rows:
-        found[j.verdict.kind] = found.get(j.verdict.kind, 0) + 1
-    return found

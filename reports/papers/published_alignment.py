@@ -11,9 +11,9 @@ from harness.files.printable import one_line
 from reports.document.blocks import Figure
 from reports.figures.labels import place_labels, short
 from reports.figures.style import GRID, INK, MUTED, finish, new, style
-from reports.papers.definition import ColumnSpec
-from reports.papers.joined_numbers import Join
-from reports.read.comparison_runs import Row, base_name
+from reports.papers.definition import PaperColumn
+from reports.papers.matching import Matching
+from reports.read.comparison_runs import ResultRow, base_name
 from reports.stats.bootstrap import mean_sd
 
 _SPACE = ("Alignment", "Uniformity", "STS Avg.")
@@ -29,9 +29,9 @@ class _Dot:
     supervised: bool
 
 
-def alignment_uniformity(join: Join) -> Figure | None:
+def alignment_uniformity(matching: Matching) -> Figure | None:
     """Alignment against uniformity of our rows (filled) beside the published points (hollow), by STS average."""
-    dots = [*_measured_dots(join), *_published_dots(join)]
+    dots = [*_measured_dots(matching), *_published_dots(matching)]
     if not dots:
         return None
     from matplotlib import colormaps
@@ -95,7 +95,7 @@ def alignment_uniformity(join: Join) -> Figure | None:
             f"alignment {d.alignment:.2f}"
             for d in dots
         )
-        bases = sorted({base_name(row.base_model) for row in _space_rows(join)})
+        bases = sorted({base_name(row.base_model) for row in _space_rows(matching)})
         ours = f" Filled: measured here ({', '.join(bases)})." if bases else " Nothing of it was measured here."
         return finish(
             plot, "alignment-uniformity", "Alignment and uniformity",
@@ -120,57 +120,57 @@ def _key(axes: Any, names: Sequence[str], lines: int) -> None:
         axes.text(place[0] + 0.01, place[1], text, fontsize=7.5, va="center", transform=axes.transAxes)
 
 
-def _columns(join: Join) -> tuple[str, list[ColumnSpec]] | None:
+def _columns(matching: Matching) -> tuple[str, list[PaperColumn]] | None:
     """The table that has alignment and uniformity, and these columns with the STS average where it has one."""
-    for table in join.definition.tables:
-        by_title = {c.title: c for c in join.columns(table)}
+    for table in matching.definition.tables:
+        by_title = {c.title: c for c in matching.columns(table)}
         if "Alignment" in by_title and "Uniformity" in by_title:
             return table.key, [by_title[t] for t in _SPACE if t in by_title]
     return None
 
 
-_STS = ColumnSpec(title="STS Avg.", average="sts")
+_STS = PaperColumn(title="STS Avg.", average="sts")
 
 
-def _space_rows(join: Join) -> list[Row]:
+def _space_rows(matching: Matching) -> list[ResultRow]:
     """The best known row of each of the paper's rows on each base model that has both numbers."""
-    found = _columns(join)
+    found = _columns(matching)
     if found is None:
         return []
-    rows: list[Row] = []
-    for table in join.definition.tables:
+    rows: list[ResultRow] = []
+    for table in matching.definition.tables:
         for spec in table.rows:
-            for members in join.candidates(spec).values():
-                best = next((r for r in members if all(join.measure(r, c).by_seed for c in found[1][:2])), None)
+            for members in matching.candidates(spec).values():
+                best = next((r for r in members if all(matching.measure(r, c).by_seed for c in found[1][:2])), None)
                 if best is not None and all(best is not other for other in rows):
                     rows.append(best)
     return rows
 
 
-def _measured_dots(join: Join) -> list[_Dot]:
-    found = _columns(join)
+def _measured_dots(matching: Matching) -> list[_Dot]:
+    found = _columns(matching)
     if found is None:
         return []
-    rows = _space_rows(join)
+    rows = _space_rows(matching)
     several = len({row.base_model for row in rows}) > 1
     dots = []
     for row in rows:
-        a, u = (mean_sd(join.measure(row, c).values)[0] for c in found[1][:2])
-        sts = join.measure(row, _STS).values
+        a, u = (mean_sd(matching.measure(row, c).values)[0] for c in found[1][:2])
+        sts = matching.measure(row, _STS).values
         name = f"{row.label} · {base_name(row.base_model)}" if several else row.label
         score = mean_sd(sts)[0] if sts else math.nan
         dots.append(_Dot(name, u, a, score, True, row.supervision == "supervised"))
     return dots
 
 
-def _published_dots(join: Join) -> list[_Dot]:
-    found = _columns(join)
+def _published_dots(matching: Matching) -> list[_Dot]:
+    found = _columns(matching)
     if found is None:
         return []
     key, columns = found
     points: dict[tuple[str, str], dict[str, float]] = {}
     supervised: set[tuple[str, str]] = set()
-    for j in join.rows:
+    for j in matching.rows:
         if j.place is None or j.place.table.key != key or j.value is None:
             continue
         model = (j.published["model"], j.published["base_model"])

@@ -7,10 +7,10 @@ from typing import Any
 
 from harness.results.record import Record, Score
 from reports.document.table import Cell, Column, Table, TableRow
-from reports.read.comparison_runs import Comparison, Row
+from reports.read.comparison_runs import Comparison, ResultRow
 from reports.stats.bootstrap import mean_sd
-from reports.stats.resamples import SOURCES
-from reports.tables.scores import HEAD, absent_cell, block_of, head_cells, mark_unlike
+from reports.stats.targets import SOURCES
+from reports.tables.score_cells import HEAD, absent_cell, block_of, head_cells, mark_unlike
 
 # Group, score, title, digits; what the protocol says of the phase; what is better.
 _TIMES = {
@@ -50,7 +50,7 @@ def _table(comparison: Comparison, task: str, source: str) -> Table:
         found = row.scores(task, source, "encode_seconds")
         names = _texts(
             f"{d['device']}, {(n := d.get('threads', '?'))} thread{'' if n == 1 else 's'}"
-            for d in _described(found)
+            for d in _conditions_of(found)
             if "device" in d
         )
         devices.add(names)
@@ -73,7 +73,7 @@ def _table(comparison: Comparison, task: str, source: str) -> Table:
     )
 
 
-def _described(found: Iterable[tuple[Record, Score]]) -> list[dict[str, Any]]:
+def _conditions_of(found: Iterable[tuple[Record, Score]]) -> list[dict[str, Any]]:
     return [record.protocols.get(s.protocol) or record.protocols.get(s.comparable) or {} for record, s in found]
 
 
@@ -81,14 +81,14 @@ def _texts(values: Iterable[object]) -> str:
     return " / ".join(dict.fromkeys(str(v) for v in values))
 
 
-def _size(rows: Iterable[Row], task: str, source: str, metric: str) -> str:
+def _size(rows: Iterable[ResultRow], task: str, source: str, metric: str) -> str:
     if metric != "encode_seconds":
         return ""
     sizes = sorted({s.n for row in rows for _, s in row.scores(task, source, metric)})
     return f"{' / '.join(f'{n:,}' for n in sizes)} sentences" if sizes else ""
 
 
-def _time(row: Row, task: str, found: list[tuple[Record, Score]], digits: int, *, training: bool) -> Cell:
+def _time(row: ResultRow, task: str, found: list[tuple[Record, Score]], digits: int, *, training: bool) -> Cell:
     if not found:
         untrained = training and bool(row.finished) and task not in {t for r in row.finished for t in r.missing}
         return Cell("–", state="empty") if untrained else absent_cell(row, task)
@@ -98,13 +98,13 @@ def _time(row: Row, task: str, found: list[tuple[Record, Score]], digits: int, *
 
 
 def _condition(found: list[tuple[Record, Score]], key: str) -> Cell:
-    values = [d[key] for d in _described(found) if d.get(key) is not None]
+    values = [d[key] for d in _conditions_of(found) if d.get(key) is not None]
     if not values:
         return Cell("–", state="empty")
     alone = values[0] if isinstance(values[0], int | float) and len(set(values)) == 1 else None
     return Cell(_texts(f"{v:,}" if isinstance(v, int) else v for v in values), value=alone)
 
 
-def _repeats(rows: Iterable[Row], task: str, source: str) -> str:
-    found = [d.get("repeats") for row in rows for d in _described(row.scores(task, source, "encode_seconds"))]
+def _repeats(rows: Iterable[ResultRow], task: str, source: str) -> str:
+    found = [d.get("repeats") for row in rows for d in _conditions_of(row.scores(task, source, "encode_seconds"))]
     return _texts(v for v in found if v is not None) or "several"

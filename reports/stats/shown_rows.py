@@ -1,33 +1,18 @@
-"""Which rows a figure has room for, and what they are drawn from."""
+"""Which rows a figure or a table has room for."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from harness.results.record import Record
-from reports.read.comparison_runs import Comparison, Row
-from reports.stats.resamples import Target
+from reports.read.comparison_runs import ResultRow
+from reports.stats.targets import Target
 
 ROOM = 12  # panels, or lines in one panel, that a reader can still tell apart
 
-Drawn = dict[tuple[str, str], list[tuple[Record, dict[str, dict[str, Any]]]]]
-"""Row key -> (run, what it kept for figures by task) of every finished run that kept any."""
 
-
-def read_drawn(comparison: Comparison) -> Drawn:
-    """What the runs kept for figures, read once for all of them."""
-    found: Drawn = {}
-    for row in comparison.rows:
-        kept = [(r, parts) for r in row.finished if (parts := comparison.drawn(r))]
-        if kept:
-            found[row.key] = kept
-    return found
-
-
-def target_mean(row: Row, target: Target | None) -> float | None:
+def target_mean(row: ResultRow, target: Target | None) -> float | None:
     """A row's mean over the tasks of a target and over its seeds, times 100; None where a task lacks a score."""
     if target is None:
         return None
@@ -37,7 +22,7 @@ def target_mean(row: Row, target: Target | None) -> float | None:
     return 100 * float(np.mean([np.mean([s.value for _, s in part]) for part in parts]))
 
 
-def chosen(rows: Sequence[Row], target: Target | None, room: int = ROOM) -> tuple[list[Row], str]:
+def rows_shown(rows: Sequence[ResultRow], target: Target | None, room: int = ROOM) -> tuple[list[ResultRow], str]:
     """At most `room` of the rows, in their order, and a sentence for the caption about the others ("" if none).
 
     The best by `target` (the first, without one) are kept, and always the best untrained row: what the others are to

@@ -3,67 +3,15 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from harness.results.record import Record, Score
-from reports.document.table import MINUS, Cell, Column, Table, TableRow
-from reports.figures.shown_rows import chosen
-from reports.read.comparison_runs import Comparison, Row, base_name
-from reports.stats.resamples import SOURCES, Target
-from reports.tables.scores import anchor, mark_others, mean_cell
-
-_TASK = re.compile(r"(?P<pairs>.+)@layer:(?P<layer>\d+):(?P<pooling>\w+)")
-
-
-@dataclass(frozen=True)
-class Grid:
-    """The layers and poolings that were scored on one pair set."""
-
-    pairs: str
-    source: str
-    layers: tuple[int, ...]
-    poolings: tuple[str, ...]
-
-    def found(self, row: Row, layer: int, pooling: str) -> list[tuple[Record, Score]]:
-        return row.scores(f"{self.pairs}@layer:{layer}:{pooling}", self.source, "spearman", "all")
-
-    def mean(self, row: Row, layer: int, pooling: str) -> float | None:
-        """Spearman x 100, the mean over seeds."""
-        values = [100 * s.value for _, s in self.found(row, layer, pooling)]
-        return sum(values) / len(values) if values else None
-
-    def rows(self, comparison: Comparison) -> dict[tuple[str, str], list[Row]]:
-        """The rows that have any of it, by the key of the first: rows with equal numbers are one model, pooled
-        differently by their methods."""
-        found: dict[tuple[object, ...], list[Row]] = {}
-        for row in comparison.rows:
-            values = tuple(
-                tuple(s.value for _, s in self.found(row, layer, pooling))
-                for layer in self.layers
-                for pooling in self.poolings
-            )
-            if any(values):
-                found.setdefault((row.base_model, values), []).append(row)
-        return {rows[0].key: rows for rows in found.values()}
-
-
-def _name(rows: Sequence[Row], most: int) -> str:
-    labels = [row.label for row in rows]
-    return ", ".join(labels[:most]) + (f" and {len(labels) - most} more" if len(labels) > most else "")
-
-
-def grids(comparison: Comparison) -> list[Grid]:
-    """What was scored, one for each pair set."""
-    met: dict[tuple[str, str], list[tuple[int, str]]] = {}
-    for task, source in comparison.columns("layers"):
-        if match := _TASK.fullmatch(task):
-            met.setdefault((match["pairs"], source), []).append((int(match["layer"]), match["pooling"]))
-    return [
-        Grid(pairs, source, tuple(sorted({layer for layer, _ in cells})), tuple(dict.fromkeys(p for _, p in cells)))
-        for (pairs, source), cells in met.items()
-    ]
+from reports.document.table import Cell, Column, Table, TableRow, best_and_second
+from reports.read.comparison_runs import Comparison, ResultRow, base_name
+from reports.stats.layer_grids import LayerGrid, grids, pairs_text, shared_name
+from reports.stats.shown_rows import rows_shown
+from reports.stats.targets import Target
+from reports.tables.score_cells import anchor, mark_others, mean_cell
 
 
 def layer_tables(comparison: Comparison, target: Target | None = None) -> list[Table]:
@@ -71,7 +19,7 @@ def layer_tables(comparison: Comparison, target: Target | None = None) -> list[T
     return [_table(comparison, grid, target) for grid in grids(comparison)]
 
 
-def extremes(comparison: Comparison, pairs: str, source: str) -> list[tuple[Row, list[tuple[str, Cell]]]]:
+def extremes(comparison: Comparison, pairs: str, source: str) -> list[tuple[ResultRow, list[tuple[str, Cell]]]]:
     """The best and the worst of all layers and poolings of each model, as (what it is, its score x 100).
 
     [CLS] before the first layer is left out: it is the same vector for every sentence. Scores of another source of
@@ -99,13 +47,13 @@ def extremes(comparison: Comparison, pairs: str, source: str) -> list[tuple[Row,
     return found
 
 
-def _table(comparison: Comparison, grid: Grid, target: Target | None) -> Table:
+def _table(comparison: Comparison, grid: LayerGrid, target: Target | None) -> Table:
     alike = grid.rows(comparison)
-    rows, others = chosen([members[0] for members in alike.values()], target)
+    rows, others = rows_shown([members[0] for members in alike.values()], target)
     columns = [Column("pooling", "Pooling", numeric=False)]
     columns += [Column(f"layer {k}", str(k), "embeddings" if k == 0 else "", group="Layer") for k in grid.layers]
     several = len({row.base_model for row in rows}) > 1
-    lines: list[tuple[Row, list[Cell]]] = []
+    lines: list[tuple[ResultRow, list[Cell]]] = []
     for row in rows:
         for pooling in grid.poolings:
             ids = tuple(r.id for r in row.finished)
@@ -125,7 +73,7 @@ def _table(comparison: Comparison, grid: Grid, target: Target | None) -> Table:
             mark_others([ids_[i] for i in members], part, j + 1)
     body = []
     for row in rows:
-        name = _name(alike[row.key], 12) + (f" · {base_name(row.base_model)}" if several else "")
+        name = shared_name(alike[row.key], 12) + (f" · {base_name(row.base_model)}" if several else "")
         body += [TableRow(tuple(c), name) for c in _best([cells for r, cells in lines if r.key == row.key])]
     legend = [
         "Spearman's correlation ×100, mean ± standard deviation over seeds; layer 0: before the first layer.",
@@ -138,14 +86,16 @@ def _table(comparison: Comparison, grid: Grid, target: Target | None) -> Table:
         f"{row.label} ({'; '.join(dict.fromkeys(why))})" if why else row.label
         for row in comparison.rows
         if row.finished and not any(row in members for members in alike.values())
-        for why in [[r.missing[f"layers:{grid.pairs}"] for r in row.finished if f"layers:{grid.pairs}" in r.missing]]
+        for why in [
+            [str(r.missing[f"layers:{grid.pairs}"]) for r in row.finished if f"layers:{grid.pairs}" in r.missing]
+        ]
     ]
     legend += [f"Without these scores: {', '.join(without)}."] if without else []
     legend += [others.strip().replace("not drawn", "in all-scores.csv")] if others else []
     return Table(
         f"layers-{grid.source}-{grid.pairs}",
         f"Layers and poolings · {grid.pairs}",
-        f"{_pairs_text(grid, rows)}; what a model has after its pooling (a projection, a whitening) is left out.",
+        f"{pairs_text(grid, rows)}; what a model has after its pooling (a projection, a whitening) is left out.",
         tuple(columns),
         tuple(body),
         tuple(legend),
@@ -154,21 +104,5 @@ def _table(comparison: Comparison, grid: Grid, target: Target | None) -> Table:
 
 def _best(lines: Sequence[list[Cell]]) -> list[list[Cell]]:
     """Best and second over all layers and poolings of a row, by the numbers as shown."""
-    shown = [float(c.text.replace(MINUS, "-")) for line in lines for c in line if c.state == "value"]
-    if len(shown) < 2:
-        return list(lines)
-
-    def marked(cell: Cell) -> Cell:
-        if cell.state != "value":
-            return cell
-        place = 1 + sum(other > float(cell.text.replace(MINUS, "-")) for other in shown)
-        return replace(cell, rank=place if place <= 2 else 0)
-
-    return [[marked(cell) for cell in line] for line in lines]
-
-
-def _pairs_text(grid: Grid, rows: Sequence[Row]) -> str:
-    sizes = {s.n for row in rows for k in grid.layers for p in grid.poolings for _, s in grid.found(row, k, p)}
-    return (
-        f"{grid.pairs} ({SOURCES.get(grid.source, grid.source)}), {' / '.join(f'{n:,}' for n in sorted(sizes))} pairs"
-    )
+    places = iter(best_and_second([cell for line in lines for cell in line]))
+    return [[replace(cell, rank=next(places)) for cell in line] for line in lines]

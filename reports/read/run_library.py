@@ -17,11 +17,11 @@ from harness import registry
 from harness.errors import InputError
 from harness.results.manifest import read_records
 from harness.results.record import Record, Score
-from reports.read.comparison_runs import Comparison, Row
+from reports.read.comparison_runs import Comparison, ResultRow
 
 
 @dataclass(frozen=True)
-class Setting:
+class TrialSetting:
     """What trials share whose scores may stand in one statistic: base model, dev set, training text and updates."""
 
     base_model: str
@@ -38,7 +38,7 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Trial:
+class ScoredTrial:
     """One configuration that a study scored: the value of its objective (not times 100) and the runs behind it."""
 
     study: str
@@ -46,11 +46,11 @@ class Trial:
     runs: tuple[Record, ...]
 
     @cached_property
-    def setting(self) -> Setting:
+    def setting(self) -> TrialSetting:
         run = self.runs[0]
         dev, corpus = run.dev or {}, run.corpus or {}
         count = corpus.get("count")
-        return Setting(
+        return TrialSetting(
             run.base_model, str(dev.get("task", "unknown")), str(dev.get("source")), str(corpus.get("uri")),
             count if isinstance(count, int) else 0, str(corpus.get("kind", "entries")),
             str(run.training.get("planned_steps", "unknown")), (str(dev.get("sha256")), str(corpus.get("sha256"))),
@@ -58,12 +58,12 @@ class Trial:
 
 
 @dataclass
-class Library:
+class RunLibrary:
     """Rows of equal method, base model, configuration (without seed), training data and length of training."""
 
     workdir: Path
-    rows: tuple[Row, ...]
-    trials: tuple[Trial, ...] = ()
+    rows: tuple[ResultRow, ...]
+    trials: tuple[ScoredTrial, ...] = ()
     summaries: Mapping[str, list[dict[str, str]]] = field(default_factory=dict)  # study -> lines of its summary.csv
     warnings: list[str] = field(default_factory=list)
     older: Mapping[str, tuple[Record, ...]] = field(default_factory=dict)  # record id -> earlier runs of the same cell
@@ -72,8 +72,10 @@ class Library:
     def records(self) -> list[Record]:
         return [record for row in self.rows for record in row.records]
 
-    def find(self, method: str, where: Mapping[str, Any] | None = None, base_model: str | None = None) -> list[Row]:
-        """The rows of a method whose configuration has all that `where` names (see `RowSpec`)."""
+    def find(
+        self, method: str, where: Mapping[str, Any] | None = None, base_model: str | None = None
+    ) -> list[ResultRow]:
+        """The rows of a method whose configuration has all that `where` names (see `PaperRow`)."""
         return [
             row
             for row in self.rows
@@ -90,20 +92,20 @@ class Library:
                 found.setdefault((s.task, s.source, s.split, s.metric, s.aggregation), (one, s))
         return list(found.values())
 
-    def as_comparison(self, name: str, rows: Iterable[Row], title: str = "") -> Comparison:
+    def as_comparison(self, name: str, rows: Iterable[ResultRow], title: str = "") -> Comparison:
         """Some rows as the figures and tables of comparisons take them."""
         return Comparison(name, self.workdir, tuple(rows), title or name)
 
     @cached_property
-    def settings(self) -> list[Setting]:
+    def settings(self) -> list[TrialSetting]:
         """Those of the studies: STS-B dev before other sets, then by the number of trials."""
         found = Counter(trial.setting for trial in self.trials)
         return sorted(found, key=lambda s: (s.dev_task != "STS-B", -found[s], repr(s)))
 
     @cached_property
-    def setting_names(self) -> dict[Setting, str]:
+    def setting_names(self) -> dict[TrialSetting, str]:
         """How tables name each: by what it says, then by the text, the dev set's source and a number if need be."""
-        names: dict[Setting, str] = {}
+        names: dict[TrialSetting, str] = {}
         for setting in self.settings:
             twins = [s for s in self.settings if s.base_model == setting.base_model and str(s) == str(setting)]
             name = f"{setting} ({setting.uri}, {setting.dev_source})" if len(twins) > 1 else str(setting)
@@ -161,12 +163,12 @@ def trained_on(record: Record) -> tuple[Any, ...]:
     return (*data, record.training.get("planned_steps"))
 
 
-def _rows(records: Iterable[Record]) -> tuple[list[Row], dict[str, tuple[Record, ...]]]:
+def _rows(records: Iterable[Record]) -> tuple[list[ResultRow], dict[str, tuple[Record, ...]]]:
     """Rows in the order of method, base model and label; and what stands behind a cell's newest run."""
     cells: dict[tuple[str, str, str], dict[tuple[Any, ...], list[Record]]] = {}
     for record in records:
         cells.setdefault(_group(record), {}).setdefault(trained_on(record), []).append(record)
-    rows: list[Row] = []
+    rows: list[ResultRow] = []
     older: dict[str, tuple[Record, ...]] = {}
     taken: set[tuple[str, str]] = set()
     for (_, base_model, _), by_data in sorted(cells.items()):
@@ -182,7 +184,7 @@ def _rows(records: Iterable[Record]) -> tuple[list[Row], dict[str, tuple[Record,
             while (base_model, name) in taken:  # rows have their cards by label
                 name, number = f"{label} ({number})", number + 1
             taken.add((base_model, name))
-            rows.append(Row(name, base_model, tuple(by_seed[seed][0] for seed in sorted(by_seed))))
+            rows.append(ResultRow(name, base_model, tuple(by_seed[seed][0] for seed in sorted(by_seed))))
     return rows, {key: value for key, value in older.items() if value}
 
 
@@ -199,7 +201,7 @@ def _joined_losses(by_data: dict[tuple[Any, ...], list[Record]]) -> list[list[Re
     return list(by_data.values())
 
 
-def _trials(workdir: Path, by_id: Mapping[str, Record], warnings: list[str]) -> list[Trial]:
+def _trials(workdir: Path, by_id: Mapping[str, Record], warnings: list[str]) -> list[ScoredTrial]:
     """The scored trials of every study that wrote its tables."""
     found = []
     for file in sorted((workdir / "studies").glob("*/trials.csv")):
@@ -217,7 +219,7 @@ def _trials(workdir: Path, by_id: Mapping[str, Record], warnings: list[str]) -> 
                 continue
             runs = tuple(by_id[run] for run in (line.get("runs") or "").split() if run in by_id)
             lost += not runs
-            found += [Trial(name, value, runs)] if runs else []
+            found += [ScoredTrial(name, value, runs)] if runs else []
         if lost:
             warnings.append(f"study {name}: the runs of {lost} scored trials are not in {workdir / 'runs'}")
     return found
@@ -232,7 +234,7 @@ def _csv(file: Path, warnings: list[str]) -> list[dict[str, str]]:
         return []
 
 
-def read(workdir: Path) -> Library:
+def read_library(workdir: Path) -> RunLibrary:
     """Everything in a work directory. What cannot be read is a warning; an empty directory gives an empty library."""
     damaged: dict[str, str] = {}
     try:
@@ -240,7 +242,7 @@ def read(workdir: Path) -> Library:
     except OSError as error:
         raise InputError(f"{workdir}: its runs cannot be read ({error.strerror})") from None
     rows, older = _rows(records)
-    library = Library(workdir, tuple(rows), warnings=[damaged[key] for key in sorted(damaged)], older=older)
+    library = RunLibrary(workdir, tuple(rows), warnings=[damaged[key] for key in sorted(damaged)], older=older)
     library.trials = tuple(_trials(workdir, {r.id: r for r in records}, library.warnings))
     library.summaries = {
         file.parent.name: lines

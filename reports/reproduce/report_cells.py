@@ -13,7 +13,7 @@ from harness.files.printable import one_line
 
 
 @dataclass(frozen=True)
-class Reference:
+class ReportCell:
     """A cell of a report as its data has it, and where it stands."""
 
     name: str  # "TABLE:ROW:COLUMN"
@@ -73,9 +73,9 @@ def read_report(path: Path) -> dict[str, Any]:
     return dict(data)
 
 
-def references(data: dict[str, Any]) -> dict[str, Reference]:
+def references(data: dict[str, Any]) -> dict[str, ReportCell]:
     """Name -> cell of every cell with runs behind it, in the order of the tables; the rows' heads are left out."""
-    found: dict[str, Reference] = {}
+    found: dict[str, ReportCell] = {}
     try:
         for key, table in data["tables"].items():
             columns = [column["key"] for column in table["columns"]]
@@ -85,11 +85,11 @@ def references(data: dict[str, Any]) -> dict[str, Reference]:
                     cell = row["cells"][column]
                     if cell.get("records"):
                         name = f"{key}:{row['name']}:{column}"
-                        found[name] = Reference(name, key, head, row["block"], column, cell)
+                        found[name] = ReportCell(name, key, head, row["block"], column, cell)
     except (KeyError, TypeError, AttributeError) as error:
         raise InputError(f"the report's data is damaged ({error}); build the report again") from None
     return found
 
 
-def _text(value: Any) -> str:
+def one_line_of(value: Any) -> str:
     return one_line(value if isinstance(value, str) else json.dumps(value, sort_keys=True, ensure_ascii=False))

@@ -15,13 +15,42 @@ ROUNDING = 0.05  # a method without a seed agrees within this, in points: half o
 
 
 @dataclass(frozen=True)
+class Obstacle:
+    """Something that is another one than the paper's, so that two numbers cannot be compared."""
+
+    what: Literal["base model", "training data", "protocol", "reference"]
+    detail: str
+
+    def __str__(self) -> str:
+        return f"other {self.what} ({self.detail})"
+
+
+@dataclass(frozen=True)
 class Verdict:
-    """`kind` for machines, `text` for readers; the interval where there is one."""
+    """`kind` for machines, `text` for readers; the interval where there is one.
+
+    `reason`: of a number that was not measured, why; `obstacles`: of one that is not comparable.
+    """
 
     kind: Kind
     text: str
     low: float | None = None
     high: float | None = None
+    reason: str = ""
+    obstacles: tuple[Obstacle, ...] = ()
+
+    @classmethod
+    def not_measured(cls, reason: str) -> Verdict:
+        """There is no number of ours, and why."""
+        return cls("not measured", f"not measured: {reason}", reason=reason)
+
+    @property
+    def short(self) -> str:
+        """The first reason in full, of further obstacles only what is another one."""
+        if not self.obstacles:
+            return self.text.partition("; ")[0]
+        first, *others = self.obstacles
+        return "; ".join(dict.fromkeys((f"not comparable: {first}", *(f"other {one.what}" for one in others))))
 
 
 def prediction_interval(values: Sequence[float], confidence: float = 0.95) -> tuple[float, float]:
@@ -51,7 +80,7 @@ def judge(
     values: Sequence[float],
     *,
     deterministic: bool = False,
-    obstacles: Sequence[str] = (),
+    obstacles: Sequence[Obstacle] = (),
     unmeasured: str = "",
     digits: int = 2,
 ) -> Verdict:
@@ -61,15 +90,16 @@ def judge(
         published: the number; None where its cell is blank.
         values: our runs' values, one a seed; empty: nothing was measured.
         deterministic: no seed enters the method: it agrees within `ROUNDING`, one run says it all.
-        obstacles: why the two cannot be compared ("other base model (...)"), from the records.
+        obstacles: why the two cannot be compared, from the records.
         unmeasured: why there is no value of ours.
     """
     if not values:
-        return Verdict("not measured", unmeasured or "not measured")
+        return Verdict.not_measured(unmeasured) if unmeasured else Verdict("not measured", "not measured")
     if published is None:
         return Verdict("not published", "no legible published number")
     if obstacles:
-        return Verdict("not comparable", f"not comparable: {'; '.join(obstacles)}")
+        said = "; ".join(map(str, obstacles))
+        return Verdict("not comparable", f"not comparable: {said}", obstacles=tuple(obstacles))
     if deterministic:
         mean = mean_sd(values)[0]
         low, high = mean - ROUNDING, mean + ROUNDING

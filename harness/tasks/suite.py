@@ -1,0 +1,48 @@
+"""A suite: tasks under one name, and what a reader of their table has to know. It comes in by an entry point."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from harness.results.record import Score
+from harness.tasks.averages import Average
+
+
+class SuiteAverage(Protocol):
+    """An average that a suite prints under its scores, such as `harness.tasks.averages.Mean`."""
+
+    @property
+    def title(self) -> str: ...
+
+    def of(self, scores: Iterable[Score]) -> Average:
+        """The average over exactly its own tasks, in percent."""
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Tasks under one name (entry points `harness.suites`).
+
+    Attributes:
+        tasks: their names (entry points `harness.tasks`), in the order of a table's columns.
+        about: one line, for `harness list suites`.
+        metric: the metric that stands in the suite's table; "" is the first one of each task.
+        chance: what guessing gives in that metric, in the unit of `Score.value`: one number for all tasks, or one for
+            each task that has one; None where it is not known.
+        higher_is_better: whether a larger number of that metric is the better one.
+        percent: whether it is printed times 100.
+        averages: printed below the scores of the whole suite.
+    """
+
+    tasks: tuple[str, ...]
+    about: str
+    metric: str = ""
+    chance: Mapping[str, float] | float | None = None
+    higher_is_better: bool = True
+    percent: bool = True
+    averages: tuple[SuiteAverage, ...] = field(default=())
+
+    def chance_of(self, task: str) -> float | None:
+        """What guessing gives in one task; None where it is not known."""
+        return self.chance.get(task) if isinstance(self.chance, Mapping) else self.chance

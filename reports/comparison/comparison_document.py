@@ -1,0 +1,147 @@
+"""A comparison as a document: its sections, and what stands in each, in the order of the page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from reports.comparison.headline import headline
+from reports.document.blocks import Block, Document, Figure, Section
+from reports.document.table import Table
+from reports.read.comparison_runs import Comparison
+from reports.read.provenance import provenance_of
+from reports.stats.significance import PairedBootstrap
+from reports.tables.builder import TableBuilder, from_other_packages
+
+SECTIONS = {
+    "scores": "Scores",
+    "mteb": "MTEB",
+    "base": "Against the untrained base",
+    "certainty": "How sure is it",
+    "space": "Alignment and uniformity",
+    "layers": "Layers and poolings",
+    "training": "Training",
+    "tuning": "Tuning",
+    "cost": "Cost",
+}
+_LAST = {"run": "How it was run", "limits": "Limits"}  # limits: what reading the others has shown stands there too
+_NOT_SCORED = ("geometry", "layers", "efficiency")  # suites that look at a model rather than score it
+
+
+def built_in() -> list[TableBuilder]:
+    """Our own parts of the report. What is slow to import is imported by the parts that need it."""
+    from reports.figures import curves
+    from reports.figures.cost_tradeoff import tradeoff
+    from reports.figures.differences import forest
+    from reports.figures.seed_strips import strip
+    from reports.tables import mteb_categories
+    from reports.tables.accuracies import SUITES as CLASSIFICATION
+    from reports.tables.accuracies import accuracy_tables
+    from reports.tables.against_base import against_base
+    from reports.tables.best_seed import best_seed_table
+    from reports.tables.cost_table import cost_table
+    from reports.tables.efficiency_table import efficiency_tables
+    from reports.tables.geometry_table import geometry_tables
+    from reports.tables.languages import multilingual_table
+    from reports.tables.limits import limits
+    from reports.tables.row_cards import how_it_was_run
+    from reports.tables.sts_scores import score_tables
+    from reports.tables.tuned_rows import tuning_table
+
+    return [
+        TableBuilder("scores", score_tables, 100, ("sts", "embedded")),
+        TableBuilder("scores", lambda c, _: accuracy_tables(c), 200, tuple(CLASSIFICATION)),
+        TableBuilder("scores", lambda c, _: multilingual_table(c), 300, ("multilingual",)),
+        TableBuilder("mteb", lambda c, _: mteb_categories.mteb_tables(c), 100, ("mteb",)),
+        TableBuilder("mteb", lambda c, _: mteb_categories.embedded_table(c), 200, ("embedded-mteb",)),
+        TableBuilder("base", against_base, 100),
+        TableBuilder("base", forest, 200),
+        TableBuilder("certainty", strip, 100),
+        TableBuilder("certainty", _over_tasks, 200),
+        TableBuilder("certainty", best_seed_table, 300),
+        TableBuilder("space", lambda c, _: geometry_tables(c), 100, ("geometry",)),
+        TableBuilder("space", _spaces, 200),
+        TableBuilder("layers", _layers, 100, ("layers",)),
+        TableBuilder("training", lambda c, b: curves.development(c, b.first), 100),
+        TableBuilder("training", lambda c, b: curves.losses(c, b.first), 200),
+        TableBuilder("tuning", lambda c, _: tuning_table(c), 100),
+        TableBuilder("cost", lambda c, _: cost_table(c), 100),
+        TableBuilder("cost", lambda c, _: efficiency_tables(c), 200, ("efficiency",)),
+        TableBuilder("cost", lambda c, b: tradeoff(c, b.first), 300),
+        TableBuilder("run", lambda c, _: how_it_was_run(c), 100),
+        TableBuilder("limits", limits, 100),
+    ]
+
+
+def describe(comparison: Comparison) -> Document:
+    """The comparison as a document: every table, figure and remark."""
+    bootstrap = PairedBootstrap(comparison)
+    conclusion = headline(comparison, bootstrap)
+    sections = [section for section in _sections(comparison, bootstrap) if section.blocks]
+    origin = provenance_of(comparison.records, comparison.workdir)
+    return Document(comparison.title, conclusion, _facts(comparison), sections, comparison.description, origin)
+
+
+def _sections(comparison: Comparison, bootstrap: PairedBootstrap) -> Iterator[Section]:
+    from reports.tables.other_suites import suite_tables
+
+    builders = [*built_in(), *from_other_packages()]
+    shown = {suite for builder in builders for suite in builder.suites}
+    builders.append(TableBuilder("scores", partial(suite_tables, shown=shown), 400))
+    builders.sort(key=lambda builder: builder.order)
+    own = {b.section: b.section for b in builders if b.section not in SECTIONS | _LAST}
+    for key, title in (SECTIONS | own | _LAST).items():
+        parts = [builder for builder in builders if builder.section == key]
+        yield Section(key, title, [block for builder in parts for block in builder(comparison, bootstrap)])
+
+
+def _over_tasks(comparison: Comparison, bootstrap: PairedBootstrap) -> list[Table | Figure | None]:
+    from reports.figures.rank_diagram import diagrams
+    from reports.papers.definition import baselines
+    from reports.stats.score_matrices import score_matrices
+    from reports.tables.task_aggregates import aggregate_table
+
+    matrices = list(score_matrices(comparison))
+    tables = [aggregate_table(comparison, matrix, baselines()) for matrix in matrices]
+    return [*tables, *(figure for matrix in matrices for figure in diagrams(comparison, matrix))]
+
+
+def _spaces(comparison: Comparison, bootstrap: PairedBootstrap) -> list[Figure | None]:
+    """What is drawn of the space: a scatter and the cosines for each data set, then the spectra of all."""
+    from reports.figures.cosine_histograms import histograms
+    from reports.figures.space import scatter
+    from reports.figures.spectrum import spectrum
+
+    figures: list[Figure | None] = []
+    for task, source in comparison.columns("geometry"):
+        data = task.removeprefix("geometry:")
+        own = [t for t in bootstrap.targets if t.key == f"embedded-{data}"]
+        same = [t for t in bootstrap.targets if t.key == f"sts-{source}"]
+        target = next(iter([*own, *same, *bootstrap.targets]), None)
+        figures += [scatter(comparison, task, source, target), histograms(comparison, task, source, target)]
+    return [*figures, spectrum(comparison, bootstrap.first)]
+
+
+def _layers(comparison: Comparison, bootstrap: PairedBootstrap) -> list[Block | None]:
+    from reports.figures.layer_maps import layer_map
+    from reports.stats.layer_grids import grids
+    from reports.tables.layer_table import layer_tables
+
+    tables = layer_tables(comparison, bootstrap.first)
+    return [*tables, *(layer_map(comparison, grid, bootstrap.first) for grid in grids(comparison))]
+
+
+def _facts(comparison: Comparison) -> list[tuple[str, str]]:
+    seeds = sorted({len(row.records) for row in comparison.rows})
+    count = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
+    tasks = {(s.task, s.source) for r in comparison.records for s in r.scores if s.suite not in _NOT_SCORED}
+    tasks = {key for key in tasks if not key[0].startswith("geometry:")}
+    facts = [
+        (str(len(comparison.rows)), "row" if len(comparison.rows) == 1 else "rows"),
+        (str(len(comparison.base_models)), "base model" if len(comparison.base_models) == 1 else "base models"),
+        (count, "seed a row" if count == "1" else "seeds a row"),
+        (str(len(comparison.records)), "run" if len(comparison.records) == 1 else "runs"),
+        (str(len(tasks)), "task" if len(tasks) == 1 else "tasks"),
+    ]
+    last = max((r.finished for r in comparison.records), default="")
+    return facts + ([(last[:10], "last run")] if last else [])

@@ -1,0 +1,71 @@
+"""The scores of the `layers` tasks as grids of layers and poolings, one a pair set."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from harness.results.record import Record, Score
+from reports.read.comparison_runs import Comparison, ResultRow
+from reports.stats.targets import SOURCES
+
+_TASK = re.compile(r"(?P<pairs>.+)@layer:(?P<layer>\d+):(?P<pooling>\w+)")
+
+
+@dataclass(frozen=True)
+class LayerGrid:
+    """The layers and poolings that were scored on one pair set."""
+
+    pairs: str
+    source: str
+    layers: tuple[int, ...]
+    poolings: tuple[str, ...]
+
+    def found(self, row: ResultRow, layer: int, pooling: str) -> list[tuple[Record, Score]]:
+        return row.scores(f"{self.pairs}@layer:{layer}:{pooling}", self.source, "spearman", "all")
+
+    def mean(self, row: ResultRow, layer: int, pooling: str) -> float | None:
+        """Spearman x 100, the mean over seeds."""
+        values = [100 * s.value for _, s in self.found(row, layer, pooling)]
+        return sum(values) / len(values) if values else None
+
+    def rows(self, comparison: Comparison) -> dict[tuple[str, str], list[ResultRow]]:
+        """The rows that have any of it, by the key of the first: rows with equal numbers are one model, pooled
+        differently by their methods."""
+        found: dict[tuple[object, ...], list[ResultRow]] = {}
+        for row in comparison.rows:
+            values = tuple(
+                tuple(s.value for _, s in self.found(row, layer, pooling))
+                for layer in self.layers
+                for pooling in self.poolings
+            )
+            if any(values):
+                found.setdefault((row.base_model, values), []).append(row)
+        return {rows[0].key: rows for rows in found.values()}
+
+
+def shared_name(rows: Sequence[ResultRow], most: int) -> str:
+    labels = [row.label for row in rows]
+    return ", ".join(labels[:most]) + (f" and {len(labels) - most} more" if len(labels) > most else "")
+
+
+def grids(comparison: Comparison) -> list[LayerGrid]:
+    """What was scored, one for each pair set."""
+    met: dict[tuple[str, str], list[tuple[int, str]]] = {}
+    for task, source in comparison.columns("layers"):
+        if match := _TASK.fullmatch(task):
+            met.setdefault((match["pairs"], source), []).append((int(match["layer"]), match["pooling"]))
+    return [
+        LayerGrid(
+            pairs, source, tuple(sorted({layer for layer, _ in cells})), tuple(dict.fromkeys(p for _, p in cells))
+        )
+        for (pairs, source), cells in met.items()
+    ]
+
+
+def pairs_text(grid: LayerGrid, rows: Sequence[ResultRow]) -> str:
+    sizes = {s.n for row in rows for k in grid.layers for p in grid.poolings for _, s in grid.found(row, k, p)}
+    return (
+        f"{grid.pairs} ({SOURCES.get(grid.source, grid.source)}), {' / '.join(f'{n:,}' for n in sorted(sizes))} pairs"
+    )

@@ -1,0 +1,78 @@
+"""Each trained row against its untrained base."""
+
+from __future__ import annotations
+
+from reports.document.table import Cell, Column, Table, TableRow, number_text
+from reports.read.comparison_runs import Comparison
+from reports.stats.significance import PairedBootstrap, untrained_base
+from reports.tables.score_cells import HEAD, absent_cell, anchor, block_of, head_cells
+
+
+def against_base(comparison: Comparison, bootstrap: PairedBootstrap) -> Table | None:
+    """Each trained row against its untrained base, by every target; None when there is nothing to compare."""
+    if not bootstrap.targets:
+        return None
+    first = bootstrap.targets[0]
+    found = [(row, b) for row in comparison.rows if (b := untrained_base(row, comparison.rows, bootstrap, first))]
+    if not found:
+        return None
+    columns = [
+        HEAD[0],
+        Column("base", "Untrained base", numeric=False, aside=True),
+        Column("seeds", "Seeds", "trained · base", aside=True),
+    ]
+    cells = [
+        [head_cells(row)[0], Cell(base.label, notes=(remark,) if remark else (), link=anchor(base)),
+         Cell(f"{len(row.finished)} · {len(base.finished)}", value=len(row.finished), notes=head_cells(row)[2].notes)]
+        for row, (base, remark) in found
+    ]  # fmt: skip
+    for target in bootstrap.targets:
+        columns += [
+            Column(f"{target.key} difference", "Difference", "points, 95 % interval", group=target.short),
+            Column(f"{target.key} p", "p", "Holm", group=target.short),
+            Column(f"{target.key} verdict", "Verdict", group=target.short, numeric=False),
+        ]
+        results = bootstrap.differences([(row, base) for row, (base, _) in found], target)
+        for line, (row, (base, _)), d in zip(cells, found, results, strict=True):
+            if d is None:
+                line += [absent_cell(row), Cell("", state="empty"), Cell("", state="empty")]
+                continue
+            e = d.estimate
+            low, high = (number_text(100 * x, 2, signed=True) for x in (e.low, e.high))
+            line.append(
+                Cell(
+                    number_text(100 * e.value, 2, signed=True),
+                    f"[{low}, {high}]",
+                    100 * e.value,
+                    None,
+                    d.seeds[0],
+                    "value",
+                    records=(runs := tuple(r.id for r in (*row.finished, *base.finished))),
+                )
+            )
+            line.append(Cell(p_text(d.holm), value=d.holm, state="value", records=runs))
+            line.append(Cell(d.verdict, records=runs))
+    legend = [
+        "Difference of the means over seeds, in points of Spearman ×100; the same resampled pairs for both rows.",
+        "Base: the untrained row with the same base model and pooling; where there is none, the best untrained row of "
+        "that base model.",
+        "p: Holm-corrected over the rows of this table, column by column; the smallest that "
+        f"{bootstrap.replicates:,} resamples can show for one row is {p_text(2 / (bootstrap.replicates + 1))}.",
+    ]
+    if any(len(row.finished) < 2 for row, _ in found):
+        legend.append(
+            "A row with one seed: its interval holds the sampling of pairs only, not the spread between seeds."
+        )
+    body = tuple(TableRow(tuple(c), block_of(row)) for (row, _), c in zip(found, cells, strict=True))
+    return Table(
+        "against-base",
+        "Difference to the untrained base",
+        "What training added to the same encoder.",
+        tuple(columns),
+        body,
+        tuple(legend),
+    )
+
+
+def p_text(p: float) -> str:
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"

@@ -1,0 +1,55 @@
+"""What puts blocks into a comparison's report: ours are a list, those of other packages entry points."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from harness import registry
+from harness.errors import InputError
+from reports.document.blocks import Block
+from reports.read.comparison_runs import Comparison
+from reports.stats.significance import PairedBootstrap
+
+Blocks = Block | Iterable[Block | None] | None
+
+
+@dataclass(frozen=True)
+class TableBuilder:
+    """A part of a comparison's report: tables (or figures) made from its runs.
+
+    Attributes:
+        section: key of a section of the report ("scores", "certainty", ...: `reports.comparison.comparison_document`);
+            any other text is the heading of a section of its own, which stands before "How it was run".
+        build: gives one block, several, or None where the runs have nothing for it. It is called with the comparison
+            and what the bootstrap over seeds and pairs says of it.
+        order: place within the section; ours have 100, 200, ...
+        suites: suites whose scores it shows, so that no table by default has to.
+    """
+
+    section: str
+    build: Callable[[Comparison, PairedBootstrap], Blocks]
+    order: int = 1000
+    suites: tuple[str, ...] = ()
+
+    def __call__(self, comparison: Comparison, bootstrap: PairedBootstrap) -> list[Block]:
+        """Its blocks, those that are there."""
+        made = self.build(comparison, bootstrap)
+        several = made if isinstance(made, Iterable) else [made]
+        return [block for block in several if block is not None]
+
+
+def from_other_packages() -> list[TableBuilder]:
+    """The builders of the entry points `harness.tables`, by name.
+
+    Raises:
+        InputError: one that cannot be imported, or is no TableBuilder.
+    """
+    builders = []
+    for name in registry.names(registry.TABLES):
+        builder = registry.load(registry.TABLES, name)
+        if not isinstance(builder, TableBuilder):
+            kind = type(builder).__name__
+            raise InputError(f'table "{name}": a {kind}, not a reports.tables.builder.TableBuilder')
+        builders.append(builder)
+    return builders

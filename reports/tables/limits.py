@@ -1,0 +1,55 @@
+"""What a comparison cannot say."""
+
+from __future__ import annotations
+
+from reports.document.blocks import Text
+from reports.read.comparison_runs import Comparison
+from reports.stats.significance import PairedBootstrap
+
+
+def limits(comparison: Comparison, bootstrap: PairedBootstrap) -> Text:
+    """What a reader must not conclude. Call last: reading pairs and curves fills the comparison's warnings."""
+    said = []
+    counts = {len(row.finished) for row in comparison.rows if row.supervision != "untrained" and row.finished}
+    if counts and min(counts) < 5:
+        few = min(counts)
+        said.append(
+            f"{'A single seed says' if few == 1 else f'Few seeds ({few} for some rows) say'} little about the spread "
+            "between runs. Intervals are widened for few seeds (Student's t in place of the normal), but with fewer "
+            "than five they rest on that assumption more than on data"
+            + ("; with one seed they leave seeds out." if few == 1 else ".")
+        )
+    said.append(
+        "Intervals hold the chance of the drawn test pairs and seeds. They do not hold the choice of hyperparameters, "
+        "corpus or base model: another setting of a method may reverse its place."
+    )
+    selected = sorted({str(r.dev["task"]) for r in comparison.records if r.dev and r.dev.get("task")})
+    if selected:
+        said.append(
+            f"Trained rows kept the checkpoint that scored best on the dev part of {', '.join(selected)}: no "
+            "test score was looked at, but tasks like it are favoured."
+        )
+    if comparison.columns("embedded"):
+        said.append(
+            "The embedded tasks are small and scored by one author without a second annotator: they show direction, "
+            "not rank on public benchmarks, and are not STS-B or any of its kin."
+        )
+    lost = [row for row in comparison.rows if row.unfinished]
+    if any(row.finished for row in lost):
+        names = ", ".join(row.label for row in lost if row.finished)
+        said.append(
+            f"Means of {names} are over the seeds that finished, which flatters a method that sometimes collapses."
+        )
+    keys = [key for target in bootstrap.targets for key in target.tasks]
+    finished = [r for row in comparison.rows for r in row.finished]
+    stored = [r.id for r in finished if keys and all(comparison.pairs(r, *key) is None for key in keys)]
+    if stored:
+        said.append(f"Without stored pairs, so left out of intervals and separation marks: {', '.join(stored)}.")
+    if bootstrap.unlike:
+        runs = ", ".join(sorted({run for run, _, _ in bootstrap.unlike}))
+        said.append(f"Scored on other pairs than the rest, so left out of intervals and separation marks: {runs}.")
+    if comparison.set_aside:
+        ids = ", ".join(r.id for r in comparison.set_aside)
+        said.append(f"Set aside, since their row has newer runs or another configuration: {ids}.")
+    said += [f"Warning: {text}." for text in dict.fromkeys(comparison.warnings)]
+    return Text(tuple(said), bullets=True)

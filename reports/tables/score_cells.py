@@ -1,0 +1,137 @@
+"""What the tables of scores are made of: heads of rows, cells of means and averages, marks of unlike protocols."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from harness.results.record import Record, Score
+from harness.tasks.averages import Average
+from reports.document.table import Cell, Column, State, absent, number
+from reports.read.comparison_runs import ResultRow, base_name
+from reports.stats.bootstrap import mean_sd
+
+_NAMED = 16  # missing tasks that a footnote names
+
+
+def block_of(row: ResultRow) -> str:
+    """Rows are ranked within their base model; supervised rows stand apart and are not ranked."""
+    name = base_name(row.base_model)
+    return f"{name} · supervised, not ranked" if row.supervision == "supervised" else name
+
+
+def anchor(row: ResultRow) -> str:
+    """Id of the row's card on the page: readable, unique, and unbreakable by odd labels."""
+    text = "".join(c if c.isascii() and c.isalnum() else "-" for c in f"{base_name(row.base_model)}-{row.label}")
+    digest = hashlib.sha256("\n".join(row.key).encode("utf-8", "surrogatepass")).hexdigest()[:6]
+    return f"run-{text.lower()[:50]}-{digest}"
+
+
+def head_cells(row: ResultRow) -> tuple[Cell, Cell, Cell]:
+    """Name, supervision, number of finished seeds (of all seeds)."""
+    ended: dict[tuple[str, str], list[str]] = {}
+    for r in row.unfinished:
+        ended.setdefault((r.status, r.reason or "no reason recorded"), []).append(str(r.seed))
+    notes = [
+        f"{row.label}, seed{'s' if len(seeds) > 1 else ''} {', '.join(seeds)} {status}: {reason}"
+        for (status, reason), seeds in ended.items()
+    ]
+    done, total = len(row.finished), len(row.records)
+    count = Cell(str(done) if done == total else f"{done} of {total}", value=done, notes=tuple(notes))
+    ids = tuple(r.id for r in row.records)
+    return Cell(row.label, link=anchor(row), records=ids), Cell(row.supervision), count
+
+
+HEAD = (
+    Column("row", "Method", numeric=False),
+    Column("supervision", "Supervision", numeric=False, aside=True),
+    Column("seeds", "Seeds", aside=True),
+)
+
+
+def absent_cell(row: ResultRow, *tasks: str) -> Cell:
+    """Why a row has no number here, where it would be that of `tasks`."""
+    runs = tuple(r.id for r in row.records)
+    if row.finished:
+        reasons = (reason for task in tasks for reason in row.reasons(task))
+        return replace(absent("missing", *reasons), records=runs)
+    state: State = "failed"
+    for known in ("collapsed", "diverged"):
+        if row.status == known:
+            state = known
+    return replace(absent(state), records=runs)
+
+
+def mean_cell(row: ResultRow, found: Sequence[tuple[Record, Score]], task: str, *, scale: float, digits: int) -> Cell:
+    """Mean and deviation over the finished seeds whose score of `task` was found."""
+    if not found:
+        return absent_cell(row, task)
+    mean, sd = mean_sd([scale * s.value for _, s in found])
+    cell = number(mean, digits=digits, sd=sd, n=len(found), records=[r.id for r, _ in found])
+    if len(found) < len(row.finished):
+        cell = cell.noted(f"mean of {len(found)} seeds: the others lack this score")
+    return cell
+
+
+def score_cell(
+    row: ResultRow, task: str, source: str, metric: str, aggregation: str, *, scale: float, digits: int
+) -> Cell:
+    """Mean and deviation over the finished seeds that have the score."""
+    return mean_cell(row, row.scores(task, source, metric, aggregation), task, scale=scale, digits=digits)
+
+
+def average_cell(row: ResultRow, averages: Mapping[str, Average]) -> Cell:
+    """Average over tasks of each seed (record id -> average), then over seeds; only of seeds that have every task."""
+    whole = {run: average.value for run, average in averages.items() if average.value is not None}
+    if whole:
+        mean, sd = mean_sd(list(whole.values()))
+        cell = number(mean, sd=sd, n=len(whole), records=whole)
+        return cell if len(whole) == len(row.finished) else cell.noted(f"mean of {len(whole)} seeds with all tasks")
+    if not row.finished or not averages:
+        return absent_cell(row)
+    by_seed = [average.missing for average in averages.values()]
+    if all(len(missing) == average.of for missing, average in zip(by_seed, averages.values(), strict=True)):
+        return absent_cell(row)
+    lacking = [task for task in by_seed[0] if all(task in missing for missing in by_seed)]
+    if not lacking:
+        return absent_cell(row).noted("incomplete: no seed has all tasks")
+    more = f" and {len(lacking) - _NAMED} more" if len(lacking) > _NAMED else ""
+    return absent_cell(row).noted(f"incomplete, no average: without {', '.join(lacking[:_NAMED])}{more}")
+
+
+def mark_unlike(
+    rows: Sequence[ResultRow],
+    cells: list[list[Cell]],
+    column: int,
+    task: str,
+    source: str,
+    metric: str,
+    aggregation: str,
+) -> None:
+    """Footnote every cell whose protocol is not the one that most runs of the column share."""
+    mark_others(
+        [{s.comparable for _, s in row.scores(task, source, metric, aggregation)} for row in rows], cells, column
+    )
+
+
+def mark_others(ids: Sequence[set[str]], cells: list[list[Cell]], column: int) -> None:
+    """The same, from the protocol ids of each row."""
+    count: dict[str, int] = {}
+    for group in ids:
+        for one in group:
+            count[one] = count.get(one, 0) + 1
+    if len(count) < 2:
+        return
+    usual = max(sorted(count), key=lambda one: count[one])
+    for i, group in enumerate(ids):
+        if group - {usual}:
+            other = ", ".join(sorted(group - {usual}))
+            cells[i][column] = cells[i][column].noted(
+                f"measured under protocol {other}, unlike the rest of the column ({usual}): not comparable with it"
+            )
+
+
+def size_text(rows: Sequence[ResultRow], task: str, source: str, metric: str, aggregation: str, noun: str) -> str:
+    sizes = sorted({s.n for row in rows for _, s in row.scores(task, source, metric, aggregation)})
+    return f"{' / '.join(f'{n:,}' for n in sizes)} {noun}" if sizes else ""

@@ -1,0 +1,121 @@
+"""The folder of a report: its files in the formats asked for, and none of an earlier build that it no longer has."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.config import nearest
+from harness.errors import InputError, RunError
+from reports.document.blocks import Document, slug
+from reports.write import latex
+from reports.write import markdown as render
+from reports.write.html import page
+
+FORMATS = ("html", "md", "latex", "csv")  # those that are written unless others are asked for
+ALL_FORMATS = (*FORMATS, "pdf")
+_OWNED = ("tables", "figures", "experiments")  # folders of a report in which a build removes what it no longer writes
+
+
+def check_formats(formats: Sequence[str]) -> None:
+    """Raises:
+    InputError: one that is not known.
+    """
+    for one in formats:
+        if one not in ALL_FORMATS:
+            known = list(ALL_FORMATS)
+            raise InputError(f'unknown report format "{one}"{nearest(one, known)}; known: {", ".join(known)}')
+
+
+def write(
+    document: Document,
+    folder: Path,
+    formats: Sequence[str] = FORMATS,
+    *,
+    extra: Mapping[str, str] | None = None,
+    data: Mapping[str, Any] | None = None,
+) -> dict[str, Path]:
+    """Write a document into a folder.
+
+    Args:
+        extra: further files of the report by their path ("tables/joined.csv").
+        data: further keys of data.json and of the data in the page.
+
+    Raises:
+        RunError: the folder cannot be written, or the PDF cannot be made.
+    """
+    try:
+        return _write(document, folder, formats, extra or {}, data or {})
+    except OSError as error:
+        raise RunError(f"{folder}: cannot write the report ({error.strerror}); the runs are untouched") from None
+
+
+def _write(
+    document: Document, folder: Path, formats: Sequence[str], extra: Mapping[str, str], more: Mapping[str, Any]
+) -> dict[str, Path]:
+    typeset = "latex" in formats or "pdf" in formats
+    files: dict[str, str | bytes] = {}
+    for figure in document.figures():
+        files[f"figures/{slug(figure.key)}.svg"] = figure.svg
+        files[f"figures/{slug(figure.key)}.png"] = figure.png
+        if typeset:
+            files[f"figures/{slug(figure.key)}.pdf"] = figure.pdf
+    for table in document.tables():
+        if "csv" in formats:
+            files[f"tables/{slug(table.key)}.csv"] = render.csv_table(table)
+        if "latex" in formats:
+            files[f"tables/{slug(table.key)}.tex"] = latex.latex_table(table)
+    files |= extra
+    if "md" in formats:
+        files["report.md"] = render.markdown(document)
+    tex = latex.latex(document) if typeset else ""
+    if "latex" in formats:
+        files["report.tex"] = tex
+    data: dict[str, Any] = {
+        **more,
+        "title": document.title,
+        "headline": document.headline,
+        "facts": [list(fact) for fact in document.facts],
+        "tables": {table.key: table.as_dict() for table in document.tables()},
+        **document.origin,
+    }
+    if "html" in formats:
+        files["index.html"] = page(document, data)
+    _remove_stale(folder, set(files))
+    for name, content in files.items():
+        _put(folder / name, content)
+    # Last of the text, since it lists what is there: the next build removes what it no longer writes, and nothing else.
+    listed = data | {"files": sorted(files)}
+    _put(folder / "data.json", json.dumps(listed, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
+    if "pdf" in formats:
+        from reports.write.pdf import pdf
+
+        _put(folder / "report.pdf", pdf(tex, folder))
+    places = {
+        "html": "index.html", "md": "report.md", "latex": "report.tex", "csv": "tables", "pdf": "report.pdf",
+        "json": "data.json",
+    }  # fmt: skip
+    return {kind: folder / places[kind] for kind in (*formats, "json")}
+
+
+def _put(path: Path, content: str | bytes) -> None:
+    """Replace a file in one step. No fsync and the usual permissions: a report can be rebuilt and is to be shared."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.part")
+    temporary.write_bytes(content if isinstance(content, bytes) else content.encode())
+    temporary.replace(path)
+
+
+def _remove_stale(folder: Path, wanted: set[str]) -> None:
+    """Delete what an earlier build listed as its own in this folder and this one does not write."""
+    try:
+        listed = json.loads((folder / "data.json").read_text(encoding="utf-8"))["files"]
+        names = {name for name in listed if isinstance(name, str)}
+    except (OSError, ValueError, KeyError, TypeError):
+        return
+    for name in names - wanted:
+        parts = Path(name).parts
+        if len(parts) == 2 and parts[0] in _OWNED and parts[1] != "..":
+            (folder / name).unlink(missing_ok=True)
