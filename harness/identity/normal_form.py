@@ -15,9 +15,9 @@ from typing import Any
 
 from harness.files.hashing import content_id
 
-# Arguments that only people read: by the function's name, the places and keywords.
+# Arguments that no number depends on (texts, ranges, types): by the function's name, their places and keywords.
 _PROSE: dict[str, set[int | str]] = {
-    "option": {1, "help"},
+    "option": {1, "help", "ge", "gt", "le", "lt", "sweep", "log", "when", "neutral"},
     "Field": {"description"},
     "MethodCard": {"title", "paper", "equations", "reference", "published", "cost", "kept", "notes"},
     "cast": {0},
