@@ -14,7 +14,7 @@ from harness.cli import main
 from harness.results.manifest import read_manifest, read_records
 from harness.tasks.suites import resolve_tasks
 
-FROZEN = Path(__file__).resolve().parents[1] / "frozen"
+FROZEN = Path(__file__).resolve().parents[2] / "frozen"
 COMPARE = ["compare", "frozen.toml", "--workdir", "work", "--no-tracking", "--quiet", "--format", "csv"]
 STUDY = ["study", "run", "temperature.toml", "--workdir", "work", "--no-tracking", "--quiet"]
 
