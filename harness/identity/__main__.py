@@ -14,8 +14,9 @@ ADVICE = """
 Do the numbers of a part change, for any setting?
   yes: python -m harness.identity bump PART --because "..."        runs that rest on it are made anew
   no:  python -m harness.identity no-effect PART --because "..."   all ids stay
-A module that has only moved: python -m harness.identity moved. A new one: name it in a part of ledger.toml (an empty
-hash will do) and run no-effect, or put it under "outside"."""
+A module that has only moved: python -m harness.identity moved. A function that has: write its new place
+into ledger.toml. A new module: name it in a part of ledger.toml (with "" for its hash) and run no-effect, or put it
+under "outside"."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -44,12 +45,8 @@ def _run(args: argparse.Namespace, folders: list[Path]) -> int:
     elif args.command in ("bump", "no-effect"):
         names = list(review.changed) if args.parts == ["all"] else args.parts
         review.enter(names, because=args.because, bump=args.command == "bump")
-        for name in names:
-            print(
-                f"{name}: new ids for {', '.join(review.ids_with(name))}"
-                if args.command == "bump"
-                else f"{name}: noted"
-            )
+        for name in names if args.command == "bump" else ():
+            print(f"{name}: new ids for all that rests on it: {', '.join(review.ids_with(name))}")
     faults = Review(folders).faults()
     print("\n".join([*faults, ADVICE]) if faults else "ledgers and code agree")
     return 1 if faults else 0

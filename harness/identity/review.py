@@ -39,8 +39,13 @@ class Review:
     def form(self, key: str) -> NormalForm:
         """The code of a key: of "module:name", or of a module without the names that have keys of their own."""
         module, _, name = key.partition(":")
-        apart = [other.partition(":")[2] for other in self.parts.by_code if other.startswith(f"{module}:")]
-        return self.sources.form(module, name, without=() if name else apart)
+        return self._piece(
+            module, name, [k.partition(":")[2] for k in self.parts.by_code if k.startswith(f"{module}:")]
+        )
+
+    def _piece(self, module: str, name: str, apart: Iterable[str]) -> NormalForm:
+        """One name of a module, or for "" all of it but the names that stand `apart`."""
+        return self.sources.form(module, name, without=() if name else [other for other in apart if other])
 
     def uses(self, part: Part) -> list[str]:
         """The other parts that the code of a part calls."""
@@ -87,9 +92,17 @@ class Review:
 
     def moved(self) -> dict[str, str]:
         """Old key -> new key of the modules that now lie elsewhere with the same code."""
-        places = {self.form(module).hash: module for module in self.unlisted}
-        code = [item for part in self.parts.by_name.values() for item in part.code.items()]
-        return {key: places[hash_] for key, hash_ in code if hash_ in places and not self.form(key).tree}
+        code: dict[str, dict[str, str]] = {}  # module -> name -> hash
+        for part in self.parts.by_name.values():
+            for key, hash_ in part.code.items():
+                module, _, name = key.partition(":")
+                code.setdefault(module, {})[name] = hash_
+        found: dict[str, str] = {}
+        for old, hashes in code.items():
+            for new in self.unlisted if self.sources.file(old) is None else ():
+                if hashes == {name: self._piece(new, name, hashes).hash for name in hashes}:
+                    found |= {f"{old}:{name}".rstrip(":"): f"{new}:{name}".rstrip(":") for name in hashes}
+        return found
 
     def ids_with(self, name: str) -> list[str]:
         """The parts whose own id, in records, a part enters."""

@@ -99,6 +99,14 @@ def test_a_module_that_moves_keeps_its_part_and_its_version(copies: Path) -> Non
     }
 
 
+def test_a_module_in_several_parts_moves_too(copies: Path) -> None:
+    (copies / "harness/tasks/sts.py").rename(copies / "harness/tasks/similarity.py")
+    for file in (copies / "harness").rglob("*.py"):
+        file.write_text(file.read_text().replace("harness.tasks.sts", "harness.tasks.similarity"))
+    assert review(copies).follow()["harness.tasks.sts:DevSet"] == "harness.tasks.similarity:DevSet"
+    assert review(copies).faults() == []
+
+
 def test_a_module_that_is_renamed_changes_nothing_in_those_that_use_it(copies: Path) -> None:
     (copies / "harness/encoder/layout/loading.py").rename(copies / "harness/encoder/layout/opening.py")
     for file in (copies / "harness").rglob("*.py"):
