@@ -8,8 +8,11 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.fields import FieldInfo
 
 from harness.errors import InputError
+
+NO_VALUE = object()  # no value at all; None is one
 
 
 def option(
@@ -23,11 +26,14 @@ def option(
     sweep: tuple[float, float] | list[Any] | None = None,
     log: bool = False,
     when: Mapping[str, Any] | None = None,
+    neutral: Any = NO_VALUE,
 ) -> Any:
     """A config field: its default, one line of help, its bounds, and what a study may sweep.
 
     `sweep` is `(low, high)` for a continuous range (log-uniform with `log=True`) or a list of categories. `when` names
     fields and the value each must have for this one to matter: {"view": "eda"} (a part of "eda+shuffle" counts too).
+    `neutral` is for an option that is added to a config of which runs are kept: the value with which everything is as
+    it was without the option. At this value it is left out of ids, so those runs keep theirs.
     """
     extra: dict[str, Any] = {}
     if isinstance(sweep, tuple):
@@ -36,6 +42,8 @@ def option(
         extra["sweep"] = {"choices": sweep}
     if sweep is not None and when:
         extra["sweep"]["when"] = dict(when)
+    if neutral is not NO_VALUE:
+        extra["neutral"] = neutral
     return Field(default, description=help, ge=ge, gt=gt, le=le, lt=lt, json_schema_extra=extra or None)
 
 
@@ -88,6 +96,11 @@ class Config(BaseModel):
             given = "" if first["type"] == "missing" else f", not {first['input']!r}"
             raise InputError(f'{where}: key "{key}": {first["msg"]}{given}') from None
 
+    def for_id(self) -> dict[str, Any]:
+        """As `model_dump`, without the options that are neutral: what of it stands in ids."""
+        found: dict[str, Any] = _for_id(self)
+        return found
+
     @classmethod
     def sweeps(cls) -> dict[str, dict[str, Any]]:
         """Field name -> declared sweep, where there is one: `{"low", "high", "log"}` or `{"choices"}`, and `"when"`."""
@@ -97,3 +110,20 @@ class Config(BaseModel):
             if isinstance(extra, dict) and isinstance(extra.get("sweep"), dict):
                 found[name] = dict(extra["sweep"])  # type: ignore[arg-type]
         return found
+
+
+def _for_id(value: Any) -> Any:
+    """A value of a config, plain, every config in it without its neutral options."""
+    if isinstance(value, Config):
+        fields = type(value).model_fields.items()
+        return {name: _for_id(found) for name, field in fields if not _is_neutral(field, found := getattr(value, name))}
+    if isinstance(value, dict):
+        return {key: _for_id(found) for key, found in value.items()}
+    if isinstance(value, list | tuple):
+        return [_for_id(found) for found in value]
+    return value
+
+
+def _is_neutral(field: FieldInfo, value: Any) -> bool:
+    extra = field.json_schema_extra
+    return isinstance(extra, dict) and "neutral" in extra and extra["neutral"] == value

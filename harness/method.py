@@ -112,6 +112,10 @@ class Method(ABC):
     card: ClassVar[MethodCard]
     Config: ClassVar[type[MethodConfig]] = MethodConfig
     presets: ClassVar[dict[str, dict[str, Any]]] = {}
+    version: ClassVar[str | int | None] = None
+    """For packages without a ledger of their own: raise it when the numbers of the method change, so that its runs are
+    made anew. Where it is None, any change of the package's code that `harness.identity` cannot tell to be one of words
+    does so. The built-in methods have their versions in `methods/ledger.toml`."""
 
     def __init__(self, config: MethodConfig | None = None, *, base_model: str = DEFAULT_BASE_MODEL) -> None:
         self.config: Any = config if config is not None else self.Config()

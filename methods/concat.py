@@ -18,6 +18,7 @@ from harness import registry
 from harness.config import Config, option
 from harness.errors import InputError, NotFitted
 from harness.files.atomic import write_atomic
+from harness.identity.code import code_ids
 from harness.method import (
     FitContext,
     FitReport,
@@ -29,7 +30,6 @@ from harness.method import (
     require_corpus,
     unfitted,
 )
-from harness.results.identity import code_version
 from methods.parts.saved_folder import new_folder
 from methods.parts.vector_maps import text_chunks
 from methods.whitening import moments_of, whitening_matrix
@@ -141,7 +141,7 @@ class Concat(Method):
         found: dict[str, str] = {}
         for number, part in enumerate(config.parts, 1):
             found |= {f"part {number} {key}": value for key, value in part.kind.inputs(part.settings()).items()}
-            found[f"part {number} code"] = code_version(part.kind.__module__)
+            found[f"part {number} code"] = code_ids(part.kind)[0]
         return found
 
     @classmethod

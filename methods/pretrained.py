@@ -12,6 +12,7 @@ from pydantic import field_validator
 from harness.config import option
 from harness.errors import InputError, NotFitted
 from harness.files.atomic import write_atomic
+from harness.identity.models import model_fingerprint
 from harness.method import (
     DEFAULT_BASE_MODEL,
     METHOD_FILE,
@@ -24,7 +25,6 @@ from harness.method import (
     Supervision,
     unfitted,
 )
-from harness.results.identity import model_fingerprint
 
 if TYPE_CHECKING:
     import numpy as np

@@ -12,7 +12,9 @@ from pydantic import field_validator, model_validator
 from harness.comparison.experiment import CorpusSettings, DevSettings, Entry, Experiment
 from harness.config import Config, nearest, option, setting
 from harness.errors import InputError
+from harness.results.migrations import Schema
 
+SCHEMA = Schema("schema", 1, {})
 PRESETS = Path(__file__).parent / "presets"
 DEV = "dev"  # the objective "best Spearman on the dev set over the run's evaluations"
 
@@ -141,6 +143,8 @@ def read_study(file: str, overrides: Sequence[str] = (), *, quick: bool = False,
         tree = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: not a TOML file: {error}") from None
+    tree = SCHEMA.migrated(tree, str(path))
+    tree.pop(SCHEMA.key, None)
     tree.setdefault("name", path.stem)
     smaller = tree.pop("quick", None)
     if quick:

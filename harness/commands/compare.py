@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness import registry
-from harness.comparison import tuning
+from harness.comparison import other_code, tuning
 from harness.comparison.cell import finished, remaining, run_cell, take_part
 from harness.comparison.estimate import estimate_seconds, steps_of
 from harness.comparison.experiment import Experiment, read_experiment
@@ -23,6 +23,7 @@ from harness.files.printable import one_line
 from harness.machine.distributed import join
 from harness.machine.progress import Reporter
 from harness.results.manifest import asked, manifest_file
+from harness.results.migrations import MANIFEST
 from harness.results.record import Record
 from harness.results.run_folder import checked_workdir
 
@@ -62,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     if budget is not None and team.size > 1:
         raise InputError("--tune: searches in one process; start it without a launcher (the search goes on later)")
     with team.main_first():
-        plan = make_plan(experiment, args.experiment)
+        plan = make_plan(experiment, args.experiment, Path(args.workdir))
         workdir = checked_workdir(args.workdir, create=not args.dry_run)
     if args.dry_run:
         if budget is not None:
@@ -76,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
         if budget is None:
             return compare(plan, workdir, args)
         found = tuning.tune(experiment, budget, workdir, args)
-        whole = make_plan(found.with_winners(experiment), args.experiment)
+        whole = make_plan(found.with_winners(experiment), args.experiment, workdir)
         whole.device = plan.device
         return compare(whole, workdir, args, found)
 
@@ -103,12 +104,16 @@ def dry_run(plan: Plan, workdir: Path) -> int:
         table.add_row(cell.id, *names, str(cell.seed), f"{steps:,}", state, f"{seconds:.0f} s")
     console = Console()
     console.print(table)
+    if cost := other_code.told(plan, workdir):
+        print(cost)
     console.print(f"about {total / 60:.1f} minutes in all on {plan.device}, report and tracking apart")
     return 0
 
 
 def compare(plan: Plan, workdir: Path, args: argparse.Namespace, tuned: tuning.Tuning | None = None) -> int:
     """Run the cells, track, report; see `run`."""
+    if cost := other_code.told(plan, workdir):
+        print(cost)
     write_manifest(plan, workdir, tuned)
     tracker = None
     if not args.no_tracking:
@@ -145,6 +150,7 @@ def compare(plan: Plan, workdir: Path, args: argparse.Namespace, tuned: tuning.T
 def write_manifest(plan: Plan, workdir: Path, tuned: tuning.Tuning | None = None) -> None:
     """Write which runs the comparison consists of, the experiment as it was resolved, and how its rows were tuned."""
     manifest = {
+        MANIFEST.key: MANIFEST.version,
         "name": plan.experiment.name,
         "title": plan.experiment.title,
         "description": plan.experiment.description,

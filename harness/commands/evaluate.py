@@ -82,8 +82,9 @@ def stored_vectors(name: str, model: Any, pooling: str, max_length: int | None, 
     """The vectors of `model` that earlier evaluations kept; None for one whose content cannot be told."""
     from harness.errors import InputError
     from harness.evaluation.vector_cache import EmbeddingCache, folder_hash
+    from harness.identity.code import code_ids
+    from harness.identity.models import model_fingerprint
     from harness.machine.environment import device_name
-    from harness.results.identity import model_fingerprint
     from harness.sources import resolve_model
     from harness.sources.remote.cache_folder import cache_root
 
@@ -95,7 +96,7 @@ def stored_vectors(name: str, model: Any, pooling: str, max_length: int | None, 
     if content == "None":  # a hub without commits
         return None
     cache = EmbeddingCache(cache_root() / "embeddings")
-    code = type(model).__module__
+    code = code_ids(type(model))[0]
     return cache.of(content, pooling, code=code, device=device_name(device), max_length=max_length)
 
 

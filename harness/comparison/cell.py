@@ -23,6 +23,7 @@ from harness.evaluation.scoring import each, error_file, set_aside
 from harness.evaluation.vector_cache import EmbeddingCache, folder_hash
 from harness.files.atomic import write_atomic
 from harness.files.printable import markdown_text
+from harness.identity.code import code_ids
 from harness.machine.distributed import ALONE
 from harness.machine.environment import describe, device_name, peak_memory_bytes, reset_peak_memory
 from harness.method import METHOD_FILE, FitContext, FitReport, Method
@@ -113,6 +114,7 @@ def run_cell(
         supervision=cell.row.method.supervision_for(cell.row.config),
         **describe_data(plan, cell.row),
         inputs=cell.row.method.inputs(cell.row.config),
+        identity=cell.identity,
         scores=result.scores if result else [],
         missing=result.missing if result else {},
         unfit=result.unfit if result else [],
@@ -253,7 +255,7 @@ def _evaluate(
 
     pooling = method.config.pooling
     if not method.transductive:
-        stored = cache.of(content, pooling, code=type(method).__module__, device=device_name(device))
+        stored = cache.of(content, pooling, code=code_ids(type(method))[0], device=device_name(device))
         origin = Origin(f"harness/{method.name}", stored.name, results=cache.folder.parent / "mteb")
         return evaluate(
             encoder_of(method), tasks, pooling=pooling, cache=stored, origin=origin, model=method, device=device

@@ -14,6 +14,7 @@ from harness import registry
 from harness.config import Config, nearest, option, setting
 from harness.errors import InputError
 from harness.method import Method, MethodConfig
+from harness.results.migrations import EXPERIMENT
 
 PRESETS = registry.PRESETS  # entry points: each names a folder (a Path) with experiment files
 
@@ -129,6 +130,8 @@ def read_experiment(file: str, overrides: Sequence[str] = ()) -> Experiment:
         raise InputError(f"{path}: not a TOML file: {error}") from None
     for override in overrides:
         _override(tree, override)
+    tree = EXPERIMENT.migrated(tree, str(path))
+    tree.pop(EXPERIMENT.key, None)
     tree.setdefault("name", path.stem)
     for number, entry in enumerate(tree.get("methods", []), 1):
         if isinstance(entry, dict):

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.comparison.experiment import Experiment, Row, resolve_rows
 from harness.errors import InputError
 from harness.evaluation.scoring import each, reason
 from harness.files.hashing import content_id
+from harness.identity.code import code_ids, evaluation_ids, twin
+from harness.identity.models import model_fingerprint
 from harness.machine.devices import pick_device
 from harness.machine.distributed import ALONE, Team
-from harness.results.identity import code_version, model_fingerprint
+from harness.results.run_folder import RunFolder
 from harness.tasks.base import task_key
 
 if TYPE_CHECKING:
@@ -23,13 +26,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Cell:
-    """One run: a row, a base model and a seed. `id` hashes all that its weights depend on."""
+    """One run: a row, a base model and a seed. `id` hashes all that its weights depend on, `identity` and config."""
 
     id: str
     row: Row
     base_model: str
     seed: int
     seeds: int  # how many runs the row has
+    identity: dict[str, Any] = field(default_factory=dict, compare=False)
 
     @property
     def label(self) -> str:
@@ -47,16 +51,17 @@ class Plan:
     tasks: list[Task]
     device: str
     team: Team = ALONE
+    workdir: Path | None = None  # where runs may be kept under another id of the same code; None: nowhere yet
 
     @cached_property
+    def scoring(self) -> dict[str, tuple[str, ...]]:
+        """Task -> ids of the code that scores it, the present first (the data has its hashes in the protocol ids)."""
+        return {task_key(task): evaluation_ids(type(task)) for task in self.tasks}
+
+    @property
     def evaluation(self) -> dict[str, str]:
-        """Task -> hash of the code that scores it (the data's own hashes stand in the protocol ids)."""
-        return {
-            task_key(task): content_id(
-                [code_version("harness.evaluation.scoring"), code_version(type(task).__module__)]
-            )
-            for task in self.tasks
-        }
+        """Task -> the present id of the code that scores it."""
+        return {task: ids[0] for task, ids in self.scoring.items()}
 
     @cached_property
     def unreadable(self) -> dict[str, str]:
@@ -84,31 +89,39 @@ class Plan:
                 model = model_fingerprint(base) if base == base_model else base
                 deterministic = row.method.card.deterministic
                 seeds = self.experiment.seeds[:1] if deterministic else self.experiment.seeds
-                cells += [Cell(self._id(row, model, seed), row, base, seed, len(seeds)) for seed in seeds]
+                cells += [self._cell(row, base, model, seed, len(seeds)) for seed in seeds]
         return cells
 
-    def _id(self, row: Row, model: str, seed: int) -> str:
+    def _cell(self, row: Row, base_model: str, model: str, seed: int, seeds: int) -> Cell:
+        """A cell under the first of its ids that has a run; under the present one where none has."""
+        found = []
+        for number, code in enumerate(code_ids(row.method)):
+            identity = self._identity(row, model, seed, code, number)
+            run_id = content_id({**identity, "method": row.method.name, "config": row.config.for_id()})
+            found.append(Cell(run_id, row, base_model, seed, seeds, identity))
+            if self.workdir is None or RunFolder(self.workdir, run_id).path.exists():
+                return found[-1]
+        return found[0]
+
+    def _identity(self, row: Row, model: str, seed: int, code: str, number: int) -> dict[str, Any]:
+        """What a run's weights depend on besides method and config; `number` is the place of `code` among its ids."""
         corpus = self.corpus(row)
         selects = row.method.uses_dev(row.config)
         trains = selects or hasattr(row.config, "learning_rate")
-        return content_id(
-            {
-                "method": row.method.name,
-                "config": row.config.model_dump(),
-                "model": model,
-                "seed": None if row.method.card.deterministic else seed,
-                "corpus": corpus.sha256 if corpus is not None else None,
-                "inputs": row.method.inputs(row.config),
-                "dev": self.dev.sha256 if selects and self.dev is not None else None,
-                "max_steps": self.experiment.max_steps if trains else None,
-                "precision": self.experiment.precision if trains else None,
-                "code": code_version(row.method.__module__),
-            }
-        )
+        return {
+            "model": model,
+            "seed": None if row.method.card.deterministic else seed,
+            "corpus": corpus.sha256 if corpus is not None else None,
+            "inputs": {key: twin(value, number) for key, value in row.method.inputs(row.config).items()},
+            "dev": self.dev.sha256 if selects and self.dev is not None else None,
+            "max_steps": self.experiment.max_steps if trains else None,
+            "precision": self.experiment.precision if trains else None,
+            "code": code,
+        }
 
 
-def make_plan(experiment: Experiment, where: str) -> Plan:
-    """Resolve rows, corpus, dev set and tasks, and load the data.
+def make_plan(experiment: Experiment, where: str, workdir: Path | None = None) -> Plan:
+    """Resolve rows, corpus, dev set and tasks, and load the data; `workdir` is as in `Plan`.
 
     Raises:
         InputError: anything in the experiment that cannot work.
@@ -129,7 +142,7 @@ def make_plan(experiment: Experiment, where: str) -> Plan:
     if experiment.dev is not None and any(row.method.uses_dev(row.config) for row in rows):
         dev = DevSet(load_sts(experiment.dev.task, source=experiment.dev.where, split="dev"))
     tasks = resolve_tasks(experiment.suites, source=experiment.source)
-    plan = Plan(experiment, rows, corpora, dev, tasks, pick_device(experiment.device))
+    plan = Plan(experiment, rows, corpora, dev, tasks, pick_device(experiment.device), workdir=workdir)
     _ = plan.cells  # reads what configs refer to: word vectors and models that are not there are told here
     return plan
 

@@ -23,9 +23,7 @@ def due(record: Record | None, plan: Plan) -> list[Task]:
     """
     if record is None or record.status != "finished":
         return plan.tasks
-    done = {
-        task.name for task in plan.tasks if record.evaluation.get(task_key(task)) == plan.evaluation[task_key(task)]
-    }
+    done = {task.name for task in plan.tasks if record.evaluation.get(task_key(task)) in plan.scoring[task_key(task)]}
     unread = done & (set(record.missing) - set(record.unfit))
     done -= unread - set(plan.unreadable) if unread else set()
     return [task for task in plan.tasks if task.name not in done]

@@ -24,7 +24,6 @@ from typing import Any
 import numpy as np
 
 from harness.files.hashing import content_id
-from harness.results.identity import code_version
 from harness.tasks.base import Array
 
 log = logging.getLogger(__name__)
@@ -70,10 +69,10 @@ class EmbeddingCache:
     def of(self, model: str, pooling: str, *, code: str, **conditions: Any) -> StoredVectors:
         """The vectors of one model.
 
-        `model`: hash of its content. `code`: the module that encodes, whose source counts too. `conditions`: whatever
+        `model`: hash of its content. `code`: id of the code that encodes. `conditions`: whatever
         else the vectors depend on, such as the device.
         """
-        programs = {"code": code_version(code), **{name: version(name) for name in ("torch", "transformers")}}
+        programs = {"code": code, **{name: version(name) for name in ("torch", "transformers")}}
         return StoredVectors(self, content_id([model, pooling, programs, conditions], digits=32))
 
     def make_room(self, needed: int, keep: Path) -> bool:

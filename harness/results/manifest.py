@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import InputError
+from harness.results.migrations import MANIFEST
 from harness.results.record import Record
 from harness.results.run_folder import RunFolder
 
@@ -19,12 +20,15 @@ def manifest_file(workdir: Path, comparison: str) -> Path:
 
 
 def read_manifest(workdir: Path, comparison: str) -> dict[str, Any] | None:
-    """The manifest of a comparison, or None when there is none."""
+    """The manifest of a comparison, as a manifest of today, or None when there is none.
+
+    Raises:
+        InputError: a later version wrote it.
+    """
     file = manifest_file(workdir, comparison)
     if not file.exists():
         return None
-    manifest: dict[str, Any] = json.loads(file.read_text())
-    return manifest
+    return MANIFEST.migrated(json.loads(file.read_text()), str(file))
 
 
 def asked(record: Record, tasks: Iterable[str] | None) -> Record:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, field_validator
+from pydantic import BaseModel, ConfigDict, model_validator
+
+from harness.results.migrations import RECORD
 
 Status = Literal["finished", "collapsed", "diverged", "pruned", "failed"]  # pruned: a study gave it up
 
@@ -46,7 +48,7 @@ class Record(BaseModel):
 
     model_config = ConfigDict(extra="forbid", ser_json_inf_nan="constants")
 
-    schema_version: int = 1
+    schema_version: int = RECORD.version
     id: str
     comparison: str
     status: Status
@@ -59,6 +61,7 @@ class Record(BaseModel):
     supervision: Literal["untrained", "unsupervised", "transductive", "supervised"]
     corpus: dict[str, Any] | None = None  # uri, kind, count, sha256
     inputs: dict[str, str] = {}  # what else the method reads -> content hash (word vectors, another model)
+    identity: dict[str, Any] = {}  # what its id hashes beside method and config; {} in records of schema version 1
     dev: dict[str, Any] | None = None  # task, source, sha256 of the selection set
     scores: list[Score] = []
     missing: dict[str, str] = {}  # task -> why it has no scores: averages over it are not complete
@@ -74,11 +77,12 @@ class Record(BaseModel):
     started: str = ""  # ISO 8601, UTC
     finished: str = ""
 
-    @field_validator("evaluation", mode="before")
+    @model_validator(mode="before")
     @classmethod
-    def _older(cls, value: Any) -> Any:
-        """One hash for all tasks, as earlier versions wrote it, tells nothing about each."""
-        return {} if isinstance(value, str) else value
+    def _of_today(cls, tree: Any) -> Any:
+        """As a record of today, where an earlier version wrote it."""
+        written = isinstance(tree, dict) and RECORD.key in tree
+        return RECORD.migrated(tree, f"record {tree.get('id')}") if written else tree
 
     def score(self, task: str, metric: str = "spearman", aggregation: str = "all", split: str = "test") -> float | None:
         """The value of one score, or None where it was not computed."""

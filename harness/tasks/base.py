@@ -52,7 +52,10 @@ class TaskResult:
 
 
 class Task(Protocol):
-    """One evaluation. Data is read on first use, so that listing and planning need none of it."""
+    """One evaluation. Data is read on first use, so that listing and planning need none of it.
+
+    A class may have a `version`, as `harness.method.Method` has one: raised, its scores are made anew.
+    """
 
     @property
     def name(self) -> str: ...

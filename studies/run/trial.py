@@ -78,7 +78,9 @@ class Desk:
                 )
         if selects and self._dev is None:
             self._dev = DevSet(load_sts(study.dev.task, source=study.dev.where, split="dev"))
-        plan = Plan(experiment, rows, corpora, self._dev if selects else None, self.tasks, self.device)
+        plan = Plan(
+            experiment, rows, corpora, self._dev if selects else None, self.tasks, self.device, workdir=self.workdir
+        )
         row.method(row.config, base_model=study.base_model).check(plan.corpus(row))
         _ = plan.cells  # models and other inputs that are not there are told here
         return plan

@@ -14,8 +14,8 @@ from harness.commands.evaluate import open_for_evaluation
 from harness.encoder import Encoder
 from harness.encoder.foreign import ForeignEncoder, open_model
 from harness.errors import InputError, NotFitted
+from harness.identity.models import model_fingerprint
 from harness.method import FitContext
-from harness.results.identity import model_fingerprint
 from methods.pooling import PoolingMethod
 from methods.pretrained import Pretrained
 from methods.static import Static

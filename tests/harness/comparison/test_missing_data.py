@@ -115,21 +115,19 @@ def test_a_second_evaluation_of_a_cell_encodes_nothing(tmp_path: Path, monkeypat
 def test_the_code_of_the_tasks_in_use_is_part_of_what_is_evaluated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def code(module: str) -> None:
+        monkeypatch.setattr(
+            "harness.comparison.plan.evaluation_ids", lambda kind: ("new" if kind.__module__ == module else "old",)
+        )
+
     before = plan_of(tmp_path).evaluation
     assert plan_of(tmp_path).evaluation == before
-    monkeypatch.setattr(
-        "harness.comparison.plan.code_version",
-        lambda module: "new" if module == "harness.tasks.senteval.transfer" else "old",
-    )
-    changed = plan_of(tmp_path).evaluation
-    monkeypatch.setattr("harness.comparison.plan.code_version", lambda module: "old")
-    assert changed != plan_of(tmp_path).evaluation
-    monkeypatch.setattr(
-        "harness.comparison.plan.code_version", lambda module: "new" if "retrieval" in module else "old"
-    )
-    other = plan_of(tmp_path).evaluation
-    monkeypatch.setattr("harness.comparison.plan.code_version", lambda module: "old")
-    assert other == plan_of(tmp_path).evaluation  # a task that is not in use does not count
+    code("none")
+    old = plan_of(tmp_path).evaluation
+    code("harness.tasks.senteval.transfer")
+    assert plan_of(tmp_path).evaluation != old
+    code("harness.tasks.senteval.caption_retrieval")
+    assert plan_of(tmp_path).evaluation == old  # a task that is not in use does not count
 
 
 def test_evaluate_says_what_is_missing_and_keeps_vectors_unless_told(

@@ -1,0 +1,39 @@
+"""What a model is, by content: a run that starts from other weights is another run."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from pathlib import Path
+
+from harness.errors import InputError
+from harness.sources import resolve_model
+
+WEIGHTS_AND_SETTINGS = {".safetensors", ".json", ".txt", ".model", ".bin"}
+
+
+@cache
+def model_fingerprint(name: str) -> str:
+    """Content hash of a model folder, or the commit of a model on the hub.
+
+    Raises:
+        InputError: there is no such model.
+    """
+    where = resolve_model(name)
+    folder = Path(where)
+    if folder.is_dir():
+        digest = hashlib.sha256()
+        for file in sorted(f for f in folder.rglob("*") if f.suffix in WEIGHTS_AND_SETTINGS and f.is_file()):
+            digest.update(str(file.relative_to(folder)).encode())
+            with file.open("rb") as stream:
+                digest.update(hashlib.file_digest(stream, "sha256").digest())
+        return digest.hexdigest()[:16]
+    from transformers import AutoConfig
+
+    try:
+        commit = AutoConfig.from_pretrained(where)._commit_hash
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f'base model "{name}": not a folder here and not found on the hub ({str(error).splitlines()[0]})'
+        ) from None
+    return str(commit)

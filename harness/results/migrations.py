@@ -1,0 +1,57 @@
+"""Files of earlier versions read as files of today: one step a schema version, from plain dict to plain dict.
+
+Reading never rewrites a file. Who changes what a file holds raises the number here and writes the step; the work
+directory under `tests/frozen` shows that it works.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from harness.errors import InputError
+
+Tree = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The versions of one kind of file.
+
+    Attributes:
+        key: where a file says its version; files without it are of version 1.
+        version: the present one.
+        steps: version -> what makes a file of the next one of it.
+    """
+
+    key: str
+    version: int
+    steps: Mapping[int, Callable[[Tree], Tree]]
+
+    def migrated(self, tree: Tree, where: str) -> Tree:
+        """`tree`, read from a file of any version, as it would be today; `where` names the file.
+
+        Raises:
+            InputError: a version that is not known here.
+        """
+        version = tree.get(self.key, 1)
+        if not isinstance(version, int) or not 1 <= version <= self.version:
+            raise InputError(
+                f"{where}: {self.key} {version!r} is not known; this version of the harness reads 1 to {self.version}: "
+                "update it, or read the file with the version that wrote it"
+            )
+        for older in range(version, self.version):
+            tree = {**self.steps[older](tree), self.key: older + 1}
+        return tree
+
+
+def _scored_by_task(tree: Tree) -> Tree:
+    """One hash of the scoring code for all tasks, as the first records had it, tells nothing about each."""
+    return tree if isinstance(tree.get("evaluation", {}), dict) else {**tree, "evaluation": {}}
+
+
+# 2: `evaluation` by task, `identity`. RECORD["schema_version"] has stood in every record.
+RECORD = Schema("schema_version", 2, {1: _scored_by_task})
+MANIFEST = Schema("schema", 1, {})
+EXPERIMENT = Schema("schema", 1, {})
