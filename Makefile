@@ -1,10 +1,11 @@
 # `make demo` and `make test` work from a bare clone: they make .venv, install the tested versions, then run.
 PYTHON ?= python3
 WORKERS ?= 2
+COVERED ?= 0
 BIN := .venv/bin
 INSTALLED := .venv/installed
 
-.PHONY: demo picture test lint install clean
+.PHONY: demo picture test test-all coverage lint install clean
 
 demo: $(INSTALLED)
 	$(BIN)/harness compare demo --workdir work/demo
@@ -15,11 +16,24 @@ picture: $(INSTALLED)
 	$(BIN)/harness report build demo --from work/demo --format html
 	$(BIN)/python -m reports.write.screenshot work/demo/reports/demo/index.html reports/images/report.png
 
+# The order of files is that of tests/conftest.py: the long ones first, so that no worker is left with one at the end.
+PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations 10
+
 test: lint
-	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile
+	$(PYTEST)
+
+# Also what takes minutes: the tests marked `campaign`, each beside a shorter one of the same fact.
+test-all: lint
+	$(PYTEST) -m "campaign or not campaign"
+
+# Processes that tests start are counted too; .coverage holds the details (coverage html).
+coverage: $(INSTALLED)
+	$(PYTEST) --cov --cov-report=term:skip-covered --cov-fail-under=$(COVERED)
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-logo
 	$(BIN)/mypy
 
 install: $(INSTALLED)
@@ -33,4 +47,4 @@ $(INSTALLED): pyproject.toml constraints.txt
 	@touch $@
 
 clean:
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info
+	rm -rf .venv .coverage .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +18,7 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+FOLDER = Path(__file__).parent
 HUB = bool(os.environ.get("HF_ENDPOINT"))
 if not HUB:
     os.environ["HF_HUB_OFFLINE"] = "1"  # a test that forgets its `hub` mark fails at once instead of waiting
@@ -31,10 +35,75 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("harness")
 
 
+# These files come first, the longest before the others, so that at the end no worker is left alone with one of them.
+LONG_FILES = (
+    "methods/test_conformance.py",
+    "harness/training/test_distributed.py",
+    "harness/comparison/test_compare.py",
+    "harness/tasks/test_anchors_hub.py",
+    "studies/test_training_study.py",
+    "studies/test_study.py",
+    "studies/test_tune.py",
+    "harness/comparison/test_rescoring.py",
+    "reports/reproduce/test_reproduce.py",
+    "harness/test_third_party.py",
+    "studies/test_postgres.py",
+)
+LONG_SECONDS = 30.0  # a test that takes longer is named at the end of the run
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    places = {FOLDER / name: place for place, name in enumerate(LONG_FILES)}
+    items.sort(key=lambda item: places.get(item.path, len(places)))
     if HUB:
         return
     skip = pytest.mark.skip(reason="needs a Hugging Face hub: set HF_ENDPOINT to one")
     for item in items:
         if "hub" in item.keywords:
             item.add_marker(skip)
+
+
+@pytest.fixture(scope="module")
+def few_pairs() -> Iterator[None]:
+    """Sets of scored pairs have twenty pairs a subset."""
+    from tests.support import short_runs
+
+    with pytest.MonkeyPatch.context() as patch:
+        short_runs.few_pairs(patch)
+        yield
+
+
+@pytest.fixture(scope="module")
+def no_report() -> Iterator[None]:
+    """Comparisons and studies draw no figure and write no report."""
+    from tests.support import short_runs
+
+    with pytest.MonkeyPatch.context() as patch:
+        short_runs.no_report(patch)
+        yield
+
+
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """After each file: what lives on (the collected tests, torch, transformers, mlflow ...) is not searched again.
+
+    A run collects garbage before it measures its memory. Among some million objects of imported libraries that takes
+    longer than all else that the small cells of these tests do.
+    """
+    if nextitem is None or nextitem.path != item.path:
+        gc.collect()
+        gc.freeze()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Tests that have grown long are named, with what to do; they do not fail, since a loaded machine is slow too."""
+    took: dict[str, float] = {}
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                took[report.nodeid] = took.get(report.nodeid, 0.0) + report.duration
+    long = {name: seconds for name, seconds in took.items() if seconds > LONG_SECONDS}
+    if long:
+        terminalreporter.section(f"tests that took longer than {LONG_SECONDS:.0f} s")
+        terminalreporter.line("Share their set-up, shrink their data, or mark them `campaign` beside a shorter test.")
+        for name, seconds in sorted(long.items(), key=lambda pair: -pair[1]):
+            terminalreporter.line(f"{seconds:6.0f} s {name}")

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import csv
-import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +13,9 @@ import pytest
 from harness.cli import main
 from harness.results.run_folder import RunFolder
 from studies.run.storage import default_url
+
+pytestmark = pytest.mark.usefixtures("few_pairs", "no_report")
+REPOSITORY = Path(__file__).parents[2]
 
 STUDY = """
 method = "simcse"
@@ -46,7 +47,7 @@ def scores(folder: Path) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def done(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def done(few_pairs: None, no_report: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("study")
     assert run(folder) == 0
     return folder
@@ -106,17 +107,29 @@ def test_a_pruned_trial_keeps_its_curve_and_a_comparison_trains_it_anew(
     assert record.status == "finished"
 
 
+KILLED = """
+import os, signal, sys
+import pytest
+import harness.training
+from harness.cli import main
+from tests.support import short_runs
+short_runs.few_pairs(pytest.MonkeyPatch())
+update = harness.training.Trainer._update
+def deadly(self):
+    update(self)
+    if self.step == 5:  # in the first trial: its first weights have been kept
+        os.kill(os.getpid(), signal.SIGKILL)
+harness.training.Trainer._update = deadly
+sys.exit(main(sys.argv[1:]))
+"""
+
+
 def test_killed_workers_leave_the_planned_trials_and_the_same_scores(done: Path, tmp_path: Path) -> None:
     (tmp_path / "small.toml").write_text(STUDY)
     arguments = ["study", "run", str(tmp_path / "small.toml"), "--workdir", str(tmp_path / "work"), "--no-tracking"]
-    command = [sys.executable, "-c", "import sys; from harness.cli import main; sys.exit(main(sys.argv[1:]))"]
-    process = subprocess.Popen([*command, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 200
-    while time.monotonic() < deadline and not list((tmp_path / "work" / "runs").glob("*/checkpoint")):
-        assert process.poll() is None
-        time.sleep(0.02)
-    os.kill(process.pid, signal.SIGKILL)  # in the middle of the first trial: its first weights have just been kept
-    process.wait()
+    killed = subprocess.run([sys.executable, "-c", KILLED, *arguments], cwd=REPOSITORY, capture_output=True, text=True)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert list((tmp_path / "work" / "runs").glob("*/checkpoint"))
     assert run(tmp_path) == 0
     assert scores(tmp_path) == scores(done)
     from studies.run.storage import load, open_storage

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,8 @@ from harness.results.manifest import read_manifest, read_records
 from harness.results.record import Record
 from harness.results.run_folder import RunFolder
 from studies.run.storage import default_url, load, open_storage
+
+pytestmark = pytest.mark.usefixtures("few_pairs", "no_report")
 
 EXPERIMENT = """
 name = "small"
@@ -55,27 +55,8 @@ def tuned(folder: Path) -> dict[str, dict[str, Any]]:
     return {row["row"]: row for row in manifest["tuned"]["rows"]}
 
 
-@pytest.fixture(scope="module", autouse=True)
-def few_pairs() -> Iterator[None]:
-    """Encoding the pairs takes most of the time of such short trainings: twenty of them will do."""
-    from harness.sources import pair_sets as sts
-
-    read = sts.load_sts
-
-    def few(*args: Any, **more: Any) -> sts.PairSet:
-        pairs = read(*args, **more)
-        cut = [replace(s, sentences1=s.sentences1[:20], sentences2=s.sentences2[:20], gold=s.gold[:20])
-               for s in pairs.subsets]  # fmt: skip
-        return replace(pairs, subsets=tuple(cut))
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("harness.sources.pair_sets.load_sts", few)
-        patch.setattr("harness.sources.load_sts", few)
-        yield
-
-
 @pytest.fixture(scope="module")
-def done(few_pairs: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def done(few_pairs: None, no_report: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Interrupted in the second row's search, then run to its end by the same command."""
     folder = tmp_path_factory.mktemp("tune")
     with pytest.MonkeyPatch.context() as patch:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -16,8 +15,10 @@ from harness.cli import main
 from harness.results.manifest import read_manifest, read_records
 from harness.results.record import Record
 from harness.results.run_folder import RunFolder
+from tests.support import short_runs
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = [pytest.mark.timeout(240), pytest.mark.usefixtures("few_pairs")]
+REPOSITORY = Path(__file__).parents[3]
 
 EXPERIMENT = """
 name = "small"
@@ -41,10 +42,13 @@ config = { batch_size = 8, eval_every = 3, train_length = 12 }
 """
 
 
-def run(folder: Path, work: str, *more: str) -> int:
+def run(folder: Path, work: str, *more: str, report: bool = False) -> int:
     file = folder / "small.toml"
     file.write_text(EXPERIMENT)
-    return main(["compare", str(file), "--workdir", str(folder / work), "--no-tracking", "--quiet", *more])
+    with pytest.MonkeyPatch.context() as patch:
+        if not report:
+            short_runs.no_report(patch)
+        return main(["compare", str(file), "--workdir", str(folder / work), "--no-tracking", "--quiet", *more])
 
 
 def scores(folder: Path) -> dict[tuple[str, int], list[float]]:
@@ -52,9 +56,9 @@ def scores(folder: Path) -> dict[tuple[str, int], list[float]]:
 
 
 @pytest.fixture(scope="module")
-def done(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def done(few_pairs: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("compare")
-    assert run(folder, "work") == 0
+    assert run(folder, "work", report=True) == 0
     return folder
 
 
@@ -131,49 +135,71 @@ def test_a_row_that_collapses_and_one_that_fails_are_rows_and_not_the_end(
 
 
 KILLED = """
-import os, signal, sys
-import harness.training, harness.comparison.cell, harness.evaluation.scoring
+import json, os, signal, sys
+from pathlib import Path
+import pytest
+import harness.comparison.cell, harness.evaluation.scoring, harness.method, harness.training, methods.simcse
+from harness.cli import main
+from tests.support import short_runs
+short_runs.few_pairs(pytest.MonkeyPatch())
+short_runs.no_report(pytest.MonkeyPatch())
+
 def die(*args, **kwargs):
     os.kill(os.getpid(), signal.SIGKILL)
-point = sys.argv.pop(1)
-if point == "training":
-    import harness.method
-    harness.method.FitContext.__dataclass_fields__["checkpoint_seconds"].default = 0.0
-    harness.method.FitContext.__init__.__defaults__ = tuple(
-        0.0 if d == 30.0 else d for d in harness.method.FitContext.__init__.__defaults__)
-    update = harness.training.Trainer._update
-    def deadly(self):
-        update(self)
-        if self.step == 5:
-            die()
-    harness.training.Trainer._update = deadly
-elif point == "between":
-    harness.comparison.cell._evaluate = die
-else:
-    harness.evaluation.scoring.evaluate = die
-from harness.cli import main
-sys.exit(main(sys.argv[1:]))
+
+def trap(point):
+    if point == "training":
+        init = harness.method.FitContext.__init__
+        init.__defaults__ = tuple(0.0 if default == 30.0 else default for default in init.__defaults__)
+        update = harness.training.Trainer._update
+        def deadly(self):
+            update(self)
+            if self.step == 5:
+                die()
+        harness.training.Trainer._update = deadly
+    elif point == "between":
+        harness.comparison.cell._evaluate = die
+    else:
+        harness.evaluation.scoring.evaluate = die
+
+runs, *argv = sys.argv[1:]
+for point in ("training", "between", "evaluation"):  # a process each, forked before any of them does anything
+    child = os.fork()
+    if child == 0:
+        trap(point)
+        os._exit(main(argv))
+    signal_of = os.WTERMSIG(os.waitpid(child, 0)[1])
+    left = {
+        run.name: [name for name in ("checkpoint/state.pt", "fitted.json", "record.json") if (run / name).exists()]
+        for run in Path(runs).iterdir()
+    }
+    print(json.dumps([point, signal_of, left]))
+    sys.stdout.flush()
 """
 
 
-@pytest.mark.parametrize("point", ["training", "between", "evaluation"])
-def test_kill_9_and_the_same_command_again_give_the_uninterrupted_result(
-    done: Path, tmp_path: Path, point: str
-) -> None:
+def test_kill_9_and_the_same_command_again_give_the_uninterrupted_result(done: Path, tmp_path: Path) -> None:
+    """Killed in the middle of its training, when that has just ended, and while it is scored: then run to its end."""
     file = tmp_path / "small.toml"
     file.write_text(EXPERIMENT.replace('[[methods]]\nmethod = "pooling"\nconfig = { pooling = "cls" }\n', ""))
     argv = ["compare", str(file), "--workdir", str(tmp_path / "work"), "--no-tracking", "--quiet"]
-    killed = subprocess.run([sys.executable, "-c", KILLED, point, *argv], env={**os.environ}, capture_output=True)
-    assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
-    left = list((tmp_path / "work" / "runs").iterdir())
-    assert len(left) == 1
-    assert (left[0] / "checkpoint" / "state.pt").exists() == (point == "training")
-    assert not (left[0] / "record.json").exists()
-    assert main(argv) == 0
+    command = [sys.executable, "-c", KILLED, str(tmp_path / "work" / "runs"), *argv]
+    killed = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)
+    lines = [json.loads(line) for line in killed.stdout.splitlines() if line.startswith("[")]
+    assert len(lines) == 3, killed.stderr
+    (run_id,) = lines[0][2]
+    assert lines == [
+        ["training", signal.SIGKILL, {run_id: ["checkpoint/state.pt"]}],
+        ["between", signal.SIGKILL, {run_id: ["checkpoint/state.pt", "fitted.json"]}],
+        ["evaluation", signal.SIGKILL, {run_id: ["checkpoint/state.pt", "fitted.json"]}],
+    ], killed.stderr
+    with pytest.MonkeyPatch.context() as patch:
+        short_runs.no_report(patch)
+        assert main(argv) == 0
     whole, mine = scores(done / "work"), scores(tmp_path / "work")
     assert mine[("SimCSE", 1)] == whole[("SimCSE", 1)]
     assert mine[("SimCSE", 2)] == whole[("SimCSE", 2)]
-    curves = [[json.dumps(line) for line in RunFolder(f / "work", left[0].name).curves()] for f in (done, tmp_path)]
+    curves = [[json.dumps(line) for line in RunFolder(f / "work", run_id).curves()] for f in (done, tmp_path)]
     assert curves[0] == curves[1]
 
 

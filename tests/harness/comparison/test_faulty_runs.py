@@ -21,7 +21,7 @@ from harness.tasks.base import Task
 from harness.tasks.suites import resolve_tasks
 from methods.pooling import PoolingMethod
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = [pytest.mark.timeout(240), pytest.mark.usefixtures("few_pairs")]
 
 EXPERIMENT = """
 name = "small"

@@ -15,7 +15,7 @@ from harness.results.record import Record
 from harness.results.run_folder import RunFolder
 from harness.tasks.suites import SUITES
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = [pytest.mark.timeout(240), pytest.mark.usefixtures("few_pairs")]
 
 GEOMETRY = "geometry:Embedded-STS-natural"
 EXPERIMENT = """

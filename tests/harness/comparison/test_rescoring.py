@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from harness.results.record import Record
 from harness.results.run_folder import RunFolder
 from harness.tasks.base import task_key
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = [pytest.mark.timeout(240), pytest.mark.usefixtures("few_pairs", "no_report")]
 
 NATURAL, CONTRAST = "Embedded-STS-natural", "Embedded-STS-contrast"
 EXPERIMENT = """
@@ -53,8 +54,21 @@ def compared(folder: Path, name: str, suites: list[str], row: str = "SimCSE") ->
     return record
 
 
-def test_a_second_comparison_adds_its_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    one = compared(tmp_path, "one", [NATURAL, f"geometry:{NATURAL}"])
+@pytest.fixture(scope="module")
+def trained(few_pairs: None, no_report: None, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Record]:
+    """A work directory with one run, scored on NATURAL and its geometry: trained once for all tests."""
+    folder = tmp_path_factory.mktemp("rescoring")
+    return folder / "work", compared(folder, "one", [NATURAL, f"geometry:{NATURAL}"])
+
+
+@pytest.fixture
+def one(trained: tuple[Path, Record], tmp_path: Path) -> Record:
+    """The record of that run, whose work directory is copied to `tmp_path`."""
+    shutil.copytree(trained[0], tmp_path / "work")
+    return trained[1]
+
+
+def test_a_second_comparison_adds_its_tasks(one: Record, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = RunFolder(tmp_path / "work", one.id)
     alone, spectrum = folder.pairs(), folder.figures()
 
@@ -94,8 +108,7 @@ def test_a_second_comparison_adds_its_tasks(tmp_path: Path, monkeypatch: pytest.
     assert scored == []
 
 
-def test_a_dry_run_tells_scoring_from_training(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    compared(tmp_path, "one", [NATURAL])
+def test_a_dry_run_tells_scoring_from_training(one: Record, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
     for suites, state in (([NATURAL], "finished"), ([CONTRAST], "to score")):
         file = experiment(tmp_path, "two", suites)
@@ -103,27 +116,28 @@ def test_a_dry_run_tells_scoring_from_training(tmp_path: Path, capsys: pytest.Ca
         assert f" {state} " in capsys.readouterr().out
 
 
-def test_an_evaluation_that_fails_takes_nothing_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    one = compared(tmp_path, "one", [NATURAL])
+def test_an_evaluation_that_fails_takes_nothing_away(
+    one: Record, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    added = f"geometry:{CONTRAST}"
     with monkeypatch.context() as patch:
         patch.setattr("harness.tasks.geometry.alignment_uniformity.GeometryTask.evaluate", lambda *args, **rest: 1 / 0)
-        two = compared(tmp_path, "two", [NATURAL, f"geometry:{NATURAL}"])
+        two = compared(tmp_path, "two", [NATURAL, added])
         assert two.status == "finished"
         assert two.scores == one.scores
-        assert two.missing == {f"geometry:{NATURAL}": "failed: ZeroDivisionError: division by zero"}
-        assert any(note.startswith(f"geometry:{NATURAL}: no scores") for note in two.training["notes"])
+        assert two.missing == {added: "failed: ZeroDivisionError: division by zero"}
+        assert any(note.startswith(f"{added}: no scores") for note in two.training["notes"])
     errors = RunFolder(tmp_path / "work", one.id).path / "errors"
     assert compared(tmp_path, "other", [CONTRAST]).missing == two.missing
     assert "ZeroDivisionError" in "".join(file.read_text() for file in errors.iterdir())  # another task's stays
-    three = compared(tmp_path, "two", [NATURAL, f"geometry:{NATURAL}"])
+    three = compared(tmp_path, "two", [NATURAL, added])
     assert (three.missing, three.training.get("notes")) == ({}, None)
     assert not list(errors.iterdir())
-    assert three.score(f"geometry:{NATURAL}", "uniformity", "", "all") is not None
+    assert three.score(added, "uniformity", "", "all") is not None
 
 
 @pytest.mark.parametrize("file", ["pairs.parquet", "figures.json"])
-def test_damaged_pairs_and_figures_are_made_anew(tmp_path: Path, file: str) -> None:
-    one = compared(tmp_path, "one", [NATURAL, f"geometry:{NATURAL}"])
+def test_damaged_pairs_and_figures_are_made_anew(one: Record, tmp_path: Path, file: str) -> None:
     folder = RunFolder(tmp_path / "work", one.id)
     pairs, figures = folder.pairs(), folder.figures()
     whole = (folder.path / file).read_bytes()
@@ -136,15 +150,13 @@ def test_damaged_pairs_and_figures_are_made_anew(tmp_path: Path, file: str) -> N
     assert set(again["task"]) == {NATURAL, CONTRAST}
 
 
-def test_new_weights_have_no_old_scores(tmp_path: Path) -> None:
-    one = compared(tmp_path, "one", [NATURAL])
+def test_new_weights_have_no_old_scores(one: Record, tmp_path: Path) -> None:
     (RunFolder(tmp_path / "work", one.id).path / "fitted.json").unlink()
     two = compared(tmp_path, "two", [CONTRAST])
     assert {s.task for s in two.scores} == {CONTRAST}
 
 
-def test_a_record_of_an_older_version_is_scored_anew(tmp_path: Path) -> None:
-    one = compared(tmp_path, "one", [NATURAL])
+def test_a_record_of_an_older_version_is_scored_anew(one: Record, tmp_path: Path) -> None:
     file = RunFolder(tmp_path / "work", one.id).record_file
     data = json.loads(file.read_text())
     file.write_text(json.dumps({**data, "evaluation": "0123456789abcdef"}))
@@ -153,7 +165,8 @@ def test_a_record_of_an_older_version_is_scored_anew(tmp_path: Path) -> None:
     plan = make_plan(read_experiment(path, []), path)
     assert [task.name for task in due(record, plan)] == [NATURAL]
     assert due(one, plan) == []
-    assert compared(tmp_path, "one", [NATURAL]).scores == one.scores
+    again, before = ([s for s in r.scores if s.task == NATURAL] for r in (compared(tmp_path, "one", [NATURAL]), one))
+    assert again == before
 
 
 @pytest.mark.parametrize("suite", ["embedded", "embedded-transfer", "embedded-layers", "embedded-efficiency"])

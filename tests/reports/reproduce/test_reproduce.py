@@ -19,6 +19,8 @@ from reports.reproduce.report_cells import read_report, references, split
 from tests.support import invented_runs as made
 from tests.support.synthetic import Invented
 
+pytestmark = pytest.mark.usefixtures("few_pairs")
+
 SMALL = ("STS-B", "Embedded-STS-natural")
 EXPERIMENT = """
 name = "tiny"
@@ -39,7 +41,7 @@ config = {batch_size = 8, eval_every = 1, train_length = 8}
 
 
 @pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tiny(few_pairs: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The report of two real runs of a row; their work directory is gone."""
     folder = tmp_path_factory.mktemp("tiny")
     (folder / "tiny.toml").write_text(EXPERIMENT)

@@ -1,0 +1,32 @@
+"""Real comparisons and studies made short: pairs cut to a few, no report drawn where no test reads it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+
+def few_pairs(patch: pytest.MonkeyPatch, count: int = 20) -> None:
+    """Cut every set of scored pairs to the first `count` of each subset: encoding all of them takes longest."""
+    from harness.sources import pair_sets
+
+    read = pair_sets.load_sts
+
+    def few(*args: Any, **more: Any) -> pair_sets.PairSet:
+        pairs = read(*args, **more)
+        cut = [
+            replace(s, sentences1=s.sentences1[:count], sentences2=s.sentences2[:count], gold=s.gold[:count])
+            for s in pairs.subsets
+        ]
+        return replace(pairs, subsets=tuple(cut))
+
+    patch.setattr("harness.sources.pair_sets.load_sts", few)
+    patch.setattr("harness.sources.load_sts", few)
+
+
+def no_report(patch: pytest.MonkeyPatch) -> None:
+    """Draw no figure and write no report, neither of comparisons nor of studies."""
+    patch.setattr("reports.build.build_comparison", lambda *_, **__: {})
+    patch.setattr("studies.show.study_figures.all_figures", lambda *_: [])
