@@ -72,16 +72,16 @@ def _fetch(client: MlflowClient, run_id: str, folder: Path) -> None:
 
 
 def _runs(client: MlflowClient, experiment: str) -> list[Run]:
-    found = _pages(lambda **page: client.search_runs([experiment], "", **page))
-    return sorted(found, key=lambda run: (run.info.start_time or 0, run.info.run_id))
+    runs = _pages(lambda **page: client.search_runs([experiment], "", **page))
+    return sorted(runs, key=lambda run: (run.info.start_time or 0, run.info.run_id))
 
 
 def _pages(search: Any) -> list[Any]:
-    found: list[Any] = []
+    entries: list[Any] = []
     token: str | None = None
     while True:
         page = search(max_results=1000, page_token=token)
-        found += page
+        entries += page
         token = page.token
         if not token:
-            return found
+            return entries

@@ -212,11 +212,11 @@ class _Experiment:
             self._log(self.root, root)
 
     def _open(self, name: str, uri: str) -> str:
-        found = self.client.get_experiment_by_name(name)
-        if found is not None:
-            if found.lifecycle_stage == "deleted":  # its name stays taken, so that it cannot be made anew
-                self.client.restore_experiment(found.experiment_id)
-            return str(found.experiment_id)
+        experiment = self.client.get_experiment_by_name(name)
+        if experiment is not None:
+            if experiment.lifecycle_stage == "deleted":  # its name stays taken, so that it cannot be made anew
+                self.client.restore_experiment(experiment.experiment_id)
+            return str(experiment.experiment_id)
         # A server has a place of its own for artifacts; a bare database would put them into the current folder.
         is_server = urlsplit(uri).scheme in ("http", "https", "databricks")
         place = None if is_server else (self.workdir / "mlartifacts").resolve().as_uri()
