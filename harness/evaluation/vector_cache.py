@@ -203,7 +203,7 @@ def read_segment(file: Path) -> tuple[list[bytes], Array]:
 
 def _checksum(keys: Array, matrix: Array) -> str:
     """CRC-32 of the content: safetensors notices a wrong head and a wrong length, but no flipped bit."""
-    return str(zlib.crc32(matrix, zlib.crc32(keys)))
+    return str(zlib.crc32(matrix.data, zlib.crc32(keys.data)))
 
 
 def _size(file: Path) -> int:

@@ -25,7 +25,8 @@ def inline(value: Any) -> Item:
         for part in value:
             array.append(inline(part))
         return array
-    return tomlkit.item(value)
+    item: Item = tomlkit.item(value)
+    return item
 
 
 def toml_lines(values: Mapping[str, Any]) -> str:
