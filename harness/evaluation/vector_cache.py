@@ -198,7 +198,8 @@ def read_segment(file: Path) -> tuple[list[bytes], Array]:
     if checksum != _checksum(keys, matrix):
         raise ValueError("its checksum is wrong")
     matrix.setflags(write=False)
-    return [key.tobytes() for key in keys], matrix
+    names = keys.tobytes()
+    return [names[i : i + _KEY] for i in range(0, len(names), _KEY)], matrix
 
 
 def _checksum(keys: Array, matrix: Array) -> str:
