@@ -34,3 +34,10 @@ class TrainingStopped(HarnessError):  # noqa: N818 - an outcome to record, not a
         super().__init__(reason)
         self.status = status
         self.reason = reason
+
+
+def root_cause(error: BaseException) -> BaseException:
+    """What lies at the bottom ("Connection refused") says more than what the layers above make of it."""
+    while (cause := error.__cause__ or error.__context__) is not None:
+        error = cause
+    return error

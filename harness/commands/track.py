@@ -23,7 +23,8 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def _sync(args: argparse.Namespace) -> int:
-    from harness.tracking.tracker import default_uri, hide_password, sync
+    from harness.tracking.client import hide_password
+    from harness.tracking.tracker import default_uri, sync
 
     sent = sync(args.workdir, args.tracking_uri)
     uri = args.tracking_uri or default_uri(args.workdir)

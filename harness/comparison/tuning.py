@@ -8,7 +8,6 @@ comparison's manifest, for the report.
 from __future__ import annotations
 
 import argparse
-import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,6 +15,7 @@ from typing import Any, Protocol
 from harness import registry
 from harness.comparison.experiment import Experiment
 from harness.errors import InputError
+from harness.files.toml_text import inline
 
 TUNERS = registry.TUNERS
 DEFAULT_SEEDS = "101"
@@ -131,7 +131,7 @@ class Tuning:
     def overrides(self, label: str) -> list[str]:
         """What makes the row that a tuned row comes from the same runs, as values of `--set`; empty for other rows."""
         return [
-            f"methods.{number}.config.{key}={json.dumps(value)}"
+            f"methods.{number}.config.{key}={inline(value).as_string()}"
             for number, found in enumerate(self.rows, 1)
             if found.label == label
             for key, value in found.values.items()

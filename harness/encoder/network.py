@@ -21,7 +21,7 @@ from harness.encoder.precision import autocast
 from harness.encoder.sentences import clean
 from harness.errors import InputError
 from harness.machine.distributed import share
-from harness.machine.encoding_bar import progress
+from harness.machine.progress import encoding_bar
 
 # Tokens a batch holds per unit of `batch_size`. Sentences average some 25 tokens, so short ones make wider batches.
 # Small batches stay in a CPU's cache; a GPU needs wide ones to be busy.
@@ -185,7 +185,7 @@ class Network(nn.Module):
             self.to(device)
         as_tensor = convert_to_tensor or not convert_to_numpy
         out = torch.empty(len(places), self.dimension, device=self.device if as_tensor else "cpu")
-        with evaluation(self), progress(len(places), show_progress_bar) as advance:
+        with evaluation(self), encoding_bar(len(places), show_progress_bar) as advance:
             distinct = list(places)
             for start in range(0, len(distinct), _WINDOW):
                 ids = self.tokenize(distinct[start : start + _WINDOW])

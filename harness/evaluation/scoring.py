@@ -51,19 +51,19 @@ def each(tasks: Sequence[Task], ask: Callable[[Task], T]) -> tuple[list[tuple[Ta
         RunError: the encoder is at fault, not the task. OSError: the disk is full.
         Exception: no task has an answer (the first task's error, one of one as of many).
     """
-    found: list[tuple[Task, T]] = []
+    answers: list[tuple[Task, T]] = []
     faults: dict[str, Exception] = {}
     for task in tasks:
         try:
-            found.append((task, ask(task)))
+            answers.append((task, ask(task)))
         except Exception as error:
             encoder = isinstance(error, HarnessError) and not isinstance(error, InputError)
             if encoder or getattr(error, "errno", None) == errno.ENOSPC or os.strerror(errno.ENOSPC) in str(error):
                 raise
             faults[task.name] = error
-    if faults and not found:
+    if faults and not answers:
         raise next(iter(faults.values()))
-    return found, faults
+    return answers, faults
 
 
 def reason(error: Exception) -> str:

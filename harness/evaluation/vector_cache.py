@@ -1,7 +1,8 @@
 """Vectors kept on disk between runs: by the content of the model, how it pools, and the text.
 
-A folder for each model holds segments: files that are written once, whole, under a name of their own. Processes that
-fill one cache at the same time can so never damage each other's work; at worst both store the same vectors.
+A folder for each model holds segments: safetensors files that are written once, whole, under a name of their own.
+Processes that fill one cache at the same time can so never damage each other's work; at worst both store the same
+vectors.
 """
 
 from __future__ import annotations
@@ -9,11 +10,9 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import logging
-import mmap
 import os
 import secrets
 import shutil
-import struct
 import time
 import zlib
 from collections.abc import Iterable, Mapping
@@ -29,12 +28,9 @@ from harness.tasks.base import Array
 log = logging.getLogger(__name__)
 
 DEFAULT_LIMIT = 4 << 30  # bytes of a whole cache: BERT-base vectors of some 1.3 million sentences
-SUFFIX = ".vectors"
-_MAGIC = b"harness-vectors-1\n"
-_COUNTS = struct.Struct("<QQ")  # rows, columns
-_CHECKSUM = struct.Struct("<I")  # CRC-32 of all that follows it
+SUFFIX = ".safetensors"
 _KEY = 16  # bytes of a text's hash
-_HEAD = len(_MAGIC) + _CHECKSUM.size + _COUNTS.size
+_HEAD = 256  # bytes, more than the head of a segment takes
 _MANY = 32  # segments of one model that are still read one by one; more are joined into one
 _STALE = 3600.0  # seconds after which an unfinished file must be that of a process that died
 _PATIENCE = 60.0  # seconds to wait for another process that is storing
@@ -151,8 +147,8 @@ class StoredVectors:
             self.cache.folder.mkdir(parents=True, exist_ok=True)
             with FileLock(self.cache.folder / ".lock", timeout=_PATIENCE):
                 self.folder.mkdir(exist_ok=True)
-                for left in self.folder.glob("*.part"):
-                    if time.time() - _used(left) > _STALE:
+                for left in self.folder.iterdir():  # unfinished files, and segments of another form than today's
+                    if left.suffix != SUFFIX and time.time() - _used(left) > _STALE:
                         left.unlink(missing_ok=True)
                 self._keeps = self.cache.make_room(needed, self.folder)
                 if not self._keeps:
@@ -169,16 +165,13 @@ class StoredVectors:
 
 def write_segment(file: Path, keys: list[bytes], matrix: Array) -> None:
     """Keys and their (n, d) float32 rows as one file, which appears whole or not at all."""
-    names = b"".join(keys)
-    counts = _COUNTS.pack(*matrix.shape)
-    values = matrix.data.cast("B") if matrix.size else b""
-    checksum = zlib.crc32(values, zlib.crc32(names, zlib.crc32(counts)))
+    from safetensors.numpy import save_file
+
+    names = np.frombuffer(b"".join(keys), dtype=np.uint8).reshape(-1, _KEY)
     unfinished = file.with_name(file.name + ".part")
     try:
-        with unfinished.open("xb") as stream:
-            for part in (_MAGIC, _CHECKSUM.pack(checksum), counts, names, values):
-                stream.write(part)
-            stream.flush()
+        save_file({"keys": names, "vectors": matrix}, unfinished, metadata={"crc32": _checksum(names, matrix)})
+        with unfinished.open("rb") as stream:
             os.fsync(stream.fileno())
         os.replace(unfinished, file)
     except BaseException:
@@ -193,22 +186,24 @@ def read_segment(file: Path) -> tuple[list[bytes], Array]:
     Raises:
         ValueError: the file is not what `write_segment` wrote.
     """
-    with file.open("rb") as stream:
-        if os.fstat(stream.fileno()).st_size < _HEAD:
-            raise ValueError("too short")
-        raw = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
-    whole = memoryview(raw)
-    start = _HEAD - _COUNTS.size
-    (checksum,) = _CHECKSUM.unpack_from(whole, len(_MAGIC))
-    rows, columns = _COUNTS.unpack_from(whole, start)
-    values = _HEAD + rows * _KEY
-    if whole[: len(_MAGIC)] != _MAGIC or len(whole) != values + 4 * rows * columns:
-        raise ValueError("not of the expected size")
-    if zlib.crc32(whole[start:]) != checksum:
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(file, "pt") as segment:  # as PyTorch's tensors: those for numpy are read into memory
+            keys, matrix = (segment.get_tensor(name).numpy() for name in ("keys", "vectors"))
+            checksum = (segment.metadata() or {}).get("crc32")
+    except SafetensorError as error:
+        raise ValueError(str(error)) from None
+    if checksum != _checksum(keys, matrix):
         raise ValueError("its checksum is wrong")
-    names = bytes(whole[_HEAD:values])
-    matrix = np.frombuffer(raw, dtype="<f4", count=rows * columns, offset=values).reshape(rows, columns)
+    matrix.setflags(write=False)
+    names = keys.tobytes()
     return [names[i : i + _KEY] for i in range(0, len(names), _KEY)], matrix
+
+
+def _checksum(keys: Array, matrix: Array) -> str:
+    """CRC-32 of the content: safetensors notices a wrong head and a wrong length, but no flipped bit."""
+    return str(zlib.crc32(matrix.data, zlib.crc32(keys.data)))
 
 
 def _size(file: Path) -> int:

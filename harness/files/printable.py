@@ -14,8 +14,8 @@ def visible(text: str) -> str:
     return ACTING.sub(_picture, text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
-def _picture(found: re.Match[str]) -> str:
-    code = ord(found[0])
+def _picture(acting: re.Match[str]) -> str:
+    code = ord(acting[0])
     if code < 0x20:
         return chr(0x2400 + code)
     return "\u2421" if code == 0x7F else f"<U+{code:04X}>"

@@ -63,13 +63,13 @@ def disable_telemetry() -> None:
 
 def versions(libraries: tuple[str, ...] = LIBRARIES) -> dict[str, str]:
     """Installed versions, read from package metadata (nothing is imported); libraries that are absent are left out."""
-    found = {}
+    installed = {}
     for library in libraries:
         try:
-            found[library] = version(library)
+            installed[library] = version(library)
         except PackageNotFoundError:
             continue
-    return found
+    return installed
 
 
 def device_name(device: str) -> str:
@@ -86,10 +86,10 @@ def device_name(device: str) -> str:
 def cpu_model() -> str:
     """The CPU's model as the operating system names it."""
     try:
-        found = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+        model = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     except OSError:
-        found = None
-    return found[1].strip() if found else platform.processor() or platform.machine()
+        model = None
+    return model[1].strip() if model else platform.processor() or platform.machine()
 
 
 def usable_cores() -> int:
@@ -97,14 +97,13 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def memory_bytes() -> int | None:
-    """Physical memory, or the control group's limit where that is less; None where the system does not tell."""
+def memory_bytes() -> int:
+    """Physical memory, or the control group's limit where that is less."""
+    import psutil
+
+    physical = int(psutil.virtual_memory().total)
     try:
-        physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):
-        return None
-    try:
-        return min(physical, int(Path("/sys/fs/cgroup/memory.max").read_text()))
+        return min(physical, int(Path("/sys/fs/cgroup/memory.max").read_text()))  # psutil knows no control groups
     except (OSError, ValueError):  # no control group, or "max"
         return physical
 
@@ -140,12 +139,12 @@ def peak_memory_bytes(device: str = "cpu") -> int:
         import torch
 
         return int(torch.cuda.max_memory_allocated(device))
-    try:
-        found = re.search(r"^VmHWM:\s*(\d+) kB$", Path("/proc/self/status").read_text(), re.MULTILINE)
+    try:  # by hand: psutil has no peaks but on Windows, and `getrusage` has the process's, which nothing resets
+        high_water = re.search(r"^VmHWM:\s*(\d+) kB$", Path("/proc/self/status").read_text(), re.MULTILINE)
     except OSError:
-        found = None
-    if found:
-        return int(found[1]) * 1024
+        high_water = None
+    if high_water:
+        return int(high_water[1]) * 1024
     import resource
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -154,16 +153,17 @@ def peak_memory_bytes(device: str = "cpu") -> int:
 
 def reset_peak_memory(device: str = "cpu") -> None:
     """Start a new measurement, so that one run's peak is not the peak of an earlier run in the same process."""
-    import ctypes
     import gc
+
+    import psutil
 
     if device.startswith("cuda"):
         import torch
 
         torch.cuda.reset_peak_memory_stats(device)
     gc.collect()
-    with suppress(OSError, AttributeError):  # glibc alone keeps what was freed, often more than a run needs
-        ctypes.CDLL(None).malloc_trim(0)
+    with suppress(AttributeError, OSError):  # what was freed and kept for later, often more than a run needs
+        psutil.heap_trim()  # missing where psutil was built for a C library without it (musl)
     with suppress(OSError):  # not Linux: the peak stays that of the process
         Path("/proc/self/clear_refs").write_text("5")  # proc(5): resets VmHWM to the current value
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from harness.files.printable import one_line
 
@@ -72,3 +74,17 @@ class Reporter:
         """A line about the whole."""
         if not self.quiet:
             print(text, file=sys.stderr, flush=True)
+
+
+@contextmanager
+def encoding_bar(total: int, *, show: bool) -> Iterator[Any]:
+    """A bar for one call of `encode`, advanced by calling what the block gets with a count; nothing unless `show`."""
+    if not show:
+        yield lambda count: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("encoding", total=total)
+        yield lambda count: bar.advance(task, count)

@@ -53,7 +53,7 @@ def front_matter(record: Record) -> str:
     tags = ["sentence-transformers", "sentence-similarity", "feature-extraction"]
     if kind := _kind(record):
         tags.append(kind)
-    found = [result for score in record.scores if (result := _result(score, record)) is not None]
+    evaluated = [result for score in record.scores if (result := _result(score, record)) is not None]
     about: dict[str, Any] = {
         "record": record.id,
         "method": record.method,
@@ -70,8 +70,8 @@ def front_matter(record: Record) -> str:
         pipeline_tag="sentence-similarity",
         tags=tags,
         base_model=_hub_id(record.base_model),
-        model_name=(one_line(record.row) or record.method) if found else None,
-        eval_results=found or None,
+        model_name=(one_line(record.row) or record.method) if evaluated else None,
+        eval_results=evaluated or None,
         harness={key: value for key, value in about.items() if value is not None},
     )
     return data.to_yaml().rstrip("\n")

@@ -16,10 +16,10 @@ from harness.errors import InputError
 
 PUBLISHED = registry.PUBLISHED
 
-Row = dict[str, str]
+PublishedRow = dict[str, str]
 
 
-def published_rows(key: str) -> list[Row]:
+def published_rows(key: str) -> list[PublishedRow]:
     """The rows of "FILE:MODEL" in their order; of several packages with such a file, all.
 
     Raises:
@@ -32,11 +32,11 @@ def published_rows(key: str) -> list[Row]:
     if not files:
         known = sorted({path.name for folder in folders() for path in folder.glob("*.csv")})
         raise InputError(f'published row "{key}": no file "{name}"{nearest(name, known)}; known: {", ".join(known)}')
-    found = [row for file in files for row in _table(file) if row["model"] == model]
-    if not found:
+    rows = [row for file in files for row in _table(file) if row["model"] == model]
+    if not rows:
         models = sorted({row["model"] for file in files for row in _table(file)})
         raise InputError(f'published row "{key}": {name} has no model "{model}"{nearest(model, models)}')
-    return found
+    return rows
 
 
 def folders() -> list[Path]:
@@ -44,25 +44,25 @@ def folders() -> list[Path]:
     return [registry.load(PUBLISHED, name) for name in registry.names(PUBLISHED)]
 
 
-def summary(rows: list[Row]) -> list[str]:
+def summary(rows: list[PublishedRow]) -> list[str]:
     """One line for each paper, table and base model: where the values stand, then "task value" in order.
 
     The metric is named where a line has one; a table that mixes metrics (MTEB's categories) says by its tasks what
     each number is.
     """
-    lines: dict[tuple[str, ...], list[Row]] = {}
+    lines: dict[tuple[str, ...], list[PublishedRow]] = {}
     for row in rows:
         lines.setdefault((row["paper"], row["table"], row["base_model"]), []).append(row)
     said = []
-    for place, found in lines.items():
-        metrics = {row["metric"] for row in found}
+    for place, printed in lines.items():
+        metrics = {row["metric"] for row in printed}
         where = " · ".join(part for part in (*place, *(metrics if len(metrics) == 1 else ())) if part)
-        values = [f"{row['task']} {row['value']}" for row in found]
+        values = [f"{row['task']} {row['value']}" for row in printed]
         said.append(f"{where}: {', '.join(values)}")
     return said
 
 
 @cache
-def _table(file: Path) -> list[Row]:
+def _table(file: Path) -> list[PublishedRow]:
     with file.open(newline="", encoding="utf-8") as stream:
         return list(csv.DictReader(stream))

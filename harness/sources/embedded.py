@@ -36,14 +36,14 @@ def embedded_rows(name: str, parts: Iterable[str] = PARTS) -> list[dict[str, Any
 
 def topic_rows(parts: Iterable[str], count: int) -> list[dict[str, Any]]:
     """The first `count` sentences of every topic of each of these parts."""
-    found = []
+    chosen = []
     met: Counter[tuple[str, str]] = Counter()
     for row in embedded_rows("sentences", parts):
         topic = row["part"], row["topic"]
         met[topic] += 1
         if met[topic] <= count:
-            found.append(row)
-    return found
+            chosen.append(row)
+    return chosen
 
 
 def resolve_model(name: str) -> str:

@@ -12,7 +12,7 @@ from harness.errors import HarnessError, InputError, RunError
 from harness.files.atomic import write_atomic
 from harness.results.manifest import manifest_file
 from harness.results.run_folder import RunFolder
-from harness.tracking.tracker import _brief, _client, hide_password
+from harness.tracking.client import brief, connect, hide_password
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
@@ -34,14 +34,14 @@ def download(uri: str, workdir: Path) -> int:
     except HarnessError:
         raise
     except Exception as error:
-        raise RunError(f"tracking: {hide_password(uri)} cannot be read ({_brief(error)})") from error
+        raise RunError(f"tracking: {hide_password(uri)} cannot be read ({brief(error)})") from error
     if not count:
         raise InputError(f"--from {hide_password(uri)}: no runs there that `harness compare` or `track sync` logged")
     return count
 
 
 def _download(uri: str, workdir: Path) -> int:
-    client = _client(uri)
+    client = connect(uri)
     count = 0
     for experiment in _pages(client.search_experiments):
         cells: list[dict[str, Any]] = []
@@ -72,16 +72,16 @@ def _fetch(client: MlflowClient, run_id: str, folder: Path) -> None:
 
 
 def _runs(client: MlflowClient, experiment: str) -> list[Run]:
-    found = _pages(lambda **page: client.search_runs([experiment], "", **page))
-    return sorted(found, key=lambda run: (run.info.start_time or 0, run.info.run_id))
+    runs = _pages(lambda **page: client.search_runs([experiment], "", **page))
+    return sorted(runs, key=lambda run: (run.info.start_time or 0, run.info.run_id))
 
 
 def _pages(search: Any) -> list[Any]:
-    found: list[Any] = []
+    entries: list[Any] = []
     token: str | None = None
     while True:
         page = search(max_results=1000, page_token=token)
-        found += page
+        entries += page
         token = page.token
         if not token:
-            return found
+            return entries

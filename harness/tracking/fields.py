@@ -41,11 +41,11 @@ def numbers(record: Record, folder: RunFolder) -> dict[tuple[str, int], float]:
 
     A score's name has its split unless that is "test", and its source where the record has the score from several.
     """
-    found: dict[tuple[str, int], float] = {}
+    metrics: dict[tuple[str, int], float] = {}
     for line in folder.curves():
         for name, value in line.items():
             if name not in ("step", "kind") and _is_number(value):
-                found[_name(f"{line['kind']}/{name}"), line["step"]] = value  # a step repeated by a resume: the last
+                metrics[_name(f"{line['kind']}/{name}"), line["step"]] = value  # a step repeated by a resume: the last
     sources = defaultdict(set)
     for score in record.scores:
         sources[score.task, score.metric, score.aggregation, score.split].add(score.source)
@@ -53,21 +53,21 @@ def numbers(record: Record, folder: RunFolder) -> dict[tuple[str, int], float]:
         split = "" if score.split == "test" else score.split
         several = len(sources[score.task, score.metric, score.aggregation, score.split]) > 1
         parts = (score.task, score.metric, score.aggregation, split, score.source if several else "")
-        found[_name(".".join(part for part in parts if part)), 0] = score.value
+        metrics[_name(".".join(part for part in parts if part)), 0] = score.value
     for name, value in _flat({"cost": record.cost, "training": record.training}, separator="/").items():
         if _is_number(value):
-            found[_name(name), 0] = value
-    return found
+            metrics[_name(name), 0] = value
+    return metrics
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "", separator: str = ".") -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    flat: dict[str, Any] = {}
     for name, value in values.items():
         if isinstance(value, Mapping):
-            found |= _flat(value, f"{prefix}{name}{separator}", separator)
+            flat |= _flat(value, f"{prefix}{name}{separator}", separator)
         else:
-            found[f"{prefix}{name}"] = value
-    return found
+            flat[f"{prefix}{name}"] = value
+    return flat
 
 
 def _is_number(value: Any) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from harness.files.toml_text import toml_comment, toml_lines
 from reports.papers.agreement import Verdict
 from reports.papers.definition import PaperRow
 from reports.papers.matching import Matching
@@ -56,32 +57,31 @@ def _toml(
 ) -> str:
     definition = matching.definition
     default = next((d.uris[0] for d in definition.data.values() if d.uris and "*" not in d.uris[0]), "wiki1m")
-    lines = [
-        f"# What the report {definition.name} lacks on {base}. The papers' sizes: meant for a GPU.",
-        f"name = {json.dumps(f'{definition.name}-{base}')}",
-        f"base_models = [{json.dumps(ours)}]",
-        "seeds = [1, 2, 3, 4, 5]",
-        f"suites = {json.dumps(suites)}",
-        'source = "senteval"',
-        f"corpus = {json.dumps(default)}",
-        "",
-        "[dev]",
-        'task = "STS-B"',
-    ]
+    experiment = {
+        "name": f"{definition.name}-{base}",
+        "base_models": [ours],
+        "seeds": [1, 2, 3, 4, 5],
+        "suites": suites,
+        "source": "senteval",
+        "corpus": default,
+    }
+    about = f"What the report {definition.name} lacks on {base}. The papers' sizes: meant for a GPU."
+    parts = [toml_comment(about) + toml_lines(experiment), f"[dev]\n{toml_lines({'task': 'STS-B'})}"]
     used: dict[str, int] = {}
     for spec, config in rows:
         used[spec.label] = used.get(spec.label, 0) + 1
         label = spec.label if used[spec.label] == 1 else f"{spec.label} ({used[spec.label]})"
         data = definition.data.get(spec.data)
         uri = next((u for u in data.uris if "*" not in u), None) if data else None
-        entry = ["[[methods]]", f"name = {json.dumps(label)}", f"method = {json.dumps(spec.method)}"]
-        entry += [f"preset = {json.dumps(spec.preset)}"] if spec.preset else []
-        if config:
-            entry.append(f"config = {{ {', '.join(f'{k} = {json.dumps(v)}' for k, v in config.items())} }}")
-        if data and uri is None:
-            entry = [f"# trained on {data.text}: name that text here", *entry, 'corpus = "FILE"']
-            entry = [line if line.startswith("#") else f"# {line}" for line in entry]
-        elif uri and uri != default:
-            entry.append(f"corpus = {json.dumps(uri)}")
-        lines += ["", *entry]
-    return "\n".join(lines) + "\n"
+        nameless = data if uri is None else None
+        entry: dict[str, Any] = {"name": label, "method": spec.method}
+        entry |= {"preset": spec.preset} if spec.preset else {}
+        entry |= {"config": config} if config else {}
+        if nameless or (uri and uri != default):
+            entry["corpus"] = uri or "FILE"
+        text = f"[[methods]]\n{toml_lines(entry)}"
+        if nameless:
+            commented = "# " + text.rstrip("\n").replace("\n", "\n# ") + "\n"
+            text = toml_comment(f"trained on {nameless.text}: name that text here") + commented
+        parts.append(text)
+    return "\n".join(parts)

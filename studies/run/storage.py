@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.config import nearest
 from harness.errors import InputError
-from harness.tracking.tracker import hide_password
+from harness.tracking.client import hide_password
 
 if TYPE_CHECKING:
     import optuna

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.errors import InputError, RunError
 from harness.files.atomic import write_atomic
+from harness.files.toml_text import toml_comment, toml_lines
 from reports.stats.search import expected_maximum
 from studies.coordinator import tracking_seconds
 from studies.definition import Study
@@ -100,34 +100,19 @@ def experiment_file(found: optuna.Study, study: Study, seeds: Sequence[int]) -> 
     again."""
     config = best_config(found, study)
     trial = best_trials(found)[0].number
-    lines = [
-        f"# The best configuration of study {study.name} (trial {trial}); seeds that chose it: {study.seeds}.",
-        f"name = {_toml(study.name + '-best')}",
-        f"base_models = {_toml([study.base_model])}",
-        f"seeds = {_toml(list(seeds))}",
-        f"suites = {_toml(study.suites or ['embedded' if study.dev.where == 'embedded' else 'sts'])}",
-        f"source = {_toml(study.source)}",
-        *([f"max_steps = {study.steps}"] if study.steps else []),
-        f"precision = {_toml(study.precision)}",
-        f"corpus = {_toml(study.corpus.model_dump(exclude_none=True))}",
-        *[f"corpora.{kind} = {_toml(c.model_dump(exclude_none=True))}" for kind, c in study.corpora.items()],
-        f"dev = {_toml(study.dev.model_dump(exclude_none=True))}",
-        "",
-        "[[methods]]",
-        f"method = {_toml(study.method)}",
-        f"name = {_toml(f'{study.method} (tuned)')}",
-        *([f"preset = {_toml(study.preset)}"] if study.preset else []),
-        f"config = {_toml(config)}",
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _toml(value: Any) -> str:
-    """A value as TOML; the standard library only reads it."""
-    if isinstance(value, dict):
-        return "{ " + ", ".join(f"{json.dumps(str(k))} = {_toml(v)}" for k, v in value.items()) + " }"
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(_toml(v) for v in value)}]"
-    if isinstance(value, float):
-        return repr(value)
-    return json.dumps(value, ensure_ascii=False)
+    experiment: dict[str, Any] = {
+        "name": study.name + "-best",
+        "base_models": [study.base_model],
+        "seeds": list(seeds),
+        "suites": study.suites or ["embedded" if study.dev.where == "embedded" else "sts"],
+        "source": study.source,
+        "precision": study.precision,
+        "corpus": study.corpus.model_dump(exclude_none=True),
+        "dev": study.dev.model_dump(exclude_none=True),
+    }
+    corpora = {kind: corpus.model_dump(exclude_none=True) for kind, corpus in study.corpora.items()}
+    experiment |= {key: value for key, value in {"max_steps": study.steps, "corpora": corpora}.items() if value}
+    row: dict[str, Any] = {"method": study.method, "name": f"{study.method} (tuned)", "config": config}
+    row |= {"preset": study.preset} if study.preset else {}
+    about = f"The best configuration of study {study.name} (trial {trial}); seeds that chose it: {study.seeds}."
+    return f"{toml_comment(about)}{toml_lines(experiment)}\n[[methods]]\n{toml_lines(row)}"

@@ -64,6 +64,11 @@ def objective_names(study: Study) -> list[str]:
     return [f"{study.dev.task} dev" if o == DEV else o for o in study.objectives]
 
 
+def value_label(study: Study) -> str:
+    """The axis of the first objective."""
+    return f"{objective_names(study)[0]} ×100"
+
+
 def trials_sheet(study: Study, space: Space, trials: Sequence[FrozenTrial]) -> Sheet:
     """Every trial: configuration, values (correlations, not times 100), state, seeds, seconds, ids of its runs."""
     seconds_of = ("training", "evaluation", "optuna", "whole")

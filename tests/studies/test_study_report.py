@@ -157,7 +157,7 @@ def test_a_landscape_is_drawn_over_two_numbers_and_not_over_a_line() -> None:
     import optuna
 
     from studies.definition import Study
-    from studies.show.study_figures import contour
+    from studies.show.space_figures import contour
     from studies.space import Parameter, Space
 
     study = Study.model_validate({"name": "x", "method": "random"})

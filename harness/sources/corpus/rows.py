@@ -16,7 +16,7 @@ from harness.errors import InputError
 
 FORMATS = (".txt", ".csv", ".tsv", ".jsonl")
 _BOM = b"\xef\xbb\xbf"
-Row = tuple[int, tuple[str | None, ...]]  # line number, one value for each column asked for
+NumberedRow = tuple[int, tuple[str | None, ...]]  # line number, one value for each column asked for
 
 
 def text_format(path: Path) -> tuple[str, bool]:
@@ -78,7 +78,7 @@ def decoded(path: Path, number: int, line: bytes) -> str:
         ) from None
 
 
-def rows(path: Path, required: Sequence[str], optional: Sequence[str] = ()) -> Iterator[Row]:
+def rows(path: Path, required: Sequence[str], optional: Sequence[str] = ()) -> Iterator[NumberedRow]:
     """Line number and the values of the columns `required` then `optional` (None: no such column, or null).
 
     A .txt file has one column, "text". CSV is read with double quotes as quoting character; TSV has no quoting (as in
@@ -110,7 +110,7 @@ def missing_column(path: Path, column: str, has: Sequence[str]) -> InputError:
 
 def _table_rows(
     path: Path, lines: Iterator[tuple[int, str]], required: Sequence[str], optional: Sequence[str], *, tabs: bool
-) -> Iterator[Row]:
+) -> Iterator[NumberedRow]:
     texts = (line for _, line in lines)
     # strict: a quote that is never closed would otherwise swallow the rest of the file into one value
     reader = csv.reader(texts, delimiter="\t", quoting=csv.QUOTE_NONE) if tabs else csv.reader(texts, strict=True)
@@ -146,7 +146,7 @@ def _table_rows(
 
 def _json_rows(
     path: Path, lines: Iterator[tuple[int, str]], required: Sequence[str], optional: Sequence[str]
-) -> Iterator[Row]:
+) -> Iterator[NumberedRow]:
     for number, line in lines:
         if not line.strip():
             continue

@@ -70,29 +70,24 @@ def _unpack(archive: Path, folder: Path) -> None:
             members = tar.getmembers()
             for member in members:
                 _check(archive, member)
+                member.mode = 0o644  # whoever packed them, all users of the cache may read them
             # tarfile takes a file that stops between two members, or garbage there, for the end of the archive
             end = max((m.offset_data + -(-m.size // _BLOCK) * _BLOCK * m.isreg() for m in members), default=0)
             assert tar.fileobj is not None
             tar.fileobj.seek(end)
             if not members or tar.fileobj.read(_BLOCK) != bytes(_BLOCK):
                 raise InputError(f"{damaged} (no end mark){remedy}")
+            tar.extractall(folder, members, filter="data")
             for member in members:
-                target = folder / member.name
-                if member.isdir():
-                    target.mkdir(parents=True, exist_ok=True)
-                    continue
-                target.parent.mkdir(parents=True, exist_ok=True)
-                source = tar.extractfile(member)
-                assert source is not None
-                with target.open("wb") as out:
-                    shutil.copyfileobj(source, out, 1 << 20)
-                    out.flush()
-                    os.fsync(out.fileno())
+                if member.isreg():  # on the disk before the folder gets its name: a crash leaves no empty files there
+                    with (folder / member.name).open("rb") as file:
+                        os.fsync(file.fileno())
     except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError) as error:
         raise InputError(f"{damaged} ({first_line(error)}){remedy}") from None
 
 
 def _check(archive: Path, member: tarfile.TarInfo) -> None:
+    """What tarfile's filter would change in silence (it drops a leading "/") or lets pass (links within the folder)."""
     path = PurePosixPath(member.name)
     outside = path.is_absolute() or ".." in path.parts or "\\" in member.name
     if outside:

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from harness.errors import InputError
+from harness.errors import InputError, root_cause
 from harness.sources.remote.cache_folder import writing
 
 if TYPE_CHECKING:
@@ -76,12 +76,6 @@ def first_line(error: BaseException) -> str:
     return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
 
 
-def _root(error: BaseException) -> BaseException:
-    while (cause := error.__cause__ or error.__context__) is not None:
-        error = cause
-    return error
-
-
 @cache
 def hub_file(
     repo: str, file: str, revision: str | None = None, *, kind: Literal["dataset", "model"] = "dataset"
@@ -130,7 +124,7 @@ def hub_split(repo: str, split: str, revision: str | None = None) -> Dataset:
                 f"{what}: the hub has no data set {repo}; check its name (private ones need HF_TOKEN)"
             ) from None
         except DatasetsError as error:
-            cause = _root(error)
+            cause = root_cause(error)
             if isinstance(cause, OSError) and cause.errno:
                 raise cause from None  # a full disk is told apart above
             raise InputError(f"{what}: cannot be read: {first_line(cause)}") from None

@@ -198,14 +198,14 @@ def _lines(file: Path, *, encoding: str = "utf-8", blank: bool = False) -> list[
     lines = raw.removeprefix(b"\xef\xbb\xbf").split(b"\n")
     if not lines[-1]:
         lines.pop()
-    found = []
+    numbered = []
     for number, line in enumerate(lines, 1):
         text = decoded(file, number, line) if encoding == "utf-8" else line.decode(encoding)
         if blank or text.strip():
-            found.append((number, text.removesuffix("\r")))
-    if not found:
+            numbered.append((number, text.removesuffix("\r")))
+    if not numbered:
         raise InputError(f"{file}: is empty")
-    return found
+    return numbered
 
 
 def _wrong(file: Path, number: int, expected: str) -> InputError:

@@ -68,9 +68,9 @@ def no_such_file(file: Path, needed: str = "") -> InputError:
 
 def _inside(folder: Path) -> Path:
     for pattern in ("STS", "*/STS", "*/*/STS", "*/*/*/STS"):
-        for found in sorted(folder.glob(pattern)):
-            if found.is_dir():
-                return found.parent
+        for sts in sorted(folder.glob(pattern)):
+            if sts.is_dir():
+                return sts.parent
     raise InputError(f"{folder}: is not SentEval's downstream data: there is no folder STS in it")
 
 

@@ -6,13 +6,23 @@ import errno
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
+from safetensors.numpy import save
 
-from harness.evaluation.vector_cache import EmbeddingCache, StoredVectors, folder_hash
+from harness.evaluation.vector_cache import (
+    EmbeddingCache,
+    StoredVectors,
+    folder_hash,
+    read_segment,
+    text_key,
+    write_segment,
+)
 from harness.tasks.vectors import encode_once
 
 Array = np.ndarray[Any, Any]
@@ -35,7 +45,7 @@ def opened(folder: Path, model: str = "model", limit: int = 1 << 20) -> StoredVe
 
 
 def segments(folder: Path) -> list[Path]:
-    return sorted(folder.rglob("*.vectors"))
+    return sorted(folder.rglob("*.safetensors"))
 
 
 def test_a_second_process_encodes_only_what_is_new(tmp_path: Path) -> None:
@@ -68,7 +78,7 @@ def test_a_saved_model_is_known_by_its_content(tmp_path: Path) -> None:
     assert folder_hash(tmp_path / "a") != folder_hash(tmp_path / "b")
 
 
-@pytest.mark.parametrize("damage", ["cut in half", "one bit", "header", "empty", "a folder"])
+@pytest.mark.parametrize("damage", ["cut in half", "one bit", "header", "empty", "a folder", "another's"])
 def test_a_damaged_file_is_encoded_again_with_a_warning(
     tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -87,6 +97,7 @@ def test_a_damaged_file_is_encoded_again_with_a_warning(
                 "one bit": raw[:-5] + flipped + raw[-4:],
                 "header": b"X" + raw[1:],
                 "empty": b"",
+                "another's": save({"keys": np.zeros((1, 16), dtype=np.uint8), "vectors": np.ones((1, 3))}),
             }[damage]
         )
     encode = Encoder()
@@ -99,7 +110,7 @@ def test_a_damaged_file_is_encoded_again_with_a_warning(
 
 
 def test_the_model_unused_for_longest_makes_room(tmp_path: Path) -> None:
-    # 53 rows of 16 + 12 bytes and a head are some 1,500 bytes: two models fit into 3,500.
+    # 53 rows of 16 + 12 bytes and a head are some 1,700 bytes: two models fit into 3,500.
     for age, model in enumerate(("old", "older", "new")):
         store = opened(tmp_path, model, limit=3500)
         encode_once(Encoder(), TEXTS, cache=store)
@@ -150,6 +161,43 @@ def test_many_small_segments_become_one(tmp_path: Path) -> None:
     assert len(segments(tmp_path)) == 1
     assert len(joined) == len(opened(tmp_path)) == len(TEXTS)
     np.testing.assert_array_equal(opened(tmp_path)["🙂"], [1, 1])
+
+
+@pytest.mark.parametrize("shape", [(2, 0), (3, 1), (7, 768)])
+def test_a_segment_gives_back_what_was_written(tmp_path: Path, shape: tuple[int, int]) -> None:
+    keys = [text_key(str(i)) for i in range(shape[0])]
+    rows = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    write_segment(tmp_path / "a.safetensors", keys, rows)
+    again, matrix = read_segment(tmp_path / "a.safetensors")
+    assert again == keys
+    np.testing.assert_array_equal(matrix, rows)
+    assert not matrix.flags.writeable
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="where memory is mapped is told apart on Linux only")
+def test_rows_are_mapped_and_take_no_memory_of_their_own(tmp_path: Path) -> None:
+    def own() -> int:
+        memory = psutil.Process().memory_info()
+        return int(memory.rss - memory.shared)
+
+    rows = np.ones((20_000, 768), dtype=np.float32)  # 61 MB
+    write_segment(tmp_path / "a.safetensors", [text_key(str(i)) for i in range(len(rows))], rows)
+    before = own()
+    _, matrix = read_segment(tmp_path / "a.safetensors")
+    assert own() - before < 20e6
+    assert matrix.sum() == rows.size
+
+
+def test_segments_of_another_form_are_ignored_and_swept(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    encode_once(Encoder(), TEXTS, cache=store)
+    for age, name in ((4000, "0123.vectors"), (4000, "4567.safetensors.part"), (0, "89ab.safetensors.part")):
+        (store.folder / name).write_bytes(b"harness-vectors-1")
+        os.utime(store.folder / name, (time.time() - age,) * 2)
+    encode = Encoder()
+    encode_once(encode, [*TEXTS, "new"], cache=opened(tmp_path))
+    assert encode.asked == 1
+    assert {f.name for f in store.folder.iterdir()} - {f.name for f in segments(tmp_path)} == {"89ab.safetensors.part"}
 
 
 FILL = """

@@ -18,14 +18,14 @@ from harness.machine import environment
 
 
 def test_describe_holds_what_a_reader_of_a_record_needs_and_is_json() -> None:
-    found = environment.describe("cpu", {"choice": "bf16"})
-    assert json.loads(json.dumps(found)) == found
-    assert found["python"] == platform.python_version()
-    assert found["device"] == "cpu"
-    assert found["precision"] == {"choice": "bf16"}
-    assert found["versions"]["torch"] == version("torch")
-    assert 1 <= found["cores"] <= (os.cpu_count() or 1)
-    assert found["threads"] >= 1
+    described = environment.describe("cpu", {"choice": "bf16"})
+    assert json.loads(json.dumps(described)) == described
+    assert described["python"] == platform.python_version()
+    assert described["device"] == "cpu"
+    assert described["precision"] == {"choice": "bf16"}
+    assert described["versions"]["torch"] == version("torch")
+    assert 1 <= described["cores"] <= (os.cpu_count() or 1)
+    assert described["threads"] >= 1
 
 
 def test_peak_memory_is_that_of_one_run() -> None:

@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 
 from harness.errors import InputError
-from harness.sources.remote import archive
 from harness.sources.remote.archive import unpack_once
 
 FILES = {"./STS/a.txt": b"one", "./STS/deep/b.txt": b"two" * 5000, "CR/c": b""}
@@ -56,6 +55,17 @@ def test_an_archive_is_unpacked_once_into_a_folder_named_by_its_hash(tmp_path: P
     assert unpack_once(tar, tmp_path / "cache") == folder
     assert (folder / "CR/c").stat().st_mtime_ns == stamp
     assert [p.name for p in (tmp_path / "cache").iterdir()] == [folder.name]
+
+
+def test_files_are_readable_whatever_the_archive_says(tmp_path: Path) -> None:
+    def private(tar: tarfile.TarFile) -> None:
+        for name, mode in (("private", 0o600), ("odd", 0o6777)):
+            member = tarfile.TarInfo(name)
+            member.mode = mode
+            tar.addfile(member)
+
+    folder = unpack_once(make(tmp_path / "x.tar", private), tmp_path / "cache")
+    assert {(folder / name).stat().st_mode & 0o7777 for name in ("private", "odd")} == {0o644}
 
 
 def test_many_at_once_agree(tmp_path: Path) -> None:
@@ -128,13 +138,14 @@ def test_garbage_is_refused(tmp_path: Path) -> None:
 def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written = []
 
-    def full(source: Any, target: Any, length: int) -> None:
-        written.append(target.write(source.read()))
+    def full(source: Any, target: Any, length: int, *_: Any) -> None:
+        written.append(target.write(source.read(length)))
         if len(written) == 2:
             raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(archive.shutil, "copyfileobj", full)
-    message = refusal(make(tmp_path / "x.tar"), tmp_path / "cache")
+    tar = make(tmp_path / "x.tar")
+    monkeypatch.setattr(tarfile, "copyfileobj", full)
+    message = refusal(tar, tmp_path / "cache")
     assert message.startswith(f"{tmp_path / 'cache'}: no space left on the disk while writing the files of x.tar")
 
 

@@ -21,7 +21,9 @@ from harness.files.atomic import write_atomic
 from harness.results.manifest import manifest_file
 from harness.results.record import Record, Score
 from harness.results.run_folder import RunFolder
-from harness.tracking.tracker import Tracker, _Experiment, default_uri, hide_password, sync
+from harness.tracking.client import hide_password
+from harness.tracking.tracked_comparison import TrackedComparison
+from harness.tracking.tracker import Tracker, default_uri, sync
 
 STEPS = 1200  # with two numbers a step, more than one of MLflow's batches
 
@@ -216,7 +218,7 @@ def test_a_server_that_is_down_costs_one_warning_and_seconds(
 
 
 def test_a_row_is_ended_by_the_next_one_or_by_the_next_session(store: Store) -> None:
-    session = _Experiment(store.workdir, "rows", default_uri(store.workdir))
+    session = TrackedComparison(store.workdir, "rows", default_uri(store.workdir))
     for row in ("A", "B"):
         session.send(make_record(store.workdir, id=f"rows-{row}", comparison="rows", row=row))
     assert {run.data.params["row"]: run.info.status for run in store.parents("rows")} == {
@@ -246,7 +248,7 @@ def test_runs_do_not_wait_for_the_store_and_know_what_it_has(
         def close(self) -> None:
             done.append("closed")
 
-    monkeypatch.setattr("harness.tracking.tracker._Experiment", Slow)
+    monkeypatch.setattr("harness.tracking.tracker.TrackedComparison", Slow)
     records = [make_record(tmp_path, seed=seed) for seed in (0, 1, 2, 3)]
     tracker = Tracker(tmp_path, "demo")
     for record in records[:2]:

@@ -7,6 +7,7 @@ import csv
 import json
 import math
 import time
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from harness.errors import InputError
 from harness.results.run_folder import RunFolder
 from reports.build import build_report
 from reports.document.table import MINUS
-from reports.papers import definition, published_alignment
+from reports.papers import definition, missing_experiments, published_alignment
 from reports.papers.matching import Matching
 from reports.papers.paper_cells import source_note
 from reports.papers.paper_tables import paper_table
@@ -292,6 +293,19 @@ def test_what_is_missing_comes_with_an_experiment_that_fills_it(built):
         done.suites
     )
     assert "harness compare experiments/roberta-base.toml --workdir WORKDIR" in built["scd"]["md"].read_text()
+
+
+def test_an_experiment_that_fills_a_gap_holds_labels_and_settings_of_any_kind(work):
+    matching = Matching(definition.load("scd"), read_library(work))
+    label = 'SCD 🙂 "quoted" \x7f'
+    spec = next(row for table in matching.definition.tables for row in table.rows if row.method)
+    spec = spec.model_copy(update={"label": label, "preset": "", "data": ""})
+    text = missing_experiments._toml(
+        matching, "base", "a/b", [(spec, {"pooling": "🙂", "a": 1e-05}), (spec, {})], ["sts"]
+    )
+    rows = tomllib.loads(text)["methods"]
+    assert [row["name"] for row in rows] == [label, f"{label} (2)"]
+    assert rows[0]["config"] == {"pooling": "🙂", "a": 1e-05}
 
 
 def test_an_empty_work_directory_still_shows_the_paper(tmp_path):

@@ -1,0 +1,188 @@
+"""One comparison in one MLflow store: a parent run for each row of the table, below it one run for each seed."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from itertools import zip_longest
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from harness.results.record import Record
+from harness.results.run_folder import RunFolder
+from harness.tracking.client import connect
+from harness.tracking.fields import numbers, row_params, seed_params
+
+if TYPE_CHECKING:
+    from mlflow.entities import Run
+
+LAYOUT = 1  # part of a run's content hash: raise it when what is sent changes, and `sync` sends everything anew
+METRICS_A_BATCH, PARAMS_A_BATCH = 1000, 100  # MLflow's limits of one log_batch request
+LONGEST_PARAM = 6000  # MLflow's limit, in characters
+
+
+class TrackedComparison:
+    """The runs of a comparison, as the store has them. Every method may raise whatever MLflow raises."""
+
+    def __init__(self, workdir: Path, comparison: str, uri: str, root: Mapping[str, Any] | None = None) -> None:
+        self.workdir = workdir
+        self.client = connect(uri)
+        self.id = self._open(comparison, uri)
+        self.root: str | None = None  # id of the run above all rows, where there is one
+        # (record id, row) -> content hash (empty: sending was interrupted) and run id of each run that shows it
+        self.runs: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
+        self.parents: dict[str, str] = {}  # parent key -> run id
+        self.described: set[str] = set()  # run ids of the parents whose parameters were sent in this session
+        self.open: set[str] = set()  # run ids of the parents that got a child since they were ended
+        for run in self._search(""):
+            tags = run.data.tags
+            if "harness.id" in tags:
+                shown = (tags.get("harness.content", ""), run.info.run_id)
+                self.runs[tags["harness.id"], tags["harness.row"]].append(shown)
+            elif "harness.parent" in tags:
+                self.parents[tags["harness.parent"]] = run.info.run_id
+            elif "harness.root" in tags:
+                self.root = run.info.run_id
+            if run.info.status == "RUNNING" and "harness.parent" in tags:  # its session was killed
+                self.open.add(run.info.run_id)
+        if root is not None and self.root is None:
+            self.root = self.client.create_run(
+                self.id, run_name=comparison, tags={"harness.root": comparison}
+            ).info.run_id
+            self._log(self.root, root)
+
+    def _open(self, name: str, uri: str) -> str:
+        experiment = self.client.get_experiment_by_name(name)
+        if experiment is not None:
+            if experiment.lifecycle_stage == "deleted":  # its name stays taken, so that it cannot be made anew
+                self.client.restore_experiment(experiment.experiment_id)
+            return str(experiment.experiment_id)
+        # A server has a place of its own for artifacts; a bare database would put them into the current folder.
+        is_server = urlsplit(uri).scheme in ("http", "https", "databricks")
+        place = None if is_server else (self.workdir / "mlartifacts").resolve().as_uri()
+        return str(self.client.create_experiment(name, artifact_location=place))
+
+    def _search(self, condition: str) -> Iterator[Run]:
+        token: str | None = None
+        while True:
+            page = self.client.search_runs([self.id], condition, max_results=1000, page_token=token)
+            yield from page
+            token = page.token
+            if not token:
+                return
+
+    def send(self, record: Record) -> bool:
+        """Make the store hold `record`; False when it does already. A run in another state is replaced."""
+        folder = RunFolder(self.workdir, record.id)
+        content = _content_hash(record, folder)
+        earlier = self.runs[record.id, record.row]
+        if [hash_ for hash_, _ in earlier] == [content]:
+            return False
+        for _, run_id in earlier:
+            self.client.delete_run(run_id)
+        parent = self._parent(record)
+        start, end = _milliseconds(record.started), _milliseconds(record.finished)
+        tags = {
+            "mlflow.parentRunId": parent,
+            "mlflow.source.name": record.command,
+            "mlflow.source.type": "LOCAL",
+            "mlflow.note.content": record.reason,
+            "harness.id": record.id,
+            "harness.row": record.row,
+            "harness.status": record.status,
+            "harness.protocols": " ".join(sorted({score.protocol for score in record.scores})),
+        }
+        run = self.client.create_run(
+            self.id,
+            start_time=start,
+            run_name=f"{record.row} seed {record.seed}",
+            tags={name: value for name, value in tags.items() if value},
+        )
+        run_id = run.info.run_id
+        self._log(run_id, {**row_params(record), **seed_params(record)}, numbers(record, folder), end)
+        for file in (folder.record_file, folder.curves_file, folder.pairs_file, folder.figures_file):
+            if file.exists():
+                self.client.log_artifact(run_id, str(file))
+        self.client.set_terminated(run_id, "FAILED" if record.status == "failed" else "FINISHED", end_time=end)
+        self.client.set_tag(run_id, "harness.content", content)  # last: a run without it was interrupted
+        self.runs[record.id, record.row] = [(content, run_id)]
+        return True
+
+    def _parent(self, record: Record) -> str:
+        """The run of the table row, made with its first seed. Another config under the same label is another row."""
+        params = row_params(record)
+        key = hashlib.sha256(repr(sorted(params.items())).encode()).hexdigest()[:16]
+        if key not in self.parents:
+            run = self.client.create_run(
+                self.id,
+                start_time=_milliseconds(record.started),
+                run_name=f"{record.row} ({record.base_model})",
+                tags={"harness.parent": key, **({"mlflow.parentRunId": self.root} if self.root else {})},
+            )
+            self.parents[key] = run.info.run_id
+        parent = self.parents[key]
+        if parent not in self.described:
+            self._log(parent, params)  # again where it has them: an interruption may have come before
+            self.described.add(parent)
+        # Rows come one after the other: with the first run of the next one a row is complete, as far as one can know.
+        for complete in self.open - {parent}:
+            self._end(complete)
+        self.open.add(parent)
+        return parent
+
+    def _log(
+        self,
+        run_id: str,
+        params: Mapping[str, Any],
+        values: Mapping[tuple[str, int], float] | None = None,
+        milliseconds: int = 0,
+    ) -> None:
+        """Send parameters and numbers in as few requests as MLflow allows."""
+        from mlflow.entities import Metric, Param
+
+        entries = [Param(name, str(value)[:LONGEST_PARAM]) for name, value in params.items()]
+        points = [Metric(name, value, milliseconds, step) for (name, step), value in (values or {}).items()]
+        batches = zip_longest(_parts(points, METRICS_A_BATCH), _parts(entries, PARAMS_A_BATCH), fillvalue=())
+        for metrics, some in batches:
+            self.client.log_batch(run_id, metrics=metrics, params=some)
+
+    def _end(self, parent: str) -> None:
+        """End the run of a row."""
+        children = list(self._search(f"tags.`mlflow.parentRunId` = '{parent}'"))
+        done = [run.data.metrics for run in children if run.data.tags.get("harness.status") == "finished"]
+        # Curves belong to their seeds; of the rest, the mean over those seeds that have the number.
+        means: dict[tuple[str, int], float] = {("seeds", 0): len(done)}
+        for name in sorted({name for values in done for name in values if not name.startswith(("train/", "dev/"))}):
+            values = [run[name] for run in done if name in run]
+            means[name, 0] = sum(values) / len(values)
+        self._log(parent, {}, means, _milliseconds(""))
+        end = max((run.info.end_time for run in children if run.info.end_time), default=None)
+        self.client.set_terminated(parent, "FINISHED" if done else "FAILED", end_time=end)
+        self.open.discard(parent)
+
+    def close(self) -> None:
+        for parent in sorted(self.open):
+            self._end(parent)
+        if self.root is not None:
+            self.client.set_terminated(self.root, "FINISHED")
+
+
+def _parts(values: list[Any], size: int) -> Iterator[list[Any]]:
+    for i in range(0, len(values), size):
+        yield values[i : i + size]
+
+
+def _content_hash(record: Record, folder: RunFolder) -> str:
+    digest = hashlib.sha256(f"{LAYOUT}\n{record.model_dump_json()}\n".encode())
+    for file in (folder.curves_file, folder.pairs_file, folder.figures_file):
+        digest.update(hashlib.sha256(file.read_bytes() if file.exists() else b"").digest())
+    return digest.hexdigest()
+
+
+def _milliseconds(moment: str) -> int:
+    """Milliseconds since 1970 of an ISO 8601 time; now, where there is none."""
+    return int((datetime.fromisoformat(moment).timestamp() if moment else time.time()) * 1000)
