@@ -95,9 +95,9 @@ def run_list(args: argparse.Namespace) -> int:
 
     print("papers:")
     for name in definition.names():
-        found = definition.load(name)
-        assert found is not None
-        print(f"  {name}  {found.title} ({found.paper})")
+        defined = definition.load(name)
+        assert defined is not None
+        print(f"  {name}  {defined.title} ({defined.paper})")
     if args.workdir is None:
         print("comparisons and studies: name a work directory with --from")
         return 0

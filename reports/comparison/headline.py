@@ -27,11 +27,11 @@ def headline(comparison: Comparison, bootstrap: PairedBootstrap) -> str:
 
 
 def _conclusion(rows: list[ResultRow], base: str, bootstrap: PairedBootstrap, target: Target) -> list[str]:
-    found = bootstrap.leaders(rows, target)
+    leaders = bootstrap.leaders(rows, target)
     where = f"On {base_name(base)}, " if base else ""
-    if found is None:
+    if leaders is None:
         return []
-    best, tied = found
+    best, tied = leaders
     runs = bootstrap.by_seed(best, target)
     assert runs is not None
     seeds = f"{len(runs[0])} seed{'s' if len(runs[0]) != 1 else ''}"

@@ -109,10 +109,10 @@ class Table:
 
     def blocks(self) -> list[tuple[str, list[TableRow]]]:
         """Rows by block, in the order met."""
-        found: dict[str, list[TableRow]] = {}
+        by_block: dict[str, list[TableRow]] = {}
         for row in self.rows:
-            found.setdefault(row.block, []).append(row)
-        return list(found.items())
+            by_block.setdefault(row.block, []).append(row)
+        return list(by_block.items())
 
     def row_names(self) -> list[str]:
         """A name for each row, unlike all others: its label, with its block or a number where that is not enough."""

@@ -78,7 +78,7 @@ class Cosines:
 
 def _collect(comparison: Comparison, task: str) -> dict[tuple[str, str], tuple[Cosines, int]]:
     """Row key -> the histograms of its seeds together, and how many seeds."""
-    found: dict[tuple[str, str], tuple[Cosines, int]] = {}
+    by_row: dict[tuple[str, str], tuple[Cosines, int]] = {}
     for key, runs in comparison.figure_data.items():
         for record, parts in runs:
             data = parts.get(task, {}).get("cosines")
@@ -86,22 +86,22 @@ def _collect(comparison: Comparison, task: str) -> dict[tuple[str, str], tuple[C
                 continue
             try:
                 one = Cosines.of(data)
-                before = found.get(key)
-                found[key] = (one, 1) if before is None else (before[0].plus(one), before[1] + 1)
+                before = by_row.get(key)
+                by_row[key] = (one, 1) if before is None else (before[0].plus(one), before[1] + 1)
             except (KeyError, TypeError, ValueError):
                 comparison.warnings.append(f"cosine histograms of run {record.id} ({task}) are damaged: left out")
-    return found
+    return by_row
 
 
 def histograms(comparison: Comparison, task: str, source: str, target: Target | None = None) -> Figure | None:
     """The cosines of all pairs of a geometry task by gold score (non-contrastive paper, figure 4)."""
-    found = _collect(comparison, task)
-    rows, others = rows_shown([row for row in comparison.rows if row.key in found], target)
+    by_row = _collect(comparison, task)
+    rows, others = rows_shown([row for row in comparison.rows if row.key in by_row], target)
     if not rows:
         return None
     import matplotlib as mpl
 
-    parts = [found[row.key][0] for row in rows]
+    parts = [by_row[row.key][0] for row in rows]
     ranges = parts[0].ranges
     low = max(-1.0, math.floor(10 * min(p.inside[0] for p in parts)) / 10)
     high = min(1.0, math.ceil(10 * max(p.inside[1] for p in parts)) / 10)
@@ -126,8 +126,8 @@ def histograms(comparison: Comparison, task: str, source: str, target: Target | 
         plot.supxlabel("cosine", fontsize=8.5)
         plot.supylabel("gold score", fontsize=8.5)
         data = task.removeprefix("geometry:")
-        seeds = sorted({found[row.key][1] for row in rows})
-        sizes = [n // found[rows[0].key][1] for n in parts[0].sizes]
+        seeds = sorted({by_row[row.key][1] for row in rows})
+        sizes = [n // by_row[rows[0].key][1] for n in parts[0].sizes]
         pairs = ", ".join(f"{a:g}–{b:g}: {n:,}" for (a, b), n in zip(ranges, sizes, strict=True))
         together = "" if seeds == [1] else " Seeds of a row together."
         said = "; ".join(

@@ -18,7 +18,7 @@ def forest(comparison: Comparison, bootstrap: PairedBootstrap) -> Figure | None:
     first = bootstrap.targets[0]
     pairs = [(r, b[0]) for r in comparison.rows if (b := untrained_base(r, comparison.rows, bootstrap, first))]
     results = {target.key: bootstrap.differences(pairs, target) for target in bootstrap.targets}
-    kept = [i for i in range(len(pairs)) if any(found[i] for found in results.values())]
+    kept = [i for i in range(len(pairs)) if any(differences[i] for differences in results.values())]
     panels = [target for target in bootstrap.targets if any(results[target.key])]
     if not kept:
         return None

@@ -23,13 +23,13 @@ def diagrams(comparison: Comparison, matrix: ScoreMatrix) -> list[Figure]:
     """A critical-difference diagram for each base model with enough rows; none for a benchmark of too few tasks."""
     if len(matrix.tasks) < FEWEST_TASKS:
         return []
-    found = []
+    figures = []
     for base in comparison.base_models:
         rows = [r for r in comparison.rows if r.base_model == base and r.supervision != "supervised"]
         rows = [r for r in rows if matrix.of(r) is not None]
         if len(rows) >= FEWEST_ROWS:
-            found.append(_diagram(comparison, matrix, base, rows))
-    return found
+            figures.append(_diagram(comparison, matrix, base, rows))
+    return figures
 
 
 def _diagram(comparison: Comparison, matrix: ScoreMatrix, base: str, rows: Sequence[ResultRow]) -> Figure:

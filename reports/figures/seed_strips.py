@@ -24,7 +24,7 @@ def strip(comparison: Comparison, bootstrap: PairedBootstrap) -> Figure | None:
     Rows with one seed are drawn as a dot alone: what another seed would give is not known. The interval of the others
     holds the chance of the seeds and of the test pairs (`reports.stats.bootstrap.hierarchical_mean`).
     """
-    found: list[tuple[Target, dict[tuple[str, str], tuple[Floats, Estimate]]]] = []
+    panels: list[tuple[Target, dict[tuple[str, str], tuple[Floats, Estimate]]]] = []
     for target in bootstrap.targets[:MOST_PANELS]:
         panel = {}
         for row in comparison.rows:
@@ -32,21 +32,21 @@ def strip(comparison: Comparison, bootstrap: PairedBootstrap) -> Figure | None:
             if runs is not None:
                 panel[row.key] = 100 * runs[1], hierarchical_mean(runs[1], runs[2], seed=1)
         if any(len(values) > 1 for values, _ in panel.values()):
-            found.append((target, panel))
-    if not found:
+            panels.append((target, panel))
+    if not panels:
         return None
-    rows = [row for row in comparison.rows if any(row.key in panel for _, panel in found)]
+    rows = [row for row in comparison.rows if any(row.key in panel for _, panel in panels)]
 
     def height(row: ResultRow) -> float:
         """Rows stand in the order of the first panel that has them."""
-        return next(panel[row.key][1].value for _, panel in found if row.key in panel)
+        return next(panel[row.key][1].value for _, panel in panels if row.key in panel)
 
     rows.sort(key=height)
     said = []
     with style():
         plot = new(7.2, 0.85 + 0.28 * len(rows))
-        grid = plot.subplots(1, len(found), sharey=True, squeeze=False)[0]
-        for axes, (target, panel) in zip(grid, found, strict=True):
+        grid = plot.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+        for axes, (target, panel) in zip(grid, panels, strict=True):
             for y, row in enumerate(rows):
                 if row.key in panel:
                     values, estimate = panel[row.key]
@@ -55,7 +55,7 @@ def strip(comparison: Comparison, bootstrap: PairedBootstrap) -> Figure | None:
             axes.grid(axis="y", visible=False)
             axes.tick_params(axis="y", length=0)
             axes.locator_params(axis="x", nbins=5)
-            axes.set_title(textwrap.fill(target.short, 15) if len(found) > 2 else target.short)
+            axes.set_title(textwrap.fill(target.short, 15) if len(panels) > 2 else target.short)
         grid[0].set_yticks(range(len(rows)), [row_name(row, comparison) for row in rows])
         grid[0].set_ylim(-0.6, len(rows) - 0.4)
         plot.supxlabel("Spearman ×100", fontsize=8.5)

@@ -80,7 +80,7 @@ def measure(library: RunLibrary, row: ResultRow, column: PaperColumn) -> Measure
     if not row.finished:
         state: State = next((known for known in ENDED if known == row.status), "failed")
         return Measured({}, lacks=(Lack(f"every seed {state}"),), state=state)
-    found: dict[int, float] = {}
+    by_seed: dict[int, float] = {}
     used: dict[str, None] = {}
     protocols: dict[str, None] = {}
     unlike: dict[str, None] = {}
@@ -90,16 +90,16 @@ def measure(library: RunLibrary, row: ResultRow, column: PaperColumn) -> Measure
         if value is None:
             lacking |= dict.fromkeys(why)
             continue
-        found[record.seed] = value
+        by_seed[record.seed] = value
         for run, score in parts:
             used[run.id] = None
             protocols[score.comparable] = None
             unlike |= dict.fromkeys(_differences(run, score, column))
-    if not found:
+    if not by_seed:
         return Measured({}, tuple(used), lacks=tuple(lacking) or (NOT_EVALUATED,))
-    few = len(found) < len(row.finished)
-    partly = f"mean of {len(found)} of {len(row.finished)} seeds: the others lack it" if few else ""
-    return Measured(found, tuple(used), tuple(protocols), tuple(unlike), partly=partly)
+    few = len(by_seed) < len(row.finished)
+    partly = f"mean of {len(by_seed)} of {len(row.finished)} seeds: the others lack it" if few else ""
+    return Measured(by_seed, tuple(used), tuple(protocols), tuple(unlike), partly=partly)
 
 
 Parts = list[tuple[Record, Score]]
@@ -181,20 +181,20 @@ def difference(own: Measured, reference: Measured, sign: int = 1) -> Measured:
     """Row minus reference: seed by seed where they share several; a single run against every run of the other."""
     shared = sorted(set(own.by_seed) & set(reference.by_seed))
     if len(shared) > 1:
-        found = {seed: own.by_seed[seed] - reference.by_seed[seed] for seed in shared}
+        by_seed = {seed: own.by_seed[seed] - reference.by_seed[seed] for seed in shared}
     elif len(reference.by_seed) == 1:
-        found = {seed: value - reference.values[0] for seed, value in own.by_seed.items()}
+        by_seed = {seed: value - reference.values[0] for seed, value in own.by_seed.items()}
     elif len(own.by_seed) == 1:
-        found = {seed: own.values[0] - value for seed, value in reference.by_seed.items()}
+        by_seed = {seed: own.values[0] - value for seed, value in reference.by_seed.items()}
     else:
-        found = {}
-    found = {seed: sign * value for seed, value in found.items()}
-    if not found:
+        by_seed = {}
+    by_seed = {seed: sign * value for seed, value in by_seed.items()}
+    if not by_seed:
         why = Lack("no difference: the reference row has no value") if own.by_seed else NOT_EVALUATED
         return Measured({}, lacks=(why,))
     records = tuple(dict.fromkeys((*own.records, *reference.records)))
     protocols = tuple(dict.fromkeys((*own.protocols, *reference.protocols)))
-    return Measured(found, records, protocols, tuple(dict.fromkeys((*own.unlike, *reference.unlike))))
+    return Measured(by_seed, records, protocols, tuple(dict.fromkeys((*own.unlike, *reference.unlike))))
 
 
 def of_trials(trials: Sequence[ScoredTrial], statistic: str) -> Measured:

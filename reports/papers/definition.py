@@ -179,10 +179,10 @@ class Definition(Config):
 
     def columns_of(self, table: PaperTable) -> list[PaperColumn]:
         """The columns of a table, those with `each` spread out."""
-        found: list[PaperColumn] = []
+        columns: list[PaperColumn] = []
         for column in self.columns.get(table.columns, []):
-            found += [column.named(name) for name in column.each] if column.each else [column]
-        return found
+            columns += [column.named(name) for name in column.each] if column.each else [column]
+        return columns
 
     def same_base(self, published: str, ours: str) -> bool:
         """Whether our name of a base model means the weights that the published file names."""

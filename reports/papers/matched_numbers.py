@@ -19,7 +19,7 @@ HEAD = (
 
 def plain(rows: Iterable[MatchedNumber]) -> list[dict[str, Any]]:
     """The joined numbers as plain data: what the CSV and JSON hold."""
-    found = []
+    lines = []
     for j in rows:
         mean, sd = mean_sd(j.ours.values) if j.ours.by_seed else (None, None)
         p = j.published
@@ -29,8 +29,8 @@ def plain(rows: Iterable[MatchedNumber]) -> list[dict[str, Any]]:
             mean, sd, len(j.ours.by_seed) or None, j.verdict.low, j.verdict.high, j.difference,
             j.verdict.kind, j.verdict.text, list(j.ours.protocols), list(j.ours.records),
         )  # fmt: skip
-        found.append(dict(zip(HEAD, values, strict=True)))
-    return found
+        lines.append(dict(zip(HEAD, values, strict=True)))
+    return lines
 
 
 def as_csv(rows: Iterable[MatchedNumber]) -> str:
@@ -52,7 +52,7 @@ def _field(value: Any) -> str:
 
 def counts(rows: Iterable[MatchedNumber]) -> Mapping[str, int]:
     """Verdict -> how many published numbers have it."""
-    found: dict[str, int] = {}
+    by_kind: dict[str, int] = {}
     for j in rows:
-        found[j.verdict.kind] = found.get(j.verdict.kind, 0) + 1
-    return found
+        by_kind[j.verdict.kind] = by_kind.get(j.verdict.kind, 0) + 1
+    return by_kind

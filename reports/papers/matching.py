@@ -69,19 +69,19 @@ class Matching:
     @cached_property
     def places(self) -> dict[tuple[str, str, str, str], Place]:
         """(table, model, task, metric) of a published number -> its place; the first table that has it."""
-        found: dict[tuple[str, str, str, str], Place] = {}
+        by_number: dict[tuple[str, str, str, str], Place] = {}
         for table in self.definition.tables:
             columns = self.columns(table)
             rows = {model: row for row in table.rows for model in row.published}
             for p in self.published:
                 key = (p["table"], p["model"], p["task"], p["metric"])
-                if p["table"] not in table.published or p["model"] not in rows or key in found:
+                if p["table"] not in table.published or p["model"] not in rows or key in by_number:
                     continue
                 for column in columns:
                     if column.published == p["task"] and column.published_metric in ("", p["metric"]):
-                        found[key] = Place(table, rows[p["model"]], column)
+                        by_number[key] = Place(table, rows[p["model"]], column)
                         break
-        return found
+        return by_number
 
     def place_of(self, p: Published) -> Place | None:
         return self.places.get((p["table"], p["model"], p["task"], p["metric"]))
@@ -91,32 +91,32 @@ class Matching:
         differences are, most finished seeds, most training data, newest. Never by score."""
         if id(row) in self._candidates:
             return self._candidates[id(row)]
-        found = self._candidates[id(row)] = {}
+        by_base = self._candidates[id(row)] = {}
         for one in self.library.find(row.method, row.where) if row.method else []:
-            found.setdefault(one.base_model, []).append(one)
+            by_base.setdefault(one.base_model, []).append(one)
         shared = self._shared(row)
 
         def order(one: ResultRow) -> tuple[Any, ...]:
             wanted, had = shared.get(one.base_model), trained(one)
             return bool(self._data_obstacles(row, one)), None not in (wanted, had) and had != wanted, *self._rank(one)
 
-        for members in found.values():
+        for members in by_base.values():
             members.sort(key=order)
-        return found
+        return by_base
 
     def _shared(self, row: PaperRow) -> dict[str, Training]:
         """Base model -> the training that most rows have of the table of differences that `row` is in."""
         table = next((t for t in self.definition.tables if any(r is row for r in t.rows)), None)
         if table is None or not table.reference:
             return {}
-        found: dict[str, dict[Training, list[ResultRow]]] = {}
+        by_base: dict[str, dict[Training, list[ResultRow]]] = {}
         for spec in table.rows:
             seen: dict[tuple[str, Training], ResultRow] = {}
             for one in self.library.find(spec.method, spec.where) if spec.method else []:
                 if one.finished and (training := trained(one)) is not None:
                     seen.setdefault((one.base_model, training), one)
             for (base, training), one in seen.items():
-                found.setdefault(base, {}).setdefault(training, []).append(one)
+                by_base.setdefault(base, {}).setdefault(training, []).append(one)
 
         def merit(item: tuple[Training, list[ResultRow]]) -> tuple[Any, ...]:
             training, rows = item
@@ -125,7 +125,7 @@ class Matching:
             tasks = len({s.task for row in rows for r in row.finished for s in r.scores})
             return len(rows), seeds, tasks, count if isinstance(count, int) else 0, repr(training)
 
-        return {base: max(trainings.items(), key=merit)[0] for base, trainings in found.items()}
+        return {base: max(trainings.items(), key=merit)[0] for base, trainings in by_base.items()}
 
     @staticmethod
     def _rank(row: ResultRow) -> tuple[Any, ...]:
@@ -168,10 +168,10 @@ class Matching:
         alike = [r for r in same if meant or None in (trained(r), trained(row)) or trained(r) == trained(row)]
         if not alike:
             return _no_difference(f'"{label}" was not trained alike (text, updates, dev set)')
-        found = difference(self.measure(row, base), self.measure(alike[0], base), column.sign)
-        if found.by_seed and alike[0] is not same[0]:
-            found = replace(found, partly=f'to a row "{label}" trained as this one, which the table does not show')
-        return found
+        gap = difference(self.measure(row, base), self.measure(alike[0], base), column.sign)
+        if gap.by_seed and alike[0] is not same[0]:
+            gap = replace(gap, partly=f'to a row "{label}" trained as this one, which the table does not show')
+        return gap
 
     def of_study(self, spec: PaperRow, setting: TrialSetting, column: PaperColumn) -> Measured:
         """A statistic over the trials of one setting, of whichever study."""
@@ -179,11 +179,11 @@ class Matching:
 
     def trials_of(self, spec: PaperRow) -> list[ScoredTrial]:
         """The trials that have a row's method and configuration; what several studies scored counts once."""
-        found: dict[tuple[str, ...], ScoredTrial] = {}
+        by_runs: dict[tuple[str, ...], ScoredTrial] = {}
         for t in self.library.trials:
             if t.runs[0].method == spec.method and matches(t.runs[0], spec.where):
-                found.setdefault(tuple(r.id for r in t.runs), t)
-        return list(found.values())
+                by_runs.setdefault(tuple(r.id for r in t.runs), t)
+        return list(by_runs.values())
 
     def deterministic(self, method: str) -> bool:
         """Whether no seed enters a method; unknown ones count as random."""
@@ -232,13 +232,13 @@ class Matching:
             return MatchedNumber(p, value, place, None, NOTHING, Verdict("not measured", "not measured here"))
         if place.column.statistic:
             return self._join_study(p, value, place)
-        found = self.candidates(place.row)
-        if not found:
+        by_base = self.candidates(place.row)
+        if not by_base:
             return MatchedNumber(p, value, place, None, NOTHING, Verdict.not_measured("no run of it"))
-        order = sorted(found, key=lambda b: (bool(self._base_obstacles(p["base_model"], place.row, b)), b))
+        order = sorted(by_base, key=lambda b: (bool(self._base_obstacles(p["base_model"], place.row, b)), b))
         chosen: tuple[ResultRow, Measured] | None = None
         for base in order:
-            for row in found[base]:
+            for row in by_base[base]:
                 ours = self.value(place.table, place.row, row, place.column)
                 if chosen is None or (ours.by_seed and not chosen[1].by_seed):
                     chosen = row, ours
@@ -275,7 +275,7 @@ class Matching:
 
     def _join_study(self, p: Published, value: float | None, place: Place) -> MatchedNumber:
         """Of the first setting that may be compared with the paper's, else of the first that has the row."""
-        found: list[tuple[list[Obstacle], Measured]] = []
+        by_setting: list[tuple[list[Obstacle], Measured]] = []
         for setting in self.library.settings:
             ours = self.of_study(place.row, setting, place.column)
             if ours.by_seed:
@@ -285,10 +285,10 @@ class Matching:
                 if place.column.source and (setting.dev_task, setting.dev_source) != ("STS-B", place.column.source):
                     selected = f"selected on {setting.dev_task} {setting.dev_source}"
                     obstacles.append(Obstacle("protocol", selected))
-                found.append((obstacles, ours))
-        if not found:
+                by_setting.append((obstacles, ours))
+        if not by_setting:
             return MatchedNumber(p, value, place, None, NOTHING, Verdict.not_measured("no study of it"))
-        obstacles, ours = min(found, key=lambda one: len(one[0]))
+        obstacles, ours = min(by_setting, key=lambda one: len(one[0]))
         verdict = judge(value, ours.values, obstacles=obstacles)
         if verdict.kind == "one seed":
             verdict = Verdict("one seed", "one study: no interval")

@@ -16,7 +16,7 @@ def experiments(matching: Matching) -> dict[str, str]:
 
     Rows whose text has no name here are left as comments that say which text it is.
     """
-    found: dict[str, str] = {}
+    by_file: dict[str, str] = {}
     for base, ours in matching.definition.bases.items():
         if not ours:
             continue
@@ -38,8 +38,8 @@ def experiments(matching: Matching) -> dict[str, str]:
             suites |= dict.fromkeys(s for s in place.table.suites)
         text = _toml(matching, base, ours[0], list(rows.values()), list(suites))
         if "\n[[methods]]" in text:
-            found[f"{base}.toml"] = text
-    return found
+            by_file[f"{base}.toml"] = text
+    return by_file
 
 
 def _elsewhere(verdict: Verdict) -> bool:

@@ -78,9 +78,9 @@ def _short(table: PaperTable) -> str:
 
 
 def _headline(matching: Matching) -> str:
-    found = counts(matching.rows)
-    said = [f"{found[kind]} {text}" for kind, text in _KINDS.items() if found.get(kind)]
-    comparable = sum(found.get(kind, 0) for kind in ("inside", "above", "below"))
+    by_kind = counts(matching.rows)
+    said = [f"{by_kind[kind]} {text}" for kind, text in _KINDS.items() if by_kind.get(kind)]
+    comparable = sum(by_kind.get(kind, 0) for kind in ("inside", "above", "below"))
     start = f"Of {len(matching.rows)} published numbers: {', '.join(said)}."
     if comparable:
         return f"{start} A number is inside when one more run of ours could well give it."
@@ -136,5 +136,5 @@ def _limits(matching: Matching, shown: list[ResultRow], warnings: list[str]) -> 
         said.append("A row with one seed has no spread: its difference to a published number says little.")
     if len({row.base_model for row in shown}) > 1 or any(base_name(r.base_model) == "mini-bert" for r in shown):
         said.append("Small base models show how methods order among themselves, not what a paper's model reaches.")
-    found = [*matching.library.warnings, *warnings]
-    return Text((*said, *(f"Warning: {text}." for text in dict.fromkeys(found))), bullets=True)
+    all_warnings = [*matching.library.warnings, *warnings]
+    return Text((*said, *(f"Warning: {text}." for text in dict.fromkeys(all_warnings))), bullets=True)

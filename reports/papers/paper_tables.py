@@ -89,9 +89,9 @@ def _our_blocks(
     """Our rows that have any of the table's numbers (or ended early), by base model in the order of the definition."""
     by_base: dict[str, list[tuple[PaperRow, ResultRow]]] = {}
     for spec in table.rows:
-        for base, found in matching.candidates(spec).items():
-            best = next((r for r in found if _has_any(matching, table, spec, r, columns)), None)
-            best = best or next((r for r in found if not r.finished), None)
+        for base, members in matching.candidates(spec).items():
+            best = next((r for r in members if _has_any(matching, table, spec, r, columns)), None)
+            best = best or next((r for r in members if not r.finished), None)
             if best is not None:
                 by_base.setdefault(OTHER if spec.same_weights else base, []).append((spec, best))
     rows = []
@@ -139,11 +139,11 @@ def _study_blocks(matching: Matching, table: PaperTable, columns: Sequence[Paper
     rows = []
     for setting in matching.library.settings:
         for spec in table.rows:
-            found = [matching.of_study(spec, setting, c) for c in columns]
-            if any(f.by_seed for f in found):
-                trials = Cell(f"{len(found[0].records)} runs", value=len(found[0].records))
-                cells = [replace(measured_cell(f, c), n=None) for f, c in zip(found, columns, strict=True)]
-                head = Cell(spec.label, records=found[0].records)
+            numbers = [matching.of_study(spec, setting, c) for c in columns]
+            if any(f.by_seed for f in numbers):
+                trials = Cell(f"{len(numbers[0].records)} runs", value=len(numbers[0].records))
+                cells = [replace(measured_cell(f, c), n=None) for f, c in zip(numbers, columns, strict=True)]
+                head = Cell(spec.label, records=numbers[0].records)
                 name = f"{base_name(setting.base_model)} · {matching.library.setting_names[setting]} · measured here"
                 rows.append(TableRow((head, trials, *cells), name))
     return rows

@@ -134,28 +134,28 @@ _STS = PaperColumn(title="STS Avg.", average="sts")
 
 def _space_rows(matching: Matching) -> list[ResultRow]:
     """The best known row of each of the paper's rows on each base model that has both numbers."""
-    found = _columns(matching)
-    if found is None:
+    space = _columns(matching)
+    if space is None:
         return []
     rows: list[ResultRow] = []
     for table in matching.definition.tables:
         for spec in table.rows:
             for members in matching.candidates(spec).values():
-                best = next((r for r in members if all(matching.measure(r, c).by_seed for c in found[1][:2])), None)
+                best = next((r for r in members if all(matching.measure(r, c).by_seed for c in space[1][:2])), None)
                 if best is not None and all(best is not other for other in rows):
                     rows.append(best)
     return rows
 
 
 def _measured_dots(matching: Matching) -> list[_Dot]:
-    found = _columns(matching)
-    if found is None:
+    space = _columns(matching)
+    if space is None:
         return []
     rows = _space_rows(matching)
     several = len({row.base_model for row in rows}) > 1
     dots = []
     for row in rows:
-        a, u = (mean_sd(matching.measure(row, c).values)[0] for c in found[1][:2])
+        a, u = (mean_sd(matching.measure(row, c).values)[0] for c in space[1][:2])
         sts = matching.measure(row, _STS).values
         name = f"{row.label} · {base_name(row.base_model)}" if several else row.label
         score = mean_sd(sts)[0] if sts else math.nan
@@ -164,10 +164,10 @@ def _measured_dots(matching: Matching) -> list[_Dot]:
 
 
 def _published_dots(matching: Matching) -> list[_Dot]:
-    found = _columns(matching)
-    if found is None:
+    space = _columns(matching)
+    if space is None:
         return []
-    key, columns = found
+    key, columns = space
     points: dict[tuple[str, str], dict[str, float]] = {}
     supervised: set[tuple[str, str]] = set()
     for j in matching.rows:

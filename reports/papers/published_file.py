@@ -20,10 +20,10 @@ def published_file(definition: Definition, file: str = "") -> list[Published]:
     """
     name = file or definition.published
     places = [definition.folder / name, *(folder / name for folder in folders())]
-    found = next((path for path in places if path.is_file()), None)
-    if found is None:
+    path_there = next((path for path in places if path.is_file()), None)
+    if path_there is None:
         raise InputError(f'definition "{definition.name}": no published file "{name}" beside it or in a package')
-    return read_published(found)
+    return read_published(path_there)
 
 
 def read_published(path: Path) -> list[Published]:

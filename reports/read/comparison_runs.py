@@ -70,15 +70,15 @@ class ResultRow:
 
     @cached_property
     def _index(self) -> dict[tuple[str, str, str, str], list[tuple[Record, Score]]]:
-        found: dict[tuple[str, str, str, str], list[tuple[Record, Score]]] = {}
+        by_score: dict[tuple[str, str, str, str], list[tuple[Record, Score]]] = {}
         for record in self.finished:
             met: set[tuple[str, str, str, str]] = set()
             for s in record.scores:
                 key = (s.task, s.source, s.metric, s.aggregation)
                 if s.split != "dev" and key not in met:
                     met.add(key)
-                    found.setdefault(key, []).append((record, s))
-        return found
+                    by_score.setdefault(key, []).append((record, s))
+        return by_score
 
     def scores(self, task: str, source: str, metric: str, aggregation: str = "") -> list[tuple[Record, Score]]:
         """This score of every finished seed that has it, never of the dev split."""
@@ -107,7 +107,7 @@ class Comparison:
 
     @cached_property
     def _pairs(self) -> dict[str, dict[tuple[str, str], tuple[NDArray[Any], NDArray[np.float64], NDArray[np.float64]]]]:
-        found: dict[str, Any] = {}
+        by_run: dict[str, Any] = {}
         for record in self.records:
             folder = RunFolder(self.workdir, record.id)
             if record.status != "finished" or not folder.pairs_file.exists():
@@ -115,7 +115,7 @@ class Comparison:
             try:
                 frame = folder.pairs()
                 frame = frame[frame["split"] == "test"]
-                found[record.id] = {
+                by_run[record.id] = {
                     key: (
                         part["pair"].to_numpy(),
                         part["gold"].to_numpy(dtype=np.float64),
@@ -125,7 +125,7 @@ class Comparison:
                 }
             except (OSError, ValueError, KeyError) as error:
                 self.warnings.append(f"pairs of run {record.id} are unreadable ({type(error).__name__})")
-        return found
+        return by_run
 
     def pairs(self, record: Record, task: str, source: str) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]] | None:
         """(pair, gold, cosine) of the test pairs of a task, or None where the run did not store them."""

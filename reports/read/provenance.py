@@ -63,10 +63,10 @@ class _Numbered:
 
 def _manifest(workdir: Path, name: str) -> dict[str, Any]:
     try:
-        found = (read_manifest(workdir, name) or {}).get("experiment")
+        experiment = (read_manifest(workdir, name) or {}).get("experiment")
     except (OSError, ValueError):
-        found = None
-    return found if isinstance(found, dict) else {}
+        experiment = None
+    return experiment if isinstance(experiment, dict) else {}
 
 
 def _setup(r: Record, experiment: dict[str, Any]) -> dict[str, Any]:
@@ -98,9 +98,9 @@ def _conditions(experiment: dict[str, Any], records: list[Record]) -> dict[str, 
     made = (s.made_by.removeprefix(f"{s.source}:") for r in records for s in r.scores)
     tasks = dict.fromkeys([*made, *(task for r in records for task in r.missing)])
     if experiment:
-        found = {key: experiment[key] for key in _CONDITIONS if experiment.get(key) is not None}
-        suites = found.get("suites", [])
+        conditions = {key: experiment[key] for key in _CONDITIONS if experiment.get(key) is not None}
+        suites = conditions.get("suites", [])
         known = {task for suite in suites for task in SUITES.get(suite, (suite,))}
-        return found | {"suites": [*suites, *(task for task in tasks if task not in known)]}
+        return conditions | {"suites": [*suites, *(task for task in tasks if task not in known)]}
     sources = [s.source for r in records for s in r.scores if s.source in ("senteval", "mteb")]
     return {"suites": list(tasks), "source": sources[0] if sources else "senteval"}

@@ -86,11 +86,11 @@ class RunLibrary:
 
     def scores(self, record: Record) -> list[tuple[Record, Score]]:
         """Every score of a cell: of its newest run, then what earlier runs of it have beyond that."""
-        found: dict[tuple[str, ...], tuple[Record, Score]] = {}
+        newest: dict[tuple[str, ...], tuple[Record, Score]] = {}
         for one in (record, *self.older.get(record.id, ())):
             for s in one.scores:
-                found.setdefault((s.task, s.source, s.split, s.metric, s.aggregation), (one, s))
-        return list(found.values())
+                newest.setdefault((s.task, s.source, s.split, s.metric, s.aggregation), (one, s))
+        return list(newest.values())
 
     def as_comparison(self, name: str, rows: Iterable[ResultRow], title: str = "") -> Comparison:
         """Some rows as the figures and tables of comparisons take them."""
@@ -99,8 +99,8 @@ class RunLibrary:
     @cached_property
     def settings(self) -> list[TrialSetting]:
         """Those of the studies: STS-B dev before other sets, then by the number of trials."""
-        found = Counter(trial.setting for trial in self.trials)
-        return sorted(found, key=lambda s: (s.dev_task != "STS-B", -found[s], repr(s)))
+        counted = Counter(trial.setting for trial in self.trials)
+        return sorted(counted, key=lambda s: (s.dev_task != "STS-B", -counted[s], repr(s)))
 
     @cached_property
     def setting_names(self) -> dict[TrialSetting, str]:
@@ -203,7 +203,7 @@ def _joined_losses(by_data: dict[tuple[Any, ...], list[Record]]) -> list[list[Re
 
 def _trials(workdir: Path, by_id: Mapping[str, Record], warnings: list[str]) -> list[ScoredTrial]:
     """The scored trials of every study that wrote its tables."""
-    found = []
+    scored = []
     for file in sorted((workdir / "studies").glob("*/trials.csv")):
         name = file.parent.name
         lost = 0
@@ -219,10 +219,10 @@ def _trials(workdir: Path, by_id: Mapping[str, Record], warnings: list[str]) -> 
                 continue
             runs = tuple(by_id[run] for run in (line.get("runs") or "").split() if run in by_id)
             lost += not runs
-            found += [ScoredTrial(name, value, runs)] if runs else []
+            scored += [ScoredTrial(name, value, runs)] if runs else []
         if lost:
             warnings.append(f"study {name}: the runs of {lost} scored trials are not in {workdir / 'runs'}")
-    return found
+    return scored
 
 
 def _csv(file: Path, warnings: list[str]) -> list[dict[str, str]]:

@@ -40,9 +40,9 @@ def split(text: str) -> tuple[Path, str | None]:
     """
     if Path(text).exists():
         return Path(text), None
-    for found in re.finditer("#", text):
-        if Path(text[: found.start()]).exists():
-            return Path(text[: found.start()]), text[found.end() :]
+    for mark in re.finditer("#", text):
+        if Path(text[: mark.start()]).exists():
+            return Path(text[: mark.start()]), text[mark.end() :]
     raise InputError(f"{one_line(text)}: no such report; give REPORT or REPORT#CELL, where REPORT is its folder, "
                      "data.json or index.html")  # fmt: skip
 
@@ -75,7 +75,7 @@ def read_report(path: Path) -> dict[str, Any]:
 
 def references(data: dict[str, Any]) -> dict[str, ReportCell]:
     """Name -> cell of every cell with runs behind it, in the order of the tables; the rows' heads are left out."""
-    found: dict[str, ReportCell] = {}
+    cells: dict[str, ReportCell] = {}
     try:
         for key, table in data["tables"].items():
             columns = [column["key"] for column in table["columns"]]
@@ -85,10 +85,10 @@ def references(data: dict[str, Any]) -> dict[str, ReportCell]:
                     cell = row["cells"][column]
                     if cell.get("records"):
                         name = f"{key}:{row['name']}:{column}"
-                        found[name] = ReportCell(name, key, head, row["block"], column, cell)
+                        cells[name] = ReportCell(name, key, head, row["block"], column, cell)
     except (KeyError, TypeError, AttributeError) as error:
         raise InputError(f"the report's data is damaged ({error}); build the report again") from None
-    return found
+    return cells
 
 
 def one_line_of(value: Any) -> str:

@@ -34,16 +34,16 @@ def run(args: argparse.Namespace) -> int:
     if args.workdir is not None and not args.again:
         raise InputError("--workdir NEW is for runs that are made again: add --run")
     data = read_report(report)
-    found = references(data)
+    cells = references(data)
     if name is None:
         if args.again:
             raise InputError(f"--run: name one cell, as {args.cell}#TABLE:ROW:COLUMN (without --run they are listed)")
-        list_cells(found)
+        list_cells(cells)
         return 0
-    if name not in found:
-        hint = nearest(name, list(found)) or f"; list the cells with: harness reproduce {shlex.quote(str(report))}"
+    if name not in cells:
+        hint = nearest(name, list(cells)) or f"; list the cells with: harness reproduce {shlex.quote(str(report))}"
         raise InputError(f'{report}: no cell "{one_line(name)}" with runs behind it{visible(hint)}')
-    reference = found[name]
+    reference = cells[name]
     explain(reference, data)
     if not args.again:
         print(f"\nto make it again: harness reproduce {one_line(shlex.quote(args.cell))} --run")

@@ -166,8 +166,8 @@ def _cell(reference: ReportCell, data: dict[str, Any], folder: Path) -> dict[str
         for row in table.as_dict()["rows"]:
             head = next(iter(row["cells"].values()))["text"]
             if (head, row["block"]) == (reference.row, reference.block):
-                found: dict[str, Any] | None = row["cells"].get(reference.column)
-                return found
+                cell: dict[str, Any] | None = row["cells"].get(reference.column)
+                return cell
     return None
 
 

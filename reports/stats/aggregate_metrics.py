@@ -68,10 +68,10 @@ def stratified_bootstrap(
     from scipy.stats import norm, t
 
     drawn = np.random.default_rng(seed).integers(0, n, size=(replicates, n))
-    found = statistic(scores[drawn])
+    values = statistic(scores[drawn])
     tail = (1 + confidence) / 2
     wider = math.sqrt(n / (n - 1)) * float(t.ppf(tail, n - 1)) / float(norm.ppf(tail))
-    low, high = np.quantile(found - found.mean(), [1 - tail, tail])
+    low, high = np.quantile(values - values.mean(), [1 - tail, tail])
     return Interval(value, value + wider * float(low), value + wider * float(high))
 
 

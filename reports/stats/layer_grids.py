@@ -33,7 +33,7 @@ class LayerGrid:
     def rows(self, comparison: Comparison) -> dict[tuple[str, str], list[ResultRow]]:
         """The rows that have any of it, by the key of the first: rows with equal numbers are one model, pooled
         differently by their methods."""
-        found: dict[tuple[object, ...], list[ResultRow]] = {}
+        alike: dict[tuple[object, ...], list[ResultRow]] = {}
         for row in comparison.rows:
             values = tuple(
                 tuple(s.value for _, s in self.found(row, layer, pooling))
@@ -41,8 +41,8 @@ class LayerGrid:
                 for pooling in self.poolings
             )
             if any(values):
-                found.setdefault((row.base_model, values), []).append(row)
-        return {rows[0].key: rows for rows in found.values()}
+                alike.setdefault((row.base_model, values), []).append(row)
+        return {rows[0].key: rows for rows in alike.values()}
 
 
 def shared_name(rows: Sequence[ResultRow], most: int) -> str:

@@ -71,16 +71,16 @@ def critical_difference(rows: int, tasks: int, alpha: float = ALPHA) -> float:
 def cliques(ranks: Floats, difference: float) -> tuple[tuple[int, ...], ...]:
     """The largest sets of two or more rows whose ranks all lie within `difference`, best first."""
     order = np.argsort(ranks, kind="stable")
-    found: list[tuple[int, ...]] = []
+    together: list[tuple[int, ...]] = []
     reached = 0
     for start in range(len(order)):
         end = start
         while end + 1 < len(order) and ranks[order[end + 1]] - ranks[order[start]] < difference:
             end += 1
         if end > start and end > reached:
-            found.append(tuple(int(i) for i in order[start : end + 1]))
+            together.append(tuple(int(i) for i in order[start : end + 1]))
             reached = end
-    return tuple(found)
+    return tuple(together)
 
 
 def ranking(scores: Floats, alpha: float = ALPHA) -> Ranking:

@@ -43,12 +43,12 @@ def score_matrices(comparison: Comparison, fewest_tasks: int = 3) -> Iterator[Sc
             tasks = tuple(task for task, where in comparison.columns(suite) if where == source)
             if len(tasks) < fewest_tasks:
                 continue
-            found = {r.id: _scores(r, suite, source) for r in comparison.records if r.status == "finished"}
-            usual = {task: _usual([s[task].comparable for s in found.values() if task in s]) for task in tasks}
+            by_run = {r.id: _scores(r, suite, source) for r in comparison.records if r.status == "finished"}
+            usual = {task: _usual([s[task].comparable for s in by_run.values() if task in s]) for task in tasks}
             records: dict[tuple[str, str], tuple[Record, ...]] = {}
             scores: dict[tuple[str, str], Floats] = {}
             for row in comparison.rows:
-                own = [(r, [found[r.id].get(task) for task in tasks]) for r in row.finished]
+                own = [(r, [by_run[r.id].get(task) for task in tasks]) for r in row.finished]
                 whole = [
                     (r, [100 * s.value for s in line if s is not None])
                     for r, line in own

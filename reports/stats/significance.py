@@ -125,8 +125,8 @@ class PairedBootstrap:
     def differences(self, pairs: Sequence[tuple[ResultRow, ResultRow]], target: Target) -> list[Difference | None]:
         """Each (row, other row): mean(row) - mean(other), Holm-corrected over all of them."""
         raw = [self._estimate(a, b, target) for a, b in pairs]
-        adjusted = iter(holm([found[0].p for found in raw if found is not None]))
-        return [None if found is None else Difference(found[0], next(adjusted), found[1]) for found in raw]
+        adjusted = iter(holm([pair[0].p for pair in raw if pair is not None]))
+        return [None if pair is None else Difference(pair[0], next(adjusted), pair[1]) for pair in raw]
 
     def leaders(self, rows: Sequence[ResultRow], target: Target) -> tuple[ResultRow, list[ResultRow]] | None:
         """The row with the highest mean and the other rows that the bootstrap does not separate from it.
@@ -135,9 +135,9 @@ class PairedBootstrap:
         """
         means = {}
         for row in rows:
-            found = self.by_seed(row, target)
-            if found is not None:
-                means[row.key] = float(found[1].mean())
+            seeds = self.by_seed(row, target)
+            if seeds is not None:
+                means[row.key] = float(seeds[1].mean())
         entered = [row for row in rows if row.key in means]
         if len(entered) < 2:
             return None

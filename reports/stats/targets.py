@@ -21,7 +21,7 @@ class Target:
 
 def targets(comparison: Comparison) -> list[Target]:
     """The seven-task averages of each source, then every embedded task alone (never averaged with anything)."""
-    found = []
+    wanted = []
     by_source: dict[str, list[str]] = {}
     for task, source in comparison.columns("sts"):
         by_source.setdefault(source, []).append(task)
@@ -34,8 +34,8 @@ def targets(comparison: Comparison) -> list[Target]:
             title, short = f"the average of {count} STS tasks ({name})", "STS average"
         if len(by_source) > 1:
             short = f"{short} ({name})"
-        found.append(Target(f"sts-{source}", title, short, tuple((task, source) for task in tasks)))
+        wanted.append(Target(f"sts-{source}", title, short, tuple((task, source) for task in tasks)))
     for task, source in comparison.columns("embedded"):
         if not task.startswith("geometry:"):
-            found.append(Target(f"embedded-{task}", task, task, ((task, source),)))
-    return found
+            wanted.append(Target(f"embedded-{task}", task, task, ((task, source),)))
+    return wanted

@@ -70,4 +70,4 @@ def _average(row: ResultRow, tasks: list[tuple[str, str]], prefix: str) -> Cell:
     for task, source in tasks:
         for record, s in row.scores(task, source, "accuracy"):
             values.setdefault(record.id, {})[task.removeprefix(prefix)] = 100 * s.value
-    return average_cell(row, {run: transfer_average(found) for run, found in values.items()})
+    return average_cell(row, {run: transfer_average(by_task) for run, by_task in values.items()})

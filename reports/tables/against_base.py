@@ -13,8 +13,8 @@ def against_base(comparison: Comparison, bootstrap: PairedBootstrap) -> Table | 
     if not bootstrap.targets:
         return None
     first = bootstrap.targets[0]
-    found = [(row, b) for row in comparison.rows if (b := untrained_base(row, comparison.rows, bootstrap, first))]
-    if not found:
+    trained = [(row, b) for row in comparison.rows if (b := untrained_base(row, comparison.rows, bootstrap, first))]
+    if not trained:
         return None
     columns = [
         HEAD[0],
@@ -24,7 +24,7 @@ def against_base(comparison: Comparison, bootstrap: PairedBootstrap) -> Table | 
     cells = [
         [head_cells(row)[0], Cell(base.label, notes=(remark,) if remark else (), link=anchor(base)),
          Cell(f"{len(row.finished)} · {len(base.finished)}", value=len(row.finished), notes=head_cells(row)[2].notes)]
-        for row, (base, remark) in found
+        for row, (base, remark) in trained
     ]  # fmt: skip
     for target in bootstrap.targets:
         columns += [
@@ -32,8 +32,8 @@ def against_base(comparison: Comparison, bootstrap: PairedBootstrap) -> Table | 
             Column(f"{target.key} p", "p", "Holm", group=target.short),
             Column(f"{target.key} verdict", "Verdict", group=target.short, numeric=False),
         ]
-        results = bootstrap.differences([(row, base) for row, (base, _) in found], target)
-        for line, (row, (base, _)), d in zip(cells, found, results, strict=True):
+        results = bootstrap.differences([(row, base) for row, (base, _) in trained], target)
+        for line, (row, (base, _)), d in zip(cells, trained, results, strict=True):
             if d is None:
                 line += [absent_cell(row), Cell("", state="empty"), Cell("", state="empty")]
                 continue
@@ -59,11 +59,11 @@ def against_base(comparison: Comparison, bootstrap: PairedBootstrap) -> Table | 
         "p: Holm-corrected over the rows of this table, column by column; the smallest that "
         f"{bootstrap.replicates:,} resamples can show for one row is {p_text(2 / (bootstrap.replicates + 1))}.",
     ]
-    if any(len(row.finished) < 2 for row, _ in found):
+    if any(len(row.finished) < 2 for row, _ in trained):
         legend.append(
             "A row with one seed: its interval holds the sampling of pairs only, not the spread between seeds."
         )
-    body = tuple(TableRow(tuple(c), block_of(row)) for (row, _), c in zip(found, cells, strict=True))
+    body = tuple(TableRow(tuple(c), block_of(row)) for (row, _), c in zip(trained, cells, strict=True))
     return Table(
         "against-base",
         "Difference to the untrained base",

@@ -18,7 +18,7 @@ def best_seed_table(comparison: Comparison, bootstrap: PairedBootstrap) -> Table
     if not bootstrap.targets:
         return None
     target = bootstrap.targets[0]
-    rows = [(row, found) for row in comparison.rows if (found := _by_dev(row, bootstrap, target)) is not None]
+    rows = [(row, scores) for row in comparison.rows if (scores := _by_dev(row, bootstrap, target)) is not None]
     if not rows:
         return None
     columns = [

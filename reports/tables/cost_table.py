@@ -28,8 +28,8 @@ def cost_table(comparison: Comparison) -> Table:
         if not any(v is not None for line in values for _, v in line):
             continue
         columns.append(Column(key, title, unit))
-        for line, found in zip(cells, values, strict=True):
-            have = [(run, convert(v)) for run, v in found if v is not None]
+        for line, by_run in zip(cells, values, strict=True):
+            have = [(run, convert(v)) for run, v in by_run if v is not None]
             if not have:
                 line.append(Cell("–", state="empty"))
                 continue

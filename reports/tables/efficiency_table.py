@@ -47,10 +47,10 @@ def _table(comparison: Comparison, task: str, source: str) -> Table:
     columns.append(Column("device", "Device", numeric=False))
     devices = set()
     for line, row in zip(cells, rows, strict=True):
-        found = row.scores(task, source, "encode_seconds")
+        timed = row.scores(task, source, "encode_seconds")
         names = _texts(
             f"{d['device']}, {(n := d.get('threads', '?'))} thread{'' if n == 1 else 's'}"
-            for d in _conditions_of(found)
+            for d in _conditions_of(timed)
             if "device" in d
         )
         devices.add(names)
@@ -106,5 +106,5 @@ def _condition(found: list[tuple[Record, Score]], key: str) -> Cell:
 
 
 def _repeats(rows: Iterable[ResultRow], task: str, source: str) -> str:
-    found = [d.get("repeats") for row in rows for d in _conditions_of(row.scores(task, source, "encode_seconds"))]
-    return _texts(v for v in found if v is not None) or "several"
+    repeats = [d.get("repeats") for row in rows for d in _conditions_of(row.scores(task, source, "encode_seconds"))]
+    return _texts(v for v in repeats if v is not None) or "several"

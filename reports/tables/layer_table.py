@@ -25,7 +25,7 @@ def extremes(comparison: Comparison, pairs: str, source: str) -> list[tuple[Resu
     [CLS] before the first layer is left out: it is the same vector for every sentence. Scores of another source of
     the pairs stand in only where there are none of `source`, with a note.
     """
-    found = []
+    ends_of_rows = []
     known = [grid for grid in grids(comparison) if grid.pairs == pairs]
     for grid in [grid for grid in known if grid.source == source] or known:
         for members in grid.rows(comparison).values():
@@ -43,8 +43,8 @@ def extremes(comparison: Comparison, pairs: str, source: str) -> list[tuple[Resu
                     cell = cell.noted(f"other protocol than the paper's: source {grid.source}, not {source}")
                 what = "[CLS]" if pooling == "cls" else pooling
                 lines.append((f"{end} of {len(scores)}: {what} of layer {layer}", cell))
-            found.append((row, lines))
-    return found
+            ends_of_rows.append((row, lines))
+    return ends_of_rows
 
 
 def _table(comparison: Comparison, grid: LayerGrid, target: Target | None) -> Table:
@@ -59,10 +59,10 @@ def _table(comparison: Comparison, grid: LayerGrid, target: Target | None) -> Ta
             ids = tuple(r.id for r in row.finished)
             cells = [Cell(pooling, link=anchor(row), records=ids)]
             for layer in grid.layers:
-                found = grid.found(row, layer, pooling)
+                scores = grid.found(row, layer, pooling)
                 deeper = any(grid.found(row, k, pooling) for k in grid.layers if k >= layer)
                 empty = Cell("", state="empty")
-                cells.append(mean_cell(row, found, grid.pairs, scale=100, digits=2) if deeper else empty)
+                cells.append(mean_cell(row, scores, grid.pairs, scale=100, digits=2) if deeper else empty)
             lines.append((row, cells))
     bodies = [cells for _, cells in lines]
     for j, layer in enumerate(grid.layers):

@@ -41,18 +41,18 @@ _LEGEND = "mteb's main score ×100, mean ± standard deviation over seeds."
 
 def mteb_tables(comparison: Comparison) -> list[Table]:
     """Averages and data sets of every suite that was asked for, then what was asked for by name."""
-    found: list[Table] = []
+    tables: list[Table] = []
     rest = _asked(comparison)
     for suite in suites_of(comparison):
         table = category_table(comparison, suite)
-        found += [table] if table is not None else []
-        found += dataset_tables(comparison, suite)
+        tables += [table] if table is not None else []
+        tables += dataset_tables(comparison, suite)
         rest = [name for name in rest if name not in names_of(MTEB_SUITES[suite])]
     if not _scored(comparison).isdisjoint(rest):
-        title = "Other MTEB tasks" if found else "MTEB tasks"
+        title = "Other MTEB tasks" if tables else "MTEB tasks"
         caption = "Tasks asked for by name; they make no benchmark, so there is no average."
-        found.append(_tasks(comparison, "", "mteb-tasks", title, caption, rest, None))
-    return found
+        tables.append(_tasks(comparison, "", "mteb-tasks", title, caption, rest, None))
+    return tables
 
 
 def _asked(comparison: Comparison) -> list[str]:
@@ -78,7 +78,7 @@ def _scores(row: ResultRow, suite: str) -> dict[str, dict[str, Score]]:
 
 
 def _scored(comparison: Comparison) -> set[str]:
-    return {name for row in comparison.rows for found in _scores(row, "").values() for name in found}
+    return {name for row in comparison.rows for by_task in _scores(row, "").values() for name in by_task}
 
 
 def _averages(row: ResultRow, suite: str) -> dict[str, tuple[dict[str, Average], Average]]:
@@ -97,11 +97,11 @@ def category_table(comparison: Comparison, suite: str) -> Table | None:
         size = f"{len(members)} data sets" if len(members) > 1 else _short(members[0], category)
         notes = (_QUIRK,) if SUMMEVAL in members else ()
         columns.append(Column(category, _CATEGORIES.get(category, category), size, better="higher", notes=notes))
-        for line, row, found in zip(cells, rows, averages, strict=True):
-            line.append(average_cell(row, {run: by_category[category] for run, (by_category, _) in found.items()}))
+        for line, row, by_run in zip(cells, rows, averages, strict=True):
+            line.append(average_cell(row, {run: by_category[category] for run, (by_category, _) in by_run.items()}))
     columns.append(Column("average", "Avg.", f"{len(names)} data sets", better="higher"))
-    for line, row, found in zip(cells, rows, averages, strict=True):
-        line.append(average_cell(row, {run: overall for run, (_, overall) in found.items()}))
+    for line, row, by_run in zip(cells, rows, averages, strict=True):
+        line.append(average_cell(row, {run: overall for run, (_, overall) in by_run.items()}))
     if SUMMEVAL in names:
         columns.append(Column("summeval-corrected", "SummEval", "corrected, not in Avg.", better="higher"))
         for line, row in zip(cells, rows, strict=True):
@@ -161,15 +161,15 @@ def _tasks(
     columns, cells = list(HEAD), [list(head_cells(row)) for row in rows]
     scores = [_scores(row, suite) for row in rows]
     for name in names:
-        found = [
+        by_row = [
             [(r, by_run[r.id][name]) for r in row.finished if name in by_run[r.id]]
             for row, by_run in zip(rows, scores, strict=True)
         ]
         notes = (_QUIRK,) if name == SUMMEVAL else ()
-        columns.append(Column(PREFIX + name, _short(name, category), _sub(found), better="higher", notes=notes))
-        for line, row, part in zip(cells, rows, found, strict=True):
+        columns.append(Column(PREFIX + name, _short(name, category), _sub(by_row), better="higher", notes=notes))
+        for line, row, part in zip(cells, rows, by_row, strict=True):
             line.append(mean_cell(row, part, PREFIX + name, scale=100, digits=2))
-        mark_others([{s.comparable for _, s in part} for part in found], cells, len(columns) - 1)
+        mark_others([{s.comparable for _, s in part} for part in by_row], cells, len(columns) - 1)
     if SUMMEVAL in names:
         columns.append(Column("summeval-corrected", SUMMEVAL, "corrected", better="higher"))
         for line, row in zip(cells, rows, strict=True):

@@ -22,18 +22,18 @@ _RERUN = (
 
 def _shared(records: list[Record], field: str) -> dict[str, list[str]]:
     """Key -> distinct values of a dict field over records; nested dicts give dotted keys."""
-    found: dict[str, dict[str, None]] = {}
+    by_key: dict[str, dict[str, None]] = {}
 
     def walk(prefix: str, value: Any) -> None:
         if isinstance(value, dict) and value:
             for key, inner in value.items():
                 walk(f"{prefix}.{key}" if prefix else str(key), inner)
         else:
-            found.setdefault(prefix, {})[typed(value)] = None
+            by_key.setdefault(prefix, {})[typed(value)] = None
 
     for record in records:
         walk("", getattr(record, field))
-    return {key: list(values) for key, values in sorted(found.items()) if key}
+    return {key: list(values) for key, values in sorted(by_key.items()) if key}
 
 
 def _method_card(name: str) -> list[tuple[str, str]]:

@@ -92,8 +92,8 @@ def _mark_tied(
     for target in members:
         for base in comparison.base_models:
             rows = [r for r in comparison.rows if r.base_model == base and r.supervision != "supervised"]
-            found = bootstrap.leaders(rows, target)
-            tied |= {(row.key, deciding[target.key]) for row in found[1]} if found else set()
+            leaders = bootstrap.leaders(rows, target)
+            tied |= {(row.key, deciding[target.key]) for row in leaders[1]} if leaders else set()
     return tuple(
         replace(line, cells=tuple(replace(c, tied=(row.key, j) in tied) for j, c in enumerate(line.cells)))
         for row, line in zip(comparison.rows, body, strict=True)

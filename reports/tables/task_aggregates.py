@@ -75,9 +75,9 @@ def aggregate_table(comparison: Comparison, matrix: ScoreMatrix, baselines: Coll
 
 
 def _iqm(row: ResultRow, matrix: ScoreMatrix) -> Cell:
-    found = stratified_bootstrap(matrix.scores[row.key])
+    interval = stratified_bootstrap(matrix.scores[row.key])
     ids = [r.id for r in matrix.records[row.key]]
-    return _with_interval(number(found.value, n=len(ids), records=ids), found, 2)
+    return _with_interval(number(interval.value, n=len(ids), records=ids), interval, 2)
 
 
 def _improvement(row: ResultRow, reference: ResultRow | None, matrix: ScoreMatrix) -> Cell:
@@ -85,11 +85,11 @@ def _improvement(row: ResultRow, reference: ResultRow | None, matrix: ScoreMatri
         return Cell("–", state="empty")
     if row is reference:
         return Cell("reference")
-    found = improvement_interval(matrix.scores[row.key], matrix.scores[reference.key])
+    interval = improvement_interval(matrix.scores[row.key], matrix.scores[reference.key])
     ids = [r.id for r in matrix.records[row.key]]
-    cell = number(found.value, n=len(ids), records=ids)
+    cell = number(interval.value, n=len(ids), records=ids)
     known = all(len(matrix.scores[r.key]) >= FEWEST_RUNS or r.supervision in SEEDLESS for r in (row, reference))
-    return _with_interval(cell, found, 2) if known else cell
+    return _with_interval(cell, interval, 2) if known else cell
 
 
 def _with_interval(cell: Cell, found: Interval, digits: int) -> Cell:

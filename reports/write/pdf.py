@@ -23,10 +23,10 @@ _ENGINES: dict[str, tuple[str, ...]] = {
 
 def engine() -> str | None:
     """The first of the TeX programs that are here; latexmk only beside the pdflatex that it calls."""
-    found = [name for name in _ENGINES if shutil.which(name)]
-    if "pdflatex" not in found and "latexmk" in found:
-        found.remove("latexmk")
-    return found[0] if found else None
+    installed = [name for name in _ENGINES if shutil.which(name)]
+    if "pdflatex" not in installed and "latexmk" in installed:
+        installed.remove("latexmk")
+    return installed[0] if installed else None
 
 
 def pdf(tex: str, folder: Path) -> bytes:
