@@ -207,8 +207,15 @@ def _train(flow: Glow, vectors: NDArray[np.float32], config: Any, context: FitCo
     groups = [{"params": weights, "weight_decay": config.weight_decay}]
     optimizer = adamw(groups, learning_rate=config.learning_rate, eps=1e-6, bias_correction=False)
     steps = planned_steps(config, stream, context.max_steps)
-    pace = {"steps": steps, "max_grad_norm": config.max_grad_norm, "log_every": config.log_every}
-    run = _Likelihood({"flow": flow}, optimizer, weights, context, **pace)
+    run = _Likelihood(
+        {"flow": flow},
+        optimizer,
+        weights,
+        context,
+        steps=steps,
+        max_grad_norm=config.max_grad_norm,
+        log_every=config.log_every,
+    )
     run.resume()
     started = time.monotonic() - run.seconds
     flow.train()

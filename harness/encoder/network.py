@@ -185,7 +185,7 @@ class Network(nn.Module):
             self.to(device)
         as_tensor = convert_to_tensor or not convert_to_numpy
         out = torch.empty(len(places), self.dimension, device=self.device if as_tensor else "cpu")
-        with evaluation(self), encoding_bar(len(places), show_progress_bar) as advance:
+        with evaluation(self), encoding_bar(len(places), show=show_progress_bar) as advance:
             distinct = list(places)
             for start in range(0, len(distinct), _WINDOW):
                 ids = self.tokenize(distinct[start : start + _WINDOW])

@@ -136,7 +136,7 @@ class Descent:
         self.curves.cut(-1 if step is None else step)
         if state is None:
             return False
-        # Checkpoints of before 2026-12 may lack the keys that are asked for with `get`.
+        # Checkpoints of November 2026, when there were three loops, may lack the keys that are asked for with `get`.
         theirs = state.get("identity", {})
         for key, mine in self.identity().items():
             if theirs.get(key) != mine:
