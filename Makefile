@@ -1,7 +1,6 @@
 # `make demo` and `make test` work from a bare clone: they make .venv, install the tested versions, then run.
 PYTHON ?= python3
 WORKERS ?= 2
-COVERED ?= 0
 BIN := .venv/bin
 INSTALLED := .venv/installed
 
@@ -28,7 +27,7 @@ test-all: lint
 
 # Processes that tests start are counted too; .coverage holds the details (coverage html).
 coverage: $(INSTALLED)
-	$(PYTEST) --cov --cov-report=term:skip-covered --cov-fail-under=$(COVERED)
+	$(PYTEST) --cov --cov-report=term:skip-covered
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
