@@ -36,12 +36,12 @@ class Schema:
             InputError: a version that is not known here.
         """
         version = tree.get(self.key, 1)
-        if not isinstance(version, int) or not 1 <= version <= self.version:
+        if not isinstance(version, int) or version > self.version:
             raise InputError(
-                f"{where}: {self.key} {version!r} is not known; this version of the harness reads 1 to {self.version}: "
+                f"{where}: {self.key} {version!r} is not known; this version of the harness reads up to {self.version}: "
                 "update it, or read the file with the version that wrote it"
             )
-        for older in range(version, self.version):
+        for older in range(max(1, version), self.version):
             tree = {**self.steps[older](tree), self.key: older + 1}
         return tree
 
@@ -51,7 +51,7 @@ def _scored_by_task(tree: Tree) -> Tree:
     return tree if isinstance(tree.get("evaluation", {}), dict) else {**tree, "evaluation": {}}
 
 
-# 2: `evaluation` by task, `identity`. RECORD["schema_version"] has stood in every record.
+# 2: `evaluation` by task, `identity`.
 RECORD = Schema("schema_version", 2, {1: _scored_by_task})
 MANIFEST = Schema("schema", 1, {})
 EXPERIMENT = Schema("schema", 1, {})

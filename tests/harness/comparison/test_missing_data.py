@@ -95,7 +95,7 @@ def test_cells_finish_without_the_task_and_catch_up_later(
 
 
 def test_a_second_evaluation_of_a_cell_encodes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(f"{__name__}.EXPERIMENT", EXPERIMENT.replace("lbfgs:CR", GEOMETRY))
+    monkeypatch.setitem(globals(), "EXPERIMENT", EXPERIMENT.replace("lbfgs:CR", GEOMETRY))
     plan, work = plan_of(tmp_path), tmp_path / "work"
     cell = plan.cells[0]
     first = run_cell(cell, plan, work, command="")

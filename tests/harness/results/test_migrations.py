@@ -20,7 +20,7 @@ def test_a_newer_schema_is_one_clear_line(tmp_path: Path) -> None:
     experiment.write_text('schema = 1\n[[methods]]\nmethod = "pooling"\n')
     assert read_experiment(str(experiment)).name == "small"
     experiment.write_text('schema = 9\n[[methods]]\nmethod = "pooling"\n')
-    with pytest.raises(InputError, match=r"small.toml: schema 9 is not known; this version of the harness reads 1 to"):
+    with pytest.raises(InputError, match=r"small.toml: schema 9 is not known; this version of the harness reads up to"):
         read_experiment(str(experiment))
 
 
@@ -29,7 +29,7 @@ def test_migrations_go_step_by_step() -> None:
     assert schema.migrated({"a": 1}, "f") == {"c": 20, "v": 3}
     assert schema.migrated({"v": 2, "b": 5}, "f") == {"c": 50, "v": 3}
     assert schema.migrated({"v": 3, "c": 7}, "f") == {"v": 3, "c": 7}
-    for wrong in (0, 4, "1"):
+    for wrong in (4, "1"):
         with pytest.raises(InputError, match="f: v"):
             schema.migrated({"v": wrong}, "f")
 
