@@ -236,7 +236,7 @@ def _introduce(study: Study, space: Space, planned: int, remarks: list[str]) -> 
 def _print(
     found: optuna.Study, study: Study, space: Space, trials: list[FrozenTrial], workdir: Path, *, top: int
 ) -> None:
-    from harness.commands.compare import print_table
+    from harness.commands.terminal import print_table
     from studies.run.kept_models import best_trials
     from studies.show.export import sheets
     from studies.show.findings import Sheet, objective_names

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.comparison.experiment import Entry, Experiment, Row, resolve_rows
-from harness.comparison.tuning import Budget, Found
+from harness.comparison.tuning import Budget, RowSearch
 from harness.errors import InputError
 from harness.results.run_folder import RunFolder
 from studies import samplers
@@ -35,7 +35,7 @@ class Search:
 
 def tune(
     experiment: Experiment, budget: Budget, workdir: Path, *, tracked: bool, tracking_uri: str | None, quiet: bool
-) -> list[Found]:
+) -> list[RowSearch]:
     """Run the studies of all rows one after the other; see `harness.comparison.tuning.Tuner`.
 
     Raises:
@@ -87,14 +87,14 @@ def study_of(experiment: Experiment, entry: Entry, row: Row, budget: Budget) -> 
     )
 
 
-def _prepare(experiment: Experiment, entry: Entry, row: Row, budget: Budget, workdir: Path) -> Search | Found:
+def _prepare(experiment: Experiment, entry: Entry, row: Row, budget: Budget, workdir: Path) -> Search | RowSearch:
     if not row.method.uses_dev(row.config):
-        return Found(row.label, reason="not searched: no dev score of its training")
+        return RowSearch(row.label, reason="not searched: no dev score of its training")
     study = study_of(experiment, entry, row, budget)
     try:
         space = make_space(study, f'--tune: row "{row.label}"')
     except NothingToSearchError:
-        return Found(row.label, reason="not searched: no range declared that the row leaves open")
+        return RowSearch(row.label, reason="not searched: no range declared that the row leaves open")
     samplers.check(study, space, f'--tune: row "{row.label}"')
     desk = Desk(study, workdir)
     desk.plan(first_point(space))  # what cannot be trained is told before anything is
@@ -115,7 +115,7 @@ def _refuse_another(study: Study, url: str, workdir: Path) -> None:
         )
 
 
-def _answer(found: optuna.Study, search: Search, budget: Budget) -> Found:
+def _answer(found: optuna.Study, search: Search, budget: Budget) -> RowSearch:
     """What a finished study says about its row. An earlier call may have had more trials: they do not count."""
     mine = [t for t in found.get_trials(deepcopy=False) if t.user_attrs.get(SLOT, budget.trials) < budget.trials]
     results = {t.user_attrs[SLOT]: t for t in reversed(mine) if "about" in t.user_attrs}
@@ -129,4 +129,4 @@ def _answer(found: optuna.Study, search: Search, budget: Budget) -> Found:
         last = next(iter(results.values()), None)
         reason = f"no trial has a score: {last.user_attrs['about']['reason'] if last else 'their workers died'}"
     values = dict(best.params) if best is not None else {}
-    return Found(search.row, search.study.name, len(results), len(runs), seconds, values, reason)
+    return RowSearch(search.row, search.study.name, len(results), len(runs), seconds, values, reason)

@@ -6,10 +6,7 @@ import argparse
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from harness.evaluation.vector_cache import StoredVectors
+from typing import Any
 
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -35,39 +32,29 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(args: argparse.Namespace) -> int:
     """Exit code 0 when every task was scored, 1 when the data of some could not be had."""
-    from harness.evaluation.scoring import evaluate
-    from harness.machine.devices import pick_device
-    from harness.machine.environment import describe
-    from harness.tasks.suites import resolve_tasks, suites_within
-    from harness.tasks.vectors import Origin
+    from harness import api
+    from harness.tasks.suites import suites_within
 
     suites = [name.strip() for name in args.suite.split(",") if name.strip()]
-    tasks = resolve_tasks(suites, source=args.source)
-    device = pick_device(args.device)
-    model, pooling = open_for_evaluation(args.model, args.pooling, args.max_length)
-
-    def encode(texts: list[str]) -> Any:
-        return model.encode(texts, batch_size=args.batch_size, device=device, show_progress_bar=args.progress)
-
-    stored = None if args.no_cache else stored_vectors(args.model, model, pooling, args.max_length, device)
-    origin = Origin(f"harness/{Path(args.model).name}", stored.name if stored else "unknown")
-    result = evaluate(encode, tasks, pooling=pooling, cache=stored, origin=origin, model=model, device=device)
+    evaluation = api.evaluate(
+        args.model,
+        suites,
+        source=args.source,
+        pooling=args.pooling,
+        max_length=args.max_length,
+        batch_size=args.batch_size,
+        device=args.device,
+        cached=not args.no_cache,
+        progress=args.progress,
+    )
+    result = evaluation.result
+    if evaluation.remark:
+        print(evaluation.remark, file=sys.stderr)
     for name, text in result.artifacts.items():
         if name.startswith("errors/"):
             print(text, file=sys.stderr)
     if args.json:
-        document = {
-            "model": args.model,
-            "pooling": pooling,
-            "scores": [score.model_dump() for score in result.scores],
-            "protocols": result.protocols,
-            "missing": result.missing,
-            "notes": result.notes,
-            "figures": result.figures,
-            "cost": result.cost,
-            "environment": describe(device, "fp32"),
-        }
-        text = json.dumps(document, indent=1)
+        text = json.dumps(evaluation.as_dict(), indent=1)
         if args.json == "-":
             print(text)
             return 1 if result.missing else 0
@@ -76,65 +63,6 @@ def run(args: argparse.Namespace) -> int:
         write_atomic(Path(args.json), text + "\n")
     _show(args.model, result, args.source, suites_within(suites))
     return 1 if result.missing else 0
-
-
-def stored_vectors(name: str, model: Any, pooling: str, max_length: int | None, device: str) -> StoredVectors | None:
-    """The vectors of `model` that earlier evaluations kept; None for one whose content cannot be told."""
-    from harness.errors import InputError
-    from harness.evaluation.vector_cache import EmbeddingCache, folder_hash
-    from harness.identity.code import code_ids
-    from harness.identity.models import model_fingerprint
-    from harness.machine.environment import device_name
-    from harness.sources import resolve_model
-    from harness.sources.remote.cache_folder import cache_root
-
-    folder = Path(resolve_model(name))
-    try:
-        content = folder_hash(folder) if folder.is_dir() else model_fingerprint(name)
-    except InputError:  # no transformer: word vectors on the hub have no fingerprint
-        return None
-    if content == "None":  # a hub without commits
-        return None
-    cache = EmbeddingCache(cache_root() / "embeddings")
-    code = code_ids(type(model))[0]
-    return cache.of(content, pooling, code=code, device=device_name(device), max_length=max_length)
-
-
-def open_for_evaluation(name: str, pooling: str | None = None, max_length: int | None = None) -> tuple[Any, str]:
-    """Something with the `encode` of a method, and how its vectors are pooled.
-
-    A folder that only its method can read (word vectors, a flow, several encoders) is loaded by that method; a model
-    that our encoder does not know is run by sentence-transformers.
-
-    Raises:
-        InputError: no such model, a damaged one, or a length that cannot be set.
-    """
-    from harness.encoder import Encoder
-    from harness.encoder.foreign import ForeignEncoder, open_model
-    from harness.errors import InputError
-    from harness.method import METHOD_FILE
-    from harness.sources import resolve_model
-
-    if pooling:
-        return Encoder.from_pretrained(name, pooling=pooling, max_length=max_length), pooling
-    folder = Path(resolve_model(name))
-    if (folder / METHOD_FILE).is_file() and not (folder / "modules.json").exists():
-        from harness import registry
-
-        if max_length:
-            raise InputError(f"--max-length: {name} is a saved method with a length of its own; leave it out")
-        about = json.loads((folder / METHOD_FILE).read_text("utf-8"))
-        method = registry.load(registry.METHODS, about["method"]).load(folder)
-        return method, str(method.config.pooling)
-    model = open_model(name)
-    if isinstance(model, ForeignEncoder):
-        print(f"run by sentence-transformers ({model.modules}): {model.why}", file=sys.stderr)
-        if max_length:
-            model.limit_length(max_length)
-        return model, model.modules
-    if max_length:
-        model.max_length = min(max_length, model.max_length)
-    return model, model.pooling.name
 
 
 def _show(model: str, result: Any, source: str, suites: list[str]) -> None:

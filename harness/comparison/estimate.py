@@ -3,14 +3,39 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
+from harness.comparison.cell import finished, remaining
 from harness.comparison.plan import Cell, Plan
 from harness.evaluation.scoring import each
 from harness.method import FitContext
 
 if TYPE_CHECKING:
     from harness.tasks.base import Task
+
+
+class Estimate(NamedTuple):
+    """What one cell still asks for."""
+
+    cell: Cell
+    state: str  # "finished", "to score" or "to do"
+    steps: int  # updates of its training
+    seconds: float
+
+
+def estimates(plan: Plan, workdir: Path) -> Iterator[Estimate]:
+    """An estimate for every cell of a plan; seeds of one row are measured once."""
+    known = dict[tuple[str, str, str], float]()
+    for cell in plan.cells:
+        state, seconds = "finished", 0.0
+        if finished(cell, plan, workdir) is None:
+            train, tasks = remaining(cell, plan, workdir)
+            state = "to do" if train else "to score"
+            key = (cell.row.label, cell.base_model, state)
+            seconds = known[key] = known[key] if key in known else estimate_seconds(cell, plan, train, tasks)
+        yield Estimate(cell, state, steps_of(cell, plan), seconds)
 
 
 def steps_of(cell: Cell, plan: Plan) -> int:

@@ -1,9 +1,10 @@
-"""An experiment file (TOML) -> a validated experiment -> cells (row x base model x seed) with stable ids."""
+"""An experiment file (TOML) -> a validated experiment -> its rows: method, config and text of each."""
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -58,26 +59,20 @@ class Entry(Config):
         return {"uri": value} if isinstance(value, str) else value
 
 
-class Experiment(Config):
-    """A comparison: every method under the same base models, seeds, corpus, budget, selection set and tasks."""
+class Conditions(Config):
+    """What all runs of a comparison, or of a study, have in common."""
 
     name: str
     title: str = option("", "heading of the report")
     description: str = option("", "a paragraph for the report")
-    base_models: list[str] = option(["embedded:mini-bert"], "hub ids, folders or embedded:NAME")
-    seeds: list[int] = option([1, 2, 3], "one run per seed; deterministic methods run once")
-    suites: list[str] = option(["embedded"], "suites or tasks to evaluate")
     source: Literal["senteval", "mteb"] = option("senteval", "which copy of the STS sets")
     corpus: CorpusSettings = CorpusSettings()
     corpora: dict[Literal["sentences", "pairs", "documents"], CorpusSettings] = option(
         {}, "further text, by kind, for the methods that learn from another kind than corpus holds"
     )
     dev: DevSettings | None = DevSettings()
-    max_steps: int | None = option(None, "upper bound on updates of every method", ge=1)
     device: str = option("auto", "auto, cpu, cuda, cuda:N or mps")
     precision: Literal["auto", "fp32", "bf16", "fp16"] = option("auto", "training precision; auto measures")
-    shared: dict[str, Any] = option({}, "for every method that has the key: beats presets, not a row's own config")
-    methods: list[Entry]
 
     @field_validator("corpus", mode="before")
     @classmethod
@@ -92,6 +87,21 @@ class Experiment(Config):
         tables = {kind: {"uri": c} if isinstance(c, str) else c for kind, c in value.items()}
         return {kind: {"kind": kind, **c} if isinstance(c, dict) else c for kind, c in tables.items()}
 
+    def conditions(self) -> dict[str, Any]:
+        """Key -> value of what stands here: to make an experiment or a study under the same conditions."""
+        return {key: getattr(self, key) for key in Conditions.model_fields}
+
+
+class Experiment(Conditions):
+    """A comparison: every method under the same base models, seeds, corpus, budget, selection set and tasks."""
+
+    base_models: list[str] = option(["embedded:mini-bert"], "hub ids, folders or embedded:NAME")
+    seeds: list[int] = option([1, 2, 3], "one run per seed; deterministic methods run once")
+    suites: list[str] = option(["embedded"], "suites or tasks to evaluate")
+    max_steps: int | None = option(None, "upper bound on updates of every method", ge=1)
+    shared: dict[str, Any] = option({}, "for every method that has the key: beats presets, not a row's own config")
+    methods: list[Entry]
+
     @field_validator("methods", "seeds", "base_models")
     @classmethod
     def _not_empty(cls, value: list[Any]) -> list[Any]:
@@ -104,39 +114,54 @@ class Experiment(Config):
 
 def presets() -> dict[str, Path]:
     """Name -> experiment file of every installed preset."""
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     for point in registry.names(PRESETS):
         folder: Path = registry.load(PRESETS, point)
-        found.update({file.stem: file for file in sorted(folder.glob("*.toml"))})
-    return found
+        files.update({file.stem: file for file in sorted(folder.glob("*.toml"))})
+    return files
 
 
-def read_experiment(file: str, overrides: Sequence[str] = ()) -> Experiment:
-    """Read a TOML file or a preset's name, apply `a.b=c` overrides and validate.
+def read_experiment(source: str | Path | Mapping[str, Any] | Experiment, overrides: Sequence[str] = ()) -> Experiment:
+    """An experiment from a TOML file, a preset's name, its keys or as it is; with `a.b=c` overrides, validated.
 
     Raises:
         InputError: no such file or preset, not TOML, unknown key, value out of range.
     """
-    path = Path(file)
-    if not path.is_file():
-        known = presets()
-        if file not in known:
-            hint = nearest(file, sorted(known))
-            raise InputError(f'no file and no preset "{file}"{hint}; presets: {", ".join(known) or "none"}')
-        path = known[file]
+    if isinstance(source, Experiment):
+        source = source.model_dump(mode="json", exclude_unset=True)
+    if isinstance(source, Mapping):
+        where, tree = "experiment", deepcopy(dict(source))
+    else:
+        path = _file_of(str(source))
+        where, tree = str(path), _read(path)
+    for override in overrides:
+        _override(tree, override)
+    tree = EXPERIMENT.migrated(tree, where)
+    tree.pop(EXPERIMENT.key, None)
+    if isinstance(tree.get("methods"), list):
+        for number, entry in enumerate(tree["methods"], 1):
+            if isinstance(entry, dict):
+                Entry.parse(entry, f"{where}: methods[{number}]")
+    return Experiment.parse(tree, where)
+
+
+def _file_of(name: str) -> Path:
+    path = Path(name)
+    if path.is_file():
+        return path
+    known = presets()
+    if name not in known:
+        hint = nearest(name, sorted(known))
+        raise InputError(f'no file and no preset "{name}"{hint}; presets: {", ".join(known) or "none"}')
+    return known[name]
+
+
+def _read(path: Path) -> dict[str, Any]:
     try:
         tree = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: not a TOML file: {error}") from None
-    for override in overrides:
-        _override(tree, override)
-    tree = EXPERIMENT.migrated(tree, str(path))
-    tree.pop(EXPERIMENT.key, None)
-    tree.setdefault("name", path.stem)
-    for number, entry in enumerate(tree.get("methods", []), 1):
-        if isinstance(entry, dict):
-            Entry.parse(entry, f"{path}: methods[{number}]")
-    return Experiment.parse(tree, str(path))
+    return {"name": path.stem, **tree}
 
 
 def _override(tree: dict[str, Any], override: str) -> None:
@@ -188,14 +213,14 @@ def corpus_for(experiment: Experiment, entry: Entry, kind: str, where: str) -> C
     own = entry.corpus
     if own is not None:
         own = own if "kind" in own.model_fields_set else own.model_copy(update={"kind": kind})
-    found = own or next((c for c in (experiment.corpus, *experiment.corpora.values()) if c.kind == kind), None)
-    if found is None or found.kind != kind:
+    text = own or next((c for c in (experiment.corpus, *experiment.corpora.values()) if c.kind == kind), None)
+    if text is None or text.kind != kind:
         label = entry.name or entry.method
-        held = found.kind if found is not None else experiment.corpus.kind
+        held = text.kind if text is not None else experiment.corpus.kind
         raise InputError(
             f'{where}: row "{label}" learns from {kind}, but its corpus holds {held}; add a table [corpora.{kind}]'
         )
-    return found
+    return text
 
 
 def resolve_rows(experiment: Experiment, where: str) -> list[Row]:

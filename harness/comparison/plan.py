@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.comparison.experiment import Experiment, Row, resolve_rows
+from harness.comparison.experiment import DevSettings, Experiment, Row, resolve_rows
 from harness.errors import InputError
 from harness.evaluation.scoring import each, reason
 from harness.files.hashing import content_id
@@ -94,14 +95,14 @@ class Plan:
 
     def _cell(self, row: Row, base_model: str, model: str, seed: int, seeds: int) -> Cell:
         """A cell under the first of its ids that has a run; under the present one where none has."""
-        found = []
+        candidates = []
         for number, code in enumerate(code_ids(row.method)):
             identity = self._identity(row, model, seed, code, number)
             run_id = content_id({**identity, "method": row.method.name, "config": row.config.for_id()})
-            found.append(Cell(run_id, row, base_model, seed, seeds, identity))
+            candidates.append(Cell(run_id, row, base_model, seed, seeds, identity))
             if self.workdir is None or RunFolder(self.workdir, run_id).path.exists():
-                return found[-1]
-        return found[0]
+                return candidates[-1]
+        return candidates[0]
 
     def _identity(self, row: Row, model: str, seed: int, code: str, number: int) -> dict[str, Any]:
         """What a run's weights depend on besides method and config; `number` is the place of `code` among its ids."""
@@ -120,29 +121,70 @@ class Plan:
         }
 
 
-def make_plan(experiment: Experiment, where: str, workdir: Path | None = None) -> Plan:
-    """Resolve rows, corpus, dev set and tasks, and load the data; `workdir` is as in `Plan`.
+class LoadedData:
+    """Corpora and selection sets, each read once: for all plans of one process."""
+
+    def __init__(self) -> None:
+        self._corpora: dict[str, Corpus] = {}
+        self._dev: dict[str, DevSet] = {}
+
+    def corpora(self, rows: Sequence[Row]) -> dict[str, Corpus]:
+        """The text of every row that learns from some, by its settings."""
+        from harness.sources import load_corpus
+
+        wanted = {row.corpus.model_dump_json(): row.corpus for row in rows if row.corpus is not None}
+        for key, c in wanted.items():
+            if key not in self._corpora:
+                self._corpora[key] = load_corpus(c.uri, kind=c.kind, columns=c.columns, limit=c.limit)
+        return {key: self._corpora[key] for key in wanted}
+
+    def dev_set(self, dev: DevSettings) -> DevSet:
+        """The set that selects checkpoints."""
+        from harness.sources import load_sts
+        from harness.tasks.sts import DevSet
+
+        key = dev.model_dump_json()
+        if key not in self._dev:
+            self._dev[key] = DevSet(load_sts(dev.task, source=dev.where, split="dev"))
+        return self._dev[key]
+
+
+def make_plan(
+    experiment: Experiment,
+    where: str,
+    workdir: Path | None = None,
+    *,
+    data: LoadedData | None = None,
+    tasks: list[Task] | None = None,
+    team: Team = ALONE,
+) -> Plan:
+    """Resolve rows, corpus, dev set and tasks, and load the data.
+
+    Args:
+        where: the file or name that an error message points to.
+        workdir: as in `Plan`.
+        data: what earlier plans of this process have read; it gets what this one reads.
+        tasks: those to score on, where they are known; the experiment's suites when left out.
+        team: the processes that train together.
 
     Raises:
         InputError: anything in the experiment that cannot work.
     """
+    from harness.tasks.suites import resolve_tasks
+
+    data = data or LoadedData()
     rows = resolve_rows(experiment, where)
     for base_model in experiment.base_models:
         model_fingerprint(base_model)
-    from harness.sources import load_corpus, load_sts
-    from harness.tasks.sts import DevSet
-    from harness.tasks.suites import resolve_tasks
-
-    wanted = {row.corpus.model_dump_json(): row.corpus for row in rows if row.corpus is not None}
-    corpora = {key: load_corpus(c.uri, kind=c.kind, columns=c.columns, limit=c.limit) for key, c in wanted.items()}
+    corpora = data.corpora(rows)
     for row in rows:
-        found = corpora[row.corpus.model_dump_json()] if row.corpus is not None else None
-        row.method(row.config, base_model=experiment.base_models[0]).check(found)
-    dev = None
-    if experiment.dev is not None and any(row.method.uses_dev(row.config) for row in rows):
-        dev = DevSet(load_sts(experiment.dev.task, source=experiment.dev.where, split="dev"))
-    tasks = resolve_tasks(experiment.suites, source=experiment.source)
-    plan = Plan(experiment, rows, corpora, dev, tasks, pick_device(experiment.device), workdir=workdir)
+        text = corpora[row.corpus.model_dump_json()] if row.corpus is not None else None
+        row.method(row.config, base_model=experiment.base_models[0]).check(text)
+    selects = any(row.method.uses_dev(row.config) for row in rows)
+    dev = data.dev_set(experiment.dev) if experiment.dev is not None and selects else None
+    if tasks is None:
+        tasks = resolve_tasks(experiment.suites, source=experiment.source)
+    plan = Plan(experiment, rows, corpora, dev, tasks, team.device or pick_device(experiment.device), team, workdir)
     _ = plan.cells  # reads what configs refer to: word vectors and models that are not there are told here
     return plan
 

@@ -7,8 +7,7 @@ comparison's manifest, for the report.
 
 from __future__ import annotations
 
-import argparse
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,7 +17,6 @@ from harness.errors import InputError
 from harness.files.toml_text import inline
 
 TUNERS = registry.TUNERS
-DEFAULT_SEEDS = "101"
 
 
 @dataclass(frozen=True)
@@ -26,12 +24,12 @@ class Budget:
     """What every row gets."""
 
     trials: int
-    steps: int  # upper bound on the updates of a trial
-    seeds: tuple[int, ...]  # none of them is one of the comparison's
+    steps: int | None = None  # upper bound on the updates of a trial; None: the comparison's max_steps
+    seeds: tuple[int, ...] = (101,)  # none of them is one of the comparison's
 
 
 @dataclass(frozen=True)
-class Found:
+class RowSearch:
     """What the search of one row came to; without `values` there is no tuned row, and `reason` says why."""
 
     row: str
@@ -60,40 +58,21 @@ class Tuner(Protocol):
         tracked: bool,
         tracking_uri: str | None,
         quiet: bool,
-    ) -> list[Found]:
+    ) -> list[RowSearch]:
         """Search every row of the experiment, on its dev set; one answer a row, in their order."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of `harness compare` that this file is about."""
-    parser.add_argument("--tune", type=int, metavar="TRIALS", help="search every row's declared ranges with so many "
-                        "trials on the dev set, and add the best configuration as a row of its own")  # fmt: skip
-    parser.add_argument("--tune-steps", type=int, metavar="N", help="updates of a trial (default: max_steps)")
-    parser.add_argument("--tune-seeds", metavar="LIST", help="seeds of the search, none of them one of the "
-                        f"comparison's (default: {DEFAULT_SEEDS})")  # fmt: skip
-
-
-def budget_of(args: argparse.Namespace, experiment: Experiment) -> Budget | None:
-    """The budget that was asked for, or None without `--tune`.
+def checked_budget(budget: Budget, experiment: Experiment) -> Budget:
+    """The budget with the updates of a trial settled.
 
     Raises:
         InputError: it cannot be used with this experiment.
     """
-    if args.tune is None:
-        for name in ("tune_steps", "tune_seeds"):
-            if getattr(args, name) is not None:
-                raise InputError(f"--{name.replace('_', '-')}: goes with --tune TRIALS")
-        return None
-    if args.tune < 1:
-        raise InputError(f"--tune {args.tune}: expected 1 or more trials a row")
-    if args.tune_steps is not None and args.tune_steps < 1:
-        raise InputError(f"--tune-steps {args.tune_steps}: expected 1 or more updates")
-    text = args.tune_seeds or DEFAULT_SEEDS
-    try:
-        seeds = tuple(dict.fromkeys(int(part) for part in text.split(",")))
-    except ValueError:
-        raise InputError(f"--tune-seeds {text}: expected numbers with commas, as 101,102") from None
-    both = sorted(set(seeds) & set(experiment.seeds))
+    if budget.trials < 1:
+        raise InputError(f"--tune {budget.trials}: expected 1 or more trials a row")
+    if budget.steps is not None and budget.steps < 1:
+        raise InputError(f"--tune-steps {budget.steps}: expected 1 or more updates")
+    both = sorted(set(budget.seeds) & set(experiment.seeds))
     if both:
         raise InputError(
             f"--tune: seed {both[0]} would search and be reported; give the search others than the "
@@ -103,12 +82,12 @@ def budget_of(args: argparse.Namespace, experiment: Experiment) -> Budget | None
         raise InputError("--tune: the experiment has no dev set to search on; give it a table [dev]")
     if len(experiment.base_models) > 1:
         raise InputError("--tune: searches on one base model at a time; choose it with --set 'base_models=[\"NAME\"]'")
-    steps = args.tune_steps or experiment.max_steps
+    steps = budget.steps or experiment.max_steps
     if steps is None:
         raise InputError("--tune: every row's trials need the same number of updates; give max_steps or --tune-steps")
     if not registry.names(TUNERS):
         raise InputError(f"--tune: no tuner is installed (entry points {TUNERS})")
-    return Budget(args.tune, steps, seeds)
+    return replace(budget, steps=steps)
 
 
 @dataclass(frozen=True)
@@ -116,15 +95,15 @@ class Tuning:
     """A budget, and what it found for each row of an experiment."""
 
     budget: Budget
-    rows: list[Found]
+    rows: list[RowSearch]
 
     def with_winners(self, experiment: Experiment) -> Experiment:
         """The experiment with each tuned row after the row that it comes from."""
         rows = []
-        for entry, found in zip(experiment.methods, self.rows, strict=True):
+        for entry, search in zip(experiment.methods, self.rows, strict=True):
             rows.append(entry)
-            if found.values:
-                update = {"name": found.label, "config": {**entry.config, **found.values}}
+            if search.values:
+                update = {"name": search.label, "config": {**entry.config, **search.values}}
                 rows.append(entry.model_copy(update=update))
         return experiment.model_copy(update={"methods": rows})
 
@@ -132,14 +111,14 @@ class Tuning:
         """What makes the row that a tuned row comes from the same runs, as values of `--set`; empty for other rows."""
         return [
             f"methods.{number}.config.{key}={inline(value).as_string()}"
-            for number, found in enumerate(self.rows, 1)
-            if found.label == label
-            for key, value in found.values.items()
+            for number, search in enumerate(self.rows, 1)
+            if search.label == label
+            for key, value in search.values.items()
         ]
 
     def manifest(self) -> dict[str, Any]:
         """As the comparison's manifest keeps it under "tuned"."""
-        rows = [{"label": found.label, **asdict(found)} for found in self.rows]
+        rows = [{"label": search.label, **asdict(search)} for search in self.rows]
         return {**asdict(self.budget), "seeds": list(self.budget.seeds), "rows": rows}
 
     def table(self) -> tuple[str, list[str], list[list[str]]]:
@@ -154,10 +133,9 @@ class Tuning:
         return title, ["Row", "Trials", "Runs", "Search seconds", "Best configuration"], lines
 
 
-def tune(experiment: Experiment, budget: Budget, workdir: Path, args: argparse.Namespace) -> Tuning:
-    """Search every row with the installed tuner."""
+def tune_rows(
+    experiment: Experiment, budget: Budget, workdir: Path, *, tracked: bool, tracking_uri: str | None, quiet: bool
+) -> Tuning:
+    """Search every row with the installed tuner; `budget` is one that `checked_budget` gave."""
     tuner: Tuner = registry.load(TUNERS, registry.names(TUNERS)[0])
-    found = tuner(
-        experiment, budget, workdir, tracked=not args.no_tracking, tracking_uri=args.tracking_uri, quiet=args.quiet
-    )
-    return Tuning(budget, found)
+    return Tuning(budget, tuner(experiment, budget, workdir, tracked=tracked, tracking_uri=tracking_uri, quiet=quiet))

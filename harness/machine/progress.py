@@ -13,9 +13,9 @@ from harness.files.printable import one_line
 
 
 class Reporter:
-    """Shows the progress of a list of cells, and of the steps inside the current one."""
+    """Shows the progress of a list of cells, and of the steps inside the current one; as a context, while it lasts."""
 
-    def __init__(self, total: int, *, quiet: bool = False) -> None:
+    def __init__(self, total: int = 1, *, quiet: bool = False) -> None:
         self.total, self.quiet = total, quiet
         self.live = sys.stderr.isatty() and not quiet
         self.number = 0
@@ -42,6 +42,12 @@ class Reporter:
     ) -> None:
         if self._bar is not None:
             self._bar.stop()
+
+    def expect(self, total: int) -> None:
+        """So many cells will come."""
+        self.total = total
+        if self._bar is not None:
+            self._bar.update(self._overall, total=total)
 
     def start(self, label: str) -> None:
         """A new cell begins."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import InputError
+from harness.files.atomic import write_atomic
 from harness.results.migrations import MANIFEST
 from harness.results.record import Record
 from harness.results.run_folder import RunFolder
@@ -17,6 +18,11 @@ def manifest_file(workdir: Path, comparison: str) -> Path:
     """Which runs a comparison consists of: `{"title", "tasks": ["SOURCE:TASK"], "cells": [{"id", "row"}],
     ...}` in the order of the table."""
     return workdir / "comparisons" / f"{comparison}.json"
+
+
+def write_manifest(workdir: Path, manifest: dict[str, Any]) -> None:
+    """Write the manifest of the comparison that its "name" says."""
+    write_atomic(manifest_file(workdir, manifest["name"]), json.dumps(manifest, indent=1) + "\n")
 
 
 def read_manifest(workdir: Path, comparison: str) -> dict[str, Any] | None:

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import torch
 
-from harness.commands.evaluate import open_for_evaluation
 from harness.encoder import Encoder
 from harness.encoder.foreign import ForeignEncoder, open_model
 from harness.errors import InputError, NotFitted
+from harness.evaluation.any_model import open_for_evaluation
 from harness.identity.models import model_fingerprint
 from harness.method import FitContext
 from methods.pooling import PoolingMethod
@@ -132,25 +132,23 @@ def test_unknown_to_both_is_one_line(cls_model: Path, tmp_path: Path) -> None:
     assert "\n" not in str(error.value)
 
 
-def test_evaluate_opens_whatever_can_encode(
-    cls_model: Path, prompted: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    encoder, pooling = open_for_evaluation(str(cls_model), max_length=12)
-    assert isinstance(encoder, Encoder)
-    assert (pooling, encoder.max_length) == ("cls", 12)
-    assert open_for_evaluation("embedded:mini-bert", "max")[1] == "max"
+def test_evaluate_opens_whatever_can_encode(cls_model: Path, prompted: Path, tmp_path: Path) -> None:
+    opened = open_for_evaluation(str(cls_model), max_length=12)
+    assert isinstance(opened.model, Encoder)
+    assert (opened.pooling, opened.model.max_length, opened.remark) == ("cls", 12, "")
+    assert open_for_evaluation("embedded:mini-bert", "max").pooling == "max"
 
-    foreign, pooling = open_for_evaluation(str(prompted), max_length=8)
-    assert isinstance(foreign, ForeignEncoder)
-    assert foreign.model.max_seq_length == 8
-    assert "Transformer > Pooling" in pooling
-    assert "run by sentence-transformers" in capsys.readouterr().err
+    foreign = open_for_evaluation(str(prompted), max_length=8)
+    assert isinstance(foreign.model, ForeignEncoder)
+    assert foreign.model.model.max_seq_length == 8
+    assert "Transformer > Pooling" in foreign.pooling
+    assert "run by sentence-transformers" in foreign.remark
 
     vectors = tmp_path / "vectors.txt"
     vectors.write_text("a 1 2\nb 3 4\n")
     static = Static(Static.configure({"vectors": str(vectors)})).fit()
     static.save(tmp_path / "static")
-    words, _ = open_for_evaluation(str(tmp_path / "static"))
+    words = open_for_evaluation(str(tmp_path / "static")).model
     assert np.asarray(words.encode(["a b"])).tolist() == [[2, 3]]
 
 

@@ -87,7 +87,7 @@ def test_the_same_command_again_recomputes_nothing(done: Path, monkeypatch: pyte
     def never(*args: object, **kwargs: object) -> Record:
         raise AssertionError("a finished cell was run again")
 
-    monkeypatch.setattr("harness.commands.compare.run_cell", never)
+    monkeypatch.setattr("harness.comparison.run.run_cell", never)
     assert run(done, "work") == 0
 
 

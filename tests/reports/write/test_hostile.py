@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.commands.compare import print_table
+from harness.commands.terminal import print_table
 from harness.files.printable import markdown_text, one_line, visible
 from harness.results.manifest import manifest_file
 from harness.results.run_folder import RunFolder

@@ -1,0 +1,336 @@
+"""The harness from Python: what a notebook calls, and what stands behind the commands of the same names.
+
+    import harness
+
+    result = harness.compare("demo", workdir="work/demo", progress=harness.Reporter())
+    scores = harness.evaluate("sentence-transformers/all-MiniLM-L6-v2", ["sts"], source="mteb").scores
+    method = harness.train("simcse", preset="mini", out="models/simcse")
+    vectors = harness.load("models/simcse").encode(["A sentence."])
+
+Nothing here prints: progress goes to the `Reporter` that is given, and errors are raised (`harness.errors`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from harness import registry
+from harness.comparison import other_code
+from harness.comparison.cell import take_part
+from harness.comparison.experiment import DevSettings, Experiment, read_experiment
+from harness.comparison.plan import LoadedData, make_plan
+from harness.comparison.repeat import repeated
+from harness.comparison.run import run_comparison
+from harness.comparison.tuning import Budget, Tuning, checked_budget, tune_rows
+from harness.errors import InputError, TrainingStopped
+from harness.files.locks import work_lock
+from harness.files.printable import markdown_text
+from harness.machine.distributed import ALONE, join
+from harness.machine.progress import Reporter
+from harness.method import DEFAULT_BASE_MODEL, METHOD_FILE, FitContext, Method
+from harness.results.record import Record, Score
+from harness.results.report_builder import BUILDER, FORMATS, report_builder
+from harness.results.run_folder import checked_workdir
+
+if TYPE_CHECKING:
+    from harness.encoder import Encoder
+    from harness.encoder.foreign import ForeignEncoder
+    from harness.tasks.base import TaskResult
+
+__all__ = [
+    "Budget", "ComparisonResult", "Evaluation", "Experiment", "Reporter",
+    "compare", "evaluate", "load", "report", "train",
+]  # fmt: skip
+
+SELECTION = DevSettings(task="Embedded-STS-natural")  # needs no download
+
+
+@dataclass(frozen=True)
+class ComparisonResult:
+    """What a comparison came to."""
+
+    experiment: Experiment
+    workdir: Path
+    records: list[Record]  # one a cell, in the order of the table
+    report: dict[str, Path] = field(default_factory=dict)  # format -> what was written
+    tuning: Tuning | None = None
+
+    @property
+    def failed(self) -> list[Record]:
+        """The records of cells that failed; the same call tries them again."""
+        return [record for record in self.records if record.status == "failed"]
+
+    @property
+    def status(self) -> Literal["finished", "failed"]:
+        """Did every cell come to a result? A collapsed or diverged training is one."""
+        return "failed" if self.failed else "finished"
+
+
+def compare(
+    experiment: str | Path | Mapping[str, Any] | Experiment,
+    *,
+    workdir: str | Path = "work",
+    overrides: Sequence[str] = (),
+    tune: Budget | None = None,
+    tracked: bool = True,
+    tracking_uri: str | None = None,
+    formats: Sequence[str] = FORMATS,
+    progress: Reporter | None = None,
+    say: Callable[[str], None] | None = None,
+) -> ComparisonResult:
+    """Train every row of an experiment under the same conditions, evaluate, track and report; finished cells are kept.
+
+    Args:
+        experiment: a TOML file, a preset's name, the keys of such a file, or a whole `Experiment`.
+        workdir: everything that is kept. The same call goes on where it stopped.
+        overrides: as `--set`: "seeds=[1]", "methods.simcse.temperature=0.1".
+        tune: search every row under this budget first, and add the best configuration as a row of its own.
+        tracked, tracking_uri: whether runs go to MLflow, and to which store (default: sqlite in `workdir`).
+        formats: of the report.
+        progress: what shows how far it is.
+        say: called, before any cell is run, with a line on runs that other code has made and that are made again.
+
+    Returns:
+        Records, and where the report lies. In a process that another one leads (see `harness.machine.distributed`)
+        there are none.
+
+    Raises:
+        InputError: anything in the input that cannot work; nothing is written then.
+        RunError: a search or the report failed; the message says what was kept.
+    """
+    asked = read_experiment(experiment, overrides)
+    source = str(experiment) if isinstance(experiment, str | Path) else read_experiment(experiment)
+    where = source if isinstance(source, str) else f'experiment "{source.name}"'
+    budget = checked_budget(tune, asked) if tune is not None else None
+    team = join(asked.device)
+    if budget is not None and team.size > 1:
+        raise InputError("--tune: searches in one process; start it without a launcher (the search goes on later)")
+    progress = progress or Reporter(quiet=True)
+    data = LoadedData()
+    with team.main_first():
+        plan = make_plan(asked, where, Path(workdir), data=data, team=team)
+        folder = checked_workdir(str(workdir))
+    if not team.main:
+        take_part(plan, folder)
+        return ComparisonResult(asked, folder, [])
+    with work_lock(folder):
+        tuning = None
+        if budget is not None:
+            tuning = tune_rows(asked, budget, folder, tracked=tracked, tracking_uri=tracking_uri, quiet=progress.quiet)
+            plan = make_plan(tuning.with_winners(asked), where, folder, data=data)
+        if say is not None and (cost := other_code.told(plan, folder)):
+            say(cost)
+        with ExitStack() as ending:
+            tracker = None
+            if tracked:
+                from harness.tracking.tracker import Tracker
+
+                tracker = Tracker(folder, asked.name, tracking_uri)
+                ending.callback(tracker.close)
+            records = run_comparison(
+                plan,
+                folder,
+                command_of=lambda cell: repeated(source, overrides, cell, tuning),
+                tracker=tracker,
+                reporter=ending.enter_context(progress),
+                tuned=tuning,
+            )
+        builder = report_builder()
+        written = builder.build_comparison(folder, asked.name, formats=formats) if builder is not None else {}
+    return ComparisonResult(plan.experiment, folder, records, written, tuning)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The scores of one model."""
+
+    model: str
+    pooling: str
+    device: str
+    result: TaskResult
+    remark: str = ""  # what a reader should know of how the model was run
+
+    @property
+    def scores(self) -> list[Score]:
+        """All scores."""
+        return self.result.scores
+
+    def as_dict(self) -> dict[str, Any]:
+        """Scores, protocols and costs as plain values, as `harness evaluate --json` writes them."""
+        from harness.machine.environment import describe
+
+        return {
+            "model": self.model,
+            "pooling": self.pooling,
+            "scores": [score.model_dump() for score in self.scores],
+            "protocols": self.result.protocols,
+            "missing": self.result.missing,
+            "notes": self.result.notes,
+            "figures": self.result.figures,
+            "cost": self.result.cost,
+            "environment": describe(self.device, "fp32"),
+        }
+
+
+def evaluate(
+    model: str | Path,
+    suites: Sequence[str] = ("sts",),
+    *,
+    source: str = "senteval",
+    pooling: str | None = None,
+    max_length: int | None = None,
+    batch_size: int = 64,
+    device: str = "auto",
+    cached: bool = True,
+    progress: bool = False,
+) -> Evaluation:
+    """Score a model on suites or tasks.
+
+    Args:
+        model: a hub id, a SentenceTransformer folder, a saved method or embedded:NAME.
+        source: which copy of the STS sets, "senteval" or "mteb".
+        pooling: for a plain transformer; what the model says, else mean, when left out.
+        max_length: word pieces kept; as many as the model takes, when left out.
+        cached: keep the vectors for the next evaluation of the same model, and use those of the last one.
+        progress: show a bar while encoding.
+
+    Raises:
+        InputError: no such model, suite or task, or a setting that the model cannot have.
+    """
+    from harness.evaluation.any_model import open_for_evaluation, stored_vectors
+    from harness.evaluation.scoring import evaluate as score_all
+    from harness.machine.devices import pick_device
+    from harness.tasks.suites import resolve_tasks
+    from harness.tasks.vectors import Origin
+
+    tasks = resolve_tasks(suites, source=source)
+    where = pick_device(device)
+    name = str(model)
+    opened = open_for_evaluation(name, pooling, max_length)
+
+    def encode(texts: list[str]) -> Any:
+        return opened.model.encode(texts, batch_size=batch_size, device=where, show_progress_bar=progress)
+
+    stored = stored_vectors(name, opened, max_length, where) if cached else None
+    origin = Origin(f"harness/{Path(name).name}", stored.name if stored else "unknown")
+    result = score_all(
+        encode, tasks, pooling=opened.pooling, cache=stored, origin=origin, model=opened.model, device=where
+    )
+    return Evaluation(name, opened.pooling, where, result, opened.remark)
+
+
+def train(
+    method: str,
+    *,
+    out: str | Path | None = None,
+    config: Mapping[str, Any] | None = None,
+    preset: str | None = None,
+    base_model: str = DEFAULT_BASE_MODEL,
+    corpus: str = "embedded:sentences",
+    limit: int | None = None,
+    dev: DevSettings | None = SELECTION,
+    seed: int = 1,
+    device: str = "auto",
+    precision: str = "auto",
+    progress: Reporter | None = None,
+) -> Method:
+    """Fit one method on a corpus; the fitted method, saved to `out` in the SentenceTransformer layout.
+
+    Args:
+        method: an installed method's name.
+        out: folder of the saved model; checkpoints and curves lie beside it, and a call that was interrupted goes on.
+            Without it nothing is written.
+        config, preset: values of the method's config, above those of a preset of it.
+        corpus, limit: a text URI, and how many items of it at most.
+        dev: the set that selects the checkpoint; None: the last weights are kept.
+        seed: the one source of randomness.
+        progress: what shows how far it is.
+
+    Raises:
+        InputError: unknown method, preset or key, data that cannot be had, `out` holds a model already.
+        TrainingStopped: the training collapsed or diverged.
+    """
+    from harness.machine.devices import pick_device
+    from harness.sources import load_corpus, load_sts
+    from harness.tasks.sts import DevSet
+    from harness.training import TrainedMethod
+
+    kind: type[Method] = registry.load(registry.METHODS, method)
+    settled = kind.configure(dict(config or {}), preset=preset, where=f'method "{method}"')
+    target = Path(out) if out is not None else None
+    team = join(device)
+    with team.main_first():
+        if target is not None and (target / METHOD_FILE).exists():
+            raise InputError(f"--out {target}: holds a saved model already; name another folder or delete it")
+        text = kind.text_for(settled)
+        items = None if text == "none" else load_corpus(corpus, kind=text, limit=limit)
+        selects = dev is not None and hasattr(settled, "learning_rate")
+        dev_set = DevSet(load_sts(dev.task, source=dev.where, split="dev")) if dev is not None and selects else None
+    fitted = kind(settled, base_model=base_model)
+    leads = team.main
+    if not issubclass(kind, TrainedMethod):  # learns without the loop: the main process does it by itself
+        if not leads:
+            return fitted
+        team = ALONE
+    folder = target.with_name(target.name + ".training") if target is not None else None
+    with (
+        work_lock(folder) if folder is not None and leads else nullcontext(),
+        progress or Reporter(quiet=True) as shown,
+    ):
+        shown.start(method)
+        context = FitContext(seed=seed, dev=dev_set, device=team.device or pick_device(device), precision=precision,
+                             folder=folder, progress=shown.step, team=team)  # fmt: skip
+        try:
+            fitted.fit(items, context)
+        except TrainingStopped as stop:
+            curves = f" (curves: {folder / 'curves.jsonl'})" if folder is not None else ""
+            shown.done(f"{stop.status}: {stop.reason}{curves}")
+            raise
+        if leads:
+            if target is not None:
+                where = f"from {markdown_text(base_model)} on {markdown_text(corpus)}"
+                fitted.save(target, card=f"Trained by `{method}` {where}, seed {seed}.\n")
+            best = fitted.fit_report.training.get("best_dev")
+            kept = f"saved to {target}" if target is not None else "fitted"
+            shown.done(kept + (f", best dev {100 * best:.2f}" if best is not None else ""))
+    return fitted
+
+
+def load(model: str | Path) -> Method | Encoder | ForeignEncoder:
+    """A saved method as it was fitted; any other folder, hub id or embedded:NAME as an encoder. All have `encode`.
+
+    Raises:
+        InputError: no such model, a damaged one, or one of a method that is not installed.
+    """
+    from harness.encoder.foreign import open_model
+    from harness.evaluation.any_model import saved_method
+    from harness.sources import resolve_model
+
+    folder = Path(resolve_model(str(model)))
+    return saved_method(folder) if (folder / METHOD_FILE).is_file() else open_model(str(model))
+
+
+def report(
+    name: str, workdir: str | Path = "work", *, formats: Sequence[str] = FORMATS, out: str | Path | None = None
+) -> dict[str, Path]:
+    """Build a report from records: a comparison's, a paper's or a study's; no run is repeated.
+
+    Args:
+        formats: any of "html", "md", "latex", "csv" and "pdf".
+        out: the folder to write to; `WORKDIR/reports/NAME` when left out.
+
+    Returns:
+        Format -> what was written.
+
+    Raises:
+        InputError: nothing of that name, an unknown format, or nothing installed that builds reports.
+        RunError: the folder cannot be written.
+    """
+    builder = report_builder()
+    if builder is None:
+        raise InputError(f'no reporter is installed (entry point "{BUILDER}" of {registry.REPORTERS})')
+    return builder.build_report(name, Path(workdir), formats=formats, out=Path(out) if out is not None else None)

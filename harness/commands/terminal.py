@@ -1,0 +1,41 @@
+"""Tables as a terminal shows them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from harness.files.printable import one_line
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+
+def plain(text: str) -> Text:
+    """Text for a rich table as it is: no markup in it, nothing that the terminal obeys."""
+    from rich.text import Text
+
+    return Text(one_line(text))
+
+
+def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table of scores; where it would not fit the terminal, without the deviations."""
+    from rich.console import Console
+    from rich.measure import Measurement
+    from rich.table import Table
+
+    def table(cells: Sequence[Sequence[str]]) -> Table:
+        made = Table(title=plain(title))
+        for i, column in enumerate(columns):
+            made.add_column(plain(column), justify="left" if i == 0 else "right", no_wrap=i > 0)
+        for row in cells:
+            made.add_row(*(plain(cell) for cell in row))
+        return made
+
+    console = Console() if sys.stdout.isatty() else Console(width=240)
+    whole = table(rows)
+    if Measurement.get(console, console.options.update(width=1000), whole).maximum > console.width:
+        whole = table([[cell.partition(" ± ")[0] for cell in row] for row in rows])
+        whole.caption = "standard deviations are in the report"
+    console.print(whole)

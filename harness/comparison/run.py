@@ -1,0 +1,99 @@
+"""The loop of a comparison: every cell of a plan comes to its record, one after the other. Nothing here prints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.comparison.cell import finished, run_cell
+from harness.comparison.plan import Cell, Plan
+from harness.machine.progress import Reporter
+from harness.results.manifest import asked, write_manifest
+from harness.results.migrations import MANIFEST
+from harness.results.record import Record
+
+if TYPE_CHECKING:
+    from harness.comparison.tuning import Tuning
+    from harness.tracking.tracker import Tracker
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a cell came to its record."""
+
+    cell: Cell
+    record: Record
+    kept: bool  # the record was there before, and lacked nothing
+
+
+def run_comparison(
+    plan: Plan,
+    workdir: Path,
+    *,
+    command_of: Callable[[Cell], str],
+    tracker: Tracker | None = None,
+    reporter: Reporter | None = None,
+    tuned: Tuning | None = None,
+) -> list[Record]:
+    """Run every cell that has no record yet; the records of all, in the order of the plan.
+
+    Args:
+        plan: what is compared.
+        workdir: where runs are kept; the manifest that names them is written first.
+        command_of: the command line that makes a cell's run again, for its record.
+        tracker: gets every record; without one nothing is tracked.
+        reporter: shows how far it is.
+        tuned: how rows were tuned, for the manifest.
+
+    Raises:
+        OSError: the disk is full. A cell that fails has a record with that status, and does not end the others.
+    """
+    write_manifest(workdir, _manifest(plan, tuned))
+    reporter = reporter or Reporter(quiet=True)
+    records = []
+    for ending in one_by_one(plan, workdir, command_of, reporter):
+        record = asked(ending.record, plan.evaluation).model_copy(
+            update={"row": ending.cell.row.label, "comparison": plan.experiment.name}
+        )
+        records.append(record)
+        reporter.done(_line_about(record) + (" (kept)" if ending.kept else ""))
+        if tracker is not None:
+            tracker.log(record)
+    plan.team.from_main("")  # no more training: the other processes end
+    return records
+
+
+def one_by_one(plan: Plan, workdir: Path, command_of: Callable[[Cell], str], reporter: Reporter) -> Iterator[Ending]:
+    """Bring the cells to their records in this process, one after the other."""
+    reporter.expect(len(plan.cells))
+    for cell in plan.cells:
+        reporter.start(cell.label)
+        known = finished(cell, plan, workdir)
+        record = known or run_cell(cell, plan, workdir, command=command_of(cell), progress=reporter.step)
+        yield Ending(cell, record, kept=known is not None)
+
+
+def _manifest(plan: Plan, tuned: Tuning | None) -> dict[str, Any]:
+    """Which runs the comparison consists of, the experiment as it was resolved, and how its rows were tuned."""
+    return {
+        MANIFEST.key: MANIFEST.version,
+        "name": plan.experiment.name,
+        "title": plan.experiment.title,
+        "description": plan.experiment.description,
+        "experiment": plan.experiment.model_dump(mode="json"),
+        "tasks": list(plan.evaluation),
+        "cells": [{"id": c.id, "row": c.row.label, "base_model": c.base_model, "seed": c.seed} for c in plan.cells],
+        **({"tuned": tuned.manifest()} if tuned else {}),
+    }
+
+
+def _line_about(record: Record) -> str:
+    """One line about a record: its main scores, or why it has none."""
+    if record.status != "finished":
+        return f"{record.status}: {record.reason}"
+    main = [s for s in record.scores if s.metric == "spearman" and s.aggregation == "all" and s.split == "test"]
+    scores = ", ".join(f"{s.task} {100 * s.value:.2f}" for s in main[:7])
+    without = f"; without {', '.join(record.missing)}" if record.missing else ""
+    return f"{scores}{without} ({record.cost.get('train_seconds', 0):.0f} s training)"
