@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     import optuna
     from optuna.trial import FrozenTrial
 
-    from studies.definition import Study
+    from studies.definition.space import Space
+    from studies.definition.study import Study
     from studies.show.findings import Sheet
-    from studies.space import Space
 
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -81,38 +81,41 @@ def run(args: argparse.Namespace) -> int:
     """Exit code 0 when every planned trial has a result, 1 when one failed."""
     from harness.files.locks import work_lock
     from harness.results.run_folder import checked_workdir
-    from studies import samplers, slots
-    from studies.coordinator import conduct, finished_trials, first_point, tracker_of
-    from studies.definition import read_study
+    from studies.coordinator import conduct
+    from studies.definition import samplers
+    from studies.definition.planned import planned_trials
+    from studies.definition.space import make_space
+    from studies.definition.study import read_study
     from studies.run.storage import bring_home, default_url
+    from studies.run.tracking import tracker_of
     from studies.run.trial import Desk
-    from studies.space import make_space
+    from studies.run.trials import finished_trials
 
     if args.workers < 1:
         raise InputError(f"--workers {args.workers}: expected 1 or more")
     study = read_study(args.study, args.overrides, quick=args.quick, name=args.name)
     space = make_space(study, args.study)
     remarks = samplers.check(study, space, args.study)
-    planned = slots.plan(study, space)
+    planned = planned_trials(study, space)
     workdir = checked_workdir(args.workdir, create=not args.dry_run)
     if not args.quiet or args.dry_run:
         _introduce(study, space, len(planned), remarks)
     if args.dry_run:
         return 0
     desk = Desk(study, workdir)
-    desk.plan({**first_point(space), **planned[0]})  # data and models that are not there are told before anything
+    desk.plan({**space.first_point(), **planned[0]})  # data and models that are not there are told before anything
     url = args.storage or default_url(workdir)
     tracker = None
     if not args.no_tracking:
         tracker = tracker_of(study, space, workdir, args.tracking_uri)
     with work_lock(workdir):
-        found = conduct(study, space, desk, url=url, where=args.study, workers=args.workers, tracker=tracker,
+        stored = conduct(study, space, desk, url=url, where=args.study, workers=args.workers, tracker=tracker,
                         force_new=args.force_new, quiet=args.quiet)  # fmt: skip
-    trials = finished_trials(found)
-    _print(found, study, space, trials, workdir, top=5)
+    trials = finished_trials(stored)
+    _print(stored, study, space, trials, workdir, top=5)
     from studies.show.export import write
 
-    print(f"tables and figures: {write(found, study, space, trials, workdir, None)}")
+    print(f"tables and figures: {write(stored, study, space, trials, workdir, None)}")
     bring_home(url, study.name, workdir)
     failed = [t for t in trials if t.state.name == "FAIL"]
     for t in failed:
@@ -126,26 +129,27 @@ def join(args: argparse.Namespace) -> int:
     from harness.machine.progress import Reporter
     from harness.results.run_folder import checked_workdir
     from studies import slots
+    from studies.definition.planned import planned_trials
+    from studies.definition.space import make_space
     from studies.run.storage import WORKDIR, definition_of, load, open_storage
-    from studies.show.findings import line_about
-    from studies.space import make_space
+    from studies.run.trials import line_about
     from studies.worker import work
 
-    found = load(open_storage(args.url, create=False), args.name, args.url)
-    study = definition_of(found)
-    workdir = checked_workdir(args.workdir or found.user_attrs[WORKDIR])
-    planned = slots.plan(study, make_space(study, args.name))
+    stored = load(open_storage(args.url, create=False), args.name, args.url)
+    study = definition_of(stored)
+    workdir = checked_workdir(args.workdir or stored.user_attrs[WORKDIR])
+    planned = planned_trials(study, make_space(study, args.name))
     # A worker that joins must not draw what another one draws: its stream is as good as its process id.
     import os
 
-    with Reporter(slots.repair(found, planned), quiet=args.quiet) as reporter:
+    with Reporter(slots.repair(stored, planned), quiet=args.quiet) as reporter:
         work(
-            found,
+            stored,
             workdir,
             number=100 + os.getpid(),
             started=lambda number: reporter.start(f"trial {number}"),
             progress=reporter.step,
-            ended=lambda number, _: reporter.done(line_about(found.get_trials(deepcopy=False)[number])),
+            ended=lambda number, _: reporter.done(line_about(stored.get_trials(deepcopy=False)[number])),
         )
     return 0
 
@@ -154,7 +158,7 @@ def list_studies(args: argparse.Namespace) -> int:
     """Print presets and studies; always 0."""
     import tomllib
 
-    from studies.definition import presets
+    from studies.definition.study import presets
 
     print("presets (each with --quick):")
     known = presets()
@@ -167,36 +171,36 @@ def list_studies(args: argparse.Namespace) -> int:
         return 0
     import optuna
 
-    from studies.coordinator import finished_trials
     from studies.run.storage import DEFINITION, default_url, open_storage
+    from studies.run.trials import finished_trials
 
     url = args.storage or default_url(workdir)
     print(f"studies in {url.removeprefix('journal:') if args.storage is None else 'the storage'}:")
-    for found in optuna.study.get_all_study_summaries(storage := open_storage(url, create=False)):
-        if DEFINITION in found.user_attrs:
-            opened = optuna.load_study(study_name=found.study_name, storage=storage)
-            print(f"  {found.study_name}: {len(finished_trials(opened))} finished trials")
+    for summary in optuna.study.get_all_study_summaries(storage := open_storage(url, create=False)):
+        if DEFINITION in summary.user_attrs:
+            opened = optuna.load_study(study_name=summary.study_name, storage=storage)
+            print(f"  {summary.study_name}: {len(finished_trials(opened))} finished trials")
     return 0
 
 
 def _opened(args: argparse.Namespace) -> tuple[optuna.Study, Study, Space, list[FrozenTrial]]:
-    from studies.coordinator import finished_trials
+    from studies.definition.space import make_space
     from studies.run.storage import default_url, definition_of, load, open_storage
-    from studies.space import make_space
+    from studies.run.trials import finished_trials
 
     url = args.storage or default_url(Path(args.workdir))
-    found = load(open_storage(url, create=False), args.name, url)
-    study = definition_of(found)
-    return found, study, make_space(study, args.name), finished_trials(found)
+    stored = load(open_storage(url, create=False), args.name, url)
+    study = definition_of(stored)
+    return stored, study, make_space(study, args.name), finished_trials(stored)
 
 
 def show(args: argparse.Namespace) -> int:
     """Print the tables of a study."""
-    from studies import slots
+    from studies.definition.planned import planned_trials
 
-    found, study, space, trials = _opened(args)
-    _introduce(study, space, len(slots.plan(study, space)), [])
-    _print(found, study, space, trials, Path(args.workdir), top=args.top)
+    stored, study, space, trials = _opened(args)
+    _introduce(study, space, len(planned_trials(study, space)), [])
+    _print(stored, study, space, trials, Path(args.workdir), top=args.top)
     return 0
 
 
@@ -204,8 +208,8 @@ def best(args: argparse.Namespace) -> int:
     """Print the best trial and the experiment file that holds its configuration."""
     from studies.show.export import experiment_file
 
-    found, study, _, _ = _opened(args)
-    print(experiment_file(found, study, study.held_out_seeds if args.held_out else study.seeds), end="")
+    stored, study, _, _ = _opened(args)
+    print(experiment_file(stored, study, study.held_out_seeds if args.held_out else study.seeds), end="")
     return 0
 
 
@@ -214,8 +218,8 @@ def export(args: argparse.Namespace) -> int:
     from studies.run.storage import bring_home
     from studies.show.export import write
 
-    found, study, space, trials = _opened(args)
-    folder = write(found, study, space, trials, Path(args.workdir), Path(args.out) if args.out else None)
+    stored, study, space, trials = _opened(args)
+    folder = write(stored, study, space, trials, Path(args.workdir), Path(args.out) if args.out else None)
     if args.storage:
         bring_home(args.storage, study.name, Path(args.workdir))
     print(f"tables and figures: {folder}")
@@ -234,15 +238,15 @@ def _introduce(study: Study, space: Space, planned: int, remarks: list[str]) -> 
 
 
 def _print(
-    found: optuna.Study, study: Study, space: Space, trials: list[FrozenTrial], workdir: Path, *, top: int
+    stored: optuna.Study, study: Study, space: Space, trials: list[FrozenTrial], workdir: Path, *, top: int
 ) -> None:
     from harness.commands.terminal import print_table
-    from studies.run.kept_models import best_trials
+    from studies.run.trials import best_trials
     from studies.show.export import sheets
     from studies.show.findings import Sheet, objective_names
 
-    by_key = {sheet.key: sheet for sheet in sheets(found, study, space, trials, workdir)}
-    leading = best_trials(found)[:top]
+    by_key = {sheet.key: sheet for sheet in sheets(stored, study, space, trials, workdir)}
+    leading = best_trials(stored)[:top]
     rows = tuple(
         (t.number, *(t.params.get(n) for n in space.names), *(100 * v for v in t.values),
          " ".join(map(str, t.user_attrs["about"]["seeds"])))

@@ -10,14 +10,15 @@ from harness.comparison.experiment import Entry, Experiment, Row, resolve_rows
 from harness.comparison.tuning import Budget, RowSearch
 from harness.errors import InputError
 from harness.results.run_folder import RunFolder
-from studies import samplers
-from studies.attributes import SLOT
-from studies.coordinator import conduct, first_point, tracker_of
-from studies.definition import Study
-from studies.run.kept_models import best_trials
+from studies.coordinator import conduct
+from studies.definition import samplers
+from studies.definition.space import NothingToSearchError, Space, make_space
+from studies.definition.study import Study
+from studies.run.attributes import SLOT
 from studies.run.storage import default_url, definition_of, difference, load, open_storage
+from studies.run.tracking import tracker_of
 from studies.run.trial import Desk
-from studies.space import NothingToSearchError, Space, make_space
+from studies.run.trials import best_trials
 
 if TYPE_CHECKING:
     import optuna
@@ -54,9 +55,9 @@ def tune(
             if not quiet:
                 print(f"{search.study.title}: {budget.trials} trials of {budget.steps} updates")
             tracker = tracker_of(search.study, search.space, workdir, tracking_uri) if tracked else None
-            found = conduct(search.study, search.space, search.desk, url=url, where="--tune", workers=1,
+            stored = conduct(search.study, search.space, search.desk, url=url, where="--tune", workers=1,
                             tracker=tracker, force_new=False, quiet=quiet)  # fmt: skip
-            search = _answer(found, search, budget)
+            search = _answer(stored, search, budget)
         answers.append(search)
     return answers
 
@@ -66,19 +67,18 @@ def study_of(experiment: Experiment, entry: Entry, row: Row, budget: Budget) -> 
     assert experiment.dev is not None
     shared = {key: value for key, value in experiment.shared.items() if key in row.method.Config.model_fields}
     return Study(
-        name=f"{experiment.name}--{row.label}",
-        title=f"{row.label}, tuned for {experiment.title or experiment.name}",
+        **{
+            **experiment.conditions(),
+            "name": f"{experiment.name}--{row.label}",
+            "title": f"{row.label}, tuned for {experiment.title or experiment.name}",
+            "description": "",
+            "corpus": row.corpus or experiment.corpus,
+        },
         method=entry.method,
         preset=entry.preset,
         config={**shared, **entry.config},
         base_model=experiment.base_models[0],
-        corpus=row.corpus or experiment.corpus,
-        corpora=experiment.corpora,
-        dev=experiment.dev,
-        source=experiment.source,
         steps=budget.steps,
-        device=experiment.device,
-        precision=experiment.precision,
         seeds=list(budget.seeds),
         held_out_seeds=experiment.seeds,
         trials=budget.trials,
@@ -97,17 +97,17 @@ def _prepare(experiment: Experiment, entry: Entry, row: Row, budget: Budget, wor
         return RowSearch(row.label, reason="not searched: no range declared that the row leaves open")
     samplers.check(study, space, f'--tune: row "{row.label}"')
     desk = Desk(study, workdir)
-    desk.plan(first_point(space))  # what cannot be trained is told before anything is
+    desk.plan(space.first_point())  # what cannot be trained is told before anything is
     return Search(row.label, study, space, desk)
 
 
 def _refuse_another(study: Study, url: str, workdir: Path) -> None:
     """A study of this name with another definition is told before the first search, not after hours."""
     try:
-        found = load(open_storage(url, create=False), study.name, url)
+        stored = load(open_storage(url, create=False), study.name, url)
     except InputError:
         return  # there is none yet
-    different = difference(definition_of(found), study)
+    different = difference(definition_of(stored), study)
     if different:
         raise InputError(
             f'--tune: study "{study.name}" exists with another definition ({different}); give the comparison another '
@@ -115,15 +115,15 @@ def _refuse_another(study: Study, url: str, workdir: Path) -> None:
         )
 
 
-def _answer(found: optuna.Study, search: Search, budget: Budget) -> RowSearch:
+def _answer(stored: optuna.Study, search: Search, budget: Budget) -> RowSearch:
     """What a finished study says about its row. An earlier call may have had more trials: they do not count."""
-    mine = [t for t in found.get_trials(deepcopy=False) if t.user_attrs.get(SLOT, budget.trials) < budget.trials]
+    mine = [t for t in stored.get_trials(deepcopy=False) if t.user_attrs.get(SLOT, budget.trials) < budget.trials]
     results = {t.user_attrs[SLOT]: t for t in reversed(mine) if "about" in t.user_attrs}
     runs = sorted({run for t in results.values() for run in t.user_attrs["about"]["runs"]})
     records = [record for run in runs if (record := RunFolder(search.desk.workdir, run).read()) is not None]
     seconds = sum(r.cost.get(key, 0.0) for r in records for key in ("train_seconds", "dev_seconds"))
     numbers = {t.number for t in mine}
-    best = next((t for t in best_trials(found) if t.number in numbers), None)
+    best = next((t for t in best_trials(stored) if t.number in numbers), None)
     reason = ""
     if best is None:
         last = next(iter(results.values()), None)

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 from harness.comparison.cell import Progress
 from harness.errors import HarnessError
 from studies import slots
-from studies.attributes import BEAT
+from studies.definition.planned import planned_trials
+from studies.definition.samplers import make_pruner, make_sampler
+from studies.definition.space import make_space
+from studies.run.attributes import BEAT
 from studies.run.kept_models import drop_models
 from studies.run.storage import definition_of, load, open_storage
 from studies.run.trial import Clock, Desk, run_trial
-from studies.samplers import make_pruner, make_sampler
-from studies.space import make_space
 
 if TYPE_CHECKING:
     import optuna
@@ -33,7 +34,7 @@ Ended = Callable[[int, "list[Record]"], None]  # trial number, its records
 
 
 def work(
-    found: optuna.Study,
+    stored: optuna.Study,
     workdir: Path,
     *,
     number: int = 0,
@@ -51,22 +52,22 @@ def work(
     """
     from optuna.trial import TrialState
 
-    study = definition_of(found)
+    study = definition_of(stored)
     space = make_space(study, f'study "{study.name}"')
     desk = desk or Desk(study, workdir)
-    planned = slots.plan(study, space)
-    begun = sum(t.state != TrialState.WAITING for t in found.get_trials(deepcopy=False))
-    found.sampler = make_sampler(study, number, begun)
-    found.pruner = make_pruner(study, study.steps or 1000)
+    planned = planned_trials(study, space)
+    begun = sum(t.state != TrialState.WAITING for t in stored.get_trials(deepcopy=False))
+    stored.sampler = make_sampler(study, number, begun)
+    stored.pruner = make_pruner(study, study.steps or 1000)
 
     def still_wanted() -> bool:
         return parent is None or os.getppid() == parent
 
     owner = slots.me()
-    while slots.repair(found, planned) and still_wanted():
+    while slots.repair(stored, planned) and still_wanted():
         clock = Clock()
         with clock.asking_optuna():
-            trial = slots.claim(found, owner)
+            trial = slots.claim(stored, owner)
         if trial is None:
             time.sleep(POLL_SECONDS)
             continue
@@ -75,14 +76,14 @@ def work(
         try:
             with _signs_of_life(trial):
                 records = run_trial(
-                    trial, found, space, desk, clock=clock, progress=progress, still_wanted=still_wanted
+                    trial, stored, space, desk, clock=clock, progress=progress, still_wanted=still_wanted
                 )
         except BaseException:
-            if found.get_trials(deepcopy=False)[trial.number].state == TrialState.RUNNING:
-                found.tell(trial, state=TrialState.FAIL)  # its slot is free again at once
+            if stored.get_trials(deepcopy=False)[trial.number].state == TrialState.RUNNING:
+                stored.tell(trial, state=TrialState.FAIL)  # its slot is free again at once
             raise
         if study.keep_models == "best":
-            drop_models(found, study, workdir)
+            drop_models(stored, study, workdir)
         if ended:
             ended(trial.number, records)
 
@@ -116,8 +117,8 @@ def main(argv: list[str]) -> int:
     name, workdir, number, parent = argv
     url = os.environ[STORAGE]
     try:
-        found = load(open_storage(url, create=False), name, url)
-        work(found, Path(workdir), number=int(number), parent=int(parent))
+        stored = load(open_storage(url, create=False), name, url)
+        work(stored, Path(workdir), number=int(number), parent=int(parent))
     except HarnessError as error:
         print(f"harness: {error}", file=sys.stderr)
         return error.exit_code

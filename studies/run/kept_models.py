@@ -9,37 +9,22 @@ from typing import TYPE_CHECKING
 
 from harness.results.manifest import manifest_file
 from harness.results.run_folder import RunFolder
+from studies.run.trials import best_trials
 
 if TYPE_CHECKING:
     import optuna
-    from optuna.trial import FrozenTrial
 
-    from studies.definition import Study
-
-
-def best_trials(found: optuna.Study) -> list[FrozenTrial]:
-    """The best finished trials, best first: by value among those with the most seeds; all Pareto-optimal ones of
-    several objectives, in the order of their numbers."""
-    import optuna
-    from optuna.trial import TrialState
-
-    if len(found.directions) > 1:
-        return found.best_trials
-    done = found.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-    most = max((len(t.user_attrs["about"]["seeds"]) for t in done), default=0)
-    done = [t for t in done if len(t.user_attrs["about"]["seeds"]) == most]
-    sign = -1 if found.directions[0] == optuna.study.StudyDirection.MAXIMIZE else 1
-    return sorted(done, key=lambda t: (sign * (t.value or 0.0), t.number))
+    from studies.definition.study import Study
 
 
-def drop_models(found: optuna.Study, study: Study, workdir: Path) -> None:
+def drop_models(stored: optuna.Study, study: Study, workdir: Path) -> None:
     """Delete the weights of trials that are not the best, unless a comparison or another study made or lists them."""
     from optuna.trial import TrialState
 
-    best = best_trials(found)
-    keep = {run for t in (best if len(found.directions) > 1 else best[:1]) for run in t.user_attrs["about"]["runs"]}
-    running = found.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
-    done = found.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+    best = best_trials(stored)
+    keep = {run for t in (best if len(stored.directions) > 1 else best[:1]) for run in t.user_attrs["about"]["runs"]}
+    running = stored.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
+    done = stored.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
     there = [
         folder
         for run in sorted({run for t in done for run in t.user_attrs["about"]["runs"]} - keep)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import optuna
     from optuna.storages import BaseStorage
 
-    from studies.definition import Study
+    from studies.definition.study import Study
 
 JOURNAL = "journal:"
 DEFINITION = "definition"  # user attribute of an Optuna study: our study, as JSON
@@ -26,6 +26,12 @@ COPY = "copy"  # user attribute: true where it is a copy of a study in another s
 def default_url(workdir: Path) -> str:
     """A journal file of the work directory: several processes write it safely, several times faster than sqlite."""
     return f"{JOURNAL}{(workdir / 'studies.journal').resolve()}"
+
+
+def folder_of(workdir: Path, name: str) -> Path:
+    """Where the files of a study are."""
+    safe = "".join(c if c.isalnum() or c in "-_." else "-" for c in name).lstrip(".") or "study"
+    return workdir / "studies" / safe
 
 
 def quiet() -> None:
@@ -115,10 +121,10 @@ def create_or_go_on(
         optuna.delete_study(study_name=study.name, storage=storage)
         known.remove(study.name)
     if study.name in known:
-        found = optuna.load_study(study_name=study.name, storage=storage)
-        if COPY in found.user_attrs:
+        stored = optuna.load_study(study_name=study.name, storage=storage)
+        if COPY in stored.user_attrs:
             raise InputError(f'{where}: study "{study.name}" is a copy here; give the --storage where it is kept')
-        earlier = definition_of(found)
+        earlier = definition_of(stored)
         different = difference(earlier, study)
         if different:
             raise InputError(
@@ -126,10 +132,10 @@ def create_or_go_on(
                 "give another --name, or --force-new to delete its trials and start afresh (runs are kept)"
             )
     else:
-        found = optuna.create_study(storage=storage, study_name=study.name, directions=study.signs)
-    found.set_user_attr(DEFINITION, study.model_dump_json())
-    found.set_user_attr(WORKDIR, str(workdir.resolve()))
-    return found
+        stored = optuna.create_study(storage=storage, study_name=study.name, directions=study.signs)
+    stored.set_user_attr(DEFINITION, study.model_dump_json())
+    stored.set_user_attr(WORKDIR, str(workdir.resolve()))
+    return stored
 
 
 def load(storage: BaseStorage, name: str, url: str) -> optuna.Study:
@@ -164,18 +170,18 @@ def bring_home(url: str, name: str, workdir: Path) -> None:
     optuna.load_study(study_name=name, storage=own).set_user_attr(COPY, True)
 
 
-def definition_of(found: optuna.Study) -> Study:
+def definition_of(stored: optuna.Study) -> Study:
     """Our study behind an Optuna study.
 
     Raises:
         InputError: it is not one that `harness study` made.
     """
-    from studies.definition import Study
+    from studies.definition.study import Study
 
-    text = found.user_attrs.get(DEFINITION)
+    text = stored.user_attrs.get(DEFINITION)
     if text is None:
-        raise InputError(f'study "{found.study_name}" was not made by harness study; give another --name')
-    return Study.parse(json.loads(text), f'study "{found.study_name}"')
+        raise InputError(f'study "{stored.study_name}" was not made by harness study; give another --name')
+    return Study.parse(json.loads(text), f'study "{stored.study_name}"')
 
 
 def difference(earlier: Study, later: Study) -> str:

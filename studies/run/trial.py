@@ -13,22 +13,17 @@ from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
 
 from harness.comparison.cell import Progress, run_cell
-from harness.comparison.experiment import resolve_rows
-from harness.comparison.plan import Cell, Plan
+from harness.comparison.plan import Cell, LoadedData, Plan, make_plan
 from harness.comparison.rescoring import due
 from harness.errors import InputError, TrainingStopped
-from harness.machine.devices import pick_device
 from harness.results.record import Record
 from harness.results.run_folder import RunFolder
-from studies.attributes import FINAL
-from studies.definition import DEV, Study
-from studies.space import Space
+from studies.definition.space import Space
+from studies.definition.study import DEV, Study
+from studies.run.attributes import FINAL, SLOT
 
 if TYPE_CHECKING:
     import optuna
-
-    from harness.sources import Corpus
-    from harness.tasks.sts import DevSet
 
 RACE_AFTER = 4  # trials with as many seeds that a trial's further seeds are judged by
 
@@ -41,9 +36,7 @@ class Desk:
 
         self.study, self.workdir = study, workdir
         self.tasks = resolve_tasks(study.suites, source=study.source) if study.suites else []
-        self.device = pick_device(study.device)
-        self._corpora: dict[str, Corpus] = {}
-        self._dev: DevSet | None = None
+        self._data = LoadedData()
 
     def plan(self, values: Mapping[str, Any]) -> Plan:
         """The plan of a trial.
@@ -51,38 +44,21 @@ class Desk:
         Raises:
             InputError: a configuration, corpus, dev set or model that cannot work.
         """
-        from harness.sources import load_corpus, load_sts
-        from harness.tasks.sts import DevSet
-
-        study = self.study
-        experiment = study.experiment(values, label(values), study.seeds)
-        rows = resolve_rows(experiment, f'study "{study.name}"')
-        row = rows[0]
-        corpora = {}
-        if (c := row.corpus) is not None:
-            key = c.model_dump_json()
-            if key not in self._corpora:
-                self._corpora[key] = load_corpus(c.uri, kind=c.kind, columns=c.columns, limit=c.limit)
-            corpora[key] = self._corpora[key]
-        selects = row.method.uses_dev(row.config)
-        if DEV in study.objectives and not selects:
+        study, where = self.study, f'study "{self.study.name}"'
+        plan = make_plan(
+            study.experiment(values, label(values)), where, self.workdir, data=self._data, tasks=self.tasks
+        )
+        if DEV in study.objectives and plan.dev is None:
             raise InputError(
-                f'study "{study.name}": objectives: method "{study.method}" is not scored on a dev set; '
+                f'{where}: objectives: method "{study.method}" is not scored on a dev set; '
                 "name a task and its suite instead"
             )
         for objective in study.objectives:
             if objective != DEV and not split_objective(objective, [task.name for task in self.tasks]):
                 raise InputError(
-                    f'study "{study.name}": objectives: no task of "{objective}" in suites; '
+                    f'{where}: objectives: no task of "{objective}" in suites; '
                     f"there are: {', '.join(task.name for task in self.tasks)}"
                 )
-        if selects and self._dev is None:
-            self._dev = DevSet(load_sts(study.dev.task, source=study.dev.where, split="dev"))
-        plan = Plan(
-            experiment, rows, corpora, self._dev if selects else None, self.tasks, self.device, workdir=self.workdir
-        )
-        row.method(row.config, base_model=study.base_model).check(plan.corpus(row))
-        _ = plan.cells  # models and other inputs that are not there are told here
         return plan
 
     def known(self, cell: Cell, plan: Plan) -> Record | None:
@@ -121,7 +97,7 @@ def label(values: Mapping[str, Any]) -> str:
 
 def run_trial(
     trial: optuna.Trial,
-    found: optuna.Study,
+    stored: optuna.Study,
     space: Space,
     desk: Desk,
     *,
@@ -135,7 +111,7 @@ def run_trial(
 
     study = desk.study
     with clock.asking_optuna():
-        values = space.suggest(trial)
+        values = space.suggest(trial, first=trial.user_attrs.get(SLOT) == 0)
     records: list[Record] = []
     outcomes: list[list[float]] = []
     state, reason, answered = TrialState.COMPLETE, "", True
@@ -151,7 +127,7 @@ def run_trial(
                 state, reason = TrialState.PRUNED, record.reason
                 break
             outcomes.append(outcome(record, study, desk.workdir))
-            if len(outcomes) < len(plan.cells) and not in_contention(found, study, outcomes):
+            if len(outcomes) < len(plan.cells) and not in_contention(stored, study, outcomes):
                 reason = "out of contention: no further seed"
                 break
     except InputError as error:  # a combination that the method refuses, or a score that is missing
@@ -176,7 +152,7 @@ def run_trial(
         told = [fmean(column) for column in zip(*outcomes, strict=True)] if state == TrialState.COMPLETE else None
         # Where another worker took this one for dead, its slot has a new trial, which these records answer.
         with suppress(ValueError, optuna.exceptions.UpdateFinishedTrialError):
-            found.tell(trial, told, state=state)
+            stored.tell(trial, told, state=state)
     return records
 
 
@@ -235,7 +211,7 @@ def outcome(record: Record, study: Study, workdir: Path) -> list[float]:
     """
     if record.status == "failed":
         return [0.0] * len(study.objectives)
-    found = []
+    values = []
     for objective in study.objectives:
         value: float | None
         if objective == DEV and record.status == "finished":
@@ -248,18 +224,18 @@ def outcome(record: Record, study: Study, workdir: Path) -> list[float]:
             value = record.score(*parts) if parts else None
         if value is None or not math.isfinite(value):
             raise InputError(f'objectives: the run has no score "{objective}" ({record.status} {record.reason})')
-        found.append(float(value))
-    return found
+        values.append(float(value))
+    return values
 
 
-def in_contention(found: optuna.Study, study: Study, outcomes: list[list[float]]) -> bool:
+def in_contention(stored: optuna.Study, study: Study, outcomes: list[list[float]]) -> bool:
     """Is a trial worth another seed: no worse than the median trial with as many seeds (always at the beginning)?"""
     from optuna.trial import TrialState
 
     done = len(outcomes)
     others = [
         [fmean(column) for column in zip(*values[:done], strict=True)]
-        for t in found.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+        for t in stored.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
         if len(values := t.user_attrs["about"]["seed_values"]) >= done
     ]
     if len(others) < RACE_AFTER:

@@ -13,7 +13,7 @@ from harness.results.manifest import read_records
 from harness.results.record import Record
 from reports.stats.aggregate_metrics import optimism
 from reports.stats.bootstrap import Estimate, mean_sd
-from studies.definition import Study
+from studies.definition.study import Study
 from studies.run.trial import outcome
 
 if TYPE_CHECKING:
@@ -50,11 +50,11 @@ def confirm(best: FrozenTrial, study: Study, workdir: Path) -> Confirmation | No
         return None
     wanted = _same(own[0])
     others = [r for r in records.values() if r.seed not in study.seeds and r.status == "finished"]
-    found: dict[int, tuple[Record, float]] = {}
+    by_seed: dict[int, tuple[Record, float]] = {}
     for r in sorted(others, key=lambda r: (r.seed, r.id)):
-        if _same(r) == wanted and r.seed not in found and (value := _value(r, study, workdir)) is not None:
-            found[r.seed] = r, value
-    return Confirmation(best.number, tuple(chosen), tuple(found[seed] for seed in sorted(found)))
+        if _same(r) == wanted and r.seed not in by_seed and (value := _value(r, study, workdir)) is not None:
+            by_seed[r.seed] = r, value
+    return Confirmation(best.number, tuple(chosen), tuple(by_seed[seed] for seed in sorted(by_seed)))
 
 
 def _same(r: Record) -> dict[str, Any]:

@@ -11,20 +11,20 @@ from harness.errors import InputError, RunError
 from harness.files.atomic import write_atomic
 from harness.files.toml_text import toml_comment, toml_lines
 from reports.stats.search import expected_maximum
-from studies.coordinator import tracking_seconds
-from studies.definition import Study
-from studies.run.kept_models import best_trials
+from studies.definition.space import Space
+from studies.definition.study import Study
+from studies.run.storage import folder_of
+from studies.run.tracking import tracking_seconds
+from studies.run.trials import best_trials
 from studies.show.findings import (
     Sheet,
     binned_sheet,
-    folder_of,
     heat_sheet,
     scored,
     summary_sheet,
     time_sheet,
     trials_sheet,
 )
-from studies.space import Space
 
 if TYPE_CHECKING:
     import optuna
@@ -34,7 +34,7 @@ MOST_PAIRS = 3  # heat maps: of the first numbers of the space
 
 
 def sheets(
-    found: optuna.Study, study: Study, space: Space, trials: Sequence[FrozenTrial], workdir: Path
+    stored: optuna.Study, study: Study, space: Space, trials: Sequence[FrozenTrial], workdir: Path
 ) -> list[Sheet]:
     """All tables."""
     from studies.show.study_figures import importances
@@ -50,7 +50,7 @@ def sheets(
         curve = expected_maximum(values, list(budgets))
         rows = tuple((n, 100 * float(v)) for n, v in zip(budgets, curve, strict=True))
         tables.append(Sheet("expected", "Expected best score by budget", ("trials", "expected best"), rows))
-    weights = tuple(importances(found).items())
+    weights = tuple(importances(stored).items())
     if weights:
         tables.append(Sheet("importance", "Importance of the parameters", ("parameter", "importance"), weights))
     tables.append(time_sheet(trials, tracking_seconds(workdir, study.name)))
@@ -58,7 +58,7 @@ def sheets(
 
 
 def write(
-    found: optuna.Study, study: Study, space: Space, trials: Sequence[FrozenTrial], workdir: Path, out: Path | None
+    stored: optuna.Study, study: Study, space: Space, trials: Sequence[FrozenTrial], workdir: Path, out: Path | None
 ) -> Path:
     """Write every table (CSV) and figure (SVG, PNG, PDF) and the best configuration; returns the folder.
 
@@ -68,13 +68,13 @@ def write(
     from studies.show.study_figures import all_figures
 
     folder = out or folder_of(workdir, study.name)
-    tables = sheets(found, study, space, trials, workdir)
+    tables = sheets(stored, study, space, trials, workdir)
     files: dict[str, str | bytes] = {f"{table.key}.csv": table.csv() for table in tables}
-    for figure in all_figures(found, study, space, trials, tables):
+    for figure in all_figures(stored, study, space, trials, tables):
         files |= {f"{figure.key}.svg": figure.svg, f"{figure.key}.png": figure.png, f"{figure.key}.pdf": figure.pdf}
-    if best_trials(found):
-        files["best.toml"] = experiment_file(found, study, study.seeds)
-        files["held-out.toml"] = experiment_file(found, study, study.held_out_seeds)
+    if best_trials(stored):
+        files["best.toml"] = experiment_file(stored, study, study.seeds)
+        files["held-out.toml"] = experiment_file(stored, study, study.held_out_seeds)
     try:
         for name, content in files.items():
             write_atomic(folder / name, content)
@@ -83,23 +83,23 @@ def write(
     return folder
 
 
-def best_config(found: optuna.Study, study: Study) -> dict[str, Any]:
+def best_config(stored: optuna.Study, study: Study) -> dict[str, Any]:
     """The config of the best trial, as an experiment file would hold it.
 
     Raises:
         InputError: no trial has a value yet.
     """
-    best = best_trials(found)
+    best = best_trials(stored)
     if not best:
         raise InputError(f'study "{study.name}": no trial has a value yet')
     return {**study.config, **best[0].params}
 
 
-def experiment_file(found: optuna.Study, study: Study, seeds: Sequence[int]) -> str:
+def experiment_file(stored: optuna.Study, study: Study, seeds: Sequence[int]) -> str:
     """An experiment for `harness compare` with the best configuration; with the study's own seeds nothing is trained
     again."""
-    config = best_config(found, study)
-    trial = best_trials(found)[0].number
+    config = best_config(stored, study)
+    trial = best_trials(stored)[0].number
     experiment: dict[str, Any] = {
         "name": study.name + "-best",
         "base_models": [study.base_model],

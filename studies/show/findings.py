@@ -7,12 +7,11 @@ import io
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reports.stats.search import bin_of, bins, quartile
-from studies.definition import DEV, Study
-from studies.space import Space
+from studies.definition.space import Space
+from studies.definition.study import DEV, Study
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
@@ -39,24 +38,6 @@ class Sheet:
     def text(self) -> list[list[str]]:
         """Cells as a terminal shows them; correlations keep four digits."""
         return [["" if c is None else f"{c:.4g}" if isinstance(c, float) else str(c) for c in row] for row in self.rows]
-
-
-def folder_of(workdir: Path, name: str) -> Path:
-    """Where the files of a study are."""
-    safe = "".join(c if c.isalnum() or c in "-_." else "-" for c in name).lstrip(".") or "study"
-    return workdir / "studies" / safe
-
-
-def line_about(trial: FrozenTrial) -> str:
-    """One line about a finished trial."""
-    about = trial.user_attrs.get("about", {})
-    what = about.get("label", "")
-    if trial.state.name == "COMPLETE":
-        value = ", ".join(f"{100 * v:.2f}" for v in trial.values)
-        ended = "" if about["status"] == "finished" else f" ({about['status']})"
-        return f"{what}: {value}{ended}{' (known)' if about['answered'] else ''}"
-    reason = about.get("reason") or trial.user_attrs.get("reason", "")
-    return f"{what}: {trial.state.name.lower()}: {reason}"
 
 
 def objective_names(study: Study) -> list[str]:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reports.figures.style import COLOURS, INK, MUTED, finish, look, new, style
-from studies.definition import Study
+from studies.definition.space import Parameter, Space
+from studies.definition.study import Study
 from studies.show.findings import Sheet, scored, value_label
-from studies.space import Parameter, Space
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial

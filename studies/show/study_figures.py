@@ -14,10 +14,10 @@ import numpy as np
 
 from reports.figures.style import COLOURS, GRID, MUTED, finish, new, style
 from reports.stats.search import expected_maximum
-from studies.definition import Study
+from studies.definition.space import Space
+from studies.definition.study import Study
 from studies.show.findings import Sheet, scored, value_label
 from studies.show.space_figures import binned, contour, heat, parallel, slices
-from studies.space import Space
 
 if TYPE_CHECKING:
     import optuna

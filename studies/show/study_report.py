@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from reports.document.blocks import Block, Document, Facts, Figure, Section, Text
 from reports.document.table import Cell, Column, Table, TableRow, absent, number, number_text
-from studies.definition import Study
+from studies.definition.space import Space
+from studies.definition.study import Study
 from studies.show.findings import Sheet, objective_names
-from studies.space import Space
 
 if TYPE_CHECKING:
     import optuna
@@ -35,39 +35,41 @@ def document(workdir: Path, name: str) -> Document | None:
         return None
     import optuna
 
-    from studies.coordinator import finished_trials
+    from studies.definition.space import make_space
     from studies.run.storage import DEFINITION, default_url, definition_of, open_storage
-    from studies.space import make_space
+    from studies.run.trials import finished_trials
 
     storage = open_storage(default_url(workdir), create=False)
     known = {s.study_name: s for s in optuna.get_all_study_summaries(storage, include_best_trial=False)}
     if name not in known or DEFINITION not in known[name].user_attrs:
         return None
-    found = optuna.load_study(study_name=name, storage=storage)
-    study = definition_of(found)
-    return describe(found, study, make_space(study, f'study "{name}"'), finished_trials(found), workdir)
+    stored = optuna.load_study(study_name=name, storage=storage)
+    study = definition_of(stored)
+    return describe(stored, study, make_space(study, f'study "{name}"'), finished_trials(stored), workdir)
 
 
-def describe(found: optuna.Study, study: Study, space: Space, trials: Sequence[FrozenTrial], workdir: Path) -> Document:
+def describe(
+    stored: optuna.Study, study: Study, space: Space, trials: Sequence[FrozenTrial], workdir: Path
+) -> Document:
     """Every table and figure of a study, in the order of the page."""
     from harness.results.run_folder import RunFolder
     from reports.read.provenance import provenance_of
-    from studies import slots
-    from studies.run.kept_models import best_trials
+    from studies.definition.planned import planned_trials
+    from studies.run.trials import best_trials
     from studies.show import study_figures
     from studies.show.confirmation import confirm
     from studies.show.export import sheets
 
-    leading = best_trials(found)
+    leading = best_trials(stored)
     confirmed = confirm(leading[0], study, workdir) if leading and len(study.signs) == 1 else None
-    tables = sheets(found, study, space, trials, workdir)
+    tables = sheets(stored, study, space, trials, workdir)
     by_key = {sheet.key: sheet for sheet in tables}
-    drawn = study_figures.all_figures(found, study, space, trials, tables)
+    drawn = study_figures.all_figures(stored, study, space, trials, tables)
 
     def those(*begins: str) -> list[Figure]:
         return [f for begin in begins for f in drawn if f.key.startswith(begin)]
 
-    planned = len(slots.plan(study, space))
+    planned = len(planned_trials(study, space))
     blocks: list[tuple[str, str, list[Block | None]]] = [
         ("searched", "What was searched", [_space_table(study, space), _definition(study, planned)]),
         ("best", "What was found", [_best_table(study, space, leading), _summary_table(study, by_key["summary"])]),
@@ -142,11 +144,11 @@ def _headline(
 
     held = [value for _, value in confirmed.held_out]
     text += f" Held-out seeds {_list([r.seed for r, _ in confirmed.held_out])} reach {_score(mean_sd(held)[0])}"
-    found = confirmed.optimism
-    if found is None:
+    excess = confirmed.optimism
+    if excess is None:
         return f"{text}: one seed, so how far seeds differ is not known."
-    size = number_text(found.value, 2, signed=True)
-    return f"{text}: an optimism of {size} [{_score(found.low)}, {_score(found.high)}]."
+    size = number_text(excess.value, 2, signed=True)
+    return f"{text}: an optimism of {size} [{_score(excess.low)}, {_score(excess.high)}]."
 
 
 def _space_table(study: Study, space: Space) -> Table:
@@ -292,10 +294,10 @@ def _held_out(study: Study, confirmed: Confirmation | None) -> list[Block]:
             average = number(mean, sd=sd, n=len(part), records=[record.id for record, _ in part])
             rows.append(TableRow((Cell("mean"), average), what))
     legend = ["Held-out seeds had no part in the choice: their mean is what the configuration can be expected to give."]
-    found = confirmed.optimism
-    if found is not None:
-        size = number_text(found.value, 2, signed=True)
-        cell = Cell(size, f"[{_score(found.low)}, {_score(found.high)}]", found.value, state="value")
+    excess = confirmed.optimism
+    if excess is not None:
+        size = number_text(excess.value, 2, signed=True)
+        cell = Cell(size, f"[{_score(excess.low)}, {_score(excess.high)}]", excess.value, state="value")
         rows.append(TableRow((Cell("chosen − held-out mean"), cell), "optimism of the choice"))
         legend.append("Interval: 95 %, Student's, over the held-out seeds.")
     caption = f"The best configuration (trial {confirmed.trial}) by the seeds that chose it and by others."

@@ -159,8 +159,8 @@ def count(workdir: Path) -> int:
 
 def results(workdir: Path) -> tuple[dict[str, float], dict[str, int]]:
     """Configuration -> value of the trials that count, and how many of all trials are in each state."""
-    from studies.coordinator import finished_trials
     from studies.run.storage import default_url, load, open_storage
+    from studies.run.trials import finished_trials
 
     url = default_url(workdir)
     found = load(open_storage(url), "kill", url)

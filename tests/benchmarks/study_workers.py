@@ -84,8 +84,8 @@ def outcome(workdir: Path, cells: int) -> tuple[dict[str, float], float, int, in
     Of two workers that reach for the last waiting trial one may leave empty-handed, with a trial that ends before
     anything runs: that one is no doubled trial.
     """
-    from studies.coordinator import finished_trials
     from studies.run.storage import default_url, load, open_storage
+    from studies.run.trials import finished_trials
 
     url = default_url(workdir)
     study = load(open_storage(url), "shared", url)

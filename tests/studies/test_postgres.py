@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from harness.cli import main
-from studies.coordinator import finished_trials
 from studies.run.storage import load, open_storage
+from studies.run.trials import finished_trials
 
 FILE = """
 method = "random"

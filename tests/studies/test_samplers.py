@@ -8,9 +8,11 @@ import optuna
 import pytest
 
 from studies import slots
-from studies.definition import Study
-from studies.samplers import check, make_pruner, make_sampler
-from studies.space import make_space
+from studies.definition.planned import planned_trials
+from studies.definition.samplers import check, make_pruner, make_sampler
+from studies.definition.space import make_space
+from studies.definition.study import Study
+from studies.run.attributes import SLOT
 
 
 @pytest.mark.parametrize("name", ["random", "qmc", "tpe", "gp", "smac", "nsgaii", "cmaes"])
@@ -37,10 +39,10 @@ def test_every_sampler_fills_its_slots_inside_the_space(name: str) -> None:
     remarks = check(study, space, "x")
     assert any("stands for it" in remark for remark in remarks) == (name == "smac")
     found = optuna.create_study(direction="maximize", sampler=make_sampler(study))
-    planned = slots.plan(study, space)
+    planned = planned_trials(study, space)
     assert slots.repair(found, planned) == 12
     while (trial := slots.claim(found, slots.me())) is not None:
-        values = space.suggest(trial)
+        values = space.suggest(trial, first=trial.user_attrs[SLOT] == 0)
         assert 1e-3 <= float(values["covariance_weight"]) <= 1e-1
         assert 10.0 <= float(values["variance_weight"]) <= 100.0
         found.tell(trial, -abs(float(values["variance_weight"]) - 50))

@@ -10,7 +10,7 @@ import pytest
 from optuna.trial import TrialState
 
 from studies import slots
-from studies.attributes import SLOT
+from studies.run.attributes import SLOT
 
 PLAN: list[dict[str, Any]] = [{"x": 0.1}, {"x": 0.2}, {"x": 0.3}]
 DEAD = f"{socket.gethostname()}:999999999:1"  # no process has this id

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from harness.errors import InputError
-from studies.definition import Study
+from studies.definition.planned import planned_trials
+from studies.definition.samplers import check
+from studies.definition.space import make_space
+from studies.definition.study import Study
 from studies.run.trial import split_objective
-from studies.samplers import check
-from studies.slots import plan
-from studies.space import make_space
 
 
 def study(method: str = "barlow_twins", **more: Any) -> Study:
@@ -120,10 +120,10 @@ def test_the_first_trial_may_be_what_the_method_itself_declares() -> None:
     assert set(whole.names) == {"learning_rate", "off_diagonal_weight", "dropout"}
     own = {name: whole.fixed[name] for name in whole.names}
     narrowed = study(space={"learning_rate": [7e-7], "dropout": {"low": 0.01, "high": 0.9}}, **more)
-    assert plan(narrowed, make_space(narrowed, "x")) == [{"dropout": own["dropout"]}, {}]
+    assert planned_trials(narrowed, make_space(narrowed, "x")) == [{"dropout": own["dropout"]}, {}]
     shared = study(space={"dropout": [0.3, 0.4], "learning_rate": {"low": 1e-9, "high": 0.9}}, by="dropout", **more)
     rate = own["learning_rate"]
-    assert plan(shared, make_space(shared, "x")) == [
+    assert planned_trials(shared, make_space(shared, "x")) == [
         {"dropout": 0.3, "learning_rate": rate}, {"dropout": 0.4}, {"dropout": 0.3}, {"dropout": 0.4}
     ]  # fmt: skip
 

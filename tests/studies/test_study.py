@@ -189,10 +189,10 @@ def test_unknown_names_are_told(arguments: list[str], said: str, capsys: pytest.
 
 
 def test_every_preset_and_its_quick_size_can_be_planned() -> None:
-    from studies.definition import presets, read_study
-    from studies.samplers import check
-    from studies.slots import plan
-    from studies.space import make_space
+    from studies.definition.planned import planned_trials
+    from studies.definition.samplers import check
+    from studies.definition.space import make_space
+    from studies.definition.study import presets, read_study
 
     counted = {}
     for name in presets():
@@ -200,7 +200,7 @@ def test_every_preset_and_its_quick_size_can_be_planned() -> None:
             made = read_study(name, quick=quick)
             space = make_space(made, name)
             check(made, space, name)
-            counted[made.name] = len(plan(made, space))
+            counted[made.name] = len(planned_trials(made, space))
     # The sources' own numbers: 21 runs a value for Barlow Twins, 50 for VICReg; 4 x 3 for SimCSE.
     assert counted["barlow-twins-dropout"] == 3 * 21
     assert counted["barlow-twins-shuffle"] == 5 * 21

@@ -156,9 +156,9 @@ def test_report_build_draws_and_writes_a_study(tmp_path: Path, capsys: pytest.Ca
 def test_a_landscape_is_drawn_over_two_numbers_and_not_over_a_line() -> None:
     import optuna
 
-    from studies.definition import Study
+    from studies.definition.space import Parameter, Space
+    from studies.definition.study import Study
     from studies.show.space_figures import contour
-    from studies.space import Parameter, Space
 
     study = Study.model_validate({"name": "x", "method": "random"})
     space = Space((Parameter("a", low=1, high=100, log=True), Parameter("b", (1, 2, 3))), {})

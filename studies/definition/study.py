@@ -9,13 +9,13 @@ from typing import Any, Literal
 
 from pydantic import field_validator, model_validator
 
-from harness.comparison.experiment import CorpusSettings, DevSettings, Entry, Experiment
-from harness.config import Config, nearest, option, setting
+from harness.comparison.experiment import Conditions, DevSettings, Entry, Experiment
+from harness.config import nearest, option, setting
 from harness.errors import InputError
 from harness.results.migrations import Schema
 
 SCHEMA = Schema("schema", 1, {})
-PRESETS = Path(__file__).parent / "presets"
+PRESETS = Path(__file__).parents[1] / "presets"
 DEV = "dev"  # the objective "best Spearman on the dev set over the run's evaluations"
 
 ENUMERATED = ("grid", "brute_force")  # every configuration once: no proposals are needed
@@ -23,24 +23,16 @@ Sampler = Literal["grid", "brute_force", "random", "qmc", "tpe", "gp", "cmaes", 
 Pruner = Literal["none", "median", "percentile", "hyperband"]
 
 
-class Study(Config):
-    """A search: one method, a space, and the same budget for every trial."""
+class Study(Conditions):
+    """A search: one method, a space, and the same conditions and budget for every trial."""
 
-    name: str
-    title: str = option("", "heading of tables and figures")
-    description: str = option("", "a paragraph about it")
+    dev: DevSettings = DevSettings()
     method: str
     preset: str | None = option(None, "a preset of the method")
     config: dict[str, Any] = option({}, "values of the method's config that every trial shares")
     base_model: str = option("embedded:mini-bert", "hub id, folder or embedded:NAME")
-    corpus: CorpusSettings = CorpusSettings()
-    corpora: dict[Literal["sentences", "pairs", "documents"], CorpusSettings] = option({}, "further text, by kind")
-    dev: DevSettings = DevSettings()
     suites: list[str] = option([], "suites or tasks that every trial is evaluated on; none: the dev set alone")
-    source: Literal["senteval", "mteb"] = option("senteval", "which copy of the STS sets")
     steps: int | None = option(None, "upper bound on the updates of every trial: its budget", ge=1)
-    device: str = option("auto", "auto, cpu, cuda, cuda:N or mps")
-    precision: Literal["auto", "fp32", "bf16", "fp16"] = option("auto", "training precision; auto measures")
     objectives: list[str] = option([DEV], "dev, or TASK, TASK:METRIC, TASK:METRIC:AGGREGATION of the suites")
     directions: list[Literal["maximize", "minimize"]] = option([], "one for each objective; empty: maximize")
     seeds: list[int] = option([101], "seeds of a trial; the second and later ones only for trials still in contention")
@@ -53,11 +45,6 @@ class Study(Config):
     by: str | None = option(None, "parameter whose values get equal numbers of trials, and a line each in the table")
     keep_models: Literal["best", "all"] = option("best", "which trials' weights stay on disk")
     space: dict[str, Any] = option({}, "parameter -> values, range or the word declared; empty: all declared ones")
-
-    @field_validator("corpus", mode="before")
-    @classmethod
-    def _short_corpus(cls, value: Any) -> Any:
-        return {"uri": value} if isinstance(value, str) else value
 
     @field_validator("name")
     @classmethod
@@ -96,22 +83,23 @@ class Study(Config):
         """A direction for each objective."""
         return list(self.directions) or ["maximize"] * len(self.objectives)
 
-    def experiment(self, values: Mapping[str, Any], label: str, seeds: Sequence[int]) -> Experiment:
-        """The one-row comparison that a trial with these values is; equal cells have equal ids there and here."""
+    def experiment(
+        self, values: Mapping[str, Any], label: str, *, name: str = "", seeds: Sequence[int] | None = None
+    ) -> Experiment:
+        """The one-row comparison that a trial with these values is; equal cells have equal ids there and here.
+
+        Args:
+            label: the row's name.
+            name: of the comparison; the study's when left out.
+            seeds: those of a trial when left out.
+        """
         entry = Entry(method=self.method, name=label, preset=self.preset, config={**self.config, **values})
         return Experiment(
-            name=self.name,
-            title=self.title,
+            **{**self.conditions(), "name": name or self.name},
             base_models=[self.base_model],
-            seeds=list(seeds),
+            seeds=list(self.seeds if seeds is None else seeds),
             suites=self.suites,
-            source=self.source,
-            corpus=self.corpus,
-            corpora=self.corpora,
-            dev=self.dev,
             max_steps=self.steps,
-            device=self.device,
-            precision=self.precision,
             methods=[entry],
         )
 

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any, cast
 from harness import registry
 from harness.config import nearest
 from harness.errors import InputError
-from studies.attributes import SLOT
 
 if TYPE_CHECKING:
     import optuna
 
     from harness.method import Method
-    from studies.definition import Study
+    from studies.definition.study import Study
 
 DECLARED = "declared"
 EVERYTHING = "*"  # as a key of [space]: every other parameter that the method declares
@@ -56,8 +55,8 @@ class Parameter:
             return list(self.choices)
         step = self.step or 1
         count = math.floor((self.high - self.low) / step + 1e-9) + 1
-        found = [self.low + i * step for i in range(count)]
-        return [round(v) for v in found] if self.integer else [float(f"{v:.12g}") for v in found]
+        steps = [self.low + i * step for i in range(count)]
+        return [round(v) for v in steps] if self.integer else [float(f"{v:.12g}") for v in steps]
 
     def holds(self, value: Any) -> bool:
         """Is it one of the values?"""
@@ -106,9 +105,9 @@ class Space:
     def names(self) -> list[str]:
         return [p.name for p in self.parameters]
 
-    def suggest(self, trial: optuna.Trial) -> dict[str, Scalar]:
-        """A configuration: the values of the parameters whose conditions hold."""
-        own = self.defaults_first and trial.user_attrs.get(SLOT) == 0
+    def suggest(self, trial: optuna.Trial, *, first: bool = False) -> dict[str, Scalar]:
+        """A configuration: the values of the parameters whose conditions hold. `first`: for the first planned trial."""
+        own = self.defaults_first and first
         values: dict[str, Scalar] = {}
         for parameter in self.parameters:
             beyond = own and not parameter.holds(self.fixed[parameter.name])  # then the config keeps its value
@@ -118,11 +117,19 @@ class Space:
 
     def defaults(self) -> dict[str, Scalar]:
         """The config's own values of the parameters whose conditions hold; without values beyond the space."""
-        found: dict[str, Scalar] = {}
+        values: dict[str, Scalar] = {}
         for p in self.parameters:
-            if p.active({**self.fixed, **found}) and p.holds(self.fixed[p.name]):
-                found[p.name] = self.fixed[p.name]
-        return found
+            if p.active({**self.fixed, **values}) and p.holds(self.fixed[p.name]):
+                values[p.name] = self.fixed[p.name]
+        return values
+
+    def first_point(self) -> dict[str, Scalar]:
+        """The lowest or first value of every parameter whose condition holds: some configuration of the space."""
+        values: dict[str, Scalar] = {}
+        for p in self.parameters:
+            if p.active({**self.fixed, **values}):
+                values[p.name] = p.choices[0] if p.choices else int(p.low) if p.integer else p.low
+        return values
 
     def points(self) -> list[dict[str, Scalar]]:
         """Every configuration of a finite space, the last parameter changing fastest."""

@@ -7,14 +7,14 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from harness.errors import InputError
-from studies.definition import ENUMERATED
+from studies.definition.study import ENUMERATED
 
 if TYPE_CHECKING:
     from optuna.pruners import BasePruner
     from optuna.samplers import BaseSampler
 
-    from studies.definition import Study
-    from studies.space import Space
+    from studies.definition.space import Space
+    from studies.definition.study import Study
 
 
 def check(study: Study, space: Space, where: str) -> list[str]:

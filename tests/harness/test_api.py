@@ -1,0 +1,182 @@
+"""The harness from Python: the same records as the commands give, nothing printed, errors raised."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import harness
+from harness.cli import main
+from harness.errors import InputError, TrainingStopped
+from harness.results.manifest import read_records
+from harness.results.record import Record
+
+pytestmark = pytest.mark.timeout(240)
+
+SMALL: dict[str, Any] = {
+    "name": "small",
+    "seeds": [1],
+    "suites": ["Embedded-STS-natural"],
+    "max_steps": 4,
+    "precision": "fp32",
+    "corpus": {"uri": "embedded:sentences", "limit": 80},
+    "dev": {"task": "Embedded-STS-natural"},
+    "methods": [
+        {"method": "pooling", "config": {"pooling": "cls"}},
+        {"name": "SimCSE", "method": "simcse", "preset": "mini",
+         "config": {"batch_size": 8, "eval_every": 2, "train_length": 12}},
+    ],
+}  # fmt: skip
+AS_A_FILE = """
+seeds = [1]
+suites = ["Embedded-STS-natural"]
+max_steps = 4
+precision = "fp32"
+corpus = { uri = "embedded:sentences", limit = 80 }
+dev = { task = "Embedded-STS-natural" }
+[[methods]]
+method = "pooling"
+config = { pooling = "cls" }
+[[methods]]
+name = "SimCSE"
+method = "simcse"
+preset = "mini"
+config = { batch_size = 8, eval_every = 2, train_length = 12 }
+"""
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory: pytest.TempPathFactory) -> harness.ComparisonResult:
+    work = tmp_path_factory.mktemp("api") / "work"
+    return harness.compare(SMALL, workdir=work, tracked=False, formats=["md"])
+
+
+def test_the_command_takes_the_runs_of_a_call_for_its_own(
+    compared: harness.ComparisonResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*args: object, **kwargs: object) -> Record:
+        raise AssertionError("a finished cell was run again")
+
+    assert [(r.row, r.status) for r in compared.records] == [("pooling", "finished"), ("SimCSE", "finished")]
+    assert (compared.status, compared.failed, compared.tuning) == ("finished", [], None)
+    file = tmp_path / "small.toml"
+    file.write_text(AS_A_FILE)
+    monkeypatch.setattr("harness.comparison.run.run_cell", never)
+    command = ["compare", str(file), "--workdir", str(compared.workdir), "--no-tracking", "--quiet", "--format", "md"]
+    assert main(command) == 0
+    assert read_records(compared.workdir, "small") == compared.records
+    again = harness.compare(str(file), workdir=compared.workdir, tracked=False, formats=["md"])
+    assert again.records == compared.records
+
+
+def test_a_call_says_how_its_runs_are_made_again(
+    compared: harness.ComparisonResult, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called: list[tuple[Any, Any]] = []
+    monkeypatch.setattr(harness, "compare", lambda experiment, **more: called.append((experiment, more)), raising=False)
+    exec(compared.records[1].command, {"harness": harness})
+    (experiment, more) = called[0]
+    assert experiment == SMALL
+    assert more["overrides"] == ["seeds=[1]", 'base_models=["embedded:mini-bert"]']
+
+
+def test_progress_goes_to_the_reporter_and_nothing_is_printed(
+    compared: harness.ComparisonResult, capfd: pytest.CaptureFixture[str]
+) -> None:
+    class Told(harness.Reporter):
+        def __init__(self) -> None:
+            super().__init__(quiet=True)
+            self.lines: list[str] = []
+
+        def done(self, text: str) -> None:
+            self.lines.append(f"{self.number} of {self.total}: {text}")
+
+    told = Told()
+    harness.compare(SMALL, workdir=compared.workdir, tracked=False, formats=["md"], progress=told)
+    assert [line[:6] for line in told.lines] == ["1 of 2", "2 of 2"]
+    assert all(line.endswith("(kept)") for line in told.lines)
+    harness.report("small", compared.workdir, formats=["csv"])
+    out, err = capfd.readouterr()
+    assert (out, err) == ("", "")
+
+
+def test_a_report_is_built_from_records(compared: harness.ComparisonResult, tmp_path: Path) -> None:
+    assert compared.report["md"].read_text().startswith("# ")
+    written = harness.report("small", compared.workdir, formats=["md"], out=tmp_path / "out")
+    assert written["md"].read_bytes() == compared.report["md"].read_bytes()
+    with pytest.raises(InputError, match='no report "smal" \\(did you mean "small"'):
+        harness.report("smal", compared.workdir)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"seedz": [1]}, 'experiment: unknown key "seedz" \\(did you mean "seeds"'),
+        ({"methods": [{"method": "simsce"}]}, 'did you mean "simcse"'),
+        ({"methods": [{"method": "simcse", "config": {"temperature": -1}}]}, "temperature"),
+    ],
+)
+def test_wrong_input_is_raised_and_writes_nothing(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        harness.compare(SMALL | change, workdir=tmp_path / "work", tracked=False)
+    assert not (tmp_path / "work").exists()
+
+
+def test_a_budget_is_checked_before_anything_is_written(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="seed 1 would search and be reported"):
+        harness.compare(SMALL, workdir=tmp_path / "work", tune=harness.Budget(2, seeds=(1,)))
+    assert not (tmp_path / "work").exists()
+
+
+def test_an_evaluation_gives_the_scores_that_a_comparison_gives(
+    compared: harness.ComparisonResult, capfd: pytest.CaptureFixture[str]
+) -> None:
+    run = compared.records[1]
+    saved = compared.workdir / "runs" / run.id / "model"
+    evaluation = harness.evaluate(saved, ["Embedded-STS-natural"], cached=False)
+    assert {s.metric: s.value for s in evaluation.scores} == pytest.approx({s.metric: s.value for s in run.scores})
+    assert evaluation.as_dict()["pooling"] == evaluation.pooling == "cls"
+    assert capfd.readouterr() == ("", "")
+    with pytest.raises(InputError, match="embedded:mini-bert"):
+        harness.evaluate("embedded:mini-bart", ["Embedded-STS-natural"])
+
+
+def test_a_method_is_trained_saved_and_loaded(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    config = {"batch_size": 8, "eval_every": 2, "epochs": 1}
+    out = tmp_path / "model"
+    method = harness.train("simcse", preset="mini", config=config, limit=24, out=out)
+    texts = ["A dog runs.", "Two children play chess."]
+    np.testing.assert_allclose(harness.load(out).encode(texts), method.encode(texts), atol=1e-6)
+    assert type(harness.load(out)) is type(method)
+    assert capfd.readouterr() == ("", "")
+    with pytest.raises(InputError, match="holds a saved model already"):
+        harness.train("simcse", preset="mini", out=out)
+    kept = sorted(tmp_path.rglob("*"))
+    with pytest.raises(TrainingStopped, match="effective rank"):
+        harness.train("simcse", preset="mini", config={**config, "min_rank": 1000}, limit=24)
+    assert sorted(tmp_path.rglob("*")) == kept
+
+
+def test_any_other_model_is_loaded_as_an_encoder() -> None:
+    vectors = harness.load("embedded:mini-bert").encode(["a", "b"])
+    assert np.asarray(vectors).shape[0] == 2
+    with pytest.raises(InputError, match="no-such"):
+        harness.load("./no-such-model")
+
+
+def test_importing_the_package_is_free_and_its_names_hide_no_module() -> None:
+    ask = "import sys, harness; print(sorted(m for m in sys.modules if m.startswith('harness') or m == 'pydantic'))"
+    done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "['harness']"
+    from harness import api
+
+    assert set(api.__all__) <= set(dir(harness))
+    assert [name for name in api.__all__ if importlib.util.find_spec(f"harness.{name}")] == []
+    with pytest.raises(AttributeError, match="no attribute 'comparer'"):
+        _ = harness.comparer
