@@ -25,7 +25,7 @@ from harness.files.atomic import write_atomic
 from harness.files.printable import markdown_text
 from harness.identity.code import code_ids
 from harness.machine.distributed import ALONE
-from harness.machine.environment import describe, device_name, peak_memory_bytes, reset_peak_memory
+from harness.machine.environment import describe, peak_memory_bytes, reset_peak_memory
 from harness.method import METHOD_FILE, FitContext, FitReport, Method
 from harness.results.model_card import write_card
 from harness.results.record import Record
@@ -81,7 +81,7 @@ def run_cell(
     try:
         method = _fitted(method, cell, plan, workdir, progress, on_dev)
         content = folder_hash(folder.model) if cell.row.trained else cell.id
-        result = _evaluate(method, tasks, plan.device, progress, EmbeddingCache(workdir / "embeddings"), content)
+        result = _evaluate(method, tasks, plan, progress, EmbeddingCache(workdir / "embeddings"), content)
         timing = {**result.cost, "parameters": float(method.parameters())}
     except TrainingStopped as stop:
         status, reason = stop.status, stop.reason
@@ -101,6 +101,7 @@ def run_cell(
         write_atomic(folder.path / "error.txt", traceback.format_exc())
     report = method.fit_report
     memory = {"peak_memory_bytes": float(peak_memory_bytes(plan.device))}
+    environment = describe(plan.device, precision_of(plan, workdir) if report.training.get("precision") else "fp32")
     record = Record(
         id=cell.id,
         comparison=plan.experiment.name,
@@ -122,7 +123,7 @@ def run_cell(
         evaluation={task_key(task): plan.evaluation[task_key(task)] for task in tasks},
         training={**report.training, **({"notes": result.notes} if result and result.notes else {})},
         cost={**report.cost, **timing, **memory},
-        environment=describe(plan.device, precision_of(plan, workdir) if report.training.get("precision") else "fp32"),
+        environment=environment,
         command=command,
         started=started,
         finished=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -239,11 +240,13 @@ def take_part(plan: Plan, workdir: Path) -> None:
 
 
 def _evaluate(
-    method: Method, tasks: list[Task], device: str, progress: Progress | None, cache: EmbeddingCache, content: str
+    method: Method, tasks: list[Task], plan: Plan, progress: Progress | None, cache: EmbeddingCache, content: str
 ) -> TaskResult:
     """Scores of a fitted method; `content` identifies its weights in `cache`."""
     from harness.evaluation.scoring import evaluate, joined
     from harness.tasks.vectors import Origin
+
+    device = plan.device
 
     def encoder_of(fitted: Method) -> Callable[[list[str]], Any]:
         def encode(texts: list[str]) -> Any:
@@ -255,7 +258,7 @@ def _evaluate(
 
     pooling = method.config.pooling
     if not method.transductive:
-        stored = cache.of(content, pooling, code=code_ids(type(method))[0], device=device_name(device))
+        stored = cache.of(content, pooling, code=code_ids(type(method))[0], device=plan.device_name)
         origin = Origin(f"harness/{method.name}", stored.name, results=cache.folder.parent / "mteb")
         return evaluate(
             encoder_of(method), tasks, pooling=pooling, cache=stored, origin=origin, model=method, device=device
@@ -279,15 +282,14 @@ def precision_of(plan: Plan, workdir: Path) -> dict[str, Any]:
         return {"choice": plan.experiment.precision, "reason": "asked for"}
     file = workdir / "precision.json"
     known: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
-    device = device_name(plan.device)
-    if device not in known:
+    if plan.device_name not in known:
         from harness.encoder.precision import choose_precision
 
         chosen = choose_precision(plan.device)
-        known[device] = {"choice": chosen.name, **chosen.measurement}
+        known[plan.device_name] = {"choice": chosen.name, **chosen.measurement}
         write_atomic(file, json.dumps(known, indent=1) + "\n")
-    found: dict[str, Any] = known[device]
-    return found
+    precision: dict[str, Any] = known[plan.device_name]
+    return precision
 
 
 def remaining(cell: Cell, plan: Plan, workdir: Path) -> tuple[bool, list[Task]]:

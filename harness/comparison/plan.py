@@ -16,6 +16,7 @@ from harness.identity.code import code_ids, evaluation_ids, twin
 from harness.identity.models import model_fingerprint
 from harness.machine.devices import pick_device
 from harness.machine.distributed import ALONE, Team
+from harness.machine.environment import device_name
 from harness.results.run_folder import RunFolder
 from harness.tasks.base import task_key
 
@@ -72,6 +73,11 @@ class Plan:
         except InputError as error:
             faults = {task.name: error for task in self.tasks}
         return {name: reason(error) for name, error in faults.items()}
+
+    @cached_property
+    def device_name(self) -> str:
+        """The device as measurements and caches are kept by: two of one kind have one name."""
+        return device_name(self.device)
 
     def corpus(self, row: Row) -> Corpus | None:
         """The text that a row learns from."""

@@ -50,7 +50,8 @@ def run_comparison(
     Raises:
         OSError: the disk is full. A cell that fails has a record with that status, and does not end the others.
     """
-    write_manifest(workdir, _manifest(plan, tuned))
+    manifest = _manifest(plan, tuned)
+    write_manifest(workdir, manifest)
     reporter = reporter or Reporter(quiet=True)
     records = []
     for ending in one_by_one(plan, workdir, command_of, reporter):

@@ -22,7 +22,8 @@ def manifest_file(workdir: Path, comparison: str) -> Path:
 
 def write_manifest(workdir: Path, manifest: dict[str, Any]) -> None:
     """Write the manifest of the comparison that its "name" says."""
-    write_atomic(manifest_file(workdir, manifest["name"]), json.dumps(manifest, indent=1) + "\n")
+    file = manifest_file(workdir, manifest["name"])
+    write_atomic(file, json.dumps(manifest, indent=1) + "\n")
 
 
 def read_manifest(workdir: Path, comparison: str) -> dict[str, Any] | None:
@@ -78,6 +79,6 @@ def read_records(
         cells = [(cell["row"], read(cell["id"])) for cell in manifest["cells"]]
         known = [r.model_copy(update={"row": row, "comparison": comparison}) for row, r in cells if r is not None]
         return [asked(record, manifest.get("tasks")) for record in known]
-    found = [read(file.parent.name) for file in sorted((workdir / "runs").glob("*/record.json"))]
-    records = [r for r in found if r is not None and comparison in (None, r.comparison)]
+    kept = [read(file.parent.name) for file in sorted((workdir / "runs").glob("*/record.json"))]
+    records = [r for r in kept if r is not None and comparison in (None, r.comparison)]
     return sorted(records, key=lambda r: (r.comparison, r.row, r.base_model, r.seed, r.id))

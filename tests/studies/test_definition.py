@@ -1,0 +1,95 @@
+"""Study files and stored studies: a study has the conditions of a comparison, under the keys that its users know."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from harness.comparison.experiment import Conditions, read_experiment
+from harness.comparison.plan import make_plan
+from harness.errors import InputError
+from studies.definition.study import Study, read_study
+from studies.run.trial import Desk
+
+FILE = """
+title = "Rates"
+method = "simcse"
+preset = "mini"
+config = { batch_size = 8 }
+corpus = "embedded:sentences"
+corpora.pairs = { uri = "embedded:pairs", kind = "pairs" }
+dev = { task = "Embedded-STS-natural" }
+steps = 4
+seeds = [101, 102]
+sampler = "grid"
+space = { learning_rate = [1e-5, 3e-5] }
+"""
+# What version 0.1.0 stored of this study.
+STORED = """
+{"name":"rates","title":"Rates","description":"","method":"simcse","preset":"mini","config":{"batch_size":8},
+"base_model":"embedded:mini-bert","corpus":{"uri":"embedded:sentences","kind":"sentences","limit":null,"columns":null},
+"corpora":{"pairs":{"uri":"embedded:pairs","kind":"pairs","limit":null,"columns":null}},
+"dev":{"task":"Embedded-STS-natural","source":null},"suites":[],"source":"senteval","steps":4,"device":"auto",
+"precision":"auto","objectives":["dev"],"directions":[],"seeds":[101,102],"held_out_seeds":[1,2,3],"sampler":"grid",
+"sampler_seed":0,"defaults_first":false,"pruner":"none","trials":null,"by":null,"keep_models":"best",
+"space":{"learning_rate":[0.00001,0.00003]}}
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    path = tmp_path / "rates.toml"
+    path.write_text(FILE)
+    return str(path)
+
+
+def test_a_stored_study_is_the_study_of_its_file(file: str) -> None:
+    stored = Study.parse(json.loads(STORED), "stored")
+    assert stored == read_study(file)
+    assert set(stored.model_dump()) == set(json.loads(STORED))
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("steps=0", 'key "steps": Input should be greater than or equal to 1, not 0'),
+        ('dev.sauce="x"', 'unknown key "dev.sauce"'),
+        ('precision="fp8"', "key \"precision\": Input should be 'auto', 'fp32', 'bf16' or 'fp16', not 'fp8'"),
+        ("max_steps=3", 'unknown key "max_steps" .*base_model, by, config'),
+    ],
+)
+def test_an_error_names_the_key_of_the_study_file(file: str, override: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        read_study(file, [override])
+
+
+def test_a_trial_is_a_comparison_under_the_study_s_conditions(file: str, tmp_path: Path) -> None:
+    study = read_study(file)
+    experiment = study.experiment({"learning_rate": 1e-5}, "a row")
+    assert experiment.conditions() == study.conditions()
+    assert set(Conditions.model_fields) < set(Study.model_fields)
+    keys = f"""
+seeds = [101, 102]
+corpus = "embedded:sentences"
+dev = {{ task = "Embedded-STS-natural" }}
+max_steps = 4
+[[methods]]
+method = "simcse"
+preset = "mini"
+config = {json.dumps({"batch_size": 8, "learning_rate": 1e-5}).replace(":", " =")}
+"""
+    by_hand = tmp_path / "by-hand.toml"
+    by_hand.write_text(keys)
+    same = make_plan(read_experiment(str(by_hand)), "by hand")
+    planned = Desk(study, tmp_path).plan({"learning_rate": 1e-5})
+    assert [cell.id for cell in planned.cells] == [cell.id for cell in same.cells]
+
+
+def test_the_data_of_a_study_is_read_once(file: str, tmp_path: Path) -> None:
+    desk = Desk(read_study(file), tmp_path)
+    first, second = desk.plan({"learning_rate": 1e-5}), desk.plan({"learning_rate": 3e-5})
+    assert first.cells[0].id != second.cells[0].id
+    assert first.dev is second.dev
+    assert [id(c) for c in first.corpora.values()] == [id(c) for c in second.corpora.values()]
