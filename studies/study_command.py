@@ -81,8 +81,8 @@ def run(args: argparse.Namespace) -> int:
     """Exit code 0 when every planned trial has a result, 1 when one failed."""
     from harness.files.locks import work_lock
     from harness.results.run_folder import checked_workdir
+    from studies import samplers
     from studies.coordinator import conduct
-    from studies.definition import samplers
     from studies.definition.planned import planned_trials
     from studies.definition.space import make_space
     from studies.definition.study import read_study

@@ -10,8 +10,8 @@ from harness.comparison.experiment import Entry, Experiment, Row, resolve_rows
 from harness.comparison.tuning import Budget, RowSearch
 from harness.errors import InputError
 from harness.results.run_folder import RunFolder
+from studies import samplers
 from studies.coordinator import conduct
-from studies.definition import samplers
 from studies.definition.space import NothingToSearchError, Space, make_space
 from studies.definition.study import Study
 from studies.run.attributes import SLOT

@@ -15,12 +15,12 @@ from harness.comparison.cell import Progress
 from harness.errors import HarnessError
 from studies import slots
 from studies.definition.planned import planned_trials
-from studies.definition.samplers import make_pruner, make_sampler
 from studies.definition.space import make_space
 from studies.run.attributes import BEAT
 from studies.run.kept_models import drop_models
 from studies.run.storage import definition_of, load, open_storage
 from studies.run.trial import Clock, Desk, run_trial
+from studies.samplers import make_pruner, make_sampler
 
 if TYPE_CHECKING:
     import optuna

@@ -1,1 +1,1 @@
-"""What a study is: its file, the space that it searches, and who proposes configurations."""
+"""What a study is: its file, the space that it searches, and the trials that it plans."""

@@ -9,10 +9,10 @@ import pytest
 
 from studies import slots
 from studies.definition.planned import planned_trials
-from studies.definition.samplers import check, make_pruner, make_sampler
 from studies.definition.space import make_space
 from studies.definition.study import Study
 from studies.run.attributes import SLOT
+from studies.samplers import check, make_pruner, make_sampler
 
 
 @pytest.mark.parametrize("name", ["random", "qmc", "tpe", "gp", "smac", "nsgaii", "cmaes"])

@@ -8,10 +8,10 @@ import pytest
 
 from harness.errors import InputError
 from studies.definition.planned import planned_trials
-from studies.definition.samplers import check
 from studies.definition.space import make_space
 from studies.definition.study import Study
 from studies.run.trial import split_objective
+from studies.samplers import check
 
 
 def study(method: str = "barlow_twins", **more: Any) -> Study:

@@ -190,9 +190,9 @@ def test_unknown_names_are_told(arguments: list[str], said: str, capsys: pytest.
 
 def test_every_preset_and_its_quick_size_can_be_planned() -> None:
     from studies.definition.planned import planned_trials
-    from studies.definition.samplers import check
     from studies.definition.space import make_space
     from studies.definition.study import presets, read_study
+    from studies.samplers import check
 
     counted = {}
     for name in presets():

@@ -1,0 +1,189 @@
+"""The tables of a study's report: what is searched, the best trials, held-out seeds, all trials."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from reports.document.blocks import Block, Facts, Text
+from reports.document.table import Cell, Column, Table, TableRow, absent, number, number_text
+from studies.definition.space import Space
+from studies.definition.study import Study
+from studies.show.findings import Sheet, objective_names
+
+if TYPE_CHECKING:
+    from optuna.trial import FrozenTrial
+
+    from studies.show.confirmation import Confirmation
+
+TOP = 10
+
+
+def listed(values: Sequence[object]) -> str:
+    return ", ".join(map(str, values)) or "none"
+
+
+def two_digits(value: float) -> str:
+    return number_text(value, 2)
+
+
+def space_table(study: Study, space: Space) -> Table:
+    columns = (
+        Column("parameter", "Parameter", numeric=False),
+        Column("values", "Values", numeric=False),
+        Column("condition", "Searched when", numeric=False, aside=True),
+    )
+    rows = [
+        TableRow((
+            Cell(p.name, code=True),
+            Cell(p.describe()),
+            Cell(" and ".join(f"{key} = {value}" for key, value in p.when) or "always"),
+        ))
+        for p in space.parameters
+    ]  # fmt: skip
+    caption = f"Sampler {study.sampler}, pruner {study.pruner}."
+    if study.by is not None:
+        caption += f" Every value of {study.by} gets as many trials as any other."
+    return Table("space", "Search space", caption, columns, tuple(rows))
+
+
+def _parameter_columns(space: Space) -> list[Column]:
+    return [Column(f"p:{p.name}", p.name, numeric=p.numeric, group="Parameters") for p in space.parameters]
+
+
+def _parameter_cells(space: Space, t: FrozenTrial) -> list[Cell]:
+    cells = []
+    for p in space.parameters:
+        value = t.params.get(p.name)
+        if value is None:
+            cells.append(Cell("–", state="empty"))
+        elif isinstance(value, float):
+            cells.append(Cell(f"{value:.4g}", value=value))
+        else:
+            cells.append(Cell(str(value), value=float(value) if p.numeric else None))
+    return cells
+
+
+def best_table(study: Study, space: Space, leading: Sequence[FrozenTrial]) -> Table | None:
+    if not leading:
+        return None
+    columns = [
+        Column("trial", "Trial", numeric=False),
+        *_parameter_columns(space),
+        *[Column(f"o:{name}", name, "×100") for name in objective_names(study)],
+        Column("seeds", "Seeds", numeric=False, aside=True),
+    ]
+    rows = []
+    for t in leading[:TOP]:
+        about = t.user_attrs["about"]
+        by_seed = about["seed_values"]
+        cells = [Cell(str(t.number), value=t.number, records=tuple(about["runs"])), *_parameter_cells(space, t)]
+        for i, value in enumerate(t.values):
+            deviation = _deviation([100 * seed[i] for seed in by_seed])
+            cells.append(number(100 * value, sd=deviation, n=len(by_seed), records=about["runs"]))
+        cells.append(Cell(listed(about["seeds"])))
+        rows.append(TableRow(tuple(cells)))
+    several = len(study.signs) > 1
+    title = "Pareto-optimal trials" if several else "Best trials"
+    caption = f"{min(TOP, len(leading))} of {len(leading)} scored trials"
+    caption += ", in the order in which they were begun." if several else ", best first."
+    legend = ["These scores chose: the highest of them is too high by the very choice (see held-out seeds)."]
+    if len(study.seeds) > 1:
+        legend.insert(
+            0,
+            "Mean ± standard deviation over seeds. Only trials with all seeds stand here; others fell out of the race.",
+        )
+    return Table("best", title, caption, tuple(columns), tuple(rows), tuple(legend))
+
+
+def _deviation(values: Sequence[float]) -> float | None:
+    from reports.stats.bootstrap import mean_sd
+
+    return mean_sd(values)[1] if len(values) > 1 else None
+
+
+def summary_table(study: Study, sheet: Sheet) -> Table:
+    caption = f"{objective_names(study)[0]} ×100 over trials, as in Table 1 of Farina & Pappadopulo (2024)."
+    return plain_table(sheet, caption, digits=2, title="Maximum and quartiles by category")
+
+
+def plain_table(sheet: Sheet, caption: str, *, digits: int, title: str = "") -> Table:
+    """A sheet as a table: text first, then numbers; whole numbers stay whole."""
+    columns = [Column(name, name[:1].upper() + name[1:], numeric=j > 0) for j, name in enumerate(sheet.columns)]
+    rows = []
+    for line in sheet.rows:
+        cells = []
+        for value in line:
+            if value is None:
+                cells.append(absent("missing"))
+            elif isinstance(value, float):
+                cells.append(number(value, digits=digits))
+            else:
+                cells.append(Cell(str(value), value=float(value) if isinstance(value, int) else None))
+        rows.append(TableRow(tuple(cells)))
+    return Table(sheet.key, title or sheet.title, caption, tuple(columns), tuple(rows))
+
+
+def held_out_scores(study: Study, confirmed: Confirmation | None) -> list[Block]:
+    """Chosen against held-out scores of the best configuration, or how to get them."""
+    if confirmed is None or not confirmed.held_out:
+        if len(study.signs) > 1:
+            return []
+        commands = (
+            f"harness study best {shlex.quote(study.name)} --held-out --workdir WORKDIR > held-out.toml",
+            "harness compare held-out.toml --workdir WORKDIR",
+        )
+        seeds = listed(study.held_out_seeds)
+        return [
+            Text((f"No run of the best configuration with the held-out seeds ({seeds}) is in this work directory.",)),
+            Facts("confirm", "How to confirm it", (), commands),
+        ]
+    from reports.stats.bootstrap import mean_sd
+
+    columns = (Column("seed", "Seed", numeric=False), Column("score", objective_names(study)[0], "×100"))
+    rows = []
+    for part, what in ((confirmed.chosen_by, "seeds that chose"), (confirmed.held_out, "held-out seeds")):
+        for record, value in part:
+            rows.append(TableRow((Cell(f"seed {record.seed}"), number(value, records=[record.id])), what))
+        mean, sd = mean_sd([value for _, value in part])
+        if len(part) > 1:
+            average = number(mean, sd=sd, n=len(part), records=[record.id for record, _ in part])
+            rows.append(TableRow((Cell("mean"), average), what))
+    legend = ["Held-out seeds had no part in the choice: their mean is what the configuration can be expected to give."]
+    excess = confirmed.optimism
+    if excess is not None:
+        size = number_text(excess.value, 2, signed=True)
+        cell = Cell(size, f"[{two_digits(excess.low)}, {two_digits(excess.high)}]", excess.value, state="value")
+        rows.append(TableRow((Cell("chosen − held-out mean"), cell), "optimism of the choice"))
+        legend.append("Interval: 95 %, Student's, over the held-out seeds.")
+    caption = f"The best configuration (trial {confirmed.trial}) by the seeds that chose it and by others."
+    return [Table("held-out", "Chosen and held-out scores", caption, columns, tuple(rows), tuple(legend))]
+
+
+def trials_table(study: Study, space: Space, trials: Sequence[FrozenTrial]) -> Table | None:
+    if not trials:
+        return None
+    columns = [
+        Column("trial", "Trial", numeric=False),
+        *_parameter_columns(space),
+        *[Column(f"o:{name}", name, "×100") for name in objective_names(study)],
+        Column("state", "Ended", numeric=False, aside=True),
+        Column("seconds", "Seconds", aside=True),
+    ]
+    rows = []
+    for t in trials:
+        about = t.user_attrs.get("about", {})
+        runs = tuple(about.get("runs", ()))
+        cells = [Cell(str(t.number), value=t.number, records=runs), *_parameter_cells(space, t)]
+        complete = t.state.name == "COMPLETE"
+        values = t.values if complete else [None] * len(study.objectives)
+        cells += [Cell("–", state="empty") if v is None else number(100 * v, records=runs) for v in values]
+        reason = about.get("reason") or t.user_attrs.get("reason", "")
+        ended = about.get("status", "failed") if complete else t.state.name.lower()
+        cells.append(Cell(ended, notes=(f"trial {t.number}: {reason}",) if reason else ()))
+        seconds = about.get("seconds", {}).get("whole", 0.0)
+        cells.append(Cell("known") if about.get("answered") else number(seconds, digits=1))
+        rows.append(TableRow(tuple(cells)))
+    caption = "In the order of their places in the plan; known: answered from the records, nothing was trained."
+    return Table("trials", "Trials", caption, tuple(columns), tuple(rows))
