@@ -45,6 +45,12 @@ def _instance_of(base: str) -> Callable[[Any], bool]:
     return lambda plugin: _is_a(type(plugin), base)
 
 
+def _builder(plugin: Any) -> bool:
+    """See `harness.results.report_builder.ReportBuilder`."""
+    names = ("build_report", "build_comparison", "summary_table")
+    return all(callable(getattr(plugin, name, None)) for name in names)
+
+
 def _folder(plugin: Any) -> bool:
     return isinstance(plugin, Path)
 
@@ -62,7 +68,7 @@ SUITES = Group("harness.suites", "suite", "a harness.tasks.suite.Suite", _instan
 TABLES = Group("harness.tables", "table", "a function that gives the tables of a comparison", callable)
 SAMPLERS = Group("harness.samplers", "sampler", "a function that makes an Optuna sampler", callable)
 COMMANDS = Group("harness.commands", "command", "a function that adds a sub-command", callable)
-REPORTERS = Group("harness.reporters", "reporter", "a function that builds the report of a comparison", callable)
+REPORTERS = Group("harness.reporters", "reporter", "a module or object that builds reports", _builder)
 REPORTS = Group("harness.reports", "report", "a function that describes a work directory", callable)
 TUNERS = Group("harness.tuners", "tuner", "a function that searches for the rows' values", callable)
 PRESETS = Group("harness.presets", "preset", "a folder (pathlib.Path) of experiment files", _folder)
