@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     from harness.evaluation.scoring import evaluate
     from harness.machine.devices import pick_device
     from harness.machine.environment import describe
-    from harness.tasks.suites import resolve_tasks, suites_within
+    from harness.tasks.catalogue import resolve_tasks
     from harness.tasks.vectors import Origin
 
     suites = [name.strip() for name in args.suite.split(",") if name.strip()]
@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
         from harness.files.atomic import write_atomic
 
         write_atomic(Path(args.json), text + "\n")
-    _show(args.model, result, args.source, suites_within(suites))
+    _show(args.model, result, args.source, suites)
     return 1 if result.missing else 0
 
 
@@ -145,9 +145,7 @@ def _show(model: str, result: Any, source: str, suites: list[str]) -> None:
     for heading in ("task", "split", "metric", "aggregation", "value", "n", "protocol"):
         table.add_column(heading, justify="right" if heading in ("value", "n") else "left", overflow="fold")
     for s in result.scores:
-        correlation = s.metric in ("spearman", "pearson")
-        percent = correlation or s.metric in ("accuracy", "f1") or s.suite in ("mteb", "embedded-mteb")
-        value = f"{100 * s.value:.2f}" if percent else f"{s.value:.3f}"
+        value = f"{100 * s.value:.2f}" if _in_percent(s) else f"{s.value:.3f}"
         table.add_row(s.task, s.split, s.metric, s.aggregation, value, f"{s.n:,}", s.protocol)
     console = Console() if sys.stdout.isatty() else Console(width=160)
     console.print(table)
@@ -163,24 +161,21 @@ def _show(model: str, result: Any, source: str, suites: list[str]) -> None:
     )
 
 
-def _averages(scores: list[Any], suites: list[str]) -> list[str]:
-    """One line for each average that the suites have in the papers; with tasks missing it has no value."""
-    from harness.tasks import averages
-    from harness.tasks.mteb.benchmarks import summary
+def _averages(scores: list[Any], named: list[str]) -> list[str]:
+    """One line for each average of the suites among `named`; with tasks missing it has no value."""
+    from harness import registry
+    from harness.tasks.catalogue import suite
 
-    found: dict[str, averages.Average] = {}
-    if "sts" in suites:
-        found["mean of the seven STS sets (Spearman, all)"] = averages.sts_average(averages.sts_values(scores))
-    if "transfer" in suites:
-        accuracies = averages.transfer_values(scores)
-        found["mean of the seven transfer tasks (accuracy)"] = averages.transfer_average(accuracies)
-    for split in ("test", "dev") if "paper-declutr" in suites else ():
-        of = averages.declutr_averages(averages.declutr_values(scores, split))
-        found |= {
-            f"DeCLUTR, downstream tasks, {split}": of.downstream,
-            f"DeCLUTR, downstream tasks without SNLI, {split}": of.downstream_without_snli,
-            f"DeCLUTR, probing tasks, {split}": of.probing,
-            f"DeCLUTR, half downstream and half probing (table 1), {split}": of.half,
-            f"DeCLUTR, all tasks alike, {split}": of.tasks,
-        }
-    return [f"{title}: {average.shown()}" for title, average in found.items()] + summary(scores, suites)
+    suites = [suite(name) for name in named if name in registry.names(registry.SUITES)]
+    means = {average.title: average for one in suites for average in one.averages}
+    return [f"{title}: {average.of(scores).shown()}" for title, average in means.items()]
+
+
+def _in_percent(score: Any) -> bool:
+    """Is a score printed times 100? Of another package's suite, its declaration says so."""
+    from harness.tasks.catalogue import suites
+
+    if score.metric in ("spearman", "pearson", "accuracy", "f1") or score.suite in ("mteb", "embedded-mteb"):
+        return True
+    declared = suites().get(score.suite)
+    return declared is not None and declared.metric == score.metric and declared.percent

@@ -16,8 +16,6 @@ from harness.errors import InputError
 from harness.method import Method, MethodConfig
 from harness.results.migrations import EXPERIMENT
 
-PRESETS = registry.PRESETS  # entry points: each names a folder (a Path) with experiment files
-
 
 class CorpusSettings(Config):
     """Where the training text comes from."""
@@ -105,8 +103,8 @@ class Experiment(Config):
 def presets() -> dict[str, Path]:
     """Name -> experiment file of every installed preset."""
     found: dict[str, Path] = {}
-    for point in registry.names(PRESETS):
-        folder: Path = registry.load(PRESETS, point)
+    for point in registry.names(registry.PRESETS):
+        folder: Path = registry.load(registry.PRESETS, point)
         found.update({file.stem: file for file in sorted(folder.glob("*.toml"))})
     return found
 

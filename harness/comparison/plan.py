@@ -130,8 +130,8 @@ def make_plan(experiment: Experiment, where: str, workdir: Path | None = None) -
     for base_model in experiment.base_models:
         model_fingerprint(base_model)
     from harness.sources import load_corpus, load_sts
+    from harness.tasks.catalogue import resolve_tasks
     from harness.tasks.sts import DevSet
-    from harness.tasks.suites import resolve_tasks
 
     wanted = {row.corpus.model_dump_json(): row.corpus for row in rows if row.corpus is not None}
     corpora = {key: load_corpus(c.uri, kind=c.kind, columns=c.columns, limit=c.limit) for key, c in wanted.items()}

@@ -17,7 +17,6 @@ from harness.comparison.experiment import Experiment
 from harness.errors import InputError
 from harness.files.toml_text import inline
 
-TUNERS = registry.TUNERS
 DEFAULT_SEEDS = "101"
 
 
@@ -106,8 +105,8 @@ def budget_of(args: argparse.Namespace, experiment: Experiment) -> Budget | None
     steps = args.tune_steps or experiment.max_steps
     if steps is None:
         raise InputError("--tune: every row's trials need the same number of updates; give max_steps or --tune-steps")
-    if not registry.names(TUNERS):
-        raise InputError(f"--tune: no tuner is installed (entry points {TUNERS})")
+    if not registry.names(registry.TUNERS):
+        raise InputError(f"--tune: no tuner is installed (entry points {registry.TUNERS.entry_points})")
     return Budget(args.tune, steps, seeds)
 
 
@@ -156,7 +155,7 @@ class Tuning:
 
 def tune(experiment: Experiment, budget: Budget, workdir: Path, args: argparse.Namespace) -> Tuning:
     """Search every row with the installed tuner."""
-    tuner: Tuner = registry.load(TUNERS, registry.names(TUNERS)[0])
+    tuner: Tuner = registry.load(registry.TUNERS, registry.names(registry.TUNERS)[0])
     found = tuner(
         experiment, budget, workdir, tracked=not args.no_tracking, tracking_uri=args.tracking_uri, quiet=args.quiet
     )

@@ -9,9 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.errors import InputError, NotFitted
+from harness.sources.pair_sets import EMBEDDED_PARTS
 from harness.tasks.base import Array, TaskResult, Vectors, finite
+from harness.tasks.family import TaskFamily
 from harness.tasks.protocol import add_score
 from harness.tasks.sts import METRIC_VERSION, STSTask, cosine, spearman
+from harness.tasks.suite import Suite
 
 if TYPE_CHECKING:
     from harness.encoder import Encoder
@@ -155,3 +158,18 @@ class LayersTask:
             "aggregation": "all",
             "version": METRIC_VERSION,
         }
+
+
+def _task(name: str, source: Source) -> LayersTask:
+    pair_set = name.removeprefix("layers:")
+    return LayersTask(pair_set, "embedded" if pair_set in EMBEDDED_PARTS else source)
+
+
+TASKS = TaskFamily(("layers:STS-B", *(f"layers:{name}" for name in EMBEDDED_PARTS)), _task)
+SUITE = Suite(
+    ("layers:STS-B",),
+    "STS-B by every layer and pooling of a transformer (SG figure 1)",
+    metric="spearman",
+    chance=0.0,
+)
+EMBEDDED = Suite(TASKS.names[1:], "layers and poolings on the embedded pairs", metric="spearman", chance=0.0)

@@ -5,7 +5,7 @@ The names are mteb's own. Nothing here needs the library, whose import takes sec
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from harness.results.record import Score
 from harness.tasks.averages import Average, category_averages
@@ -183,14 +183,3 @@ def mteb_values(scores: Iterable[Score], suite: str = "") -> dict[str, float]:
 def mteb_averages(scores: Iterable[Score], suite: str) -> tuple[dict[str, Average], Average]:
     """The average of each category of a suite, and that over all its data sets. One that lacks a set has no value."""
     return category_averages(mteb_values(scores, suite), MTEB_SUITES[suite])
-
-
-def summary(scores: Sequence[Score], suites: Iterable[str]) -> list[str]:
-    """A line for each average of those of `suites` that are MTEB's; one that lacks sets says how many it has."""
-    lines = []
-    for suite in suites:
-        if suite in MTEB_SUITES:
-            categories, overall = mteb_averages(scores, suite)
-            lines += [f"{suite}, {name}: {average.shown()}" for name, average in categories.items()]
-            lines.append(f"{suite}, average over data sets: {overall.shown()}")
-    return lines

@@ -18,7 +18,7 @@ from harness.evaluation.scoring import each
 from harness.results.record import Record
 from harness.results.run_folder import RunFolder
 from harness.tasks.base import Task
-from harness.tasks.suites import resolve_tasks
+from harness.tasks.catalogue import resolve_tasks
 from methods.pooling import PoolingMethod
 
 pytestmark = [pytest.mark.timeout(240), pytest.mark.usefixtures("few_pairs")]

@@ -174,7 +174,7 @@ def test_scores_name_the_task_that_gave_them(suite: str) -> None:
     from harness.encoder import Encoder
     from harness.evaluation.scoring import evaluate
     from harness.sources import resolve_model
-    from harness.tasks.suites import resolve_tasks
+    from harness.tasks.catalogue import resolve_tasks
 
     encoder = Encoder.load(resolve_model("embedded:mini-bert"))
     tasks = resolve_tasks([suite])
