@@ -10,7 +10,7 @@ from harness.errors import InputError
 from harness.machine.environment import device_name
 from harness.tasks.base import TaskResult, Vectors, checked
 from harness.tasks.family import TaskFamily
-from harness.tasks.protocol import add_score
+from harness.tasks.protocol import Description, add_score
 from harness.tasks.sts import STSTask
 from harness.tasks.suite import Suite
 
@@ -103,16 +103,15 @@ class EfficiencyTask:
     def _add(
         self, result: TaskResult, metric: str, value: float, n: int, conditions: dict[str, Any], pooling: str
     ) -> None:
-        description = {
-            "task": self.name,
-            "source": self.source,
-            "split": self._pairs.split,
-            "data": self.sha256,
-            "preparation": self._pairs.data.preparation,
-            "metric": metric,
-            "aggregation": "",
-            **conditions,
-        }
+        description = Description(
+            self.name,
+            self.source,
+            self._pairs.split,
+            metric,
+            self.sha256,
+            preparation=self._pairs.data.preparation,
+            particular=conditions,
+        )
         add_score(result, description, suite=self.suite, pooling=pooling, value=value, n=n)
 
 

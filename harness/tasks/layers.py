@@ -12,7 +12,7 @@ from harness.errors import InputError, NotFitted
 from harness.sources.pair_sets import EMBEDDED_PARTS
 from harness.tasks.base import Array, TaskResult, Vectors, finite
 from harness.tasks.family import TaskFamily
-from harness.tasks.protocol import add_score
+from harness.tasks.protocol import Description, add_score
 from harness.tasks.sts import METRIC_VERSION, STSTask, cosine, spearman
 from harness.tasks.suite import Suite
 
@@ -146,18 +146,17 @@ class LayersTask:
         found[order] = np.concatenate(parts)
         return found, damaged
 
-    def _describe(self, rule: str) -> dict[str, Any]:
-        return {
-            "task": f"{self._pairs.name}@{rule}",
-            "source": self.source,
-            "split": self._pairs.split,
-            "data": self.sha256,
-            "preparation": self._pairs.data.preparation,
-            "similarity": "cosine",
-            "metric": "spearman",
-            "aggregation": "all",
-            "version": METRIC_VERSION,
-        }
+    def _describe(self, rule: str) -> Description:
+        return Description(
+            f"{self._pairs.name}@{rule}",
+            self.source,
+            self._pairs.split,
+            "spearman",
+            self.sha256,
+            "all",
+            self._pairs.data.preparation,
+            {"similarity": "cosine", "version": METRIC_VERSION},
+        )
 
 
 def _task(name: str, source: Source) -> LayersTask:

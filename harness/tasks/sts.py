@@ -19,7 +19,7 @@ from harness.sources.pair_sets import EMBEDDED_PARTS
 from harness.tasks.averages import Mean, Number
 from harness.tasks.base import Array, Encode, TaskResult, Vectors, as_array, checked, finite, unit_rows
 from harness.tasks.family import TaskFamily
-from harness.tasks.protocol import add_score
+from harness.tasks.protocol import Description, add_score
 from harness.tasks.suite import Suite
 
 if TYPE_CHECKING:
@@ -174,18 +174,17 @@ class STSTask:
         result.pairs = pairs
         return result
 
-    def _describe(self, metric: str, aggregation: str) -> dict[str, Any]:
-        return {
-            "task": self.name,
-            "source": self.source,
-            "split": self.split,
-            "data": self.data.sha256,
-            "preparation": self.data.preparation,
-            "similarity": "cosine",
-            "metric": metric,
-            "aggregation": aggregation,
-            "version": METRIC_VERSION,
-        }
+    def _describe(self, metric: str, aggregation: str) -> Description:
+        return Description(
+            self.name,
+            self.source,
+            self.split,
+            metric,
+            self.data.sha256,
+            aggregation,
+            self.data.preparation,
+            {"similarity": "cosine", "version": METRIC_VERSION},
+        )
 
 
 class DevSet:

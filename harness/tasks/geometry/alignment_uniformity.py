@@ -26,7 +26,7 @@ from harness.tasks.geometry.isotropy import (
     rankme,
     singular_values,
 )
-from harness.tasks.protocol import add_score
+from harness.tasks.protocol import Description, add_score
 from harness.tasks.suite import Suite
 
 if TYPE_CHECKING:
@@ -231,18 +231,16 @@ class GeometryTask:
     def _add(
         self, result: TaskResult, metric: str, pooling: str, value: float, n: int, options: dict[str, Any]
     ) -> None:
-        description = {
-            "task": self.name,
-            "source": self.source,
-            "split": self.options.split,
-            "data": self.sha256,
-            "preparation": self.data[0].preparation,
-            "similarity": "none" if metric in UNNORMALISED else "L2-normalised",
-            "metric": metric,
-            "aggregation": "",
-            "version": GEOMETRY_VERSION,
-            **options,
-        }
+        similarity = "none" if metric in UNNORMALISED else "L2-normalised"
+        description = Description(
+            self.name,
+            self.source,
+            self.options.split,
+            metric,
+            self.sha256,
+            preparation=self.data[0].preparation,
+            particular={"similarity": similarity, "version": GEOMETRY_VERSION, **options},
+        )
         add_score(result, description, suite=self.suite, pooling=pooling, value=value, n=n)
 
 

@@ -83,9 +83,13 @@ class HarnessEncoder(AbsEncoder):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What mteb says of one task. `description` is all that defines its numbers besides metric and split."""
+    """What mteb says of one task.
 
-    description: dict[str, Any]
+    `data` is each data set's revision, `conditions` is all else that defines its numbers besides metric and split.
+    """
+
+    data: dict[str, str]
+    conditions: dict[str, Any]
     splits: Sequence[str]
     subsets: int
     metrics: tuple[str, ...]  # the main score first
@@ -179,8 +183,8 @@ def run_task(name: str, subset: str, vectors: Vectors, origin: Origin) -> Outcom
     first = next(iter(result.scores.values()))[0]
     metrics = (main, PAIRS_METRIC_V1) if PAIRS_METRIC_V1 in first and main != PAIRS_METRIC_V1 else (main,)
     return Outcome(
-        description={
-            "data": pinned_data(task),
+        data=pinned_data(task),
+        conditions={
             "mteb_task": name,
             "subsets": list(task.hf_subsets),
             "similarity": "cosine",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from harness.tasks.base import Array, TaskResult, Vectors, finite
-from harness.tasks.protocol import add_score
+from harness.tasks.protocol import Description, add_score
 
 if TYPE_CHECKING:
     from harness.tasks.senteval.caption_ranking import Recalls
@@ -79,16 +79,16 @@ class CaptionRetrievalTask:
         for direction, recalls in (("i2t", test.image_to_text), ("t2i", test.text_to_image)):
             found |= {("test", f"{direction}_r{k}"): r for k, r in zip((1, 5, 10), recalls[:3], strict=True)}
         for (split, metric), value in found.items():
-            description = {
-                "task": self.name,
-                "source": self.source,
-                "split": split,
-                "data": self.data.sha256,
-                "preparation": "captions as given; words joined by single spaces",
-                "ranking": {"version": VERSION, "seed": self.seed, "width": self.width},
-                "metric": metric,
-                "aggregation": "mean of six recalls" if metric == "recall" else "",
-            }
+            description = Description(
+                self.name,
+                self.source,
+                split,
+                metric,
+                self.data.sha256,
+                "mean of six recalls" if metric == "recall" else "",
+                "captions as given; words joined by single spaces",
+                {"ranking": {"version": VERSION, "seed": self.seed, "width": self.width}},
+            )
             n = len(self.data.captions[split])
             add_score(result, description, suite=self.suite, pooling=pooling, value=value / 100, n=n)
         return result

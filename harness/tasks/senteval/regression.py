@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from harness.sources.senteval.labelled import PREPARATION
 from harness.tasks.base import TaskResult, Vectors, finite
-from harness.tasks.protocol import add_score
+from harness.tasks.protocol import Description, add_score
 from harness.tasks.senteval.transfer import Load, pair_features
 from harness.tasks.sts import pearson, spearman
 
@@ -77,20 +77,21 @@ class RegressorTask:
             add_score(result, description, suite=self.suite, pooling=pooling, value=value, n=n)
         return result
 
-    def _describe(self, split: str, metric: str) -> dict[str, Any]:
+    def _describe(self, split: str, metric: str) -> Description:
         from harness.tasks.senteval.pair_regressor import VERSION
 
-        return {
-            "task": self.name,
-            "source": self.source,
-            "split": split,
-            "data": self.data.sha256,
-            "preparation": PREPARATION,
-            "features": "|u-v|, u*v",
-            "regressor": {"version": VERSION, "seed": self.seed, "loss": "mse", "selection": "dev pearson"},
-            "metric": metric,
-            "aggregation": "",
-        }
+        return Description(
+            self.name,
+            self.source,
+            split,
+            metric,
+            self.data.sha256,
+            preparation=PREPARATION,
+            particular={
+                "features": "|u-v|, u*v",
+                "regressor": {"version": VERSION, "seed": self.seed, "loss": "mse", "selection": "dev pearson"},
+            },
+        )
 
 
 def regressor_task(dataset: str, *, root: Path | None = None) -> RegressorTask:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from harness.sources.senteval.labelled import PREPARATION
 from harness.tasks.averages import Mean, Number
 from harness.tasks.base import Array, TaskResult, Vectors, finite
 from harness.tasks.family import TaskFamily
-from harness.tasks.protocol import add_score
+from harness.tasks.protocol import Description, add_score
 from harness.tasks.senteval.fits.problem import CONFIGURATIONS, FULL, Classifier
 from harness.tasks.suite import Suite
 
@@ -120,18 +120,19 @@ class ClassificationTask:
         return result
 
     def _add(self, result: TaskResult, split: str, metric: str, value: float, n: int, pooling: str) -> None:
-        description: dict[str, Any] = {
-            "task": self.name,
-            "source": self.source,
-            "split": split,
-            "data": self.data.sha256,
-            "preparation": self.preparation,
-            "features": self.features,
-            "scheme": _SCHEMES[len(self.data.parts)],
-            "classifier": self.classifier.describe(),
-            "metric": metric,
-            "aggregation": "",
-        }
+        description = Description(
+            self.name,
+            self.source,
+            split,
+            metric,
+            self.data.sha256,
+            preparation=self.preparation,
+            particular={
+                "features": self.features,
+                "scheme": _SCHEMES[len(self.data.parts)],
+                "classifier": self.classifier.describe(),
+            },
+        )
         add_score(result, description, suite=self.suite, pooling=pooling, value=value, n=n)
 
 
