@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
             "pooling": pooling,
             "scores": [score.model_dump() for score in result.scores],
             "protocols": result.protocols,
-            "missing": result.missing,
+            "missing": {task: why.text for task, why in result.missing.items()},
             "notes": result.notes,
             "figures": result.figures,
             "cost": result.cost,

@@ -61,7 +61,7 @@ def test_cells_finish_without_the_task_and_catch_up_later(
         assert record.status == "finished", record.reason
         assert {s.task for s in record.scores} == {"Embedded-STS-natural"}
         assert set(record.missing) == {"lbfgs:CR"}
-        assert "custrev.pos: no such file" in record.missing["lbfgs:CR"]
+        assert "custrev.pos: no such file" in record.missing["lbfgs:CR"].text
         assert f"lbfgs:CR: no scores: {record.missing['lbfgs:CR']}" in record.training["notes"]
     assert Record.model_validate_json(RunFolder(work, cell.id).record_file.read_bytes()) == record
 
@@ -81,7 +81,7 @@ def test_cells_finish_without_the_task_and_catch_up_later(
         record = run_cell(cell, plan, work, command="")
         if cell.row.label == "refused":
             assert record.unfit == list(record.missing) == ["lbfgs:CR"]
-            assert "vectors span 39 dimensions" in record.missing["lbfgs:CR"]
+            assert "vectors span 39 dimensions" in record.missing["lbfgs:CR"].text
         else:
             assert (record.missing, record.unfit) == ({}, [])
             assert record.score("lbfgs:CR", "accuracy", "") is not None

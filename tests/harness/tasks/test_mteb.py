@@ -199,7 +199,7 @@ def test_missing_data_is_told_and_averages_are_incomplete() -> None:
         pytest.skip("needs to be without a hub")
     result = evaluate(Words(), [*resolve_tasks(["mteb-quick"]), embedded_task(RETRIEVAL)], pooling="words")
     assert set(result.missing) == {t.name for t in resolve_tasks(["mteb-quick"])}
-    assert all("is not in the local cache, and no hub can be reached" in why for why in result.missing.values())
+    assert all("is not in the local cache, and no hub can be reached" in why.text for why in result.missing.values())
     categories, overall = mteb_averages(result.scores, "mteb-quick")
     assert all(average.value is None for average in categories.values())
     assert (overall.value, overall.of, len(overall.missing)) == (None, 10, 10)
