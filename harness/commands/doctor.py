@@ -57,14 +57,14 @@ def _devices() -> list[dict[str, Any]]:
     names = ["cpu", *(f"cuda:{i}" for i in range(torch.cuda.device_count()))]
     if torch.backends.mps.is_available():
         names.append("mps")
-    found = []
+    devices = []
     for name in names:
         chosen = choose_precision(name)
         device: dict[str, Any] = {"device": name, "name": environment.device_name(name)}
         if name.startswith("cuda"):
             device["memory_bytes"] = torch.cuda.get_device_properties(name).total_memory
-        found.append({**device, "precision": {"choice": chosen.name, **chosen.measurement}})
-    return found
+        devices.append({**device, "precision": {"choice": chosen.name, **chosen.measurement}})
+    return devices
 
 
 def _hub() -> dict[str, Any]:

@@ -36,15 +36,15 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(args: argparse.Namespace) -> int:
     """Print the list; always 0."""
-    found = _LISTS[args.what]()
+    listed = _LISTS[args.what]()
     if args.json:
-        print(json.dumps(found, indent=1, default=str))
+        print(json.dumps(listed, indent=1, default=str))
         return 0
     from rich.console import Console
 
     console = Console(highlight=False)
-    width = max((len(name) for name in found), default=0)
-    for name, about in found.items():
+    width = max((len(name) for name in listed), default=0)
+    for name, about in listed.items():
         if args.verbose and args.what == "methods":
             _details(console, name, about)
         else:
@@ -152,8 +152,8 @@ def preset_family(name: str) -> str:
     """The base model that a preset was made for, by the parts of its name: "paper-roberta" -> "RoBERTa"; a paper's or
     a code's without another part: "BERT-base"."""
     parts = name.replace("_", "-").split("-")
-    found = " ".join(FAMILIES[part] for part in parts if part in FAMILIES)
-    return found or ("BERT-base" if {"paper", "code"} & set(parts) else "any base model")
+    families = " ".join(FAMILIES[part] for part in parts if part in FAMILIES)
+    return families or ("BERT-base" if {"paper", "code"} & set(parts) else "any base model")
 
 
 def _text(method: type[Method], preset: str) -> str:
@@ -228,11 +228,11 @@ def _plugins() -> dict[str, dict[str, Any]]:
 def _presets() -> dict[str, dict[str, Any]]:
     from harness.comparison.experiment import presets
 
-    found = {}
+    by_name = {}
     for name, file in presets().items():
         tree = tomllib.loads(file.read_text(encoding="utf-8"))
-        found[name] = {"about": tree.get("title", ""), "file": str(file)}
-    return found
+        by_name[name] = {"about": tree.get("title", ""), "file": str(file)}
+    return by_name
 
 
 _LISTS = {"methods": _methods, "tasks": _tasks, "suites": _suites, "presets": _presets, "plugins": _plugins}

@@ -33,11 +33,11 @@ class Offer:
 def offers() -> Mapping[str, tuple[Offer, ...]]:
     """Every task that a package brings, by name. A name with several offers, or one that cannot be imported, stands
     among them: it is an error only where it is used."""
-    found: dict[str, tuple[Offer, ...]] = {}
+    by_name: dict[str, tuple[Offer, ...]] = {}
     for point in registry.points(registry.TASKS):
         for name, make in _offered(point).items():
-            found[name] = (*found.get(name, ()), Offer(point, make))
-    return found
+            by_name[name] = (*by_name.get(name, ()), Offer(point, make))
+    return by_name
 
 
 def _offered(point: EntryPoint) -> dict[str, Callable[[Source], Task]]:
@@ -103,13 +103,13 @@ def suite(name: str) -> Suite:
 
 def suites() -> dict[str, Suite]:
     """The suites of all packages that are sound, by name."""
-    found = {}
+    sound = {}
     for name in registry.names(registry.SUITES):
         try:
-            found[name] = suite(name)
+            sound[name] = suite(name)
         except InputError:  # told where it is used, and by `harness list plugins`
             continue
-    return found
+    return sound
 
 
 def tasks_of(name: str) -> tuple[str, ...]:

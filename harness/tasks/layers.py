@@ -38,15 +38,15 @@ def layer_vectors(encoder: Encoder, texts: Sequence[str], *, poolings: Sequence[
 
     ids = encoder.tokenize(texts)
     order = sorted(range(len(ids)), key=lambda row: len(ids[row]))
-    found: list[Array] = []
+    batches: list[Array] = []
     with evaluation(encoder), torch.inference_mode():
         for start in range(0, len(order), _BATCH):
             features = encoder.collate([ids[row] for row in order[start : start + _BATCH]])
             mask = features["attention_mask"].to(encoder.device)
             states = encoder.hidden_states(features)
             pooled = [torch.stack([reduce_tokens(state, mask, mode) for mode in poolings], 1) for state in states]
-            found.append(torch.stack(pooled, 1).float().cpu().numpy())
-    vectors = np.concatenate(found)
+            batches.append(torch.stack(pooled, 1).float().cpu().numpy())
+    vectors = np.concatenate(batches)
     back = np.empty(len(order), dtype=np.intp)
     back[order] = np.arange(len(order))
     rows: Array = vectors[back]
@@ -62,12 +62,12 @@ def encoder_of(model: Any, task: str) -> Encoder:
     from harness.encoder import Encoder
 
     try:
-        found = model if isinstance(model, Encoder) else getattr(model, "encoder", None)
+        encoder = model if isinstance(model, Encoder) else getattr(model, "encoder", None)
     except NotFitted:  # so says a method that encodes with something else
-        found = None
-    if not isinstance(found, Encoder):
+        encoder = None
+    if not isinstance(encoder, Encoder):
         raise InputError(f"{task}: needs a model that is one transformer whose layers can be read")
-    return found
+    return encoder
 
 
 class LayersTask:
@@ -142,9 +142,9 @@ class LayersTask:
             vectors = flat.reshape(n, layers, poolings, d)
             u, v = (vectors[[place[side[row]] for row in rows]].reshape(-1, d) for side in (left, right))
             parts.append(cosine(u, v).reshape(len(rows), layers, poolings))
-        found = np.empty((len(left), *parts[0].shape[1:]), dtype=np.float32)
-        found[order] = np.concatenate(parts)
-        return found, damaged
+        similarities = np.empty((len(left), *parts[0].shape[1:]), dtype=np.float32)
+        similarities[order] = np.concatenate(parts)
+        return similarities, damaged
 
     def _describe(self, rule: str) -> Description:
         return Description(

@@ -166,13 +166,13 @@ def names_of(categories: Categories) -> tuple[str, ...]:
 def mteb_scores(scores: Iterable[Score], suite: str = "") -> dict[str, Score]:
     """The score of each mteb task that the table of `suite` prints, by mteb's name of the task (with its subset, if one
     was asked for). Without a suite: mteb's main score, SummEval's with the defect of version 1."""
-    found: dict[str, Score] = {}
+    printed: dict[str, Score] = {}
     for score in scores:
         if score.task.startswith(PREFIX):
             name = score.task.removeprefix(PREFIX)
-            if name not in found or (suite == "mteb-en-v1" and score.metric == PAIRS_METRIC_V1):
-                found[name] = score
-    return found
+            if name not in printed or (suite == "mteb-en-v1" and score.metric == PAIRS_METRIC_V1):
+                printed[name] = score
+    return printed
 
 
 def mteb_values(scores: Iterable[Score], suite: str = "") -> dict[str, float]:

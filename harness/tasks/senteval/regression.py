@@ -1,4 +1,4 @@
-"""SentEval's other downstream tasks: pair scores by a trained regressor, and image-caption retrieval."""
+"""SentEval's relatedness tasks: pair scores by a trained regressor."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ from harness.tasks.sts import pearson, spearman
 if TYPE_CHECKING:
     from harness.sources.senteval.labelled import Labelled
     from harness.tasks.senteval.pair_regressor import Regression
-
-_PARTS = ("train", "dev", "test")
 
 
 class RegressorTask:
@@ -65,13 +63,13 @@ class RegressorTask:
             result.notes.append(f"{self.name}: vectors with NaN or infinity, replaced by 0: {damaged}")
         dev, test = self.data.parts["dev"], self.data.parts["test"]
         gold = np.asarray(test.labels, dtype=np.float64)
-        found = {
+        values = {
             ("test", "spearman"): spearman(fit.predicted, gold),
             ("test", "pearson"): pearson(fit.predicted, gold),
             ("test", "mse"): float(((fit.predicted - gold) ** 2).mean()),
             ("dev", "pearson"): fit.dev_pearson,
         }
-        for (split, metric), value in found.items():
+        for (split, metric), value in values.items():
             description = self._describe(split, metric)
             n = len(test) if split == "test" else len(dev)
             add_score(result, description, suite=self.suite, pooling=pooling, value=value, n=n)

@@ -92,8 +92,8 @@ class ClassificationTask:
             return penalty.nested(x["all"], y["all"], data.classes, self.classifier), damaged
         if len(x) == 2:
             train, test = "train", "test"
-            found = penalty.kfold_on_train(x[train], y[train], x[test], y[test], data.classes, self.classifier)
-            return found, damaged
+            outcome = penalty.kfold_on_train(x[train], y[train], x[test], y[test], data.classes, self.classifier)
+            return outcome, damaged
         return penalty.train_dev_test(x, y, data.classes, self.classifier), damaged
 
     def _features(self, part: Part, vectors: Vectors) -> tuple[Array, int]:
