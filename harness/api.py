@@ -168,7 +168,7 @@ class Evaluation:
             "pooling": self.pooling,
             "scores": [score.model_dump() for score in self.scores],
             "protocols": self.result.protocols,
-            "missing": self.result.missing,
+            "missing": {task: why.text for task, why in self.result.missing.items()},
             "notes": self.result.notes,
             "figures": self.result.figures,
             "cost": self.result.cost,
@@ -204,7 +204,7 @@ def evaluate(
     from harness.evaluation.any_model import open_for_evaluation, stored_vectors
     from harness.evaluation.scoring import evaluate as score_all
     from harness.machine.devices import pick_device
-    from harness.tasks.suites import resolve_tasks
+    from harness.tasks.catalogue import resolve_tasks
     from harness.tasks.vectors import Origin
 
     tasks = resolve_tasks(suites, source=source)

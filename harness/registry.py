@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -89,7 +89,7 @@ def _points(group: str) -> dict[str, tuple[EntryPoint, ...]]:
 
 def names(group: Group) -> list[str]:
     """The names registered in a group, sorted; nothing is imported."""
-    return sorted(_points(group.entry_points))
+    return sorted(_points(group.entry_points), key=str.casefold)
 
 
 def load(group: Group, name: str) -> Any:
@@ -104,11 +104,13 @@ def load(group: Group, name: str) -> Any:
         known = names(group)
         raise InputError(f'unknown {group.noun} "{name}"{nearest(name, known)}; known: {", ".join(known) or "none"}')
     if len(points) > 1:
-        raise InputError(
-            f'{group.noun} "{name}" is registered by two packages: {" and ".join(map(origin, points))}; '
-            "uninstall one of them"
-        )
+        raise InputError(collision(group, name, points))
     return opened(group, points[0])
+
+
+def collision(group: Group, name: str, points: Sequence[EntryPoint]) -> str:
+    """That several packages bring a plugin of one name, in one line."""
+    return f'{group.noun} "{name}" comes from several packages: {"; ".join(map(origin, points))}: uninstall all but one'
 
 
 def opened(group: Group, point: EntryPoint) -> Any:
@@ -121,6 +123,9 @@ def opened(group: Group, point: EntryPoint) -> Any:
         plugin = point.load()
     except (ImportError, AttributeError) as error:
         raise InputError(f'{group.noun} "{point.name}" ({point.value}) cannot be imported: {error}') from error
+    except Exception as error:  # whatever another package's module does when it is imported
+        said = f"{type(error).__name__}: {error}".partition("\n")[0]
+        raise InputError(f'{group.noun} "{point.name}" ({point.value}) cannot be imported: {said}') from error
     if not group.fits(plugin):
         raise InputError(
             f'{group.noun} "{point.name}" ({origin(point)}): expected {group.expected}, not {type(plugin).__name__}'
@@ -141,3 +146,9 @@ def package(point: EntryPoint) -> tuple[str, str]:
 def origin(point: EntryPoint) -> str:
     """ "sentence-harness 0.1.0, methods.simcse:SimCSE": where a plugin comes from."""
     return f"{' '.join(package(point))}, {point.value}"
+
+
+def foreign(point: EntryPoint) -> str:
+    """ "align-uniform 1.0": the package of a plugin that is not one of ours; "" of ours."""
+    name, version = package(point)
+    return "" if name == OWN else f"{name} {version}"

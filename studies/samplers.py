@@ -1,11 +1,17 @@
-"""Samplers and pruners by name, and which of them fit a space."""
+"""Samplers and pruners by name, and which of them fit a space.
+
+A sampler is a function `make(study, seed)` that gives one of Optuna (entry points `harness.samplers`). `seed` is of
+this worker alone; `study.sampler_seed` is the same for all.
+"""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from harness import registry
 from harness.errors import InputError
 from studies.definition.study import ENUMERATED
 
@@ -58,24 +64,59 @@ def make_sampler(study: Study, worker: int = 0, begun: int = 0) -> BaseSampler:
     Args:
         begun: trials that the study had when this process joined it. A study that goes on must not draw again what it
             drew at its beginning.
+
+    Raises:
+        InputError: the package that brings the sampler is damaged.
     """
     import optuna
-    from optuna.samplers import CmaEsSampler, GPSampler, NSGAIISampler, QMCSampler, RandomSampler, TPESampler
 
-    seed = (study.sampler_seed + 1009 * worker + 104729 * begun) % 2**32
+    name = "random" if study.sampler in ENUMERATED else study.sampler
+    make: Callable[[Study, int], BaseSampler] = registry.load(registry.SAMPLERS, name)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-        if study.sampler == "qmc":  # one sequence for all workers: its places come from the storage
-            return QMCSampler(seed=study.sampler_seed, scramble=True, warn_independent_sampling=False)
-        if study.sampler == "tpe":
-            return TPESampler(seed=seed)
-        if study.sampler in ("gp", "smac"):
-            return GPSampler(seed=seed, warn_independent_sampling=False)
-        if study.sampler == "cmaes":
-            return CmaEsSampler(seed=seed, warn_independent_sampling=False)
-        if study.sampler == "nsgaii":
-            return NSGAIISampler(seed=seed, population_size=min(50, max(4, (study.trials or 8) // 4)))
-        return RandomSampler(seed=seed)
+        return make(study, (study.sampler_seed + 1009 * worker + 104729 * begun) % 2**32)
+
+
+def random(study: Study, seed: int) -> BaseSampler:
+    """Independent draws."""
+    from optuna.samplers import RandomSampler
+
+    return RandomSampler(seed=seed)
+
+
+def qmc(study: Study, seed: int) -> BaseSampler:
+    """One sequence for all workers: its places come from the storage."""
+    from optuna.samplers import QMCSampler
+
+    return QMCSampler(seed=study.sampler_seed, scramble=True, warn_independent_sampling=False)
+
+
+def tpe(study: Study, seed: int) -> BaseSampler:
+    """Tree-structured Parzen estimators (Bergstra et al. 2011)."""
+    from optuna.samplers import TPESampler
+
+    return TPESampler(seed=seed)
+
+
+def gp(study: Study, seed: int) -> BaseSampler:
+    """Bayesian optimisation with a Gaussian process."""
+    from optuna.samplers import GPSampler
+
+    return GPSampler(seed=seed, warn_independent_sampling=False)
+
+
+def cmaes(study: Study, seed: int) -> BaseSampler:
+    """Evolution of a normal distribution's covariance (Hansen 2016); needs the package cmaes."""
+    from optuna.samplers import CmaEsSampler
+
+    return CmaEsSampler(seed=seed, warn_independent_sampling=False)
+
+
+def nsgaii(study: Study, seed: int) -> BaseSampler:
+    """A genetic algorithm for several objectives (Deb et al. 2002)."""
+    from optuna.samplers import NSGAIISampler
+
+    return NSGAIISampler(seed=seed, population_size=min(50, max(4, (study.trials or 8) // 4)))
 
 
 def make_pruner(study: Study, steps: int) -> BasePruner:

@@ -11,10 +11,11 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from harness import registry
+from harness.commands.plugins import installed
 from harness.errors import HarnessError
 from harness.machine import environment
 
@@ -34,7 +35,7 @@ def run(json: bool = False) -> int:
 
 def examine() -> dict[str, Any]:
     """Devices with their measured precision, hub, caches, disk, versions and plugins; a few seconds."""
-    devices = _devices()
+    devices, plugins = _devices(), installed()
     return {
         "machine": environment.describe("cpu", devices[0]["precision"]["choice"]),
         "tools": environment.versions(TOOLS),
@@ -43,7 +44,8 @@ def examine() -> dict[str, Any]:
         "caches": _caches(),
         "disk": _disk(),
         "wordnet": _wordnet(),
-        "broken_plugins": _broken_plugins(),
+        "plugins": [asdict(plugin) for plugin in plugins],
+        "broken_plugins": list(dict.fromkeys(plugin.fault for plugin in plugins if plugin.fault)),
     }
 
 
@@ -55,14 +57,14 @@ def _devices() -> list[dict[str, Any]]:
     names = ["cpu", *(f"cuda:{i}" for i in range(torch.cuda.device_count()))]
     if torch.backends.mps.is_available():
         names.append("mps")
-    found = []
+    devices = []
     for name in names:
         chosen = choose_precision(name)
         device: dict[str, Any] = {"device": name, "name": environment.device_name(name)}
         if name.startswith("cuda"):
             device["memory_bytes"] = torch.cuda.get_device_properties(name).total_memory
-        found.append({**device, "precision": {"choice": chosen.name, **chosen.measurement}})
-    return found
+        devices.append({**device, "precision": {"choice": chosen.name, **chosen.measurement}})
+    return devices
 
 
 def _hub() -> dict[str, Any]:
@@ -128,16 +130,13 @@ def _wordnet() -> dict[str, str]:
         return {"missing": str(error)}
 
 
-def _broken_plugins() -> list[str]:
-    """One line for each plugin that is installed but cannot be imported."""
-    broken = []
-    for group in (registry.METHODS, registry.COMMANDS, registry.REPORTERS):
-        for name in registry.names(group):
-            try:
-                registry.load(group, name)
-            except HarnessError as error:
-                broken.append(str(error))
-    return broken
+def _by_group(plugins: list[dict[str, Any]]) -> dict[str, dict[str, list[str]]]:
+    """Group -> package with version -> names."""
+    groups: dict[str, dict[str, list[str]]] = {}
+    for plugin in plugins:
+        package = f"{plugin['package']} {plugin['version']}"
+        groups.setdefault(plugin["group"], {}).setdefault(package, []).append(plugin["name"])
+    return groups
 
 
 def _print(report: dict[str, Any]) -> None:
@@ -170,6 +169,9 @@ def _print(report: dict[str, Any]) -> None:
     git = machine["git"]
     if git:
         table.add_row("code", f"commit {git['commit'][:12]}{', modified' if git['modified'] else ''}")
+    for group, packages in _by_group(report["plugins"]).items():
+        brought = (f"{package}: {', '.join(names)}" for package, names in packages.items())
+        table.add_row(group, "; ".join(brought))
     for line in report["broken_plugins"]:
         table.add_row("broken plugin", line, style="red")
     Console().print(table, highlight=False)

@@ -33,7 +33,6 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(args: argparse.Namespace) -> int:
     """Exit code 0 when every task was scored, 1 when the data of some could not be had."""
     from harness import api
-    from harness.tasks.suites import suites_within
 
     suites = [name.strip() for name in args.suite.split(",") if name.strip()]
     evaluation = api.evaluate(
@@ -61,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
         from harness.files.atomic import write_atomic
 
         write_atomic(Path(args.json), text + "\n")
-    _show(args.model, result, args.source, suites_within(suites))
+    _show(args.model, result, args.source, suites)
     return 1 if result.missing else 0
 
 
@@ -73,9 +72,7 @@ def _show(model: str, result: Any, source: str, suites: list[str]) -> None:
     for heading in ("task", "split", "metric", "aggregation", "value", "n", "protocol"):
         table.add_column(heading, justify="right" if heading in ("value", "n") else "left", overflow="fold")
     for s in result.scores:
-        correlation = s.metric in ("spearman", "pearson")
-        percent = correlation or s.metric in ("accuracy", "f1") or s.suite in ("mteb", "embedded-mteb")
-        value = f"{100 * s.value:.2f}" if percent else f"{s.value:.3f}"
+        value = f"{100 * s.value:.2f}" if _in_percent(s) else f"{s.value:.3f}"
         table.add_row(s.task, s.split, s.metric, s.aggregation, value, f"{s.n:,}", s.protocol)
     console = Console() if sys.stdout.isatty() else Console(width=160)
     console.print(table)
@@ -91,24 +88,21 @@ def _show(model: str, result: Any, source: str, suites: list[str]) -> None:
     )
 
 
-def _averages(scores: list[Any], suites: list[str]) -> list[str]:
-    """One line for each average that the suites have in the papers; with tasks missing it has no value."""
-    from harness.tasks import averages
-    from harness.tasks.mteb.benchmarks import summary
+def _averages(scores: list[Any], named: list[str]) -> list[str]:
+    """One line for each average of the suites among `named`; with tasks missing it has no value."""
+    from harness import registry
+    from harness.tasks.catalogue import suite
 
-    found: dict[str, averages.Average] = {}
-    if "sts" in suites:
-        found["mean of the seven STS sets (Spearman, all)"] = averages.sts_average(averages.sts_values(scores))
-    if "transfer" in suites:
-        accuracies = averages.transfer_values(scores)
-        found["mean of the seven transfer tasks (accuracy)"] = averages.transfer_average(accuracies)
-    for split in ("test", "dev") if "paper-declutr" in suites else ():
-        of = averages.declutr_averages(averages.declutr_values(scores, split))
-        found |= {
-            f"DeCLUTR, downstream tasks, {split}": of.downstream,
-            f"DeCLUTR, downstream tasks without SNLI, {split}": of.downstream_without_snli,
-            f"DeCLUTR, probing tasks, {split}": of.probing,
-            f"DeCLUTR, half downstream and half probing (table 1), {split}": of.half,
-            f"DeCLUTR, all tasks alike, {split}": of.tasks,
-        }
-    return [f"{title}: {average.shown()}" for title, average in found.items()] + summary(scores, suites)
+    suites = [suite(name) for name in named if name in registry.names(registry.SUITES)]
+    means = {average.title: average for one in suites for average in one.averages}
+    return [f"{title}: {average.of(scores).shown()}" for title, average in means.items()]
+
+
+def _in_percent(score: Any) -> bool:
+    """Is a score printed times 100? Of another package's suite, its declaration says so."""
+    from harness.tasks.catalogue import suites
+
+    if score.metric in ("spearman", "pearson", "accuracy", "f1") or score.suite in ("mteb", "embedded-mteb"):
+        return True
+    declared = suites().get(score.suite)
+    return declared is not None and declared.metric == score.metric and declared.percent

@@ -1,4 +1,4 @@
-"""`harness list`: the methods, tasks, suites and presets that are installed."""
+"""`harness list`: the methods, tasks, suites, presets and all other plugins that are installed."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ FAMILIES = {"mini": "embedded:mini-bert", "roberta": "RoBERTa", "distilroberta":
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `harness list` to the command line."""
-    parser = subparsers.add_parser("list", help="installed methods, tasks, suites and presets")
-    parser.add_argument("what", choices=["methods", "tasks", "suites", "presets"])
+    parser = subparsers.add_parser("list", help="installed methods, tasks, suites, presets and plugins")
+    parser.add_argument("what", choices=list(_LISTS))
     parser.add_argument(
         "--verbose",
         action="store_true",
@@ -36,15 +36,15 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(args: argparse.Namespace) -> int:
     """Print the list; always 0."""
-    found = {"methods": _methods, "tasks": _tasks, "suites": _suites, "presets": _presets}[args.what]()
+    listed = _LISTS[args.what]()
     if args.json:
-        print(json.dumps(found, indent=1, default=str))
+        print(json.dumps(listed, indent=1, default=str))
         return 0
     from rich.console import Console
 
     console = Console(highlight=False)
-    width = max((len(name) for name in found), default=0)
-    for name, about in found.items():
+    width = max((len(name) for name in listed), default=0)
+    for name, about in listed.items():
         if args.verbose and args.what == "methods":
             _details(console, name, about)
         else:
@@ -152,8 +152,8 @@ def preset_family(name: str) -> str:
     """The base model that a preset was made for, by the parts of its name: "paper-roberta" -> "RoBERTa"; a paper's or
     a code's without another part: "BERT-base"."""
     parts = name.replace("_", "-").split("-")
-    found = " ".join(FAMILIES[part] for part in parts if part in FAMILIES)
-    return found or ("BERT-base" if {"paper", "code"} & set(parts) else "any base model")
+    families = " ".join(FAMILIES[part] for part in parts if part in FAMILIES)
+    return families or ("BERT-base" if {"paper", "code"} & set(parts) else "any base model")
 
 
 def _text(method: type[Method], preset: str) -> str:
@@ -182,22 +182,57 @@ def _range(metadata: list[Any]) -> str:
 
 
 def _suites() -> dict[str, dict[str, Any]]:
-    from harness.tasks.suites import ABOUT, SUITES
+    from harness.tasks.catalogue import suites
 
-    return {name: {"about": ABOUT[name], "tasks": list(tasks)} for name, tasks in SUITES.items()}
+    packages = {point.name: registry.foreign(point) for point in registry.points(registry.SUITES)}
+    return {
+        name: {"about": _with_package(suite.about, packages[name]), "tasks": list(suite.tasks)}
+        for name, suite in suites().items()
+    }
 
 
 def _tasks() -> dict[str, dict[str, Any]]:
-    from harness.tasks.suites import SUITES, task_names
+    from harness.tasks.catalogue import offers, suites
 
-    return {name: {"about": ", ".join(s for s, tasks in SUITES.items() if name in tasks)} for name in task_names()}
+    named = suites()
+    return {
+        task: {
+            "about": _with_package(
+                ", ".join(name for name, suite in named.items() if task in suite.tasks),
+                ", ".join(filter(None, (registry.foreign(offer.point) for offer in offered))),
+            )
+        }
+        for task, offered in offers().items()
+    }
+
+
+def _with_package(about: str, package: str) -> str:
+    """A line about a plugin, with the package that brings it where that is not ours."""
+    return f"{about} [{package}]".strip() if package else about
+
+
+def _plugins() -> dict[str, dict[str, Any]]:
+    from dataclasses import asdict
+
+    from harness.commands.plugins import installed
+
+    return {
+        f"{plugin.group} {plugin.name} ({plugin.package} {plugin.version})": {
+            "about": plugin.value + (f"  UNUSABLE: {plugin.fault}" if plugin.fault else ""),
+            **asdict(plugin),
+        }
+        for plugin in installed()
+    }
 
 
 def _presets() -> dict[str, dict[str, Any]]:
     from harness.comparison.experiment import presets
 
-    found = {}
+    by_name = {}
     for name, file in presets().items():
         tree = tomllib.loads(file.read_text(encoding="utf-8"))
-        found[name] = {"about": tree.get("title", ""), "file": str(file)}
-    return found
+        by_name[name] = {"about": tree.get("title", ""), "file": str(file)}
+    return by_name
+
+
+_LISTS = {"methods": _methods, "tasks": _tasks, "suites": _suites, "presets": _presets, "plugins": _plugins}

@@ -118,7 +118,6 @@ def run_cell(
         identity=cell.identity,
         scores=result.scores if result else [],
         missing=result.missing if result else {},
-        unfit=result.unfit if result else [],
         protocols=result.protocols if result else {},
         evaluation={task_key(task): plan.evaluation[task_key(task)] for task in tasks},
         training={**report.training, **({"notes": result.notes} if result and result.notes else {})},

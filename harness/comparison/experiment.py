@@ -17,8 +17,6 @@ from harness.errors import InputError
 from harness.method import Method, MethodConfig
 from harness.results.migrations import EXPERIMENT
 
-PRESETS = registry.PRESETS  # entry points: each names a folder (a Path) with experiment files
-
 
 class CorpusSettings(Config):
     """Where the training text comes from."""
@@ -115,8 +113,8 @@ class Experiment(Conditions):
 def presets() -> dict[str, Path]:
     """Name -> experiment file of every installed preset."""
     files: dict[str, Path] = {}
-    for point in registry.names(PRESETS):
-        folder: Path = registry.load(PRESETS, point)
+    for point in registry.names(registry.PRESETS):
+        folder: Path = registry.load(registry.PRESETS, point)
         files.update({file.stem: file for file in sorted(folder.glob("*.toml"))})
     return files
 

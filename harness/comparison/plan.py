@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.comparison.experiment import DevSettings, Experiment, Row, resolve_rows
 from harness.errors import InputError
-from harness.evaluation.scoring import each, reason
+from harness.evaluation.scoring import each
 from harness.files.hashing import content_id
 from harness.identity.code import code_ids, evaluation_ids, twin
 from harness.identity.models import model_fingerprint
@@ -66,13 +66,12 @@ class Plan:
         return {task: ids[0] for task, ids in self.scoring.items()}
 
     @cached_property
-    def unreadable(self) -> dict[str, str]:
-        """The tasks whose data cannot be had now, and why."""
+    def unreadable(self) -> set[str]:
+        """The tasks whose data cannot be had now."""
         try:
-            faults = each(self.tasks, lambda task: task.texts())[1]
-        except InputError as error:
-            faults = {task.name: error for task in self.tasks}
-        return {name: reason(error) for name, error in faults.items()}
+            return set(each(self.tasks, lambda task: task.texts())[1])
+        except InputError:
+            return {task.name for task in self.tasks}
 
     @cached_property
     def device_name(self) -> str:
@@ -176,7 +175,7 @@ def make_plan(
     Raises:
         InputError: anything in the experiment that cannot work.
     """
-    from harness.tasks.suites import resolve_tasks
+    from harness.tasks.catalogue import resolve_tasks
 
     data = data or LoadedData()
     rows = resolve_rows(experiment, where)

@@ -24,8 +24,8 @@ def due(record: Record | None, plan: Plan) -> list[Task]:
     if record is None or record.status != "finished":
         return plan.tasks
     done = {task.name for task in plan.tasks if record.evaluation.get(task_key(task)) in plan.scoring[task_key(task)]}
-    unread = done & (set(record.missing) - set(record.unfit))
-    done -= unread - set(plan.unreadable) if unread else set()
+    unread = done & {task for task, why in record.missing.items() if why.kind != "unfit"}
+    done -= unread - plan.unreadable if unread else set()
     return [task for task in plan.tasks if task.name not in done]
 
 
@@ -42,7 +42,6 @@ def merged(old: Record, new: Record, tasks: list[Task]) -> Record:
             "scores": scores,
             "protocols": {key: what for key, what in (old.protocols | new.protocols).items() if key in used},
             "missing": missing,
-            "unfit": [name for name in dict.fromkeys([*old.unfit, *new.unfit]) if name in missing],
             "evaluation": old.evaluation | new.evaluation,
             "training": {**new.training, **({"notes": notes} if notes else {})},
             "cost": _cost(old.cost, new.cost),

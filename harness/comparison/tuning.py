@@ -16,8 +16,6 @@ from harness.comparison.experiment import Experiment
 from harness.errors import InputError
 from harness.files.toml_text import inline
 
-TUNERS = registry.TUNERS
-
 
 @dataclass(frozen=True)
 class Budget:
@@ -85,8 +83,8 @@ def checked_budget(budget: Budget, experiment: Experiment) -> Budget:
     steps = budget.steps or experiment.max_steps
     if steps is None:
         raise InputError("--tune: every row's trials need the same number of updates; give max_steps or --tune-steps")
-    if not registry.names(TUNERS):
-        raise InputError(f"--tune: no tuner is installed (entry points {TUNERS})")
+    if not registry.names(registry.TUNERS):
+        raise InputError(f"--tune: no tuner is installed (entry points {registry.TUNERS.entry_points})")
     return replace(budget, steps=steps)
 
 
@@ -137,5 +135,5 @@ def tune_rows(
     experiment: Experiment, budget: Budget, workdir: Path, *, tracked: bool, tracking_uri: str | None, quiet: bool
 ) -> Tuning:
     """Search every row with the installed tuner; `budget` is one that `checked_budget` gave."""
-    tuner: Tuner = registry.load(TUNERS, registry.names(TUNERS)[0])
+    tuner: Tuner = registry.load(registry.TUNERS, registry.names(registry.TUNERS)[0])
     return Tuning(budget, tuner(experiment, budget, workdir, tracked=tracked, tracking_uri=tracking_uri, quiet=quiet))

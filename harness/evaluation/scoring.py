@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from harness.errors import HarnessError, InputError
+from harness.results.missing import missing
 from harness.tasks.base import Encode, Task, TaskResult, needs_model
 from harness.tasks.vectors import UNNAMED, EmbeddingTable, Origin, VectorStore, encode_once
 
@@ -24,7 +25,6 @@ def joined(parts: Sequence[TaskResult]) -> TaskResult:
         whole.protocols |= part.protocols
         whole.notes += part.notes
         whole.missing |= part.missing
-        whole.unfit += part.unfit
         whole.artifacts |= part.artifacts
         whole.figures |= part.figures
         whole.cost = {key: whole.cost.get(key, 0.0) + part.cost.get(key, 0.0) for key in whole.cost | part.cost}
@@ -66,13 +66,6 @@ def each(tasks: Sequence[Task], ask: Callable[[Task], T]) -> tuple[list[tuple[Ta
     return answers, faults
 
 
-def reason(error: Exception) -> str:
-    """One line on why a task has no scores."""
-    if isinstance(error, InputError):
-        return str(error)
-    return f"failed: {type(error).__name__}: {str(error).partition(chr(10))[0]}"
-
-
 def error_file(task: str) -> str:
     """Where a run keeps the traceback of a task that failed."""
     return f"errors/{''.join(c if c.isalnum() or c in '-.' else '-' for c in task)}.txt"
@@ -81,16 +74,14 @@ def error_file(task: str) -> str:
 def set_aside(result: TaskResult, unread: Mapping[str, Exception], unscored: Mapping[str, Exception]) -> None:
     """Enter the tasks without scores: those whose data could not be read, and those that could not be scored with it.
 
-    The program's own faults are kept with their tracebacks as artifacts, and their tasks are not `unfit`: the next
-    evaluation tries them again.
+    The program's own faults are kept with their tracebacks as artifacts.
     """
     for name, error in {**unread, **unscored}.items():
-        result.missing[name] = reason(error)
-        result.notes.append(f"{name}: no scores: {reason(error)}")
-        if not isinstance(error, InputError):
+        why = missing(error, was_read=name in unscored)
+        result.missing[name] = why
+        result.notes.append(f"{name}: no scores: {why}")
+        if why.kind == "failed":
             result.artifacts[error_file(name)] = "".join(traceback.format_exception(error))
-        elif name in unscored:
-            result.unfit.append(name)
 
 
 def evaluate(

@@ -147,7 +147,9 @@ def results(record: Record) -> str:
         lines.append(f"| {' | '.join(words)} | {s.value:.4f} | {s.n:,} | {markdown_text(s.protocol)} |")
     if any(s.source == "embedded" for s in scores):
         lines += ["", "The embedded tasks ship with the harness: small, scored by one author, no public benchmark."]
-    lines += [f"\nNot evaluated: {markdown_text(task)}: {markdown_text(why)}" for task, why in record.missing.items()]
+    lines += [
+        f"\nNot evaluated: {markdown_text(task)}: {markdown_text(why.text)}" for task, why in record.missing.items()
+    ]
     lines += ["", f"One run with seed {record.seed}; equal protocol ids are measured in the same way.", ""]
     lines += ["## How it was made", "", "| | |", "|---|---|"]
     lines += [f"| {name} | {markdown_text(text)} |" for name, text in _made(record)]

@@ -14,8 +14,6 @@ from harness import registry
 from harness.config import nearest
 from harness.errors import InputError
 
-PUBLISHED = registry.PUBLISHED
-
 PublishedRow = dict[str, str]
 
 
@@ -41,7 +39,7 @@ def published_rows(key: str) -> list[PublishedRow]:
 
 def folders() -> list[Path]:
     """The folders of all installed packages that carry published numbers."""
-    return [registry.load(PUBLISHED, name) for name in registry.names(PUBLISHED)]
+    return [registry.load(registry.PUBLISHED, name) for name in registry.names(registry.PUBLISHED)]
 
 
 def summary(rows: list[PublishedRow]) -> list[str]:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, computed_field, field_serializer, model_validator
 
 from harness.results.migrations import RECORD
+from harness.results.missing import Missing, from_record
 
 Status = Literal["finished", "collapsed", "diverged", "pruned", "failed"]  # pruned: a study gave it up
 
@@ -64,8 +65,7 @@ class Record(BaseModel):
     identity: dict[str, Any] = {}  # what its id hashes beside method and config; {} in records of schema version 1
     dev: dict[str, Any] | None = None  # task, source, sha256 of the selection set
     scores: list[Score] = []
-    missing: dict[str, str] = {}  # task -> why it has no scores: averages over it are not complete
-    unfit: list[str] = []  # those of the missing whose data was there, but did not suit the method or the task
+    missing: dict[str, Missing] = {}  # task -> why it has no scores: averages over it are not complete
     protocols: dict[str, dict[str, Any]] = {}  # protocol id -> what was hashed
     evaluation: dict[str, str] = {}  # task -> hash of the code that scored it: a change asks for new scores, not for
     #                                  new training
@@ -81,8 +81,24 @@ class Record(BaseModel):
     @classmethod
     def _of_today(cls, tree: Any) -> Any:
         """As a record of today, where an earlier version wrote it."""
-        written = isinstance(tree, dict) and RECORD.key in tree
-        return RECORD.migrated(tree, f"record {tree.get('id')}") if written else tree
+        if not isinstance(tree, dict):
+            return tree
+        if RECORD.key in tree:
+            tree = RECORD.migrated(tree, f"record {tree.get('id')}")
+        rest = {key: given for key, given in tree.items() if key != "unfit"}
+        if isinstance(rest.get("missing"), dict):
+            rest["missing"] = from_record(rest["missing"], tree.get("unfit") or ())
+        return rest
+
+    @field_serializer("missing")
+    def _texts(self, missing: dict[str, Missing]) -> dict[str, str]:
+        return {task: why.text for task, why in missing.items()}
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def unfit(self) -> list[str]:
+        """Those of the missing whose data was there, but did not suit the method or the task."""
+        return [task for task, why in self.missing.items() if why.kind == "unfit"]
 
     def score(self, task: str, metric: str = "spearman", aggregation: str = "all", split: str = "test") -> float | None:
         """The value of one score, or None where it was not computed."""

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.errors import RunError
+from harness.results.missing import Missing
 from harness.results.record import Score
 
 if TYPE_CHECKING:
@@ -34,8 +35,7 @@ class TaskResult:
     `protocols` maps every id found in the scores to the description it was hashed from. `pairs` holds one row a scored
     pair (task, source, split, subset, pair, gold, score = cosine), None for tasks without pairs. `notes` are sentences
     for the reader about anything unusual (NaN vectors, constant scores). `cost` has seconds and counts by name.
-    `missing` says of each task without scores why it has none: an average over its suite is not complete. `unfit`
-    names those of them whose data was there, but did not suit the method or the task. `figures`
+    `missing` says of each task without scores why it has none: an average over its suite is not complete. `figures`
     has by task what is drawn rather than tabled (a spectrum, a histogram), as plain lists and numbers; `artifacts` are
     texts to keep as files of the run, by relative path.
     """
@@ -45,8 +45,7 @@ class TaskResult:
     pairs: pd.DataFrame | None = None
     notes: list[str] = field(default_factory=list)
     cost: dict[str, float] = field(default_factory=dict)
-    missing: dict[str, str] = field(default_factory=dict)
-    unfit: list[str] = field(default_factory=list)
+    missing: dict[str, Missing] = field(default_factory=dict)
     artifacts: dict[str, str] = field(default_factory=dict)
     figures: dict[str, dict[str, Any]] = field(default_factory=dict)
 

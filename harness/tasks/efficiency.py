@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 from harness.errors import InputError
 from harness.machine.environment import device_name
 from harness.tasks.base import TaskResult, Vectors, checked
-from harness.tasks.protocol import add_score
+from harness.tasks.family import TaskFamily
+from harness.tasks.protocol import Description, add_score
 from harness.tasks.sts import STSTask
+from harness.tasks.suite import Suite
 
 if TYPE_CHECKING:
     from harness.sources.pair_sets import Source
@@ -101,14 +103,34 @@ class EfficiencyTask:
     def _add(
         self, result: TaskResult, metric: str, value: float, n: int, conditions: dict[str, Any], pooling: str
     ) -> None:
-        description = {
-            "task": self.name,
-            "source": self.source,
-            "split": self._pairs.split,
-            "data": self.sha256,
-            "preparation": self._pairs.data.preparation,
-            "metric": metric,
-            "aggregation": "",
-            **conditions,
-        }
+        description = Description(
+            self.name,
+            self.source,
+            self._pairs.split,
+            metric,
+            self.sha256,
+            preparation=self._pairs.data.preparation,
+            particular=conditions,
+        )
         add_score(result, description, suite=self.suite, pooling=pooling, value=value, n=n)
+
+
+def _task(name: str, source: Source) -> EfficiencyTask:
+    return EfficiencyTask(name.removeprefix("efficiency:"), "embedded" if name in EMBEDDED.tasks else source)
+
+
+SUITE = Suite(
+    ("efficiency:STS-B",),
+    "seconds to train and to encode STS-B",
+    metric="encode_seconds",
+    higher_is_better=False,
+    percent=False,
+)
+EMBEDDED = Suite(
+    ("efficiency:Embedded-STS-natural",),
+    "seconds to train and to encode the embedded pairs",
+    metric="encode_seconds",
+    higher_is_better=False,
+    percent=False,
+)
+TASKS = TaskFamily((*SUITE.tasks, *EMBEDDED.tasks), _task)

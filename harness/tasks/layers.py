@@ -9,9 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.errors import InputError, NotFitted
+from harness.sources.pair_sets import EMBEDDED_PARTS
 from harness.tasks.base import Array, TaskResult, Vectors, finite
-from harness.tasks.protocol import add_score
+from harness.tasks.family import TaskFamily
+from harness.tasks.protocol import Description, add_score
 from harness.tasks.sts import METRIC_VERSION, STSTask, cosine, spearman
+from harness.tasks.suite import Suite
 
 if TYPE_CHECKING:
     from harness.encoder import Encoder
@@ -35,15 +38,15 @@ def layer_vectors(encoder: Encoder, texts: Sequence[str], *, poolings: Sequence[
 
     ids = encoder.tokenize(texts)
     order = sorted(range(len(ids)), key=lambda row: len(ids[row]))
-    found: list[Array] = []
+    batches: list[Array] = []
     with evaluation(encoder), torch.inference_mode():
         for start in range(0, len(order), _BATCH):
             features = encoder.collate([ids[row] for row in order[start : start + _BATCH]])
             mask = features["attention_mask"].to(encoder.device)
             states = encoder.hidden_states(features)
             pooled = [torch.stack([reduce_tokens(state, mask, mode) for mode in poolings], 1) for state in states]
-            found.append(torch.stack(pooled, 1).float().cpu().numpy())
-    vectors = np.concatenate(found)
+            batches.append(torch.stack(pooled, 1).float().cpu().numpy())
+    vectors = np.concatenate(batches)
     back = np.empty(len(order), dtype=np.intp)
     back[order] = np.arange(len(order))
     rows: Array = vectors[back]
@@ -59,12 +62,12 @@ def encoder_of(model: Any, task: str) -> Encoder:
     from harness.encoder import Encoder
 
     try:
-        found = model if isinstance(model, Encoder) else getattr(model, "encoder", None)
+        encoder = model if isinstance(model, Encoder) else getattr(model, "encoder", None)
     except NotFitted:  # so says a method that encodes with something else
-        found = None
-    if not isinstance(found, Encoder):
+        encoder = None
+    if not isinstance(encoder, Encoder):
         raise InputError(f"{task}: needs a model that is one transformer whose layers can be read")
-    return found
+    return encoder
 
 
 class LayersTask:
@@ -139,19 +142,33 @@ class LayersTask:
             vectors = flat.reshape(n, layers, poolings, d)
             u, v = (vectors[[place[side[row]] for row in rows]].reshape(-1, d) for side in (left, right))
             parts.append(cosine(u, v).reshape(len(rows), layers, poolings))
-        found = np.empty((len(left), *parts[0].shape[1:]), dtype=np.float32)
-        found[order] = np.concatenate(parts)
-        return found, damaged
+        similarities = np.empty((len(left), *parts[0].shape[1:]), dtype=np.float32)
+        similarities[order] = np.concatenate(parts)
+        return similarities, damaged
 
-    def _describe(self, rule: str) -> dict[str, Any]:
-        return {
-            "task": f"{self._pairs.name}@{rule}",
-            "source": self.source,
-            "split": self._pairs.split,
-            "data": self.sha256,
-            "preparation": self._pairs.data.preparation,
-            "similarity": "cosine",
-            "metric": "spearman",
-            "aggregation": "all",
-            "version": METRIC_VERSION,
-        }
+    def _describe(self, rule: str) -> Description:
+        return Description(
+            f"{self._pairs.name}@{rule}",
+            self.source,
+            self._pairs.split,
+            "spearman",
+            self.sha256,
+            "all",
+            self._pairs.data.preparation,
+            {"similarity": "cosine", "version": METRIC_VERSION},
+        )
+
+
+def _task(name: str, source: Source) -> LayersTask:
+    pair_set = name.removeprefix("layers:")
+    return LayersTask(pair_set, "embedded" if pair_set in EMBEDDED_PARTS else source)
+
+
+TASKS = TaskFamily(("layers:STS-B", *(f"layers:{name}" for name in EMBEDDED_PARTS)), _task)
+SUITE = Suite(
+    ("layers:STS-B",),
+    "STS-B by every layer and pooling of a transformer (SG figure 1)",
+    metric="spearman",
+    chance=0.0,
+)
+EMBEDDED = Suite(TASKS.names[1:], "layers and poolings on the embedded pairs", metric="spearman", chance=0.0)

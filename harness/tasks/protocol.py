@@ -5,12 +5,53 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from harness.results.record import Score
 from harness.tasks.base import TaskResult
 
 _ID_LENGTH = 12  # hex digits: 48 bits, ample for the few hundred protocols of a work directory
+
+
+@dataclass(frozen=True)
+class Description:
+    """All that defines a number, besides how the vectors were pooled.
+
+    Attributes:
+        task, source, split, metric, aggregation: as in `Score`.
+        data: fingerprint of the data; of several data sets, by name.
+        preparation: how the texts were prepared; None where the task does not know it.
+        particular: whatever else the number depends on (features, classifier, metric version), as plain JSON data.
+    """
+
+    task: str
+    source: str
+    split: str
+    metric: str
+    data: str | Mapping[str, str]
+    aggregation: str = ""
+    preparation: str | None = None
+    particular: Mapping[str, Any] = field(default_factory=dict)
+
+    def plain(self) -> dict[str, Any]:
+        """What is hashed, and kept in the record.
+
+        Raises:
+            ValueError: `particular` repeats a field.
+        """
+        common = {
+            "task": self.task,
+            "source": self.source,
+            "split": self.split,
+            "data": self.data,
+            "metric": self.metric,
+            "aggregation": self.aggregation,
+            **({} if self.preparation is None else {"preparation": self.preparation}),
+        }
+        if twice := common.keys() & self.particular.keys():
+            raise ValueError(f"{self.task}: said twice of its protocol: {', '.join(sorted(twice))}")
+        return common | dict(self.particular)
 
 
 def protocol_id(description: Mapping[str, Any]) -> str:
@@ -21,7 +62,7 @@ def protocol_id(description: Mapping[str, Any]) -> str:
 
 def add_score(
     result: TaskResult,
-    description: Mapping[str, Any],
+    description: Description,
     *,
     suite: str,
     pooling: str,
@@ -30,23 +71,21 @@ def add_score(
 ) -> None:
     """Append one score to `result` and register the two descriptions that its ids stand for.
 
-    `description` holds at least task, source, split, metric and aggregation, and whatever else defines the number
-    (data fingerprint, text preparation, similarity, options, metric version). `Score.comparable` is its id;
-    `Score.protocol` is the id of the description with `pooling` added.
+    `Score.comparable` is the id of `description`; `Score.protocol` is its id with `pooling` added.
     """
-    bare = dict(description)
+    bare = description.plain()
     full = {**bare, "pooling": pooling}
     comparable, protocol = protocol_id(bare), protocol_id(full)
     result.protocols[comparable] = bare
     result.protocols[protocol] = full
     result.scores.append(
         Score(
-            task=bare["task"],
+            task=description.task,
             suite=suite,
-            source=bare["source"],
-            split=bare["split"],
-            metric=bare["metric"],
-            aggregation=bare["aggregation"],
+            source=description.source,
+            split=description.split,
+            metric=description.metric,
+            aggregation=description.aggregation,
             value=value,
             n=n,
             protocol=protocol,

@@ -14,11 +14,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.errors import InputError
+from harness.sources import multilingual
+from harness.sources.pair_sets import EMBEDDED_PARTS
+from harness.tasks.averages import Mean, Number
 from harness.tasks.base import Array, Encode, TaskResult, Vectors, as_array, checked, finite, unit_rows
-from harness.tasks.protocol import add_score
+from harness.tasks.family import TaskFamily
+from harness.tasks.protocol import Description, add_score
+from harness.tasks.suite import Suite
 
 if TYPE_CHECKING:
     from harness.sources.pair_sets import PairSet, Source
+
+STS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")
+YEARS = STS[:5]  # several subsets each; the other two are one set
 
 METRIC_VERSION = "harness-sts-1"
 Correlation = Callable[[Any, Any], float]
@@ -166,18 +174,17 @@ class STSTask:
         result.pairs = pairs
         return result
 
-    def _describe(self, metric: str, aggregation: str) -> dict[str, Any]:
-        return {
-            "task": self.name,
-            "source": self.source,
-            "split": self.split,
-            "data": self.data.sha256,
-            "preparation": self.data.preparation,
-            "similarity": "cosine",
-            "metric": metric,
-            "aggregation": aggregation,
-            "version": METRIC_VERSION,
-        }
+    def _describe(self, metric: str, aggregation: str) -> Description:
+        return Description(
+            self.name,
+            self.source,
+            self.split,
+            metric,
+            self.data.sha256,
+            aggregation,
+            self.data.preparation,
+            {"similarity": "cosine", "version": METRIC_VERSION},
+        )
 
 
 class DevSet:
@@ -232,3 +239,32 @@ class DevSet:
 
     def _spearman(self, x: Array) -> float:
         return pearson(_ranks(cosine(x[self._left], x[self._right])), self._gold_ranks)
+
+
+def _task(name: str, source: Source) -> STSTask:
+    if name in EMBEDDED_PARTS:
+        return STSTask(name, "embedded", suite="embedded")
+    if name in multilingual.TASKS:
+        return STSTask(name, "stsb-multi-mt", suite="multilingual")
+    return STSTask(name, source)
+
+
+def sts_mean(aggregation: str = "all") -> Mean:
+    """The mean of the seven sets, each rounded to two decimals first (SimCSE, Gao et al. 2021, and its successors).
+
+    `aggregation` is that of the years; STS-B and SICK-R are one set each: always "all".
+    """
+    title = f"mean of the seven STS sets (Spearman, {aggregation})"
+    numbers = (Number(task, "spearman", aggregation if task in YEARS else "all") for task in STS)
+    return Mean(title, tuple(numbers), decimals=2)
+
+
+TASKS = TaskFamily((*STS, *EMBEDDED_PARTS, *multilingual.TASKS), _task)
+SUITE = Suite(
+    STS,
+    "STS12-16, STS-B and SICK-R by cosine, as SimCSE, SCD and SG report them; all aggregations",
+    metric="spearman",
+    chance=0.0,
+    averages=(sts_mean(),),
+)
+MULTILINGUAL = Suite(tuple(multilingual.TASKS), "the STS-B test set in ten languages", metric="spearman", chance=0.0)

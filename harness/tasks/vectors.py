@@ -102,14 +102,14 @@ class EmbeddingTable:
         unknown = [text for text in dict.fromkeys(texts) if text not in self._place and text not in self._kept]
         if not unknown:
             return {}
-        found = more(unknown)
-        self.seconds += found.seconds
-        self.fresh += found.fresh
+        encoded = more(unknown)
+        self.seconds += encoded.seconds
+        self.fresh += encoded.fresh
         self.requested += len(unknown)
-        fresh = dict(zip(unknown, found.vectors, strict=True))
-        if self._kept_bytes + found.vectors.nbytes <= KEPT_BYTES:
+        fresh = dict(zip(unknown, encoded.vectors, strict=True))
+        if self._kept_bytes + encoded.vectors.nbytes <= KEPT_BYTES:
             self._kept |= fresh
-            self._kept_bytes += found.vectors.nbytes
+            self._kept_bytes += encoded.vectors.nbytes
         return fresh
 
 

@@ -9,19 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from harness.results.record import Record, Score
-from harness.tasks.averages import (
-    STS,
-    Average,
-    declutr_averages,
-    declutr_values,
-    mean_of,
-    sts_average,
-    sts_values,
-    transfer_average,
-    transfer_values,
-)
+from harness.tasks.averages import Average, Mean, mean_of
 from harness.tasks.mteb.benchmarks import mteb_averages, mteb_values
+from harness.tasks.senteval.transfer import transfer_mean
+from harness.tasks.sts import STS, YEARS, sts_mean
 from reports.document.table import State
+from reports.papers.averages import declutr_means
 from reports.papers.definition import STATISTICS, PaperColumn
 from reports.read.comparison_runs import ResultRow
 from reports.read.run_library import RunLibrary, ScoredTrial
@@ -145,25 +138,18 @@ def _average(name: str, parts: Parts, split: str) -> tuple[Average, Parts]:
         return (overall if name == "mteb" else categories[name.removeprefix("mteb:")]), chosen
     if name.startswith("sts"):
         aggregation = name.removeprefix("sts-") if name in ("sts-mean", "sts-wmean") else "all"
-        tasks = STS[:5] if name == "sts-years" else STS
-        values = sts_values(scores, aggregation)
-        average = mean_of(values, tasks) if name == "sts-years" else sts_average(values)
+        tasks = YEARS if name == "sts-years" else STS
+        seven = sts_mean(aggregation)
+        average = (Mean("", seven.parts[: len(YEARS)]) if name == "sts-years" else seven).of(scores)
         kinds = (aggregation, "all")
         chosen = [(r, s) for r, s in parts if s.task in tasks and s.metric == "spearman" and s.aggregation in kinds]
         if aggregation != "all":  # one set each: always "all"
-            chosen = [p for p in chosen if p[1].aggregation == aggregation or p[1].task in STS[5:]]
+            chosen = [p for p in chosen if p[1].aggregation == aggregation or p[1].task not in YEARS]
         return average, chosen
     if name == "transfer":
-        return transfer_average(transfer_values(scores, split)), [p for p in parts if p[1].suite == "transfer"]
-    averages = declutr_averages(declutr_values(scores, split))
-    by_name = {
-        "downstream": averages.downstream,
-        "downstream-without-snli": averages.downstream_without_snli,
-        "probing": averages.probing,
-        "half": averages.half,
-    }
+        return transfer_mean(split).of(scores), [p for p in parts if p[1].suite == "transfer"]
     suites = ("transfer", "downstream", "probing", "sts")
-    return by_name[name], [p for p in parts if p[1].suite in suites]
+    return declutr_means(split)[name].of(scores), [p for p in parts if p[1].suite in suites]
 
 
 def _differences(record: Record, score: Score, column: PaperColumn) -> Iterable[str]:

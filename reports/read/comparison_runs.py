@@ -18,7 +18,7 @@ from harness.errors import InputError
 from harness.results.manifest import manifest_file, read_manifest, read_records
 from harness.results.record import Record, Score
 from harness.results.run_folder import RunFolder
-from harness.tasks.suites import SUITES
+from harness.tasks.catalogue import tasks_of
 
 SUPERVISION = ("untrained", "transductive", "unsupervised", "supervised")
 SEEDLESS = ("untrained", "transductive", "supervised")  # no seed takes part in these: one run is all there is to know
@@ -171,7 +171,7 @@ class Comparison:
         met = dict.fromkeys(
             (s.source, s.task) for r in self.records for s in r.scores if s.suite == suite and s.split != "dev"
         )
-        wanted = {task for r in self.records for task in r.missing if task in SUITES.get(suite, ())}
+        wanted = {task for r in self.records for task in r.missing if task in tasks_of(suite)}
         wanted = set() if suite == "geometry" else wanted  # each of its tasks has a table of its own
         met |= dict.fromkeys((source, task) for source in {source for source, _ in met} for task in sorted(wanted))
         place = {task: i for i, task in enumerate(STS_ORDER)}

@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.results.manifest import read_manifest
 from harness.results.record import Record
-from harness.tasks.suites import SUITES
+from harness.tasks.catalogue import tasks_of
 from harness.tracking.tracker import logged_runs
 
 # How a comparison was run, beyond what each record says by itself.
@@ -100,7 +100,7 @@ def _conditions(experiment: dict[str, Any], records: list[Record]) -> dict[str, 
     if experiment:
         conditions = {key: experiment[key] for key in _CONDITIONS if experiment.get(key) is not None}
         suites = conditions.get("suites", [])
-        known = {task for suite in suites for task in SUITES.get(suite, (suite,))}
+        known = {task for suite in suites for task in tasks_of(suite) or (suite,)}
         return conditions | {"suites": [*suites, *(task for task in tasks if task not in known)]}
     sources = [s.source for r in records for s in r.scores if s.source in ("senteval", "mteb")]
     return {"suites": list(tasks), "source": sources[0] if sources else "senteval"}

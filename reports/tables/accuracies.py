@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.tasks.averages import transfer_average
+from harness.tasks.averages import mean_of
 from harness.tasks.senteval.transfer import TRANSFER
 from reports.document.table import Cell, Column, Table, TableRow, ranked
 from reports.read.comparison_runs import Comparison, ResultRow
@@ -70,4 +70,4 @@ def _average(row: ResultRow, tasks: list[tuple[str, str]], prefix: str) -> Cell:
     for task, source in tasks:
         for record, s in row.scores(task, source, "accuracy"):
             values.setdefault(record.id, {})[task.removeprefix(prefix)] = 100 * s.value
-    return average_cell(row, {run: transfer_average(by_task) for run, by_task in values.items()})
+    return average_cell(row, {run: mean_of(by_task, TRANSFER, decimals=2) for run, by_task in values.items()})

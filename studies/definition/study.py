@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from pydantic import field_validator, model_validator
 
+from harness import registry
 from harness.comparison.experiment import Conditions, DevSettings, Entry, Experiment
 from harness.config import nearest, option, setting
 from harness.errors import InputError
@@ -19,7 +20,6 @@ PRESETS = Path(__file__).parents[1] / "presets"
 DEV = "dev"  # the objective "best Spearman on the dev set over the run's evaluations"
 
 ENUMERATED = ("grid", "brute_force")  # every configuration once: no proposals are needed
-Sampler = Literal["grid", "brute_force", "random", "qmc", "tpe", "gp", "cmaes", "nsgaii", "smac"]
 Pruner = Literal["none", "median", "percentile", "hyperband"]
 
 
@@ -37,7 +37,7 @@ class Study(Conditions):
     directions: list[Literal["maximize", "minimize"]] = option([], "one for each objective; empty: maximize")
     seeds: list[int] = option([101], "seeds of a trial; the second and later ones only for trials still in contention")
     held_out_seeds: list[int] = option([1, 2, 3], "seeds that confirm the best configuration; none of them searches")
-    sampler: Sampler = option("tpe", "how configurations are proposed")
+    sampler: str = option("tpe", "how configurations are proposed: grid, brute_force or a sampler")
     sampler_seed: int = option(0, "seed of the sampler")
     defaults_first: bool = option(False, "the first trial is the configuration that method, preset and config give")
     pruner: Pruner = option("none", "which trials are given up early, judged by their dev scores")
@@ -51,6 +51,14 @@ class Study(Conditions):
     def _named(cls, value: str) -> str:
         if not value.strip():
             raise ValueError("a study needs a name")
+        return value
+
+    @field_validator("sampler")
+    @classmethod
+    def _known_sampler(cls, value: str) -> str:
+        known = [*ENUMERATED, *registry.names(registry.SAMPLERS)]
+        if value not in known:
+            raise ValueError(f'unknown sampler "{value}"{nearest(value, known)}; known: {", ".join(known)}')
         return value
 
     @field_validator("seeds", "objectives")

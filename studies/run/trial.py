@@ -32,7 +32,7 @@ class Desk:
     """The data of a study, loaded once a process; makes the plan of any configuration."""
 
     def __init__(self, study: Study, workdir: Path) -> None:
-        from harness.tasks.suites import resolve_tasks
+        from harness.tasks.catalogue import resolve_tasks
 
         self.study, self.workdir = study, workdir
         self.tasks = resolve_tasks(study.suites, source=study.source) if study.suites else []

@@ -1,9 +1,10 @@
-"""A method of another package: installed by its entry point, it is listed, checked and compared like ours."""
+"""A method, a task and a suite of another package: installed by pip, they are listed and compared like ours."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -16,7 +17,7 @@ PACKAGE = REPOSITORY / "tests" / "third_party"
 EXPERIMENT = """
 name = "theirs"
 seeds = [1]
-suites = ["Embedded-STS-natural"]
+suites = ["Embedded-STS-natural", "order"]
 max_steps = 2
 precision = "fp32"
 [corpus]
@@ -34,6 +35,9 @@ import sys
 from harness.cli import main
 codes = [main(command) for command in (
     ["list", "methods"],
+    ["list", "tasks"],
+    ["list", "suites"],
+    ["list", "plugins"],
     ["check-method", "align_uniform", "--json"],
     ["compare", "theirs.toml", "--workdir", "work", "--no-tracking", "--format", "md", "--quiet"],
 )]
@@ -71,6 +75,18 @@ def test_a_method_of_another_package_is_one_like_ours(site: Path, tmp_path: Path
     (record,) = (json.loads(file.read_text()) for file in (tmp_path / "work" / "runs").glob("*/record.json"))
     assert record["status"] == "finished"
     assert record["method"] == "align_uniform"
+    for line in (
+        r"word-order +order \[align-uniform 1\.0\]",
+        r"order +sentences and their words shuffled, told apart \[align-uniform 1\.0\]",
+        r"harness\.tasks word-order \(align-uniform 1\.0\) +word_order:WordOrder",
+        r"harness\.suites order \(align-uniform 1\.0\) +word_order:SUITE",
+    ):
+        assert re.search(f"^{line}$", listed, re.MULTILINE), line
+    assert "UNUSABLE" not in listed
+    (score,) = (score for score in record["scores"] if score["suite"] == "order")
+    assert (score["task"], score["metric"], score["n"]) == ("word-order", "accuracy", 300)
+    assert 0 <= score["value"] <= 1
+    assert record["protocols"][score["protocol"]]["classifier"] == "logistic regression, C = 1"
 
 
 def test_the_readme_quotes_this_package() -> None:

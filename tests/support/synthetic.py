@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata
 
+from harness.results.missing import from_record
 from harness.results.record import Record, Score
 from harness.results.run_folder import RunFolder
 
@@ -168,7 +169,7 @@ class Invented:
         more = record.model_copy(
             update={
                 "scores": [*record.scores, *scores],
-                "missing": {**record.missing, **(missing or {})},
+                "missing": record.missing | from_record(missing or {}, ()),
                 "protocols": {**record.protocols, **(protocols or {})},
                 "cost": {**record.cost, **(cost or {})},
             }

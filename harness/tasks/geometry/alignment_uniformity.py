@@ -15,7 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.errors import InputError
+from harness.sources.pair_sets import EMBEDDED_PARTS
 from harness.tasks.base import TaskResult, Vectors, as_array, finite, unit_rows
+from harness.tasks.family import TaskFamily
 from harness.tasks.geometry.isotropy import (
     cosine_histograms,
     entropy_rank,
@@ -24,7 +26,8 @@ from harness.tasks.geometry.isotropy import (
     rankme,
     singular_values,
 )
-from harness.tasks.protocol import add_score
+from harness.tasks.protocol import Description, add_score
+from harness.tasks.suite import Suite
 
 if TYPE_CHECKING:
     from harness.sources.pair_sets import PairSet, Source
@@ -228,16 +231,34 @@ class GeometryTask:
     def _add(
         self, result: TaskResult, metric: str, pooling: str, value: float, n: int, options: dict[str, Any]
     ) -> None:
-        description = {
-            "task": self.name,
-            "source": self.source,
-            "split": self.options.split,
-            "data": self.sha256,
-            "preparation": self.data[0].preparation,
-            "similarity": "none" if metric in UNNORMALISED else "L2-normalised",
-            "metric": metric,
-            "aggregation": "",
-            "version": GEOMETRY_VERSION,
-            **options,
-        }
+        similarity = "none" if metric in UNNORMALISED else "L2-normalised"
+        description = Description(
+            self.name,
+            self.source,
+            self.options.split,
+            metric,
+            self.sha256,
+            preparation=self.data[0].preparation,
+            particular={"similarity": similarity, "version": GEOMETRY_VERSION, **options},
+        )
         add_score(result, description, suite=self.suite, pooling=pooling, value=value, n=n)
+
+
+def _task(name: str, source: Source) -> GeometryTask:
+    pair_set = name.removeprefix("geometry:")
+    if pair_set in EMBEDDED_PARTS:
+        return GeometryTask(pair_set, "embedded", splits=("dev", "test"))
+    return GeometryTask(pair_set, source, splits=("train", "dev", "test"))
+
+
+TASKS = TaskFamily(("geometry:STS-B", *(f"geometry:{name}" for name in EMBEDDED_PARTS)), _task)
+SUITE = Suite(
+    ("geometry:STS-B",),
+    "alignment, uniformity, ranks, isotropy and spectrum of STS-B's sentences",
+    metric="uniformity",
+    higher_is_better=False,
+    percent=False,
+)
+EMBEDDED = Suite(
+    (*EMBEDDED_PARTS, *TASKS.names[1:]), "similarity and geometry on the embedded sentences; no hub needed"
+)

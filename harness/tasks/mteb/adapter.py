@@ -73,19 +73,23 @@ class HarnessEncoder(AbsEncoder):
         """(n, d) float32 for the n texts of `inputs`; queries and documents are read alike, without a prompt."""
         texts = [text for batch in inputs for text in batch["text"]]
         try:
-            found, damaged = finite(self.vectors(texts))
+            rows, damaged = finite(self.vectors(texts))
         except Exception as error:
             self.fault = error
             raise
         self.damaged += damaged
-        return found
+        return rows
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What mteb says of one task. `description` is all that defines its numbers besides metric and split."""
+    """What mteb says of one task.
 
-    description: dict[str, Any]
+    `data` is each data set's revision, `conditions` is all else that defines its numbers besides metric and split.
+    """
+
+    data: dict[str, str]
+    conditions: dict[str, Any]
     splits: Sequence[str]
     subsets: int
     metrics: tuple[str, ...]  # the main score first
@@ -100,10 +104,10 @@ class Outcome:
         Raises:
             InputError: mteb gave no such number.
         """
-        found: list[Any] = [subset.get(metric) for split in self.splits for subset in self.scores[split]]
-        if not found or not all(isinstance(x, int | float) and np.isfinite(x) for x in found):
+        values: list[Any] = [subset.get(metric) for split in self.splits for subset in self.scores[split]]
+        if not values or not all(isinstance(x, int | float) and np.isfinite(x) for x in values):
             raise InputError(f"mteb gave no {metric}")
-        return float(np.mean([round(x, 6) for x in found]))  # as many digits as mteb's files keep
+        return float(np.mean([round(x, 6) for x in values]))  # as many digits as mteb's files keep
 
 
 def open_task(name: str, subset: str = "") -> Any:
@@ -158,7 +162,7 @@ def run_task(name: str, subset: str, vectors: Vectors, origin: Origin) -> Outcom
         _drop_damaged(cache, encoder, name)
     try:
         with _quiet(hub=not name.startswith(EMBEDDED)):
-            found = mteb.evaluate(
+            evaluated = mteb.evaluate(
                 encoder,
                 task,
                 cache=cache,
@@ -167,7 +171,7 @@ def run_task(name: str, subset: str, vectors: Vectors, origin: Origin) -> Outcom
                 show_progress_bar=False,
                 public_only=False,
             )
-            result = found.task_results[0]
+            result = evaluated.task_results[0]
     except Exception as error:
         if encoder.fault is not None:
             raise encoder.fault from None
@@ -179,8 +183,8 @@ def run_task(name: str, subset: str, vectors: Vectors, origin: Origin) -> Outcom
     first = next(iter(result.scores.values()))[0]
     metrics = (main, PAIRS_METRIC_V1) if PAIRS_METRIC_V1 in first and main != PAIRS_METRIC_V1 else (main,)
     return Outcome(
-        description={
-            "data": pinned_data(task),
+        data=pinned_data(task),
+        conditions={
             "mteb_task": name,
             "subsets": list(task.hf_subsets),
             "similarity": "cosine",

@@ -5,7 +5,7 @@ The names are mteb's own. Nothing here needs the library, whose import takes sec
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from harness.results.record import Score
 from harness.tasks.averages import Average, category_averages
@@ -166,13 +166,13 @@ def names_of(categories: Categories) -> tuple[str, ...]:
 def mteb_scores(scores: Iterable[Score], suite: str = "") -> dict[str, Score]:
     """The score of each mteb task that the table of `suite` prints, by mteb's name of the task (with its subset, if one
     was asked for). Without a suite: mteb's main score, SummEval's with the defect of version 1."""
-    found: dict[str, Score] = {}
+    printed: dict[str, Score] = {}
     for score in scores:
         if score.task.startswith(PREFIX):
             name = score.task.removeprefix(PREFIX)
-            if name not in found or (suite == "mteb-en-v1" and score.metric == PAIRS_METRIC_V1):
-                found[name] = score
-    return found
+            if name not in printed or (suite == "mteb-en-v1" and score.metric == PAIRS_METRIC_V1):
+                printed[name] = score
+    return printed
 
 
 def mteb_values(scores: Iterable[Score], suite: str = "") -> dict[str, float]:
@@ -183,14 +183,3 @@ def mteb_values(scores: Iterable[Score], suite: str = "") -> dict[str, float]:
 def mteb_averages(scores: Iterable[Score], suite: str) -> tuple[dict[str, Average], Average]:
     """The average of each category of a suite, and that over all its data sets. One that lacks a set has no value."""
     return category_averages(mteb_values(scores, suite), MTEB_SUITES[suite])
-
-
-def summary(scores: Sequence[Score], suites: Iterable[str]) -> list[str]:
-    """A line for each average of those of `suites` that are MTEB's; one that lacks sets says how many it has."""
-    lines = []
-    for suite in suites:
-        if suite in MTEB_SUITES:
-            categories, overall = mteb_averages(scores, suite)
-            lines += [f"{suite}, {name}: {average.shown()}" for name, average in categories.items()]
-            lines.append(f"{suite}, average over data sets: {overall.shown()}")
-    return lines

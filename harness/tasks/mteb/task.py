@@ -18,7 +18,7 @@ from harness.tasks.mteb.benchmarks import (
     SUMMEVAL_METRIC,
     TOPIC_PARTS,
 )
-from harness.tasks.protocol import add_score
+from harness.tasks.protocol import Description, add_score
 from harness.tasks.vectors import UNNAMED, EmbeddingTable
 
 
@@ -86,14 +86,15 @@ class MTEBTask:
         if outcome.damaged:
             result.notes.append(f"{self.name}: vectors with NaN or infinity, replaced by 0: {outcome.damaged}")
         for metric in outcome.metrics:
-            description = {
-                "task": self.name,
-                "source": self.source,
-                "split": "+".join(outcome.splits),
-                **outcome.description,
-                "metric": SUMMEVAL_METRIC if task_name == SUMMEVAL else metric,
-                "aggregation": f"mean of {outcome.subsets} subsets" if outcome.subsets > 1 else "",
-            }
+            description = Description(
+                self.name,
+                self.source,
+                "+".join(outcome.splits),
+                SUMMEVAL_METRIC if task_name == SUMMEVAL else metric,
+                outcome.data,
+                f"mean of {outcome.subsets} subsets" if outcome.subsets > 1 else "",
+                particular=outcome.conditions,
+            )
             add_score(result, description, suite=self.suite, pooling=pooling, value=outcome.value(metric), n=outcome.n)
 
 

@@ -116,10 +116,10 @@ def _folded(images: Array, captions: Array) -> Recalls:
     """The mean over up to five folds of 1000 images; fewer images than one fold are ranked together."""
     folds = max(1, min(_FOLDS, len(images) // _FOLD))
     size = _FOLD if len(images) >= _FOLD else len(images)
-    found = [
+    by_fold = [
         rank_recalls(images[i * size : (i + 1) * size], captions[i * size * CAPTIONS : (i + 1) * size * CAPTIONS])
         for i in range(folds)
     ]
-    rows = np.array([[r.image_to_text, r.text_to_image] for r in found]).mean(axis=0)
+    rows = np.array([[r.image_to_text, r.text_to_image] for r in by_fold]).mean(axis=0)
     a, b = (tuple(float(v) for v in row) for row in rows)
     return Recalls((a[0], a[1], a[2], a[3]), (b[0], b[1], b[2], b[3]))

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from harness.tasks.base import Array, TaskResult, Vectors, finite
-from harness.tasks.protocol import add_score
+from harness.tasks.protocol import Description, add_score
 
 if TYPE_CHECKING:
     from harness.tasks.senteval.caption_ranking import Recalls
-from harness.tasks.senteval.regression import _PARTS
+
+_PARTS = ("train", "dev", "test")
 
 
 @dataclass(frozen=True)
@@ -63,10 +64,10 @@ class CaptionRetrievalTask:
         """Recalls on dev and test, and how many vectors held NaN or infinity (replaced by 0)."""
         from harness.tasks.senteval.caption_ranking import fit_and_rank
 
-        found = {part: finite(vectors(texts)) for part, texts in self.data.captions.items()}
-        captions = {part: x for part, (x, _) in found.items()}
+        vectors_by_part = {part: finite(vectors(texts)) for part, texts in self.data.captions.items()}
+        captions = {part: x for part, (x, _) in vectors_by_part.items()}
         dev, test = fit_and_rank(self.data.images, captions, seed=self.seed, width=self.width)
-        return dev, test, sum(bad for _, bad in found.values())
+        return dev, test, sum(bad for _, bad in vectors_by_part.values())
 
     def evaluate(self, vectors: Vectors, *, pooling: str) -> TaskResult:
         from harness.tasks.senteval.caption_ranking import VERSION
@@ -75,20 +76,20 @@ class CaptionRetrievalTask:
         dev, test, damaged = self.outcome(vectors)
         if damaged:
             result.notes.append(f"{self.name}: vectors with NaN or infinity, replaced by 0: {damaged}")
-        found = {("test", "recall"): test.total / 6, ("dev", "recall"): dev.total / 6}
+        recalls_by = {("test", "recall"): test.total / 6, ("dev", "recall"): dev.total / 6}
         for direction, recalls in (("i2t", test.image_to_text), ("t2i", test.text_to_image)):
-            found |= {("test", f"{direction}_r{k}"): r for k, r in zip((1, 5, 10), recalls[:3], strict=True)}
-        for (split, metric), value in found.items():
-            description = {
-                "task": self.name,
-                "source": self.source,
-                "split": split,
-                "data": self.data.sha256,
-                "preparation": "captions as given; words joined by single spaces",
-                "ranking": {"version": VERSION, "seed": self.seed, "width": self.width},
-                "metric": metric,
-                "aggregation": "mean of six recalls" if metric == "recall" else "",
-            }
+            recalls_by |= {("test", f"{direction}_r{k}"): r for k, r in zip((1, 5, 10), recalls[:3], strict=True)}
+        for (split, metric), value in recalls_by.items():
+            description = Description(
+                self.name,
+                self.source,
+                split,
+                metric,
+                self.data.sha256,
+                "mean of six recalls" if metric == "recall" else "",
+                "captions as given; words joined by single spaces",
+                {"ranking": {"version": VERSION, "seed": self.seed, "width": self.width}},
+            )
             n = len(self.data.captions[split])
             add_score(result, description, suite=self.suite, pooling=pooling, value=value / 100, n=n)
         return result

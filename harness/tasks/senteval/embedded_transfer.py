@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from harness.errors import InputError
+from harness.tasks.family import TaskFamily
 from harness.tasks.senteval.fits.problem import FULL, Classifier
 from harness.tasks.senteval.transfer import PAIR, SINGLE, ClassificationTask
+from harness.tasks.suite import Suite
 
 if TYPE_CHECKING:
     from harness.sources.senteval.labelled import Labelled
@@ -82,3 +84,7 @@ class EmbeddedTransferTask(ClassificationTask):
     @property
     def features(self) -> str:
         return PAIR if self.data.parts["train"].second else SINGLE
+
+
+TASKS = TaskFamily(tuple(EMBEDDED_TRANSFER), lambda name, source: EmbeddedTransferTask(name))
+SUITE = Suite(TASKS.names, "question type, subjectivity, sentiment, paraphrase on embedded data", metric="accuracy")

@@ -88,14 +88,14 @@ class SE:
         if isinstance(name, str):
             self.results = self._eval(name)
             return self.results
-        found: dict[str, Any] = {}
+        results: dict[str, Any] = {}
         for one in names:
             try:
-                found[one] = self._eval(one)
+                results[one] = self._eval(one)
             except InputError as error:
-                found[one] = {"error": str(error)}
-        self.results = found
-        return found
+                results[one] = {"error": str(error)}
+        self.results = results
+        return results
 
     def _eval(self, name: str) -> dict[str, Any]:
         root = Path(self.params.task_path) if self.params.get("task_path") else None
@@ -137,10 +137,10 @@ class SE:
         parts = task.data.parts
         whole = next(iter(parts.values()))
         ndev, ntest = len(parts.get("dev", whole)), len(parts.get("test", whole))
-        found: dict[str, Any] = {"devacc": outcome.dev, "acc": outcome.test, "ndev": ndev, "ntest": ntest}
+        result: dict[str, Any] = {"devacc": outcome.dev, "acc": outcome.test, "ndev": ndev, "ntest": ntest}
         if name == "MRPC" and outcome.predicted is not None:
-            found["f1"] = f1(parts["test"].labels, outcome.predicted)
-        return found
+            result["f1"] = f1(parts["test"].labels, outcome.predicted)
+        return result
 
     def _regression(self, name: str, root: Path | None) -> dict[str, Any]:
         from harness.tasks.senteval.regression import regressor_task
@@ -185,7 +185,7 @@ class SE:
         subsets = dict(read_year(downstream_folder(root), name))
         self._prepare([text for first, second, _ in subsets.values() for text in (*first, *second)])
         similarity = self.params.get("similarity")
-        found: dict[str, Any] = {}
+        result: dict[str, Any] = {}
         scores, golds = [], []
         for subset, (first, second, gold) in subsets.items():
             u, v = finite(self._vectors(first))[0], finite(self._vectors(second))[0]
@@ -193,18 +193,18 @@ class SE:
             if similarity is not None:
                 values = np.array([similarity(a, b) for a, b in zip(u, v, strict=True)], dtype=np.float64)
             constant = np.ptp(values) == 0
-            found[subset] = {
+            result[subset] = {
                 "pearson": (0.0, 1.0) if constant else tuple(map(float, stats.pearsonr(values, gold))),
                 "spearman": (0.0, 1.0) if constant else tuple(map(float, stats.spearmanr(values, gold))),
                 "nsamples": len(gold),
             }
             scores.append(values)
             golds.append(np.asarray(gold))
-        found["all"] = {
+        result["all"] = {
             kind: {how: aggregate(correlation, scores, golds, how) for how in ("all", "mean", "wmean")}
             for kind, correlation in (("pearson", pearson), ("spearman", spearman))
         }
-        return found
+        return result
 
 
 engine = SimpleNamespace(SE=SE)

@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.sources.senteval.labelled import PROBING as FILES
+from harness.tasks.family import TaskFamily
 from harness.tasks.senteval.fits.problem import FULL, Classifier
 from harness.tasks.senteval.transfer import ClassificationTask
+from harness.tasks.suite import Suite
 
 if TYPE_CHECKING:
     from harness.sources.senteval.labelled import Labelled
@@ -37,3 +39,7 @@ def probing_task(
         return read_probing(dataset, probing_folder(root))
 
     return ClassificationTask(dataset, load, name=name, suite="probing", classifier=classifier)
+
+
+TASKS = TaskFamily(PROBING, lambda name, source: probing_task(name))
+SUITE = Suite(PROBING, "SentEval's ten probing tasks; their files must be at HARNESS_SENTEVAL", metric="accuracy")

@@ -1,24 +1,22 @@
-"""SentEval's other downstream tasks: pair scores by a trained regressor, and image-caption retrieval."""
+"""SentEval's relatedness tasks: pair scores by a trained regressor."""
 
 from __future__ import annotations
 
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from harness.sources.senteval.labelled import PREPARATION
 from harness.tasks.base import TaskResult, Vectors, finite
-from harness.tasks.protocol import add_score
+from harness.tasks.protocol import Description, add_score
 from harness.tasks.senteval.transfer import Load, pair_features
 from harness.tasks.sts import pearson, spearman
 
 if TYPE_CHECKING:
     from harness.sources.senteval.labelled import Labelled
     from harness.tasks.senteval.pair_regressor import Regression
-
-_PARTS = ("train", "dev", "test")
 
 
 class RegressorTask:
@@ -65,32 +63,33 @@ class RegressorTask:
             result.notes.append(f"{self.name}: vectors with NaN or infinity, replaced by 0: {damaged}")
         dev, test = self.data.parts["dev"], self.data.parts["test"]
         gold = np.asarray(test.labels, dtype=np.float64)
-        found = {
+        values = {
             ("test", "spearman"): spearman(fit.predicted, gold),
             ("test", "pearson"): pearson(fit.predicted, gold),
             ("test", "mse"): float(((fit.predicted - gold) ** 2).mean()),
             ("dev", "pearson"): fit.dev_pearson,
         }
-        for (split, metric), value in found.items():
+        for (split, metric), value in values.items():
             description = self._describe(split, metric)
             n = len(test) if split == "test" else len(dev)
             add_score(result, description, suite=self.suite, pooling=pooling, value=value, n=n)
         return result
 
-    def _describe(self, split: str, metric: str) -> dict[str, Any]:
+    def _describe(self, split: str, metric: str) -> Description:
         from harness.tasks.senteval.pair_regressor import VERSION
 
-        return {
-            "task": self.name,
-            "source": self.source,
-            "split": split,
-            "data": self.data.sha256,
-            "preparation": PREPARATION,
-            "features": "|u-v|, u*v",
-            "regressor": {"version": VERSION, "seed": self.seed, "loss": "mse", "selection": "dev pearson"},
-            "metric": metric,
-            "aggregation": "",
-        }
+        return Description(
+            self.name,
+            self.source,
+            split,
+            metric,
+            self.data.sha256,
+            preparation=PREPARATION,
+            particular={
+                "features": "|u-v|, u*v",
+                "regressor": {"version": VERSION, "seed": self.seed, "loss": "mse", "selection": "dev pearson"},
+            },
+        )
 
 
 def regressor_task(dataset: str, *, root: Path | None = None) -> RegressorTask:

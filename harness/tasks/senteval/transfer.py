@@ -6,16 +6,20 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from harness.sources.senteval.labelled import PREPARATION
+from harness.tasks.averages import Mean, Number
 from harness.tasks.base import Array, TaskResult, Vectors, finite
-from harness.tasks.protocol import add_score
-from harness.tasks.senteval.fits.problem import FULL, Classifier
+from harness.tasks.family import TaskFamily
+from harness.tasks.protocol import Description, add_score
+from harness.tasks.senteval.fits.problem import CONFIGURATIONS, FULL, Classifier
+from harness.tasks.suite import Suite
 
 if TYPE_CHECKING:
+    from harness.sources.pair_sets import Source
     from harness.sources.senteval.labelled import Labelled, Part
     from harness.tasks.senteval.penalty import Outcome
 
@@ -88,8 +92,8 @@ class ClassificationTask:
             return penalty.nested(x["all"], y["all"], data.classes, self.classifier), damaged
         if len(x) == 2:
             train, test = "train", "test"
-            found = penalty.kfold_on_train(x[train], y[train], x[test], y[test], data.classes, self.classifier)
-            return found, damaged
+            outcome = penalty.kfold_on_train(x[train], y[train], x[test], y[test], data.classes, self.classifier)
+            return outcome, damaged
         return penalty.train_dev_test(x, y, data.classes, self.classifier), damaged
 
     def _features(self, part: Part, vectors: Vectors) -> tuple[Array, int]:
@@ -116,18 +120,19 @@ class ClassificationTask:
         return result
 
     def _add(self, result: TaskResult, split: str, metric: str, value: float, n: int, pooling: str) -> None:
-        description: dict[str, Any] = {
-            "task": self.name,
-            "source": self.source,
-            "split": split,
-            "data": self.data.sha256,
-            "preparation": self.preparation,
-            "features": self.features,
-            "scheme": _SCHEMES[len(self.data.parts)],
-            "classifier": self.classifier.describe(),
-            "metric": metric,
-            "aggregation": "",
-        }
+        description = Description(
+            self.name,
+            self.source,
+            split,
+            metric,
+            self.data.sha256,
+            preparation=self.preparation,
+            particular={
+                "features": self.features,
+                "scheme": _SCHEMES[len(self.data.parts)],
+                "classifier": self.classifier.describe(),
+            },
+        )
         add_score(result, description, suite=self.suite, pooling=pooling, value=value, n=n)
 
 
@@ -151,3 +156,34 @@ def transfer_task(
         return read_task(dataset, downstream_folder(root))
 
     return ClassificationTask(dataset, load, name=name, suite=suite, classifier=classifier)
+
+
+def transfer_mean(split: str = "test") -> Mean:
+    """The mean of the seven accuracies, each rounded to two decimals first (Gao et al. 2021 and its successors)."""
+    numbers = (Number(task, "accuracy", split=split) for task in TRANSFER)
+    return Mean("mean of the seven transfer tasks (accuracy)", tuple(numbers), decimals=2)
+
+
+def _task(name: str, source: Source) -> ClassificationTask:
+    configuration, colon, dataset = name.rpartition(":")
+    suite = f"transfer-{configuration}" if colon else "transfer"
+    return transfer_task(dataset, name=name, suite=suite, classifier=CONFIGURATIONS[configuration or "full"])
+
+
+SUITE = Suite(
+    TRANSFER,
+    "the seven SentEval tasks, full configuration (10 folds, Adam): the papers' tables",
+    metric="accuracy",
+    averages=(transfer_mean(),),
+)
+PROTOTYPING = Suite(
+    tuple(f"prototyping:{name}" for name in TRANSFER),
+    "the same seven in SentEval's faster prototyping configuration (5 folds, RMSprop)",
+    metric="accuracy",
+)
+LBFGS = Suite(
+    tuple(f"lbfgs:{name}" for name in TRANSFER),
+    "the same seven with the exact convex solution of the classifier; no seeds",
+    metric="accuracy",
+)
+TASKS = TaskFamily((*SUITE.tasks, *PROTOTYPING.tasks, *LBFGS.tasks), _task)

@@ -7,9 +7,8 @@ import socket
 
 import pytest
 
-from harness import registry
 from harness.commands import doctor
-from harness.errors import InputError
+from harness.commands.plugins import Plugin
 
 
 @pytest.fixture
@@ -23,7 +22,7 @@ def test_an_unreachable_hub_is_reported_and_no_failure(
     closed_port: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{closed_port}")
-    monkeypatch.setattr(doctor, "_broken_plugins", list)
+    monkeypatch.setattr(doctor, "installed", list)
     assert doctor.run(json=True) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["hub"]["reachable"] is False
@@ -37,11 +36,8 @@ def test_an_unreachable_hub_is_reported_and_no_failure(
 def test_a_plugin_that_cannot_be_imported_is_named_and_fails(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def load(group: str, name: str) -> None:
-        raise InputError(f'method "{name}" cannot be imported: no module')
-
-    monkeypatch.setattr(registry, "names", lambda group: ["broken"] if group == registry.METHODS else [])
-    monkeypatch.setattr(registry, "load", load)
+    broken = Plugin("harness.methods", "broken", "theirs", "1.0", "theirs:Broken", 'method "broken" cannot be imported')
+    monkeypatch.setattr(doctor, "installed", lambda: [broken])
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
     assert doctor.run() == 1
     assert 'method "broken" cannot be imported' in " ".join(capsys.readouterr().out.split())

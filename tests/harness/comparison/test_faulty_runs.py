@@ -15,10 +15,11 @@ from harness.comparison.experiment import read_experiment
 from harness.comparison.plan import Plan, make_plan
 from harness.errors import RunError
 from harness.evaluation.scoring import each
+from harness.results.missing import Missing
 from harness.results.record import Record
 from harness.results.run_folder import RunFolder
 from harness.tasks.base import Task
-from harness.tasks.suites import resolve_tasks
+from harness.tasks.catalogue import resolve_tasks
 from methods.pooling import PoolingMethod
 
 pytestmark = [pytest.mark.timeout(240), pytest.mark.usefixtures("few_pairs")]
@@ -127,8 +128,7 @@ def test_a_task_that_fails_leaves_the_others_their_scores_and_is_tried_again(
         record = run_cell(cell, plan, work, command="")
     assert record.status == "finished"
     assert {score.task for score in record.scores} == {"Embedded-STS-natural"}
-    assert record.missing == {"Embedded-Retrieval-natural": "failed: ValueError: a fault"}
-    assert record.unfit == []
+    assert record.missing == {"Embedded-Retrieval-natural": Missing("failed", "failed: ValueError: a fault")}
     kept = RunFolder(work, cell.id).path / "errors" / "Embedded-Retrieval-natural.txt"
     assert "ValueError: a fault\nof the program" in kept.read_text()
     again = run_cell(cell, plan, work, command="")

@@ -12,7 +12,7 @@ import pytest
 
 from harness.cli import main
 from harness.results.manifest import read_manifest, read_records
-from harness.tasks.suites import resolve_tasks
+from harness.tasks.catalogue import resolve_tasks
 
 FROZEN = Path(__file__).resolve().parents[2] / "frozen"
 COMPARE = ["compare", "frozen.toml", "--workdir", "work", "--no-tracking", "--quiet", "--format", "csv"]

@@ -13,7 +13,7 @@ from harness.comparison.experiment import read_experiment
 from harness.comparison.plan import Plan, make_plan
 from harness.results.record import Record
 from harness.results.run_folder import RunFolder
-from harness.tasks.suites import SUITES
+from harness.tasks.catalogue import tasks_of
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -61,7 +61,7 @@ def test_cells_finish_without_the_task_and_catch_up_later(
         assert record.status == "finished", record.reason
         assert {s.task for s in record.scores} == {"Embedded-STS-natural"}
         assert set(record.missing) == {"lbfgs:CR"}
-        assert "custrev.pos: no such file" in record.missing["lbfgs:CR"]
+        assert "custrev.pos: no such file" in record.missing["lbfgs:CR"].text
         assert f"lbfgs:CR: no scores: {record.missing['lbfgs:CR']}" in record.training["notes"]
     assert Record.model_validate_json(RunFolder(work, cell.id).record_file.read_bytes()) == record
 
@@ -81,7 +81,7 @@ def test_cells_finish_without_the_task_and_catch_up_later(
         record = run_cell(cell, plan, work, command="")
         if cell.row.label == "refused":
             assert record.unfit == list(record.missing) == ["lbfgs:CR"]
-            assert "vectors span 39 dimensions" in record.missing["lbfgs:CR"]
+            assert "vectors span 39 dimensions" in record.missing["lbfgs:CR"].text
         else:
             assert (record.missing, record.unfit) == ({}, [])
             assert record.score("lbfgs:CR", "accuracy", "") is not None
@@ -159,7 +159,7 @@ def test_a_paper_s_suite_with_little_of_its_data_tells_a_line_a_task(
     said = capsys.readouterr().out.splitlines()
     notes = [line.removeprefix("note: ") for line in said if line.startswith("note: ")]
     tasks = [note.partition(": no scores: ")[0] for note in notes]
-    assert set(tasks) == {task for task in SUITES["paper-declutr"] if task != "CR"}
+    assert set(tasks) == {task for task in tasks_of("paper-declutr") if task != "CR"}
     assert len(tasks) == 27
     assert "DeCLUTR, downstream tasks, test: incomplete (1 of 18; missing: MR, MPQA, SUBJ, ...)" in said
     assert any(line.startswith("DeCLUTR, probing tasks, dev: incomplete (0 of 10; ") for line in said)

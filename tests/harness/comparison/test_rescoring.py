@@ -15,6 +15,7 @@ from harness.comparison.plan import make_plan
 from harness.comparison.rescoring import due
 from harness.evaluation import scoring
 from harness.results.manifest import read_records
+from harness.results.missing import Missing
 from harness.results.record import Record
 from harness.results.run_folder import RunFolder
 from harness.tasks.base import task_key
@@ -125,7 +126,7 @@ def test_an_evaluation_that_fails_takes_nothing_away(
         two = compared(tmp_path, "two", [NATURAL, added])
         assert two.status == "finished"
         assert two.scores == one.scores
-        assert two.missing == {added: "failed: ZeroDivisionError: division by zero"}
+        assert two.missing == {added: Missing("failed", "failed: ZeroDivisionError: division by zero")}
         assert any(note.startswith(f"{added}: no scores") for note in two.training["notes"])
     errors = RunFolder(tmp_path / "work", one.id).path / "errors"
     assert compared(tmp_path, "other", [CONTRAST]).missing == two.missing
@@ -174,7 +175,7 @@ def test_scores_name_the_task_that_gave_them(suite: str) -> None:
     from harness.encoder import Encoder
     from harness.evaluation.scoring import evaluate
     from harness.sources import resolve_model
-    from harness.tasks.suites import resolve_tasks
+    from harness.tasks.catalogue import resolve_tasks
 
     encoder = Encoder.load(resolve_model("embedded:mini-bert"))
     tasks = resolve_tasks([suite])

@@ -9,7 +9,7 @@ import torch
 
 from harness.encoder import Encoder
 from harness.evaluation.scoring import evaluate
-from harness.tasks.suites import resolve_tasks
+from harness.tasks.catalogue import resolve_tasks
 
 
 def test_token_states_of_one_batch_at_a_time() -> None:

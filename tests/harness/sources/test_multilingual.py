@@ -9,7 +9,7 @@ import pytest
 
 from harness.errors import InputError
 from harness.sources import load_sts, multilingual
-from harness.tasks.suites import resolve_tasks
+from harness.tasks.catalogue import resolve_tasks
 
 
 def lines(count: int = 1379) -> list[str]:

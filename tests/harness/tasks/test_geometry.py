@@ -193,7 +193,7 @@ def test_nothing_above_the_threshold_is_an_error() -> None:
 @pytest.mark.hub
 @pytest.mark.parametrize("source", ["senteval", "mteb"])
 def test_counts_of_the_whole_sts_benchmark(source: str) -> None:
-    from harness.tasks.suites import resolve_tasks
+    from harness.tasks.catalogue import resolve_tasks
 
     (task,) = resolve_tasks(["geometry"], source=source)
     assert isinstance(task, GeometryTask)

@@ -12,9 +12,9 @@ import pytest
 
 from harness.errors import InputError, RunError
 from harness.evaluation.scoring import evaluate
-from harness.tasks.mteb.benchmarks import EN_V1, EN_V2, MTEB_SUITES, mteb_averages, mteb_values, names_of, summary
+from harness.tasks.catalogue import resolve_tasks, suites
+from harness.tasks.mteb.benchmarks import EN_V1, EN_V2, MTEB_SUITES, mteb_averages, mteb_values, names_of
 from harness.tasks.mteb.task import embedded_task, mteb_task
-from harness.tasks.suites import resolve_tasks
 from harness.tasks.vectors import EmbeddingTable, Origin, encode_once
 
 Array = np.ndarray[Any, Any]
@@ -199,7 +199,7 @@ def test_missing_data_is_told_and_averages_are_incomplete() -> None:
         pytest.skip("needs to be without a hub")
     result = evaluate(Words(), [*resolve_tasks(["mteb-quick"]), embedded_task(RETRIEVAL)], pooling="words")
     assert set(result.missing) == {t.name for t in resolve_tasks(["mteb-quick"])}
-    assert all("is not in the local cache, and no hub can be reached" in why for why in result.missing.values())
+    assert all("is not in the local cache, and no hub can be reached" in why.text for why in result.missing.values())
     categories, overall = mteb_averages(result.scores, "mteb-quick")
     assert all(average.value is None for average in categories.values())
     assert (overall.value, overall.of, len(overall.missing)) == (None, 10, 10)
@@ -230,8 +230,10 @@ def test_averages_go_over_data_sets_and_take_the_numbers_that_each_table_prints(
     # By hand: 12 sets 0 10 20 ... sum 120, 11: 100, 4: 30, 15: 150, 10: 90; pairs 3 x 60; SummEval 31.
     assert overall.value == pytest.approx((120 + 100 + 30 + 150 + 90 + 180 + 31) / 56)
     assert mteb_values(scores)["TwitterSemEval2015"] == pytest.approx(90)
-    lines = summary(scores[:-2], ["sts", "mteb-en-v1"])
-    assert lines[-1].startswith("mteb-en-v1, average over data sets: incomplete (55 of 56; missing: SummEval)")
+    last = suites()["mteb-en-v1"].averages[-1]
+    assert last.title == "mteb-en-v1, average over data sets"
+    assert last.of(scores) == overall
+    assert last.of(scores[:-2]).shown() == "incomplete (55 of 56; missing: SummEval)"
 
 
 @pytest.mark.hub

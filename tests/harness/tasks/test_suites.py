@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from harness.errors import InputError
-from harness.tasks.averages import DECLUTR_DOWNSTREAM
+from harness.tasks.catalogue import resolve_tasks, suites, task_names
 from harness.tasks.mteb.benchmarks import EN_V1, names_of
-from harness.tasks.suites import ABOUT, SUITES, resolve_tasks, suites_within, task_names
+from reports.papers.averages import DECLUTR_DOWNSTREAM
 
 SEVEN = ["STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R"]
 
@@ -32,7 +32,7 @@ def test_a_task_named_twice_runs_once() -> None:
 
 
 def test_every_task_is_reachable_by_its_own_name() -> None:
-    assert {name for names in SUITES.values() for name in names} == set(task_names())
+    assert {name for suite in suites().values() for name in suite.tasks} == set(task_names())
     assert [t.name for t in resolve_tasks(task_names())] == task_names()
 
 
@@ -40,7 +40,7 @@ def test_suites_of_the_papers_are_what_each_evaluates() -> None:
     """SCD and SimCSE: STS and transfer (SimCSE, sections 6 and E), alignment and uniformity. DeCLUTR: 18 downstream and
     10 probing tasks (section 4.3). The non-contrastive study: MTEB's 56 sets (table 4). SG-OPT: STS, transfer."""
     transfer = ["MR", "CR", "SUBJ", "MPQA", "SST2", "TREC", "MRPC"]
-    named = {paper: [t.name for t in resolve_tasks([paper])] for paper in SUITES if paper.startswith("paper-")}
+    named = {paper: [t.name for t in resolve_tasks([paper])] for paper in suites() if paper.startswith("paper-")}
     assert named["paper-scd"] == [*SEVEN, *transfer, "geometry:STS-B"]
     assert named["paper-nc"] == [*(f"mteb:{name}" for name in names_of(EN_V1)), "geometry:STS-B"]
     assert len(named["paper-declutr"]) == len(set(named["paper-declutr"])) == 28
@@ -51,18 +51,22 @@ def test_suites_of_the_papers_are_what_each_evaluates() -> None:
     assert {key: full[key] for key in expected} == expected
 
 
-def test_a_suite_may_name_suites_and_each_has_a_line_about_it() -> None:
-    assert suites_within(["paper-scd", "STS12", "probing"]) == ["paper-scd", "sts", "transfer", "geometry", "probing"]
-    assert set(ABOUT) == set(SUITES)
-    assert all(line and "\n" not in line and len(line) <= 100 for line in ABOUT.values())
+def test_every_suite_has_a_line_about_it_and_a_paper_the_averages_of_its_suites() -> None:
+    about = [suite.about for suite in suites().values()]
+    assert all(line and "\n" not in line and len(line) <= 100 for line in about)
+    sts, transfer = suites()["sts"].averages, suites()["transfer"].averages
+    assert suites()["paper-scd"].averages == suites()["paper-sg"].averages == (*sts, *transfer)
+    assert suites()["paper-nc"].averages == suites()["mteb-en-v1"].averages
 
 
 def test_unknown_names_are_one_clear_line() -> None:
-    with pytest.raises(InputError, match=r'^unknown suite or task "STSB" \(did you mean "STS-B"\?\); known: sts, '):
+    with pytest.raises(
+        InputError, match=r'^unknown suite or task "STSB" \(did you mean "STS-B"\?\); known: downstream, '
+    ):
         resolve_tasks(["sts", "STSB"])
     with pytest.raises(InputError, match=r'^unknown source "sentevl" \(did you mean "senteval"\?\)'):
         resolve_tasks(["sts"], source="sentevl")
-    with pytest.raises(InputError, match="no suite or task named; suites: sts, geometry, embedded"):
+    with pytest.raises(InputError, match="no suite or task named; suites: downstream, efficiency, embedded"):
         resolve_tasks([])
 
 

@@ -12,7 +12,7 @@ import pytest
 from harness.cli import main
 from harness.results.manifest import manifest_file, read_records
 from harness.results.run_folder import RunFolder
-from harness.tasks.suites import resolve_tasks
+from harness.tasks.catalogue import resolve_tasks
 from reports.build import build_comparison
 from reports.read.provenance import provenance_of
 from reports.reproduce.report_cells import read_report, references, split

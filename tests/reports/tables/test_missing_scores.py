@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.results.missing import Missing
 from reports.read.comparison_runs import read_comparison
 from reports.stats.targets import targets
 from reports.tables.sts_scores import score_tables
@@ -23,7 +24,7 @@ def test_a_missing_task_is_a_marked_cell_and_the_average_is_incomplete(tmp_path:
     invented.add("mean", supervision="untrained", tasks=LEFT if everywhere else tuple(STS))
     lacking = invented.add("SimCSE", tasks=LEFT)
     for record in [lacking, *(r for r in read_comparison(tmp_path, "invented").records if everywhere)]:
-        RunFolder(tmp_path, record.id).write(record.model_copy(update={"missing": {"STS16": WHY}}))
+        RunFolder(tmp_path, record.id).write(record.model_copy(update={"missing": {"STS16": Missing("data", WHY)}}))
     comparison = read_comparison(tmp_path, "invented")
     (target,) = targets(comparison)
     assert [task for task, _ in target.tasks] == list(STS)
@@ -55,7 +56,10 @@ def test_transfer_tables_mark_what_is_missing(tmp_path: Path) -> None:
         ]  # fmt: skip
 
     invented = Invented(tmp_path, scale=0.05)
-    for label, tasks, missing in (("whole", TRANSFER, {}), ("lacking", TRANSFER[1:], {TRANSFER[0]: WHY})):
+    for label, tasks, missing in (
+        ("whole", TRANSFER, {}),
+        ("lacking", TRANSFER[1:], {TRANSFER[0]: Missing("data", WHY)}),
+    ):
         record = invented.add(label)
         own = scores(tasks, "transfer", 0.8) + scores(("Embedded-Questions",), "embedded-transfer", 0.25)
         RunFolder(tmp_path, record.id).write(

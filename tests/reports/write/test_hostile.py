@@ -14,6 +14,7 @@ import pytest
 from harness.commands.terminal import print_table
 from harness.files.printable import markdown_text, one_line, visible
 from harness.results.manifest import manifest_file
+from harness.results.missing import Missing
 from harness.results.run_folder import RunFolder
 from reports.build import build_comparison, summary_table
 from reports.write.latex import latex_text
@@ -54,7 +55,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         folder = RunFolder(workdir, f"{made.count:012x}")
         record = folder.read()
         assert record is not None
-        missing = {} if failed else {"STS12": text}
+        missing = {} if failed else {"STS12": Missing("data", text)}
         changes = {"row": text, "config": {"note": text}, "command": f"harness {text}", "missing": missing}
         folder.write(record.model_copy(update={**changes, "environment": {"cpu": text, "versions": {"torch": text}}}))
         cells.append({"id": record.id, "row": text, "base_model": record.base_model, "seed": record.seed})

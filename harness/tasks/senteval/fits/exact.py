@@ -135,15 +135,15 @@ class _Problems:
         rows = inside[:: -(-len(inside) // _METRIC_ROWS)]
         x = self.x[rows].double()
         x = torch.cat([x, torch.ones_like(x[:, :1])], dim=1)
-        found = []
+        inverses = []
         for one, weight in zip(theta, l2, strict=True):
             z = x @ one.T
             p = z.sigmoid() if self.outputs == 1 else z.softmax(-1)
             h = (x * (p * (1 - p)).mean(-1, keepdim=True)).T @ x / len(rows)
             # A trace of ridge keeps the factor sound where features repeat each other and l2 is tiny.
             h.diagonal().add_(float(weight) * self._share + 1e-12 * float(h.diagonal().mean()) + 1e-300)
-            found.append(torch.cholesky_inverse(torch.linalg.cholesky(h)))
-        return torch.stack(found)
+            inverses.append(torch.cholesky_inverse(torch.linalg.cholesky(h)))
+        return torch.stack(inverses)
 
     def descend(self, theta: Tensor, metrics: Tensor, metric: Array, decrement: float) -> tuple[Tensor, bool]:
         """Some steps from theta (P, K, d + 1) towards the minima, and whether all have been reached.

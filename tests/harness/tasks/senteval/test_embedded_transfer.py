@@ -11,9 +11,9 @@ import pytest
 from harness.errors import InputError
 from harness.evaluation.scoring import evaluate
 from harness.sources.embedded import FOLDER
+from harness.tasks.catalogue import resolve_tasks
 from harness.tasks.senteval.embedded_transfer import EMBEDDED_TRANSFER, EmbeddedTransferTask, labelled
 from harness.tasks.senteval.fits.problem import LBFGS
-from harness.tasks.suites import resolve_tasks
 
 Array = np.ndarray[Any, Any]
 

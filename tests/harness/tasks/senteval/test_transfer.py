@@ -12,6 +12,7 @@ import torch
 
 from harness.errors import InputError, RunError
 from harness.evaluation.scoring import evaluate
+from harness.results.missing import Missing
 from harness.sources.senteval.labelled import read_task
 from harness.tasks.base import Task
 from harness.tasks.senteval.caption_ranking import fit_and_rank, rank_recalls
@@ -142,7 +143,7 @@ def test_damaged_files_are_one_clear_line_and_other_tasks_go_on(
     tasks: list[Task] = [transfer_task(name, classifier=quick, root=bad) for name in (task, "CR")]
     result = evaluate(words, tasks, pooling="words")
     assert {s.task for s in result.scores} == {"CR"}
-    assert result.missing == {task: str(alone.value)}
+    assert result.missing == {task: Missing("data", str(alone.value))}
     assert any(str(alone.value) in note for note in result.notes)
 
 

@@ -1,0 +1,67 @@
+"""MTEB's benchmarks as suites, and every text task of mteb by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from harness.results.record import Score
+from harness.tasks.averages import Average, mean_of
+from harness.tasks.family import OpenFamily
+from harness.tasks.mteb.benchmarks import EMBEDDED, MTEB_SUITES, PREFIX, mteb_values, names_of
+from harness.tasks.mteb.task import MTEBTask, embedded_task, mteb_task
+from harness.tasks.suite import Suite
+
+if TYPE_CHECKING:
+    from harness.sources.pair_sets import Source
+
+_RETRIEVAL = ("Embedded-Retrieval-natural", "Embedded-Retrieval-contrast")
+
+
+@dataclass(frozen=True)
+class BenchmarkMean:
+    """The mean over data sets of a benchmark, of the number of each that its table prints."""
+
+    title: str
+    benchmark: str
+    names: tuple[str, ...]
+
+    def of(self, scores: Iterable[Score]) -> Average:
+        return mean_of(mteb_values(scores, self.benchmark), self.names)
+
+
+def benchmark_suite(benchmark: str, about: str) -> Suite:
+    """One of `MTEB_SUITES`, with the average of each category and that over all data sets."""
+    categories = MTEB_SUITES[benchmark]
+    means = [BenchmarkMean(f"{benchmark}, {category}", benchmark, names) for category, names in categories.items()]
+    means.append(BenchmarkMean(f"{benchmark}, average over data sets", benchmark, names_of(categories)))
+    return Suite(tuple(PREFIX + name for name in names_of(categories)), about, averages=tuple(means))
+
+
+EN_V1 = benchmark_suite("mteb-en-v1", "the 56 English data sets of MTEB's paper, on which papers of 2022-2024 report")
+EN_V2 = benchmark_suite("mteb-en-v2", "the 41 tasks of MMTEB's English benchmark")
+QUICK = benchmark_suite("mteb-quick", "one to three small MTEB sets of each category: minutes on a laptop")
+EMBEDDED_SUITE = Suite((*_RETRIEVAL, "Embedded-Clustering"), "retrieval and clustering by mteb on embedded data")
+EMBEDDED_RETRIEVAL = Suite(_RETRIEVAL, "both parts of the embedded retrieval task")
+
+
+def _task(name: str, source: Source) -> MTEBTask:
+    return embedded_task(name) if name.startswith(EMBEDDED) else mteb_task(name)
+
+
+def _find(name: str) -> str:
+    from harness.tasks.mteb.adapter import open_task  # imports mteb: seconds
+
+    task = mteb_task(name)
+    open_task(task.task_name, task.subset)
+    return task.name
+
+
+TASKS = OpenFamily(
+    names=tuple(dict.fromkeys((*EN_V1.tasks, *EN_V2.tasks, *QUICK.tasks, *EMBEDDED_SUITE.tasks))),
+    make=_task,
+    prefix=PREFIX,
+    find=_find,
+    beyond=f"every text task of mteb as {PREFIX}NAME or {PREFIX}NAME/SUBSET",
+)
