@@ -38,8 +38,8 @@ class Schema:
         version = tree.get(self.key, 1)
         if not isinstance(version, int) or version > self.version:
             raise InputError(
-                f"{where}: {self.key} {version!r} is not known; this version of the harness reads up to {self.version}: "
-                "update it, or read the file with the version that wrote it"
+                f"{where}: {self.key} {version!r} is not known; this version of the harness reads up to "
+                f"{self.version}: update it, or read the file with the version that wrote it"
             )
         for older in range(max(1, version), self.version):
             tree = {**self.steps[older](tree), self.key: older + 1}
