@@ -159,7 +159,7 @@ def test_new_weights_have_no_old_scores(one: Record, tmp_path: Path) -> None:
 def test_a_record_of_an_older_version_is_scored_anew(one: Record, tmp_path: Path) -> None:
     file = RunFolder(tmp_path / "work", one.id).record_file
     data = json.loads(file.read_text())
-    file.write_text(json.dumps({**data, "evaluation": "0123456789abcdef"}))
+    file.write_text(json.dumps({**data, "schema_version": 1, "evaluation": "0123456789abcdef"}))
     record = RunFolder(tmp_path / "work", one.id).read()
     path = str(experiment(tmp_path, "one", [NATURAL]))
     plan = make_plan(read_experiment(path, []), path)
