@@ -32,8 +32,7 @@ def never_run(monkeypatch: pytest.MonkeyPatch) -> None:
     def never(*args: object, **kwargs: object) -> None:
         raise AssertionError("a run that is there was made again")
 
-    monkeypatch.setattr("harness.commands.compare.run_cell", never)
-    monkeypatch.setattr("studies.run.trial.run_cell", never)
+    monkeypatch.setattr("harness.results.run_folder.RunFolder.write", never)
 
 
 def run_files() -> dict[str, bytes]:
