@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.comparison.estimate import steps_of
-from harness.comparison.plan import Cell, Plan
+from harness.comparison.plan import Plan, PlannedCell
 from harness.config import Config
 from harness.files.printable import one_line
 from harness.results.manifest import read_records
@@ -21,24 +21,24 @@ def told(plan: Plan, workdir: Path) -> str:
     if not wanting:
         return ""
     records = [r for r in read_records(workdir, damaged={}) if r.status in ("finished", "collapsed", "diverged")]
-    found = [(cell, run) for cell in wanting if (run := _earlier(cell, plan, records)) is not None]
-    if not found:
+    earlier = [(cell, run) for cell in wanting if (run := _earlier(cell, plan, records)) is not None]
+    if not earlier:
         return ""
-    rows = ", ".join(dict.fromkeys(one_line(cell.row.label) for cell, _ in found))
-    minutes = sum(run.cost.get("train_seconds", 0.0) for _, run in found) / 60
+    rows = ", ".join(dict.fromkeys(one_line(cell.row.label) for cell, _ in earlier))
+    minutes = sum(run.cost.get("train_seconds", 0.0) for _, run in earlier) / 60
     return (
-        f"made by other code than today's: {rows}: {len(found)} of {len(plan.cells)} runs are made again, with about "
+        f"made by other code than today's: {rows}: {len(earlier)} of {len(plan.cells)} runs are made again, with about "
         f"{minutes:.1f} minutes of training; nothing is deleted, the earlier runs stay in {workdir / 'runs'}"
     )
 
 
-def _earlier(cell: Cell, plan: Plan, records: Sequence[Record]) -> Record | None:
+def _earlier(cell: PlannedCell, plan: Plan, records: Sequence[Record]) -> Record | None:
     """The newest run that differs from a cell in nothing but code, None where there is none."""
     same = [record for record in records if _is_same(record, cell, plan)]
     return max(same, key=lambda record: record.finished, default=None)
 
 
-def _is_same(record: Record, cell: Cell, plan: Plan) -> bool:
+def _is_same(record: Record, cell: PlannedCell, plan: Plan) -> bool:
     method, config = cell.row.method.name, cell.row.config
     if (record.method, record.base_model) != (method, cell.base_model) or not _is_configured(record, config):
         return False

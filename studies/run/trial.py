@@ -13,7 +13,7 @@ from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
 
 from harness.comparison.cell import Progress, run_cell
-from harness.comparison.plan import Cell, LoadedData, Plan, make_plan
+from harness.comparison.plan import LoadedData, Plan, PlannedCell, make_plan
 from harness.comparison.rescoring import due
 from harness.errors import InputError, TrainingStopped
 from harness.results.record import Record
@@ -21,6 +21,7 @@ from harness.results.run_folder import RunFolder
 from studies.definition.space import Space
 from studies.definition.study import DEV, Study
 from studies.run.attributes import FINAL, SLOT
+from studies.run.trial_result import TrialResult, TrialSeconds, result_of
 
 if TYPE_CHECKING:
     import optuna
@@ -61,7 +62,7 @@ class Desk:
                 )
         return plan
 
-    def known(self, cell: Cell, plan: Plan) -> Record | None:
+    def known(self, cell: PlannedCell, plan: Plan) -> Record | None:
         """The record that answers a cell without any training, or None."""
         record = RunFolder(self.workdir, cell.id).read()
         if record is None or record.status == "failed":
@@ -137,18 +138,18 @@ def run_trial(
     with clock.asking_optuna():
         if state == TrialState.FAIL:
             trial.set_user_attr(FINAL, "failed")
-    about = {
-        "runs": [record.id for record in records],
-        "seeds": [record.seed for record in records],
-        "seed_values": outcomes,
-        "status": records[-1].status if records else "failed",
-        "reason": reason or (records[-1].reason if records else ""),
-        "answered": answered and bool(records),
-        "label": label(values),
-        "seconds": _seconds([] if answered else records, clock),
-    }
+    result = TrialResult(
+        runs=[record.id for record in records],
+        seeds=[record.seed for record in records],
+        seed_values=outcomes,
+        status=records[-1].status if records else "failed",
+        reason=reason or (records[-1].reason if records else ""),
+        answered=answered and bool(records),
+        label=label(values),
+        seconds=_seconds([] if answered else records, clock),
+    )
     with clock.asking_optuna():
-        trial.set_user_attr("about", about)
+        result.write(trial)
         told = [fmean(column) for column in zip(*outcomes, strict=True)] if state == TrialState.COMPLETE else None
         # Where another worker took this one for dead, its slot has a new trial, which these records answer.
         with suppress(ValueError, optuna.exceptions.UpdateFinishedTrialError):
@@ -156,7 +157,9 @@ def run_trial(
     return records
 
 
-def _run(cell: Cell, plan: Plan, desk: Desk, on_dev: Callable[[int, float], None], progress: Progress | None) -> Record:
+def _run(
+    cell: PlannedCell, plan: Plan, desk: Desk, on_dev: Callable[[int, float], None], progress: Progress | None
+) -> Record:
     """Train and evaluate a cell; where another worker does so just now, wait for its record."""
     from filelock import FileLock
 
@@ -236,7 +239,7 @@ def in_contention(stored: optuna.Study, study: Study, outcomes: list[list[float]
     others = [
         [fmean(column) for column in zip(*values[:done], strict=True)]
         for t in stored.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-        if len(values := t.user_attrs["about"]["seed_values"]) >= done
+        if len(values := result_of(t).seed_values) >= done
     ]
     if len(others) < RACE_AFTER:
         return True
@@ -247,13 +250,13 @@ def in_contention(stored: optuna.Study, study: Study, outcomes: list[list[float]
     )
 
 
-def _seconds(records: list[Record], clock: Clock) -> dict[str, float]:
+def _seconds(records: list[Record], clock: Clock) -> TrialSeconds:
     """Training, evaluation and Optuna of a trial, and the whole; what is left over is loading and saving."""
     cost = [record.cost for record in records]
     evaluation = ("dev_seconds", "encode_seconds", "evaluate_seconds")
-    return {
-        "training": sum(c.get("train_seconds", 0.0) for c in cost),
-        "evaluation": sum(c.get(key, 0.0) for c in cost for key in evaluation),
-        "optuna": clock.optuna,
-        "whole": time.perf_counter() - clock.started,
-    }
+    return TrialSeconds(
+        training=sum(c.get("train_seconds", 0.0) for c in cost),
+        evaluation=sum(c.get(key, 0.0) for c in cost for key in evaluation),
+        optuna=clock.optuna,
+        whole=time.perf_counter() - clock.started,
+    )

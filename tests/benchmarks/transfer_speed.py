@@ -52,13 +52,13 @@ def vectors_of(task: Any, model: str, keep: Path | None) -> Callable[[list[str]]
 
 def shortened(data: Any, limit: int) -> Any:
     """The task's data with at most `limit` examples a part, evenly taken."""
-    from harness.sources.senteval.labelled import Labelled, Part
+    from harness.sources.senteval.labelled import Labelled, LabelledSplit
 
     parts = {}
     for name, part in data.parts.items():
         rows = np.linspace(0, len(part) - 1, min(limit, len(part))).astype(int)
         second = [part.second[i] for i in rows] if part.second else []
-        parts[name] = Part([part.first[i] for i in rows], second, part.labels[rows])
+        parts[name] = LabelledSplit([part.first[i] for i in rows], second, part.labels[rows])
     return Labelled(parts, data.classes, data.sha256)
 
 
@@ -77,12 +77,12 @@ def scikit_learn(data: Data, k: int, grid: str) -> float:
         return [2.0**e for e in range(first, last)]
 
     def searched(x: Array, y: Array, first: int, last: int) -> Any:
-        found = []
+        scores = []
         cs = values(len(y), first, last)
         for c in cs:
             inner = folds.split(x, y)
-            found.append(round(100 * float(np.mean([fit(x[a], y[a], c).score(x[b], y[b]) for a, b in inner])), 2))
-        return fit(x, y, cs[int(np.argmax(found))])
+            scores.append(round(100 * float(np.mean([fit(x[a], y[a], c).score(x[b], y[b]) for a, b in inner])), 2))
+        return fit(x, y, cs[int(np.argmax(scores))])
 
     folds = StratifiedKFold(k, shuffle=True, random_state=1111)
     with threadpool_limits(1):  # its products are so small that a second thread made it ten times slower
@@ -118,8 +118,8 @@ class Run:
 
 def timed(run: Callable[[], float]) -> Run:
     wall, cpu = time.perf_counter(), time.process_time()
-    found = run()
-    return Run(found, time.perf_counter() - wall, time.process_time() - cpu)
+    accuracies = run()
+    return Run(accuracies, time.perf_counter() - wall, time.process_time() - cpu)
 
 
 def row(first: str, ours: list[str], rest: list[str]) -> str:

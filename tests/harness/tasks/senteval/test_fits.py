@@ -11,7 +11,7 @@ import torch
 
 from harness.errors import InputError
 from harness.tasks.senteval import penalty
-from harness.tasks.senteval.fits.problem import FULL, LBFGS, PROTOTYPING, Classifier, Split, configuration
+from harness.tasks.senteval.fits.problem import FULL, LBFGS, PROTOTYPING, Classifier, Split
 from harness.tasks.senteval.fits.solve import solve
 from tests.support import senteval_reference as reference
 
@@ -175,18 +175,20 @@ def test_every_scheme_equals_a_float64_transcription(classes: int, seed: int) ->
     settings = {"seed": seed, "batch": 32, "max_epoch": 60}
     one = 100 / len(y)  # what a single example near a border may change
 
-    found = penalty.nested(x, y, classes, config)
-    assert (found.dev, found.test) == pytest.approx(reference.nested(x, y, k=3, **settings), abs=one)
+    accuracies = penalty.nested(x, y, classes, config)
+    assert (accuracies.dev, accuracies.test) == pytest.approx(reference.nested(x, y, k=3, **settings), abs=one)
 
     train, test = slice(0, 160), slice(160, 240)
-    found = penalty.kfold_on_train(x[train], y[train], x[test], y[test], classes, config)
+    accuracies = penalty.kfold_on_train(x[train], y[train], x[test], y[test], classes, config)
     expected = reference.kfold_on_train(x[train], y[train], x[test], y[test], k=3, **settings)
-    assert (found.dev, found.test) == pytest.approx(expected, abs=100 / 80)
+    assert (accuracies.dev, accuracies.test) == pytest.approx(expected, abs=100 / 80)
 
     cuts = {"train": slice(0, 120), "dev": slice(120, 180), "test": slice(180, 240)}
     xs, ys = {p: x[c] for p, c in cuts.items()}, {p: y[c] for p, c in cuts.items()}
-    found = penalty.train_dev_test(xs, ys, classes, config)
-    assert (found.dev, found.test) == pytest.approx(reference.train_dev_test(xs, ys, **settings), abs=100 / 60)
+    accuracies = penalty.train_dev_test(xs, ys, classes, config)
+    assert (accuracies.dev, accuracies.test) == pytest.approx(
+        reference.train_dev_test(xs, ys, **settings), abs=100 / 60
+    )
 
 
 def test_own_slice_and_shuffles_come_from_one_generator() -> None:
@@ -207,8 +209,8 @@ def test_ties_between_l2_values_go_to_the_smallest() -> None:
     x, y = blobs(60, 3, 2, spread=0.01)
     parts = {"train": slice(0, 40), "dev": slice(40, 50), "test": slice(50, 60)}
     xs, ys = {k: x[v] for k, v in parts.items()}, {k: y[v] for k, v in parts.items()}
-    found = penalty.train_dev_test(xs, ys, 2, LBFGS)
-    assert (found.dev, found.test) == (100.0, 100.0)
+    accuracies = penalty.train_dev_test(xs, ys, 2, LBFGS)
+    assert (accuracies.dev, accuracies.test) == (100.0, 100.0)
 
 
 def test_too_few_examples_for_the_folds_is_one_clear_line() -> None:
@@ -235,14 +237,11 @@ def test_settings_out_of_range_are_refused(settings: dict[str, Any], message: st
 
 
 def test_configurations_are_those_of_the_papers() -> None:
-    full, prototyping = configuration("full"), configuration("prototyping")
     names = ("kfold", "optim", "batch_size", "tenacity", "epoch_size", "nhid")
-    assert [getattr(full, n) for n in names] == [10, "adam", 64, 5, 4, 0]
-    assert [getattr(prototyping, n) for n in names] == [5, "rmsprop", 128, 3, 2, 0]
-    assert full.l2 == (1e-5, 1e-4, 1e-3, 1e-2)
-    assert (full.max_epoch, full.seed) == (200, 1111)
-    with pytest.raises(InputError, match="unknown classifier"):
-        configuration("fast")
+    assert [getattr(FULL, n) for n in names] == [10, "adam", 64, 5, 4, 0]
+    assert [getattr(PROTOTYPING, n) for n in names] == [5, "rmsprop", 128, 3, 2, 0]
+    assert FULL.l2 == (1e-5, 1e-4, 1e-3, 1e-2)
+    assert (FULL.max_epoch, FULL.seed) == (200, 1111)
 
 
 def test_seeds_do_not_enter_the_exact_solutions_protocol() -> None:
