@@ -46,7 +46,7 @@ LONG_FILES = (
     "studies/test_tune.py",
     "harness/comparison/test_rescoring.py",
     "reports/reproduce/test_reproduce.py",
-    "harness/test_third_party.py",
+    "docs/test_contributing.py",
     "studies/test_postgres.py",
 )
 LONG_SECONDS = 30.0  # a test that takes longer is named at the end of the run

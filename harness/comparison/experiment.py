@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import field_validator
+from pydantic import Field, field_validator
 
 from harness import registry
 from harness.config import Config, nearest, option, setting
@@ -44,7 +44,7 @@ class DevSettings(Config):
 class Entry(Config):
     """One row of the comparison."""
 
-    method: str
+    method: str = Field(description="an installed method (harness list methods)")
     name: str = option("", "row label; the method's name when empty")
     preset: str | None = option(None, "a preset of the method")
     config: dict[str, Any] = option({}, "values that override the preset")
@@ -60,15 +60,15 @@ class Entry(Config):
 class Conditions(Config):
     """What all runs of a comparison, or of a study, have in common."""
 
-    name: str
+    name: str = Field(description="what its files are called by; a file that says none has its own name")
     title: str = option("", "heading of the report")
     description: str = option("", "a paragraph for the report")
     source: Literal["senteval", "mteb"] = option("senteval", "which copy of the STS sets")
-    corpus: CorpusSettings = CorpusSettings()
+    corpus: CorpusSettings = option(CorpusSettings(), "the text that methods learn from")
     corpora: dict[Literal["sentences", "pairs", "documents"], CorpusSettings] = option(
         {}, "further text, by kind, for the methods that learn from another kind than corpus holds"
     )
-    dev: DevSettings | None = DevSettings()
+    dev: DevSettings | None = option(DevSettings(), "the set that selects checkpoints")
     device: str = option("auto", "auto, cpu, cuda, cuda:N or mps")
     precision: Literal["auto", "fp32", "bf16", "fp16"] = option("auto", "training precision; auto measures")
 
@@ -98,7 +98,7 @@ class Experiment(Conditions):
     suites: list[str] = option(["embedded"], "suites or tasks to evaluate")
     max_steps: int | None = option(None, "upper bound on updates of every method", ge=1)
     shared: dict[str, Any] = option({}, "for every method that has the key: beats presets, not a row's own config")
-    methods: list[Entry]
+    methods: list[Entry] = Field(description="the rows of the table")
 
     @field_validator("methods", "seeds", "base_models")
     @classmethod

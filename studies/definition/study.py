@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from harness import registry
 from harness.comparison.experiment import Conditions, DevSettings, Entry, Experiment
@@ -26,8 +26,8 @@ Pruner = Literal["none", "median", "percentile", "hyperband"]
 class Study(Conditions):
     """A search: one method, a space, and the same conditions and budget for every trial."""
 
-    dev: DevSettings = DevSettings()
-    method: str
+    dev: DevSettings = option(DevSettings(), "the set that selects checkpoints, and the objective dev")
+    method: str = Field(description="an installed method (harness list methods)")
     preset: str | None = option(None, "a preset of the method")
     config: dict[str, Any] = option({}, "values of the method's config that every trial shares")
     base_model: str = option("embedded:mini-bert", "hub id, folder or embedded:NAME")

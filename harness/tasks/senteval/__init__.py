@@ -1,1 +1,1 @@
-"""TODO"""
+"""SentEval's tasks, by its protocol: transfer, probing, regression on pairs, caption retrieval."""

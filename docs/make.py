@@ -1,0 +1,137 @@
+"""`python -m docs.make`: write anew what the pages take from the code, between `<!-- made: NAME -->` and `<!-- end -->`.
+
+A test fails when a page is not what this would write.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import tomllib
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin
+
+from harness import registry
+from harness.comparison.experiment import CorpusSettings, DevSettings, Entry, Experiment
+from harness.config import Config
+from studies.definition.study import Study
+
+REPOSITORY = Path(__file__).parents[1]
+PACKAGES = ("harness", "methods", "studies", "reports")
+PAGES = (REPOSITORY / "CONTRIBUTING.md", *sorted((REPOSITORY / "docs").glob("*.md")))
+_MADE = re.compile(r"(?P<head><!-- made: (?P<name>[\w-]+) -->\n).*?(?=<!-- end -->)", re.DOTALL)
+_TYPES = {str: "text", int: "whole number", float: "number", bool: "true or false", Any: "any value"}
+_BOUNDS = {"ge": "from", "gt": "above", "le": "to", "lt": "below"}
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """A table in Markdown."""
+    head = list(head)
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
+
+
+def layers() -> str:
+    """The floors of `harness` and who may know whom, from the contracts of pyproject.toml."""
+    tool = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
+    contracts = tool["importlinter"]["contracts"]
+    said = "".join(f"- {contract['name']}\n" for contract in contracts)
+    (floors,) = (contract["layers"] for contract in contracts if contract["type"] == "layers")
+    return said + "\n```text\n" + "\n".join(floors) + "\n```\n"
+
+
+def rooms() -> str:
+    """Every folder of the packages with its job, and the files that stand in none."""
+    return "\n".join(f"### `{package}/`\n\n{table(('where', 'job'), _jobs(package))}" for package in PACKAGES)
+
+
+def _jobs(package: str) -> list[tuple[str, str]]:
+    top = REPOSITORY / package
+    folders = [file.parent for file in sorted(top.rglob("__init__.py")) if file.parent != top]
+    files = [file for file in sorted(top.glob("*.py")) if not file.name.startswith("__")]
+    if package == "methods":  # one method a file: README.md lists them
+        files = [file for file in files if "Method" not in file.read_text(encoding="utf-8")]
+    loose = [(f"`{file.relative_to(REPOSITORY)}`", _job(file)) for file in files]
+    return loose + [(f"`{folder.relative_to(REPOSITORY)}/`", _job(folder / "__init__.py")) for folder in folders]
+
+
+def _job(file: Path) -> str:
+    """The first sentence of a module's docstring.
+
+    Raises:
+        ValueError: it has none.
+    """
+    said = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8")))
+    if not said:
+        raise ValueError(f"{file.relative_to(REPOSITORY)} does not say what it is for")
+    paragraph = " ".join(said.split("\n\n")[0].split())
+    return re.split(r"(?<=[.?!]) (?=[A-Z`])", paragraph)[0]
+
+
+def groups() -> str:
+    """The groups of entry points and what each is to name."""
+    return table(
+        ("entry points", "what they name"), ((f"`{group.entry_points}`", group.expected) for group in registry.GROUPS)
+    )
+
+
+def keys(config: type[Config]) -> str:
+    """The keys of a config: type, default, help.
+
+    Raises:
+        ValueError: a key has no help.
+    """
+    rows = []
+    for name, field in config.model_fields.items():
+        bounds = [f"{words} {value:g}" for limit in field.metadata for key, words in _BOUNDS.items()
+                  if (value := getattr(limit, key, None)) is not None]  # fmt: skip
+        default = "needed" if field.is_required() else _value(field.default)
+        if not field.description:
+            raise ValueError(f"{config.__name__}.{name} does not say what it is for")
+        rows.append((f"`{name}`", ", ".join([_kind(field.annotation), *bounds]), default, field.description))
+    return table(("key", "type", "default", "what it says"), rows)
+
+
+def _kind(annotation: Any) -> str:
+    """A type in words."""
+    origin, parts = get_origin(annotation), get_args(annotation)
+    if annotation in _TYPES:
+        return _TYPES[annotation]
+    if origin is Literal:
+        return " or ".join(f"`{json.dumps(choice)}`" for choice in parts)
+    if origin in (Union, UnionType):
+        return " or ".join(_kind(part) for part in parts if part is not NoneType)
+    if origin is list:
+        return f"list of {_kind(parts[0])}"
+    return "table"
+
+
+def _value(default: Any) -> str:
+    if isinstance(default, Config):
+        default = default.model_dump(exclude_defaults=True)
+    return "empty" if default is None or default in ({}, []) or default == "" else f"`{json.dumps(default)}`"
+
+
+MADE: dict[str, Callable[[], str]] = {
+    "layers": layers,
+    "rooms": rooms,
+    "groups": groups,
+    "experiment": lambda: keys(Experiment),
+    "methods": lambda: keys(Entry),
+    "corpus": lambda: keys(CorpusSettings),
+    "dev": lambda: keys(DevSettings),
+    "study": lambda: keys(Study),
+}
+
+
+def filled(page: str) -> str:
+    """The text of a page with what it takes from the code as the code is now."""
+    return _MADE.sub(lambda part: f"{part['head']}\n{MADE[part['name']]()}\n", page)
+
+
+if __name__ == "__main__":
+    for page in PAGES:
+        page.write_text(filled(page.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,0 +1,150 @@
+"""The worked examples of CONTRIBUTING.md and README.md: one package, installed by pip, seen wherever ours are seen."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from harness.results.manifest import read_records
+
+REPOSITORY = Path(__file__).parents[2]
+PACKAGE = REPOSITORY / "tests" / "third_party"
+# One process for all: importing torch takes longer than the rest. What a command prints goes to NAME.out.
+COMMANDS = """
+import contextlib, sys
+from pathlib import Path
+from harness.cli import main
+from studies.show import study_figures
+study_figures.all_figures = lambda *_: []  # no fact of these examples, and most of the time
+codes = {}
+for name, command in {
+    "methods": "list methods",
+    "tasks": "list tasks",
+    "suites": "list suites",
+    "plugins": "list plugins --json",
+    "align_uniform": "check-method align_uniform --json",
+    "centred": "check-method centred --json",
+    "compare": "compare comparison.toml --workdir work --no-tracking --format md --quiet",
+    "study": "study run search.toml --workdir work --no-tracking --quiet",
+}.items():
+    with Path(f"{name}.out").open("w") as printed, contextlib.redirect_stdout(printed):
+        codes[name] = main(command.split())
+sys.exit(str({name: code for name, code in codes.items() if code}) if any(codes.values()) else 0)
+"""
+
+pytestmark = pytest.mark.timeout(240)
+
+
+def blocks(page: str) -> list[str]:
+    """The blocks of Python and TOML of a page of the repository."""
+    text = (REPOSITORY / page).read_text(encoding="utf-8")
+    return re.findall(r"^```(?:python|toml)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def test_every_example_of_contributing_is_a_file_of_the_package() -> None:
+    files = {file.name: file.read_text(encoding="utf-8") for file in PACKAGE.iterdir() if file.is_file()}
+    quoted = blocks("CONTRIBUTING.md")
+    assert [block for block in quoted if block not in files.values()] == []
+    rest = [name for name, text in files.items() if text not in quoted]
+    assert rest == ["align_uniform.py"], "the README has this one"
+
+
+def test_the_readme_quotes_the_method_and_its_entry_point() -> None:
+    method, points = blocks("README.md")[-2:]
+    assert method == (PACKAGE / "align_uniform.py").read_text(encoding="utf-8")
+    assert points.removeprefix("# its pyproject.toml\n") in (PACKAGE / "pyproject.toml").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the commands ran, with the package installed into a folder of its own."""
+    folder = tmp_path_factory.mktemp("third-party")
+    source = shutil.copytree(PACKAGE, folder / "source")  # a build leaves files beside the sources
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index",
+               "--no-deps", "--no-build-isolation", "--target", str(folder / "site"), str(source)]  # fmt: skip
+    subprocess.run(command, check=True, capture_output=True, text=True)
+    for name in ("comparison.toml", "search.toml"):
+        shutil.copy(PACKAGE / name, folder / name)
+    path = os.pathsep.join([str(folder / "site"), str(REPOSITORY)])
+    environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "COLUMNS": "200"}
+    done = subprocess.run(
+        [sys.executable, "-c", COMMANDS], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def printed(folder: Path, name: str) -> str:
+    return (folder / f"{name}.out").read_text()
+
+
+def test_they_are_listed_with_their_package(folder: Path) -> None:
+    for name, line in (
+        ("methods", r"align_uniform +Alignment and uniformity"),
+        ("methods", r"centred +Centred pooling"),
+        ("tasks", r"word-order +order \[sentence-extras 1\.0\]"),
+        ("suites", r"order +sentences and their words shuffled, told apart \[sentence-extras 1\.0\]"),
+    ):
+        assert re.search(f"^{line}$", printed(folder, name), re.MULTILINE), line
+    plugins = json.loads(printed(folder, "plugins")).values()
+    assert {(p["group"], p["name"], p["fault"]) for p in plugins if p["package"] == "sentence-extras"} == {
+        ("harness.methods", "align_uniform", ""),
+        ("harness.methods", "centred", ""),
+        ("harness.tasks", "word-order", ""),
+        ("harness.suites", "order", ""),
+        ("harness.tables", "seed-range", ""),
+        ("harness.samplers", "halton", ""),
+    }
+
+
+@pytest.mark.parametrize("method", ["align_uniform", "centred"])
+def test_the_methods_keep_the_promises_of_the_interface(folder: Path, method: str) -> None:
+    checked = json.loads(printed(folder, method))
+    assert checked["passed"], [check for check in checked["checks"] if not check["passed"]]
+
+
+def test_the_comparison_has_their_rows_and_scores(folder: Path) -> None:
+    runs = read_records(folder / "work", "comparison")
+    assert [(run.row, run.seed, run.status) for run in runs] == [
+        ("align_uniform", 1, "finished"),
+        ("align_uniform", 2, "finished"),
+        ("centred", 1, "finished"),
+    ]
+    for run in runs:
+        (score,) = (score for score in run.scores if score.suite == "order")
+        assert (score.task, score.metric, score.n) == ("word-order", "accuracy", 300)
+        assert run.protocols[score.protocol]["classifier"] == "logistic regression, C = 1"
+    shown = printed(folder, "compare")
+    assert "align_uniform" in shown
+    assert "centred" in shown
+
+
+def test_the_report_has_a_table_of_their_suite_and_their_table(folder: Path) -> None:
+    runs = read_records(folder / "work", "comparison")
+    tables: dict[str, Any] = json.loads((folder / "work/reports/comparison/data.json").read_text())["tables"]
+    suite = tables["suite-order"]
+    assert [row["name"] for row in suite["rows"]] == ["align_uniform", "centred"]
+    column = suite["columns"][-1]
+    assert (column["title"], column["sub"]) == ("word-order", "accuracy · n = 300 · chance 50.00")
+    (centred,) = (score.value for run in runs if run.row == "centred" for score in run.scores if score.suite == "order")
+    assert suite["rows"][1]["cells"][column["key"]]["text"] == f"{100 * centred:.2f}"
+    (line,) = tables["seed-range"]["rows"]  # the other row has one seed
+    first, second = (run.score("Embedded-STS-natural") for run in runs if run.row == "align_uniform")
+    assert line["cells"]["Embedded-STS-natural"]["text"] == f"{100 * abs(first - second):.2f}"
+
+
+def test_the_study_asked_their_sampler(folder: Path) -> None:
+    from scipy.stats import qmc
+
+    shares = [run.config["share"] for run in read_records(folder / "work", "search")]
+    assert len(shares) == 3  # Optuna draws the first one itself, to learn the space
+    assert all(np.isclose(shares, point).any() for point in qmc.Halton(1, scramble=True, seed=0).random(2).ravel())
