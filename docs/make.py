@@ -1,6 +1,6 @@
-"""`python -m docs.make`: write anew what the pages take from the code, between `<!-- made: NAME -->` and `<!-- end -->`.
+"""`python -m docs.make`: write anew what the pages take from the code.
 
-A test fails when a page is not what this would write.
+That stands between `<!-- made: NAME -->` and `<!-- end -->`. A test fails when a page is not what this would write.
 """
 
 from __future__ import annotations

@@ -22,9 +22,16 @@ PACKAGE = REPOSITORY / "tests" / "third_party"
 COMMANDS = """
 import contextlib, sys
 from pathlib import Path
+import pytest
 from harness.cli import main
-from studies.show import study_figures
-study_figures.all_figures = lambda *_: []  # no fact of these examples, and most of the time
+from reports.comparison import comparison_document
+from tests.support import short_runs
+patch = pytest.MonkeyPatch()
+short_runs.few_pairs(patch, 40)
+# Figures take longest: of our own parts of the report, the tables of scores; of the study's none.
+ours = [builder for builder in comparison_document.built_in() if builder.suites]
+patch.setattr(comparison_document, "built_in", lambda: ours)
+patch.setattr("studies.show.study_figures.all_figures", lambda *_: [])
 codes = {}
 for name, command in {
     "methods": "list methods",
@@ -44,9 +51,10 @@ sys.exit(str({name: code for name, code in codes.items() if code}) if any(codes.
 pytestmark = pytest.mark.timeout(240)
 
 
-def blocks(page: str) -> list[str]:
-    """The blocks of Python and TOML of a page of the repository."""
+def blocks(page: str, section: str = "") -> list[str]:
+    """The blocks of Python and TOML of a page of the repository, or of what follows a heading of it."""
     text = (REPOSITORY / page).read_text(encoding="utf-8")
+    text = text.partition(section)[2] if section else text
     return re.findall(r"^```(?:python|toml)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
@@ -59,7 +67,7 @@ def test_every_example_of_contributing_is_a_file_of_the_package() -> None:
 
 
 def test_the_readme_quotes_the_method_and_its_entry_point() -> None:
-    method, points = blocks("README.md")[-2:]
+    method, points, *_ = blocks("README.md", "## Add a method in 30 lines\n")
     assert method == (PACKAGE / "align_uniform.py").read_text(encoding="utf-8")
     assert points.removeprefix("# its pyproject.toml\n") in (PACKAGE / "pyproject.toml").read_text(encoding="utf-8")
 
