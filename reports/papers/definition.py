@@ -1,6 +1,6 @@
 """What a paper's report consists of: its tables, which of our scores its columns are, and which of our rows its rows.
 
-A definition is a TOML file. Those of the four papers lie in `reports/definitions`; a user names a file of their own.
+A definition is a TOML file. Those of the four papers lie in `reports/papers/definitions`; a user names their own.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from reports.papers.figure_spec import PaperFigure
 FOLDER = Path(__file__).parent / "definitions"
 SUFFIX = ".toml"
 
-# What an average is taken over is code, not configuration: `papers.measured` knows these, and "mteb:CATEGORY" and
+# What an average is taken over is code, not configuration: `column_values` knows these, and "mteb:CATEGORY" and
 # "mteb-task:NAME".
 AVERAGES = (
     "sts", "sts-mean", "sts-wmean", "sts-years", "transfer", "downstream", "downstream-without-snli", "probing", "half",

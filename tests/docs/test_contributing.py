@@ -40,7 +40,7 @@ for name, command in {
     "plugins": "list plugins --json",
     "align_uniform": "check-method align_uniform --json",
     "centred": "check-method centred --json",
-    "compare": "compare comparison.toml --workdir work --no-tracking --format md --quiet",
+    "compare": "compare comparison.toml --workdir work --no-tracking --format md,csv --quiet",
     "study": "study run search.toml --workdir work --no-tracking --quiet",
 }.items():
     with Path(f"{name}.out").open("w") as printed, contextlib.redirect_stdout(printed):
@@ -148,6 +148,10 @@ def test_the_report_has_a_table_of_their_suite_and_their_table(folder: Path) -> 
     (line,) = tables["seed-range"]["rows"]  # the other row has one seed
     first, second = (run.score("Embedded-STS-natural") for run in runs if run.row == "align_uniform")
     assert line["cells"]["Embedded-STS-natural"]["text"] == f"{100 * abs(first - second):.2f}"
+    pages = folder / "work" / "reports" / "comparison"
+    page = (pages / "report.md").read_text(encoding="utf-8")
+    assert page.index("Suite order") < page.index("How sure is it") < page.index("How far apart seeds lie")
+    assert {"suite-order.csv", "seed-range.csv"} <= {file.name for file in (pages / "tables").iterdir()}
 
 
 def test_the_study_asked_their_sampler(folder: Path) -> None:

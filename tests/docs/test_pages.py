@@ -34,6 +34,15 @@ def test_every_path_is_there(page: Path) -> None:
     assert [path for path in sorted(named) if not list(REPOSITORY.glob(path.rstrip("/")))] == []
 
 
+def test_every_path_that_the_code_names_is_there() -> None:
+    missing = []
+    for package in ("harness", "methods", "studies", "reports"):
+        for file in (REPOSITORY / package).rglob("*.py"):
+            quoted = " ".join(re.findall(r"`[^`\n]+`", file.read_text(encoding="utf-8")))
+            missing += [f"{file}: {path}" for path in paths(quoted) if not list(REPOSITORY.glob(path.rstrip("/")))]
+    assert missing == []
+
+
 def is_there(name: str) -> bool:
     """Is a dotted name a module, or something in one?"""
     module, inner = name, list[str]()

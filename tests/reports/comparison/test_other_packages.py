@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,13 +10,10 @@ import pytest
 from harness import registry
 from harness.errors import InputError
 from harness.tasks.suite import Suite
-from reports.build import build_comparison
 from reports.comparison.comparison_document import describe
 from reports.document.table import Table
 from reports.read.comparison_runs import Comparison, read_comparison
 from tests.support import invented_runs as made
-
-PACKAGE = Path(__file__).parents[2] / "third_party"
 
 
 @pytest.fixture
@@ -51,19 +46,6 @@ def runs(workdir: Path) -> Comparison:
     alone = [*made.sts(60), made.score("word-order", 55, "accuracy", "", suite="mine", source="theirs")]
     made.run(workdir, "pooling", row="mean", supervision="untrained", scores=alone)
     return read_comparison(workdir, "invented")
-
-
-def test_a_table_of_another_package_stands_in_its_section(tmp_path: Path, install) -> None:
-    groups = tomllib.loads((PACKAGE / "pyproject.toml").read_text())["project"]["entry-points"]
-    site = install("harness.tables", groups["harness.tables"])
-    (site / "seed_range.py").write_text((PACKAGE / "seed_range.py").read_text())
-    runs(tmp_path / "work")
-    written = build_comparison(tmp_path / "work", "invented", formats=["md", "csv"])
-    table = json.loads(written["json"].read_text())["tables"]["seed-range"]
-    assert {key: cell["text"] for key, cell in table["rows"][0]["cells"].items() if key == "STS12"} == {"STS12": "4.50"}
-    page = written["md"].read_text()
-    assert page.index("How sure is it") < page.index("How far apart seeds lie") < page.index("How it was run")
-    assert (written["csv"] / "seed-range.csv").is_file()
 
 
 def test_a_section_of_their_own_stands_before_how_it_was_run(tmp_path: Path, install) -> None:
