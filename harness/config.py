@@ -98,29 +98,29 @@ class Config(BaseModel):
 
     def for_id(self) -> dict[str, Any]:
         """As `model_dump`, without the options that are neutral: what of it stands in ids."""
-        found: dict[str, Any] = _for_id(self)
-        return found
+        values: dict[str, Any] = _for_id(self)
+        return values
 
     @classmethod
     def sweeps(cls) -> dict[str, dict[str, Any]]:
         """Field name -> declared sweep, where there is one: `{"low", "high", "log"}` or `{"choices"}`, and `"when"`."""
-        found: dict[str, dict[str, Any]] = {}
+        declared: dict[str, dict[str, Any]] = {}
         for name, field in cls.model_fields.items():
             extra = field.json_schema_extra
             if isinstance(extra, dict) and isinstance(extra.get("sweep"), dict):
-                found[name] = dict(extra["sweep"])  # type: ignore[arg-type]
-        return found
+                declared[name] = dict(extra["sweep"])  # type: ignore[arg-type]
+        return declared
 
 
 def _for_id(value: Any) -> Any:
     """A value of a config, plain, every config in it without its neutral options."""
     if isinstance(value, Config):
         fields = type(value).model_fields.items()
-        return {name: _for_id(found) for name, field in fields if not _is_neutral(field, found := getattr(value, name))}
+        return {name: _for_id(inner) for name, field in fields if not _is_neutral(field, inner := getattr(value, name))}
     if isinstance(value, dict):
-        return {key: _for_id(found) for key, found in value.items()}
+        return {key: _for_id(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_for_id(found) for found in value]
+        return [_for_id(inner) for inner in value]
     return value
 
 

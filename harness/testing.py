@@ -63,12 +63,12 @@ def check_method(
             entry=method if isinstance(method, str) else None,
         )
         _ = subject.config  # a wrong config is the caller's error, not a failed check
-        found = []
+        checked = []
         for name in CHECKS:
             if progress is not None:
                 progress(name)
-            found.append(run_check(name, subject))
-    return found
+            checked.append(run_check(name, subject))
+    return checked
 
 
 def assert_method(method: type[Method] | str, **options: Any) -> None:

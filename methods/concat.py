@@ -138,11 +138,11 @@ class Concat(Method):
     @classmethod
     def inputs(cls, config: Any) -> dict[str, str]:
         """What the parts refer to, and their code."""
-        found: dict[str, str] = {}
+        by_name: dict[str, str] = {}
         for number, part in enumerate(config.parts, 1):
-            found |= {f"part {number} {key}": value for key, value in part.kind.inputs(part.settings()).items()}
-            found[f"part {number} code"] = code_ids(part.kind)[0]
-        return found
+            by_name |= {f"part {number} {key}": value for key, value in part.kind.inputs(part.settings()).items()}
+            by_name[f"part {number} code"] = code_ids(part.kind)[0]
+        return by_name
 
     @classmethod
     def uses_dev(cls, config: Any) -> bool:

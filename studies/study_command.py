@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING
 from harness.errors import InputError
 
 if TYPE_CHECKING:
-    import optuna
-    from optuna.trial import FrozenTrial
-
     from studies.definition.space import Space
     from studies.definition.study import Study
     from studies.show.findings import Sheet
+    from studies.study_api import StoredStudy
 
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -52,17 +50,17 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     run_.add_argument("--no-tracking", action="store_true", help="leave MLflow out")
     run_.add_argument("--quiet", action="store_true", help="no progress; only the tables")
     with_storage(run_)
-    run_.set_defaults(run=run)
+    run_.set_defaults(run=_run)
 
     list_ = add("list", "the presets, and the studies of a work directory or storage")
     with_storage(list_)
-    list_.set_defaults(run=list_studies)
+    list_.set_defaults(run=_list)
     show_ = add("show", "tables of a study: statistics, best trials, time")
     best_ = add("best", "the best configuration of a study")
     export_ = add("export", "tables as CSV, figures as SVG, PNG and PDF, experiment files with the best configuration")
     export_.add_argument("--out", metavar="FOLDER", help="where to (default: WORKDIR/studies/NAME)")
     best_.add_argument("--held-out", action="store_true", help="print the experiment file with the held-out seeds")
-    for made, function in ((show_, show), (best_, best), (export_, export)):
+    for made, function in ((show_, _show), (best_, _best), (export_, _export)):
         made.add_argument("name", help="name of the study")
         with_storage(made)
         made.set_defaults(run=function)
@@ -74,154 +72,98 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     work_.add_argument("name", help="name of the study")
     work_.add_argument("--workdir", help="where runs are kept (default: the study's own, where it is reachable)")
     work_.add_argument("--quiet", action="store_true", help="no progress")
-    work_.set_defaults(run=join)
+    work_.set_defaults(run=_join)
 
 
-def run(args: argparse.Namespace) -> int:
+def _run(args: argparse.Namespace) -> int:
     """Exit code 0 when every planned trial has a result, 1 when one failed."""
-    from harness.files.locks import work_lock
     from harness.results.run_folder import checked_workdir
-    from studies import samplers
-    from studies.coordinator import conduct
-    from studies.definition.planned import planned_trials
-    from studies.definition.space import make_space
-    from studies.definition.study import read_study
-    from studies.run.storage import bring_home, default_url
-    from studies.run.tracking import tracker_of
-    from studies.run.trial import Desk
-    from studies.run.trials import finished_trials
+    from studies.run.trial_result import result_of
+    from studies.study_api import export_study, plan_study, run_study
 
     if args.workers < 1:
         raise InputError(f"--workers {args.workers}: expected 1 or more")
-    study = read_study(args.study, args.overrides, quick=args.quick, name=args.name)
-    space = make_space(study, args.study)
-    remarks = samplers.check(study, space, args.study)
-    planned = planned_trials(study, space)
+    planned = plan_study(args.study, args.overrides, quick=args.quick, name=args.name)
     workdir = checked_workdir(args.workdir, create=not args.dry_run)
     if not args.quiet or args.dry_run:
-        _introduce(study, space, len(planned), remarks)
+        _introduce(planned.study, planned.space, len(planned.trials), planned.remarks)
     if args.dry_run:
         return 0
-    desk = Desk(study, workdir)
-    desk.plan({**space.first_point(), **planned[0]})  # data and models that are not there are told before anything
-    url = args.storage or default_url(workdir)
-    tracker = None
-    if not args.no_tracking:
-        tracker = tracker_of(study, space, workdir, args.tracking_uri)
-    with work_lock(workdir):
-        stored = conduct(study, space, desk, url=url, where=args.study, workers=args.workers, tracker=tracker,
-                        force_new=args.force_new, quiet=args.quiet)  # fmt: skip
-    trials = finished_trials(stored)
-    _print(stored, study, space, trials, workdir, top=5)
-    from studies.show.export import write
-
-    print(f"tables and figures: {write(stored, study, space, trials, workdir, None)}")
-    bring_home(url, study.name, workdir)
-    failed = [t for t in trials if t.state.name == "FAIL"]
-    for t in failed:
-        reason = t.user_attrs.get("about", {}).get("reason") or t.user_attrs.get("reason", "")
-        print(f"failed: trial {t.number}: {reason} (the same command tries it again)")
-    return 1 if failed else 0
+    ended = run_study(
+        planned,
+        workdir,
+        storage=args.storage,
+        workers=args.workers,
+        tracked=not args.no_tracking,
+        tracking_uri=args.tracking_uri,
+        force_new=args.force_new,
+        quiet=args.quiet,
+    )
+    _print(ended, top=5)
+    print(f"tables and figures: {export_study(ended, storage=args.storage)}")
+    for trial in ended.failed:
+        print(f"failed: trial {trial.number}: {result_of(trial).reason} (the same command tries it again)")
+    return 1 if ended.failed else 0
 
 
-def join(args: argparse.Namespace) -> int:
+def _join(args: argparse.Namespace) -> int:
     """Run trials of a study that another process made."""
-    from harness.machine.progress import Reporter
-    from harness.results.run_folder import checked_workdir
-    from studies import slots
-    from studies.definition.planned import planned_trials
-    from studies.definition.space import make_space
-    from studies.run.storage import WORKDIR, definition_of, load, open_storage
-    from studies.run.trials import line_about
-    from studies.worker import work
+    from studies.study_api import join_study
 
-    stored = load(open_storage(args.url, create=False), args.name, args.url)
-    study = definition_of(stored)
-    workdir = checked_workdir(args.workdir or stored.user_attrs[WORKDIR])
-    planned = planned_trials(study, make_space(study, args.name))
-    # A worker that joins must not draw what another one draws: its stream is as good as its process id.
-    import os
-
-    with Reporter(slots.repair(stored, planned), quiet=args.quiet) as reporter:
-        work(
-            stored,
-            workdir,
-            number=100 + os.getpid(),
-            started=lambda number: reporter.start(f"trial {number}"),
-            progress=reporter.step,
-            ended=lambda number, _: reporter.done(line_about(stored.get_trials(deepcopy=False)[number])),
-        )
+    join_study(args.url, args.name, args.workdir, quiet=args.quiet)
     return 0
 
 
-def list_studies(args: argparse.Namespace) -> int:
+def _list(args: argparse.Namespace) -> int:
     """Print presets and studies; always 0."""
-    import tomllib
-
-    from studies.definition.study import presets
+    from studies.run.storage import default_url
+    from studies.study_api import preset_titles, studies_in
 
     print("presets (each with --quick):")
-    known = presets()
-    width = max(map(len, known), default=0)
-    for name, file in known.items():
-        print(f"  {name:<{width}}  {tomllib.loads(file.read_text(encoding='utf-8')).get('title', '')}")
+    titles = preset_titles()
+    width = max(map(len, titles), default=0)
+    for name, title in titles.items():
+        print(f"  {name:<{width}}  {title}")
     workdir = Path(args.workdir)
     if args.storage is None and not (workdir / "studies.journal").exists():
         print(f"no studies in {workdir}")
         return 0
-    import optuna
-
-    from studies.run.storage import DEFINITION, default_url, open_storage
-    from studies.run.trials import finished_trials
-
     url = args.storage or default_url(workdir)
+    known = studies_in(url)
     print(f"studies in {url.removeprefix('journal:') if args.storage is None else 'the storage'}:")
-    for summary in optuna.study.get_all_study_summaries(storage := open_storage(url, create=False)):
-        if DEFINITION in summary.user_attrs:
-            opened = optuna.load_study(study_name=summary.study_name, storage=storage)
-            print(f"  {summary.study_name}: {len(finished_trials(opened))} finished trials")
+    for name, ended in known.items():
+        print(f"  {name}: {ended} finished trials")
     return 0
 
 
-def _opened(args: argparse.Namespace) -> tuple[optuna.Study, Study, Space, list[FrozenTrial]]:
-    from studies.definition.space import make_space
-    from studies.run.storage import default_url, definition_of, load, open_storage
-    from studies.run.trials import finished_trials
-
-    url = args.storage or default_url(Path(args.workdir))
-    stored = load(open_storage(url, create=False), args.name, url)
-    study = definition_of(stored)
-    return stored, study, make_space(study, args.name), finished_trials(stored)
-
-
-def show(args: argparse.Namespace) -> int:
+def _show(args: argparse.Namespace) -> int:
     """Print the tables of a study."""
     from studies.definition.planned import planned_trials
+    from studies.study_api import open_study
 
-    stored, study, space, trials = _opened(args)
-    _introduce(study, space, len(planned_trials(study, space)), [])
-    _print(stored, study, space, trials, Path(args.workdir), top=args.top)
+    opened = open_study(args.name, Path(args.workdir), args.storage)
+    _introduce(opened.study, opened.space, len(planned_trials(opened.study, opened.space)), [])
+    _print(opened, top=args.top)
     return 0
 
 
-def best(args: argparse.Namespace) -> int:
+def _best(args: argparse.Namespace) -> int:
     """Print the best trial and the experiment file that holds its configuration."""
     from studies.show.export import experiment_file
+    from studies.study_api import open_study
 
-    stored, study, _, _ = _opened(args)
-    print(experiment_file(stored, study, study.held_out_seeds if args.held_out else study.seeds), end="")
+    opened = open_study(args.name, Path(args.workdir), args.storage)
+    seeds = opened.study.held_out_seeds if args.held_out else opened.study.seeds
+    print(experiment_file(opened.stored, opened.study, seeds), end="")
     return 0
 
 
-def export(args: argparse.Namespace) -> int:
+def _export(args: argparse.Namespace) -> int:
     """Write the files of a study."""
-    from studies.run.storage import bring_home
-    from studies.show.export import write
+    from studies.study_api import export_study, open_study
 
-    stored, study, space, trials = _opened(args)
-    folder = write(stored, study, space, trials, Path(args.workdir), Path(args.out) if args.out else None)
-    if args.storage:
-        bring_home(args.storage, study.name, Path(args.workdir))
+    opened = open_study(args.name, Path(args.workdir), args.storage)
+    folder = export_study(opened, Path(args.out) if args.out else None, storage=args.storage)
     print(f"tables and figures: {folder}")
     return 0
 
@@ -237,19 +179,19 @@ def _introduce(study: Study, space: Space, planned: int, remarks: list[str]) -> 
         print(remark)
 
 
-def _print(
-    stored: optuna.Study, study: Study, space: Space, trials: list[FrozenTrial], workdir: Path, *, top: int
-) -> None:
+def _print(opened: StoredStudy, *, top: int) -> None:
     from harness.commands.terminal import print_table
+    from studies.run.trial_result import result_of
     from studies.run.trials import best_trials
     from studies.show.export import sheets
     from studies.show.findings import Sheet, objective_names
 
-    by_key = {sheet.key: sheet for sheet in sheets(stored, study, space, trials, workdir)}
+    stored, study, space, trials = opened.stored, opened.study, opened.space, opened.trials
+    by_key = {sheet.key: sheet for sheet in sheets(stored, study, space, trials, opened.workdir)}
     leading = best_trials(stored)[:top]
     rows = tuple(
         (t.number, *(t.params.get(n) for n in space.names), *(100 * v for v in t.values),
-         " ".join(map(str, t.user_attrs["about"]["seeds"])))
+         " ".join(map(str, result_of(t).seeds)))
         for t in leading
     )  # fmt: skip
     names = [f"{name} x 100" for name in objective_names(study)]

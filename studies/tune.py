@@ -18,6 +18,7 @@ from studies.run.attributes import SLOT
 from studies.run.storage import default_url, definition_of, difference, load, open_storage
 from studies.run.tracking import tracker_of
 from studies.run.trial import Desk
+from studies.run.trial_result import has_result, result_of
 from studies.run.trials import best_trials
 
 if TYPE_CHECKING:
@@ -118,8 +119,8 @@ def _refuse_another(study: Study, url: str, workdir: Path) -> None:
 def _answer(stored: optuna.Study, search: Search, budget: Budget) -> RowSearch:
     """What a finished study says about its row. An earlier call may have had more trials: they do not count."""
     mine = [t for t in stored.get_trials(deepcopy=False) if t.user_attrs.get(SLOT, budget.trials) < budget.trials]
-    results = {t.user_attrs[SLOT]: t for t in reversed(mine) if "about" in t.user_attrs}
-    runs = sorted({run for t in results.values() for run in t.user_attrs["about"]["runs"]})
+    results = {t.user_attrs[SLOT]: result_of(t) for t in reversed(mine) if has_result(t)}
+    runs = sorted({run for result in results.values() for run in result.runs})
     records = [record for run in runs if (record := RunFolder(search.desk.workdir, run).read()) is not None]
     seconds = sum(r.cost.get(key, 0.0) for r in records for key in ("train_seconds", "dev_seconds"))
     numbers = {t.number for t in mine}
@@ -127,6 +128,6 @@ def _answer(stored: optuna.Study, search: Search, budget: Budget) -> RowSearch:
     reason = ""
     if best is None:
         last = next(iter(results.values()), None)
-        reason = f"no trial has a score: {last.user_attrs['about']['reason'] if last else 'their workers died'}"
+        reason = f"no trial has a score: {last.reason if last else 'their workers died'}"
     values = dict(best.params) if best is not None else {}
     return RowSearch(search.row, search.study.name, len(results), len(runs), seconds, values, reason)

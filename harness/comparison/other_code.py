@@ -21,13 +21,13 @@ def told(plan: Plan, workdir: Path) -> str:
     if not wanting:
         return ""
     records = [r for r in read_records(workdir, damaged={}) if r.status in ("finished", "collapsed", "diverged")]
-    found = [(cell, run) for cell in wanting if (run := _earlier(cell, plan, records)) is not None]
-    if not found:
+    earlier = [(cell, run) for cell in wanting if (run := _earlier(cell, plan, records)) is not None]
+    if not earlier:
         return ""
-    rows = ", ".join(dict.fromkeys(one_line(cell.row.label) for cell, _ in found))
-    minutes = sum(run.cost.get("train_seconds", 0.0) for _, run in found) / 60
+    rows = ", ".join(dict.fromkeys(one_line(cell.row.label) for cell, _ in earlier))
+    minutes = sum(run.cost.get("train_seconds", 0.0) for _, run in earlier) / 60
     return (
-        f"made by other code than today's: {rows}: {len(found)} of {len(plan.cells)} runs are made again, with about "
+        f"made by other code than today's: {rows}: {len(earlier)} of {len(plan.cells)} runs are made again, with about "
         f"{minutes:.1f} minutes of training; nothing is deleted, the earlier runs stay in {workdir / 'runs'}"
     )
 

@@ -106,14 +106,14 @@ class Parts:
 
     def closure(self, names: Iterable[str]) -> dict[str, int]:
         """Part -> version of these parts and of all that they rest on."""
-        found: dict[str, int] = {}
+        versions: dict[str, int] = {}
         waiting = list(names)
         while waiting:
             part = self.by_name[waiting.pop()]
-            if part.name not in found:
-                found[part.name] = part.version
+            if part.name not in versions:
+                versions[part.name] = part.version
                 waiting += [*part.uses, *part.also]
-        return found
+        return versions
 
 
 def kept_ledgers() -> list[Path]:

@@ -109,8 +109,8 @@ class _Reading:
             return _name_of(value.func) in _TYPE_MAKERS
         if not isinstance(value, ast.Subscript):
             return False
-        found = self.imports.get(_name_of(value.value))
-        return found is not None and f"{found.module}.".startswith(_TYPE_HOMES)
+        maker = self.imports.get(_name_of(value.value))
+        return maker is not None and f"{maker.module}.".startswith(_TYPE_HOMES)
 
     def form(self, node: Any) -> Any:
         """The form of a node, a list of nodes or a plain value; None where nothing is left."""
@@ -128,15 +128,15 @@ class _Reading:
         return [type(node).__name__, *([name, form] for name, form in fields if form is not None and form != [])]
 
     def _name(self, node: ast.Name) -> Any:
-        found = self.imports.get(node.id)
-        if found is None:
+        imported = self.imports.get(node.id)
+        if imported is None:
             self.names.add(node.id)
             return ["Name", node.id]
-        self.imported.add(found)
-        ours = self.is_ours(found)
+        self.imported.add(imported)
+        ours = self.is_ours(imported)
         if ours is None:
             return ["Module"]
-        return ["Name", found.name if ours else f"{found.module}.{found.name}"]
+        return ["Name", imported.name if ours else f"{imported.module}.{imported.name}"]
 
     def _constant(self, node: ast.Constant) -> Any:
         return ["Constant", type(node.value).__name__, repr(node.value)]

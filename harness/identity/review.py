@@ -49,36 +49,36 @@ class Review:
 
     def uses(self, part: Part) -> list[str]:
         """The other parts that the code of a part calls."""
-        found: set[str] = set()
+        called: set[str] = set()
         for key in part.code:
             form, module = self.form(key), key.partition(":")[0]
             for imported in form.imported:
-                found |= self.parts.holding(self.sources.home(imported))
+                called |= self.parts.holding(self.sources.home(imported))
             source = self.sources.source(module)
             for name in form.names & set(source.defined if source is not None else ()):
-                found |= {other.name} if (other := self.parts.of(module, name)) is not None else set()
-        return sorted(found - {part.name})
+                called |= {other.name} if (other := self.parts.of(module, name)) is not None else set()
+        return sorted(called - {part.name})
 
     @cached_property
     def changed(self) -> dict[str, list[str]]:
         """Part -> what in its code is not as its ledger has it."""
-        found: dict[str, list[str]] = {}
+        changes: dict[str, list[str]] = {}
         for part in self.parts.by_name.values():
             keys = [key for key, hash_ in part.code.items() if self.form(key).hash != hash_]
             told = [f"{key} {'has changed' if self.form(key).tree else 'is not there any more'}" for key in keys]
             calls = sorted(set(self.uses(part)) ^ set(part.uses))
             if told or calls:
-                found[part.name] = told or [f"it calls other parts than it says ({', '.join(calls)})"]
-        return found
+                changes[part.name] = told or [f"it calls other parts than it says ({', '.join(calls)})"]
+        return changes
 
     def faults(self) -> list[str]:
         """One line for each place where ledger and code disagree; none: no number changes unnoticed."""
-        found = [f"{module} is in no part: what it computes is in no id" for module in self.unlisted]
-        found += [f"{name}: {what}" for name, told in self.changed.items() for what in told]
+        lines = [f"{module} is in no part: what it computes is in no id" for module in self.unlisted]
+        lines += [f"{name}: {what}" for name, told in self.changed.items() for what in told]
         for part in self.parts.by_name.values():
             unknown = sorted(set(part.also) - set(self.parts.by_name))
-            found += [f'{part.name}: no part "{name}", which it names under "also"' for name in unknown]
-        return found
+            lines += [f'{part.name}: no part "{name}", which it names under "also"' for name in unknown]
+        return lines
 
     @cached_property
     def unlisted(self) -> list[str]:
@@ -97,12 +97,12 @@ class Review:
             for key, hash_ in part.code.items():
                 module, _, name = key.partition(":")
                 code.setdefault(module, {})[name] = hash_
-        found: dict[str, str] = {}
+        new_keys: dict[str, str] = {}
         for old, hashes in code.items():
             for new in self.unlisted if self.sources.file(old) is None else ():
                 if hashes == {name: self._piece(new, name, hashes).hash for name in hashes}:
-                    found |= {f"{old}:{name}".rstrip(":"): f"{new}:{name}".rstrip(":") for name in hashes}
-        return found
+                    new_keys |= {f"{old}:{name}".rstrip(":"): f"{new}:{name}".rstrip(":") for name in hashes}
+        return new_keys
 
     def ids_with(self, name: str) -> list[str]:
         """The parts whose own id, in records, a part enters."""

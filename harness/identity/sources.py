@@ -32,11 +32,11 @@ class Source:
     @cached_property
     def defined(self) -> dict[str, list[ast.stmt]]:
         """Name -> the statements that bind it; "" -> those that bind none (loops, calls)."""
-        found: dict[str, list[ast.stmt]] = {}
+        binding: dict[str, list[ast.stmt]] = {}
         for statement in self.tree.body:
             for name in _bound(statement):
-                found.setdefault(name, []).append(statement)
-        return found
+                binding.setdefault(name, []).append(statement)
+        return binding
 
 
 class Sources:
@@ -80,14 +80,14 @@ class Sources:
 
     def reached(self, module: str) -> set[str]:
         """The modules that a module imports, directly or through another, and itself."""
-        found: set[str] = set()
+        modules: set[str] = set()
         waiting = [module]
         while waiting:
             name = waiting.pop()
-            if name not in found and self.file(name) is not None:
-                found.add(name)
+            if name not in modules and self.file(name) is not None:
+                modules.add(name)
                 waiting += [self.home(imported).module for imported in self.imports(name)]
-        return found
+        return modules
 
     def form(self, module: str, name: str = "", *, without: Iterable[str] = ()) -> NormalForm:
         """The normal form of a module but for some names, or of one name of it; empty where there is no such code."""

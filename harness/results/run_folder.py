@@ -73,10 +73,10 @@ class RunFolder:
 
     def figures(self) -> dict[str, dict[str, Any]]:
         """Data for figures by task; empty where no task had any."""
-        found: dict[str, dict[str, Any]] = (
+        by_task: dict[str, dict[str, Any]] = (
             json.loads(self.figures_file.read_text()) if self.figures_file.exists() else {}
         )
-        return found
+        return by_task
 
     def is_readable(self) -> bool:
         """Are pairs and figures whole, where there are any?"""

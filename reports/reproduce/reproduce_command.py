@@ -54,9 +54,9 @@ def run(args: argparse.Namespace) -> int:
     return 0 if rerun(reference, data, args.workdir) else 1
 
 
-def list_cells(found: dict[str, ReportCell]) -> None:
-    width = min(72, max((len(one_line(name)) for name in found), default=0))
-    for reference in found.values():
+def list_cells(cells: dict[str, ReportCell]) -> None:
+    width = min(72, max((len(one_line(name)) for name in cells), default=0))
+    for reference in cells.values():
         runs = ", ".join(reference.runs)
         print(f"{one_line(reference.name):{width}}  {one_line(reference.shown):>15}  {runs}")
 

@@ -22,12 +22,12 @@ class LayerGrid:
     layers: tuple[int, ...]
     poolings: tuple[str, ...]
 
-    def found(self, row: ResultRow, layer: int, pooling: str) -> list[tuple[Record, Score]]:
+    def scores(self, row: ResultRow, layer: int, pooling: str) -> list[tuple[Record, Score]]:
         return row.scores(f"{self.pairs}@layer:{layer}:{pooling}", self.source, "spearman", "all")
 
     def mean(self, row: ResultRow, layer: int, pooling: str) -> float | None:
         """Spearman x 100, the mean over seeds."""
-        values = [100 * s.value for _, s in self.found(row, layer, pooling)]
+        values = [100 * s.value for _, s in self.scores(row, layer, pooling)]
         return sum(values) / len(values) if values else None
 
     def rows(self, comparison: Comparison) -> dict[tuple[str, str], list[ResultRow]]:
@@ -36,7 +36,7 @@ class LayerGrid:
         alike: dict[tuple[object, ...], list[ResultRow]] = {}
         for row in comparison.rows:
             values = tuple(
-                tuple(s.value for _, s in self.found(row, layer, pooling))
+                tuple(s.value for _, s in self.scores(row, layer, pooling))
                 for layer in self.layers
                 for pooling in self.poolings
             )
@@ -65,7 +65,7 @@ def grids(comparison: Comparison) -> list[LayerGrid]:
 
 
 def pairs_text(grid: LayerGrid, rows: Sequence[ResultRow]) -> str:
-    sizes = {s.n for row in rows for k in grid.layers for p in grid.poolings for _, s in grid.found(row, k, p)}
+    sizes = {s.n for row in rows for k in grid.layers for p in grid.poolings for _, s in grid.scores(row, k, p)}
     return (
         f"{grid.pairs} ({SOURCES.get(grid.source, grid.source)}), {' / '.join(f'{n:,}' for n in sorted(sizes))} pairs"
     )

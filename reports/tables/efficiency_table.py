@@ -73,8 +73,8 @@ def _table(comparison: Comparison, task: str, source: str) -> Table:
     )
 
 
-def _conditions_of(found: Iterable[tuple[Record, Score]]) -> list[dict[str, Any]]:
-    return [record.protocols.get(s.protocol) or record.protocols.get(s.comparable) or {} for record, s in found]
+def _conditions_of(scored: Iterable[tuple[Record, Score]]) -> list[dict[str, Any]]:
+    return [record.protocols.get(s.protocol) or record.protocols.get(s.comparable) or {} for record, s in scored]
 
 
 def _texts(values: Iterable[object]) -> str:
@@ -88,17 +88,17 @@ def _size(rows: Iterable[ResultRow], task: str, source: str, metric: str) -> str
     return f"{' / '.join(f'{n:,}' for n in sizes)} sentences" if sizes else ""
 
 
-def _time(row: ResultRow, task: str, found: list[tuple[Record, Score]], digits: int, *, training: bool) -> Cell:
-    if not found:
+def _time(row: ResultRow, task: str, scored: list[tuple[Record, Score]], digits: int, *, training: bool) -> Cell:
+    if not scored:
         untrained = training and bool(row.finished) and task not in {t for r in row.finished for t in r.missing}
         return Cell("–", state="empty") if untrained else absent_cell(row, task)
-    mean, sd = mean_sd([s.value for _, s in found])
+    mean, sd = mean_sd([s.value for _, s in scored])
     spread = "" if sd is None else f"± {sd:,.{digits}f}"
-    return Cell(f"{mean:,.{digits}f}", spread, mean, sd, len(found), "value", records=tuple(r.id for r, _ in found))
+    return Cell(f"{mean:,.{digits}f}", spread, mean, sd, len(scored), "value", records=tuple(r.id for r, _ in scored))
 
 
-def _condition(found: list[tuple[Record, Score]], key: str) -> Cell:
-    values = [d[key] for d in _conditions_of(found) if d.get(key) is not None]
+def _condition(scored: list[tuple[Record, Score]], key: str) -> Cell:
+    values = [d[key] for d in _conditions_of(scored) if d.get(key) is not None]
     if not values:
         return Cell("–", state="empty")
     alone = values[0] if isinstance(values[0], int | float) and len(set(values)) == 1 else None

@@ -38,7 +38,7 @@ def extremes(comparison: Comparison, pairs: str, source: str) -> list[tuple[Resu
             ends = (("best", max(scores, key=scores.__getitem__)), ("worst", min(scores, key=scores.__getitem__)))
             lines = []
             for end, (layer, pooling) in ends:
-                cell = mean_cell(row, grid.found(row, layer, pooling), grid.pairs, scale=100, digits=2)
+                cell = mean_cell(row, grid.scores(row, layer, pooling), grid.pairs, scale=100, digits=2)
                 if grid.source != source:
                     cell = cell.noted(f"other protocol than the paper's: source {grid.source}, not {source}")
                 what = "[CLS]" if pooling == "cls" else pooling
@@ -59,14 +59,14 @@ def _table(comparison: Comparison, grid: LayerGrid, target: Target | None) -> Ta
             ids = tuple(r.id for r in row.finished)
             cells = [Cell(pooling, link=anchor(row), records=ids)]
             for layer in grid.layers:
-                scores = grid.found(row, layer, pooling)
-                deeper = any(grid.found(row, k, pooling) for k in grid.layers if k >= layer)
+                scores = grid.scores(row, layer, pooling)
+                deeper = any(grid.scores(row, k, pooling) for k in grid.layers if k >= layer)
                 empty = Cell("", state="empty")
                 cells.append(mean_cell(row, scores, grid.pairs, scale=100, digits=2) if deeper else empty)
             lines.append((row, cells))
     bodies = [cells for _, cells in lines]
     for j, layer in enumerate(grid.layers):
-        ids_ = [{s.comparable for _, s in grid.found(row, layer, cells[0].text)} for row, cells in lines]
+        ids_ = [{s.comparable for _, s in grid.scores(row, layer, cells[0].text)} for row, cells in lines]
         by_pooling = [[i for i, (_, cells) in enumerate(lines) if cells[0].text == p] for p in grid.poolings]
         for members in by_pooling:  # each layer and pooling is a protocol of its own
             part = [bodies[i] for i in members]

@@ -187,9 +187,9 @@ def _short(name: str, category: str | None) -> str:
     return name.replace(category, "").replace("..", ".") or name if category and category != "STS" else name
 
 
-def _sub(found: Iterable[Sequence[tuple[Record, Score]]]) -> str:
+def _sub(parts: Iterable[Sequence[tuple[Record, Score]]]) -> str:
     """The metric and how many texts or pairs, as mteb counts them."""
-    scores = [s for part in found for _, s in part]
+    scores = [s for part in parts for _, s in part]
     sizes = sorted({s.n for s in scores} - {0})
     metrics = [m.replace("_", " ") for m in dict.fromkeys(s.metric for s in scores)]
     return " · ".join([" / ".join(metrics), *([f"n = {' / '.join(f'{n:,}' for n in sizes)}"] if sizes else [])])

@@ -63,14 +63,14 @@ def absent_cell(row: ResultRow, *tasks: str) -> Cell:
     return replace(absent(state), records=runs)
 
 
-def mean_cell(row: ResultRow, found: Sequence[tuple[Record, Score]], task: str, *, scale: float, digits: int) -> Cell:
+def mean_cell(row: ResultRow, scored: Sequence[tuple[Record, Score]], task: str, *, scale: float, digits: int) -> Cell:
     """Mean and deviation over the finished seeds whose score of `task` was found."""
-    if not found:
+    if not scored:
         return absent_cell(row, task)
-    mean, sd = mean_sd([scale * s.value for _, s in found])
-    cell = number(mean, digits=digits, sd=sd, n=len(found), records=[r.id for r, _ in found])
-    if len(found) < len(row.finished):
-        cell = cell.noted(f"mean of {len(found)} seeds: the others lack this score")
+    mean, sd = mean_sd([scale * s.value for _, s in scored])
+    cell = number(mean, digits=digits, sd=sd, n=len(scored), records=[r.id for r, _ in scored])
+    if len(scored) < len(row.finished):
+        cell = cell.noted(f"mean of {len(scored)} seeds: the others lack this score")
     return cell
 
 

@@ -92,8 +92,8 @@ def _improvement(row: ResultRow, reference: ResultRow | None, matrix: ScoreMatri
     return _with_interval(cell, interval, 2) if known else cell
 
 
-def _with_interval(cell: Cell, found: Interval, digits: int) -> Cell:
-    if found.low is None or found.high is None:
+def _with_interval(cell: Cell, interval: Interval, digits: int) -> Cell:
+    if interval.low is None or interval.high is None:
         return cell
-    low, high = (number_text(x, digits) for x in (found.low, found.high))
+    low, high = (number_text(x, digits) for x in (interval.low, interval.high))
     return replace(cell, spread=f"[{low}, {high}]")

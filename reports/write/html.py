@@ -67,7 +67,7 @@ def page(document: Document, data: dict[str, Any]) -> str:
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     # "<" cannot end the script element when it is written as an escape, which JSON reads as the same character.
     embedded = json.dumps(data, ensure_ascii=False, sort_keys=True, separators=(",", ":")).replace("<", "\\u003c")
-    embedded = ACTING.sub(lambda found: f"\\u{ord(found[0]):04x}", embedded)
+    embedded = ACTING.sub(lambda match: f"\\u{ord(match[0]):04x}", embedded)
     return environment.get_template("page.html.j2").render(
         document=document,
         style=Markup((TEMPLATES / "page.css").read_text(encoding="utf-8")),  # noqa: S704 - our own file

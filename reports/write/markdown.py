@@ -89,7 +89,7 @@ def _html(text: str) -> str:
     """Text inside of an HTML element of Markdown, whether or not the reader looks for Markdown in it."""
     import html
 
-    return re.sub(r"[\\`*_\[\]]", lambda found: f"&#{ord(found[0])};", html.escape(one_line(text)))
+    return re.sub(r"[\\`*_\[\]]", lambda match: f"&#{ord(match[0])};", html.escape(one_line(text)))
 
 
 def csv_text(text: str) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from harness.results.manifest import manifest_file
 from harness.results.run_folder import RunFolder
+from studies.run.trial_result import result_of
 from studies.run.trials import best_trials
 
 if TYPE_CHECKING:
@@ -22,12 +23,12 @@ def drop_models(stored: optuna.Study, study: Study, workdir: Path) -> None:
     from optuna.trial import TrialState
 
     best = best_trials(stored)
-    keep = {run for t in (best if len(stored.directions) > 1 else best[:1]) for run in t.user_attrs["about"]["runs"]}
+    keep = {run for t in (best if len(stored.directions) > 1 else best[:1]) for run in result_of(t).runs}
     running = stored.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
     done = stored.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
     there = [
         folder
-        for run in sorted({run for t in done for run in t.user_attrs["about"]["runs"]} - keep)
+        for run in sorted({run for t in done for run in result_of(t).runs} - keep)
         if (folder := RunFolder(workdir, run)).model.exists()
     ]
     if not there:

@@ -15,6 +15,7 @@ from studies.definition.planned import planned_trials
 from studies.definition.space import Space
 from studies.definition.study import Study
 from studies.run.storage import folder_of
+from studies.run.trial_result import has_result, result_of
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
@@ -44,11 +45,11 @@ class Tracking:
     def log(self, trial: FrozenTrial) -> None:
         """Have the runs of a trial sent: trial = a row below the study, seed = a run below the trial."""
         known = trial.number in self.sent or trial.number in self.handed
-        if self.tracker is None or known or "about" not in trial.user_attrs:
+        if self.tracker is None or known or not has_result(trial):
             return
         start = time.perf_counter()
         self.handed.add(trial.number)
-        runs = [RunFolder(self.workdir, run).read() for run in trial.user_attrs["about"]["runs"]]
+        runs = [RunFolder(self.workdir, run).read() for run in result_of(trial).runs]
         records = [r for r in runs if r is not None]  # a worker on another machine keeps its records there
         self.own += time.perf_counter() - start
         changes = {"row": f"trial {trial.number}", "comparison": self.study.name}

@@ -21,6 +21,7 @@ from harness.results.run_folder import RunFolder
 from studies.definition.space import Space
 from studies.definition.study import DEV, Study
 from studies.run.attributes import FINAL, SLOT
+from studies.run.trial_result import TrialResult, TrialSeconds, result_of
 
 if TYPE_CHECKING:
     import optuna
@@ -137,18 +138,18 @@ def run_trial(
     with clock.asking_optuna():
         if state == TrialState.FAIL:
             trial.set_user_attr(FINAL, "failed")
-    about = {
-        "runs": [record.id for record in records],
-        "seeds": [record.seed for record in records],
-        "seed_values": outcomes,
-        "status": records[-1].status if records else "failed",
-        "reason": reason or (records[-1].reason if records else ""),
-        "answered": answered and bool(records),
-        "label": label(values),
-        "seconds": _seconds([] if answered else records, clock),
-    }
+    result = TrialResult(
+        runs=[record.id for record in records],
+        seeds=[record.seed for record in records],
+        seed_values=outcomes,
+        status=records[-1].status if records else "failed",
+        reason=reason or (records[-1].reason if records else ""),
+        answered=answered and bool(records),
+        label=label(values),
+        seconds=_seconds([] if answered else records, clock),
+    )
     with clock.asking_optuna():
-        trial.set_user_attr("about", about)
+        result.write(trial)
         told = [fmean(column) for column in zip(*outcomes, strict=True)] if state == TrialState.COMPLETE else None
         # Where another worker took this one for dead, its slot has a new trial, which these records answer.
         with suppress(ValueError, optuna.exceptions.UpdateFinishedTrialError):
@@ -236,7 +237,7 @@ def in_contention(stored: optuna.Study, study: Study, outcomes: list[list[float]
     others = [
         [fmean(column) for column in zip(*values[:done], strict=True)]
         for t in stored.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-        if len(values := t.user_attrs["about"]["seed_values"]) >= done
+        if len(values := result_of(t).seed_values) >= done
     ]
     if len(others) < RACE_AFTER:
         return True
@@ -247,13 +248,13 @@ def in_contention(stored: optuna.Study, study: Study, outcomes: list[list[float]
     )
 
 
-def _seconds(records: list[Record], clock: Clock) -> dict[str, float]:
+def _seconds(records: list[Record], clock: Clock) -> TrialSeconds:
     """Training, evaluation and Optuna of a trial, and the whole; what is left over is loading and saving."""
     cost = [record.cost for record in records]
     evaluation = ("dev_seconds", "encode_seconds", "evaluate_seconds")
-    return {
-        "training": sum(c.get("train_seconds", 0.0) for c in cost),
-        "evaluation": sum(c.get(key, 0.0) for c in cost for key in evaluation),
-        "optuna": clock.optuna,
-        "whole": time.perf_counter() - clock.started,
-    }
+    return TrialSeconds(
+        training=sum(c.get("train_seconds", 0.0) for c in cost),
+        evaluation=sum(c.get(key, 0.0) for c in cost for key in evaluation),
+        optuna=clock.optuna,
+        whole=time.perf_counter() - clock.started,
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from studies.run.attributes import FINAL, FORGIVEN, SLOT
+from studies.run.trial_result import result_of
 
 if TYPE_CHECKING:
     import optuna
@@ -38,19 +39,17 @@ def best_trials(stored: optuna.Study) -> list[FrozenTrial]:
     if len(stored.directions) > 1:
         return stored.best_trials
     done = stored.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-    most = max((len(t.user_attrs["about"]["seeds"]) for t in done), default=0)
-    done = [t for t in done if len(t.user_attrs["about"]["seeds"]) == most]
+    most = max((len(result_of(t).seeds) for t in done), default=0)
+    done = [t for t in done if len(result_of(t).seeds) == most]
     sign = -1 if stored.directions[0] == optuna.study.StudyDirection.MAXIMIZE else 1
     return sorted(done, key=lambda t: (sign * (t.value or 0.0), t.number))
 
 
 def line_about(trial: FrozenTrial) -> str:
     """One line about a finished trial."""
-    about = trial.user_attrs.get("about", {})
-    what = about.get("label", "")
+    result = result_of(trial)
     if trial.state.name == "COMPLETE":
         value = ", ".join(f"{100 * v:.2f}" for v in trial.values)
-        ended = "" if about["status"] == "finished" else f" ({about['status']})"
-        return f"{what}: {value}{ended}{' (known)' if about['answered'] else ''}"
-    reason = about.get("reason") or trial.user_attrs.get("reason", "")
-    return f"{what}: {trial.state.name.lower()}: {reason}"
+        ended = "" if result.status == "finished" else f" ({result.status})"
+        return f"{result.label}: {value}{ended}{' (known)' if result.answered else ''}"
+    return f"{result.label}: {trial.state.name.lower()}: {result.reason}"

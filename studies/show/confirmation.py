@@ -15,6 +15,7 @@ from reports.stats.aggregate_metrics import optimism
 from reports.stats.bootstrap import Estimate, mean_sd
 from studies.definition.study import Study
 from studies.run.trial import outcome
+from studies.run.trial_result import result_of
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
@@ -44,7 +45,7 @@ def confirm(best: FrozenTrial, study: Study, workdir: Path) -> Confirmation | No
     """The runs of the best trial and those of the same configuration under other seeds, whichever comparison they were
     made for; None where the records of the trial itself are not in the work directory."""
     records = {r.id: r for r in read_records(workdir, damaged={})}
-    own = [records[run] for run in best.user_attrs["about"]["runs"] if run in records]
+    own = [records[run] for run in result_of(best).runs if run in records]
     chosen = [(r, value) for r in own if (value := _value(r, study, workdir)) is not None]
     if not chosen:
         return None

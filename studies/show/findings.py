@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from reports.stats.search import bin_of, bins, quartile
 from studies.definition.space import Space
 from studies.definition.study import DEV, Study
+from studies.run.trial_result import result_of
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
@@ -57,20 +58,19 @@ def trials_sheet(study: Study, space: Space, trials: Sequence[FrozenTrial]) -> S
                *(f"{part} seconds" for part in seconds_of), "last step", "runs", "reason")  # fmt: skip
     rows: list[tuple[Value, ...]] = []
     for t in trials:
-        about = t.user_attrs.get("about", {})
-        seconds = about.get("seconds", {})
+        result = result_of(t)
         rows.append((
             t.number,
             *(t.params.get(name) for name in space.names),
             *(t.values if t.state.name == "COMPLETE" else [None] * len(study.objectives)),
             t.state.name.lower(),
-            about.get("status", "failed"),
-            " ".join(map(str, about.get("seeds", ()))),
-            "yes" if about.get("answered") else "no",
-            *(round(seconds.get(key, 0.0), 3) for key in seconds_of),
+            result.status,
+            " ".join(map(str, result.seeds)),
+            "yes" if result.answered else "no",
+            *(round(getattr(result.seconds, key), 3) for key in seconds_of),
             t.last_step,
-            " ".join(about.get("runs", ())),
-            about.get("reason") or t.user_attrs.get("reason", ""),
+            " ".join(result.runs),
+            result.reason,
         ))  # fmt: skip
     return Sheet("trials", "Trials", columns, tuple(rows))
 
@@ -103,7 +103,7 @@ def summary_sheet(study: Study, space: Space, trials: Sequence[FrozenTrial]) -> 
             numbers = [top(study, values, share) for share in (1.0, 0.75, 0.5)]
         pruned = sum(t.state.name == "PRUNED" for t in group)
         failed = sum(t.state.name == "FAIL" for t in group)
-        distinct = len({tuple(t.user_attrs.get("about", {}).get("runs", ())) for t in group})
+        distinct = len({tuple(result_of(t).runs) for t in group})
         rows.append((name, *numbers, len(values), pruned, failed, distinct))
     title = f"{objective_names(study)[0]} x 100 over trials (q75, q50: linear interpolation)"
     best = "max" if study.signs[0] == "maximize" else "min"
@@ -158,11 +158,10 @@ def time_sheet(trials: Sequence[FrozenTrial], tracking: Mapping[str, float]) -> 
     Args:
         tracking: seconds that trials "waited" for MLflow, and of a processor that it took "beside" them.
     """
-    parts = [t.user_attrs["about"]["seconds"] for t in trials if "about" in t.user_attrs]
-    parts = [p for p in parts if p["training"] > 0]
-    whole = sum(p["whole"] for p in parts) + tracking["waited"]
+    parts = [seconds for t in trials if (seconds := result_of(t).seconds).training > 0]
+    whole = sum(part.whole for part in parts) + tracking["waited"]
     rows: list[tuple[Value, ...]] = []
-    sums = {key: sum(p[key] for p in parts) for key in ("training", "evaluation", "optuna")}
+    sums = {key: sum(getattr(part, key) for part in parts) for key in ("training", "evaluation", "optuna")}
     sums["tracking (waited for)"] = tracking["waited"]
     sums["loading and saving"] = whole - sum(sums.values())
     for key, seconds in sums.items():

@@ -10,6 +10,7 @@ from reports.document.blocks import Block, Document, Facts, Figure, Section, Tex
 from reports.document.table import number_text
 from studies.definition.space import Space
 from studies.definition.study import Study
+from studies.run.trial_result import result_of
 from studies.show.findings import objective_names
 from studies.show.study_tables import (
     best_table,
@@ -90,7 +91,7 @@ def describe(
         ("limits", "Limits", [_limits(study, trials, confirmed)]),
     ]
     sections = [Section(key, title, [b for b in part if b is not None]) for key, title, part in blocks]
-    ids = [run for t in trials for run in t.user_attrs.get("about", {}).get("runs", ())]
+    ids = [run for t in trials for run in result_of(t).runs]
     ids += [r.id for r, _ in confirmed.held_out] if confirmed else []
     records = [r for run in dict.fromkeys(ids) if (r := _read(RunFolder(workdir, run).read)) is not None]
     return Document(
@@ -132,11 +133,11 @@ def _headline(
     if len(study.signs) > 1:
         return f"{len(leading)} of {len(trials)} trials are Pareto-optimal: none beats them on every objective."
     best = leading[0]
-    about = best.user_attrs["about"]
-    seeds = f"seed{'s' if len(about['seeds']) > 1 else ''} {listed(about['seeds'])}"
+    result = result_of(best)
+    seeds = f"seed{'s' if len(result.seeds) > 1 else ''} {listed(result.seeds)}"
     text = (
         f"The best of {len(trials)} trials reaches {two_digits(100 * best.values[0])} on {objective_names(study)[0]} "
-        f"(×100, {seeds}): {about['label']}."
+        f"(×100, {seeds}): {result.label}."
     )
     if confirmed is None or not confirmed.held_out:
         return f"{text} Not confirmed by held-out seeds yet: a score that chose is too good by the choice."

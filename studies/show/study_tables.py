@@ -10,6 +10,7 @@ from reports.document.blocks import Block, Facts, Text
 from reports.document.table import Cell, Column, Table, TableRow, absent, number, number_text
 from studies.definition.space import Space
 from studies.definition.study import Study
+from studies.run.trial_result import result_of
 from studies.show.findings import Sheet, objective_names
 
 if TYPE_CHECKING:
@@ -76,13 +77,13 @@ def best_table(study: Study, space: Space, leading: Sequence[FrozenTrial]) -> Ta
     ]
     rows = []
     for t in leading[:TOP]:
-        about = t.user_attrs["about"]
-        by_seed = about["seed_values"]
-        cells = [Cell(str(t.number), value=t.number, records=tuple(about["runs"])), *_parameter_cells(space, t)]
+        result = result_of(t)
+        by_seed = result.seed_values
+        cells = [Cell(str(t.number), value=t.number, records=tuple(result.runs)), *_parameter_cells(space, t)]
         for i, value in enumerate(t.values):
             deviation = _deviation([100 * seed[i] for seed in by_seed])
-            cells.append(number(100 * value, sd=deviation, n=len(by_seed), records=about["runs"]))
-        cells.append(Cell(listed(about["seeds"])))
+            cells.append(number(100 * value, sd=deviation, n=len(by_seed), records=result.runs))
+        cells.append(Cell(listed(result.seeds)))
         rows.append(TableRow(tuple(cells)))
     several = len(study.signs) > 1
     title = "Pareto-optimal trials" if several else "Best trials"
@@ -173,17 +174,15 @@ def trials_table(study: Study, space: Space, trials: Sequence[FrozenTrial]) -> T
     ]
     rows = []
     for t in trials:
-        about = t.user_attrs.get("about", {})
-        runs = tuple(about.get("runs", ()))
+        result = result_of(t)
+        runs = tuple(result.runs)
         cells = [Cell(str(t.number), value=t.number, records=runs), *_parameter_cells(space, t)]
         complete = t.state.name == "COMPLETE"
         values = t.values if complete else [None] * len(study.objectives)
         cells += [Cell("–", state="empty") if v is None else number(100 * v, records=runs) for v in values]
-        reason = about.get("reason") or t.user_attrs.get("reason", "")
-        ended = about.get("status", "failed") if complete else t.state.name.lower()
-        cells.append(Cell(ended, notes=(f"trial {t.number}: {reason}",) if reason else ()))
-        seconds = about.get("seconds", {}).get("whole", 0.0)
-        cells.append(Cell("known") if about.get("answered") else number(seconds, digits=1))
+        ended = result.status if complete else t.state.name.lower()
+        cells.append(Cell(ended, notes=(f"trial {t.number}: {result.reason}",) if result.reason else ()))
+        cells.append(Cell("known") if result.answered else number(result.seconds.whole, digits=1))
         rows.append(TableRow(tuple(cells)))
     caption = "In the order of their places in the plan; known: answered from the records, nothing was trained."
     return Table("trials", "Trials", caption, tuple(columns), tuple(rows))
