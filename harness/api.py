@@ -14,32 +14,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from harness import registry
 from harness.comparison import other_code
 from harness.comparison.cell import take_part
+from harness.comparison.comparison_result import ComparisonResult
 from harness.comparison.experiment import DevSettings, Experiment, read_experiment
 from harness.comparison.plan import LoadedData, make_plan
 from harness.comparison.repeat import repeated
 from harness.comparison.run import run_comparison
-from harness.comparison.tuning import Budget, Tuning, checked_budget, tune_rows
+from harness.comparison.tuning import Budget, checked_budget, tune_rows
 from harness.errors import InputError, TrainingStopped
+from harness.evaluation.model_scores import Evaluation
 from harness.files.locks import work_lock
 from harness.files.printable import markdown_text
 from harness.machine.distributed import ALONE, join
 from harness.machine.progress import Reporter
 from harness.method import DEFAULT_BASE_MODEL, METHOD_FILE, FitContext, Method
-from harness.results.record import Record, Score
 from harness.results.report_builder import BUILDER, FORMATS, report_builder
 from harness.results.run_folder import checked_workdir
 
 if TYPE_CHECKING:
     from harness.encoder import Encoder
     from harness.encoder.foreign import ForeignEncoder
-    from harness.tasks.base import TaskResult
 
 __all__ = [
     "Budget", "ComparisonResult", "Evaluation", "Experiment", "Reporter",
@@ -47,27 +46,6 @@ __all__ = [
 ]  # fmt: skip
 
 SELECTION = DevSettings(task="Embedded-STS-natural")  # needs no download
-
-
-@dataclass(frozen=True)
-class ComparisonResult:
-    """What a comparison came to."""
-
-    experiment: Experiment
-    workdir: Path
-    records: list[Record]  # one a cell, in the order of the table
-    report: dict[str, Path] = field(default_factory=dict)  # format -> what was written
-    tuning: Tuning | None = None
-
-    @property
-    def failed(self) -> list[Record]:
-        """The records of cells that failed; the same call tries them again."""
-        return [record for record in self.records if record.status == "failed"]
-
-    @property
-    def status(self) -> Literal["finished", "failed"]:
-        """Did every cell come to a result? A collapsed or diverged training is one."""
-        return "failed" if self.failed else "finished"
 
 
 def compare(
@@ -142,38 +120,6 @@ def compare(
         builder = report_builder()
         written = builder.build_comparison(folder, asked.name, formats=formats) if builder is not None else {}
     return ComparisonResult(plan.experiment, folder, records, written, tuning)
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """The scores of one model."""
-
-    model: str
-    pooling: str
-    device: str
-    result: TaskResult
-    remark: str = ""  # what a reader should know of how the model was run
-
-    @property
-    def scores(self) -> list[Score]:
-        """All scores."""
-        return self.result.scores
-
-    def as_dict(self) -> dict[str, Any]:
-        """Scores, protocols and costs as plain values, as `harness evaluate --json` writes them."""
-        from harness.machine.environment import describe
-
-        return {
-            "model": self.model,
-            "pooling": self.pooling,
-            "scores": [score.model_dump() for score in self.scores],
-            "protocols": self.result.protocols,
-            "missing": {task: why.text for task, why in self.result.missing.items()},
-            "notes": self.result.notes,
-            "figures": self.result.figures,
-            "cost": self.result.cost,
-            "environment": describe(self.device, "fp32"),
-        }
 
 
 def evaluate(

@@ -1,19 +1,18 @@
 """One seed, several independent streams: randomness has one door.
 
 A run has one seed. What it drives is split by purpose ("data order", "init", "dropout", "views"), so that two methods
-with the same seed see the same data order however many random numbers their heads or views take.
+with the same seed see the same data order however many random numbers their heads or views take. The loop draws from
+these streams; a plugin that fits without it does too (`numpy_generator`, `torch_generator`, `seed_everything`).
 """
 
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import numpy as np
     import torch
-
-Purpose = Literal["data order", "init", "dropout", "views"]
 
 
 def derive(seed: int, purpose: str) -> int:

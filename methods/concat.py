@@ -43,7 +43,7 @@ WHITENING = "whitening.safetensors"
 _MOST_KNOWN: tuple[Supervision, ...] = ("untrained", "unsupervised", "transductive", "supervised")
 
 
-class Part(Config):
+class PartConfig(Config):
     """One of the methods."""
 
     method: str = Field(description="name of the method")
@@ -66,8 +66,9 @@ class ConcatConfig(MethodConfig):
 
     pooling: Literal["none"] = option("none", "every part has its own")
     max_length: int | None = option(None, "no effect: every part has its own")
-    parts: tuple[Part, ...] = option(
-        (Part(method="pooling"), Part(method="simcse")), "tables of method, preset, config and seed; two or more"
+    parts: tuple[PartConfig, ...] = option(
+        (PartConfig(method="pooling"), PartConfig(method="simcse")),
+        "tables of method, preset, config and seed; two or more",
     )
     normalize: bool = option(True, "scale the vectors of every part to unit length first")
     whiten: bool = option(False, "whiten the long vectors on the corpus")
@@ -76,7 +77,7 @@ class ConcatConfig(MethodConfig):
 
     @field_validator("parts")
     @classmethod
-    def _parts_fit(cls, parts: tuple[Part, ...]) -> tuple[Part, ...]:
+    def _parts_fit(cls, parts: tuple[PartConfig, ...]) -> tuple[PartConfig, ...]:
         if len(parts) < 2:
             raise ValueError("needs two parts at least")
         kinds: dict[Text, str] = {}

@@ -141,28 +141,29 @@ def _by_group(plugins: list[dict[str, Any]]) -> dict[str, dict[str, list[str]]]:
 
 def _print(report: dict[str, Any]) -> None:
     from rich.console import Console
+    from rich.filesize import decimal
     from rich.table import Table
 
     table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
     machine = report["machine"]
-    memory = f", {_human(machine['memory_bytes'])} memory" if machine["memory_bytes"] else ""
+    memory = f", {decimal(machine['memory_bytes'])} memory" if machine["memory_bytes"] else ""
     table.add_row("python", f"{machine['python']} on {machine['platform']}")
     table.add_row("processor", f"{machine['cpu']}, {machine['cores']} cores, {machine['threads']} threads{memory}")
     for device in report["devices"]:
         precision = device["precision"]
         gain = precision.get("bf16_gain")
         why = f"bf16 trains {gain} times as fast as fp32" if gain else precision.get("reason", "")
-        room = f", {_human(device['memory_bytes'])}" if "memory_bytes" in device else ""
+        room = f", {decimal(device['memory_bytes'])}" if "memory_bytes" in device else ""
         table.add_row(device["device"], f"{device['name']}{room}: {precision['choice']} ({why})")
     hub = report["hub"]
     state = f"reachable in {hub['seconds']:.2f} s" if hub["reachable"] else f"not reachable: {hub['reason']}"
     table.add_row("hub", f"{hub['endpoint']} {state}{'; HF_HUB_OFFLINE is set' if hub['offline'] else ''}")
     for cache in report["caches"]:
-        table.add_row(f"cache: {cache['what']}", f"{cache['path']} ({_human(cache['bytes'])})")
+        table.add_row(f"cache: {cache['what']}", f"{cache['path']} ({decimal(cache['bytes'])})")
     for disk in report["disk"]:
-        table.add_row(f"free: {disk['what']}", f"{_human(disk['free_bytes'])} at {disk['path']}")
+        table.add_row(f"free: {disk['what']}", f"{decimal(disk['free_bytes'])} at {disk['path']}")
     table.add_row("WordNet", report["wordnet"].get("path") or report["wordnet"]["missing"])
     versions = {**machine["versions"], **report["tools"]}
     table.add_row("versions", ", ".join(f"{name} {version}" for name, version in versions.items()))
@@ -175,12 +176,3 @@ def _print(report: dict[str, Any]) -> None:
     for line in report["broken_plugins"]:
         table.add_row("broken plugin", line, style="red")
     Console().print(table, highlight=False)
-
-
-def _human(count: int) -> str:
-    amount = float(count)
-    for unit in ("B", "kB", "MB", "GB"):
-        if amount < 1000:
-            return f"{amount:.0f} {unit}"
-        amount /= 1000
-    return f"{amount:.1f} TB"

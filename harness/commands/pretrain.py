@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from harness.errors import InputError, TrainingStopped
+from harness.errors import TrainingStopped
 from harness.machine.progress import Reporter
 from harness.pretraining.options import PretrainingConfig
-
-if TYPE_CHECKING:
-    from harness.sources import Corpus
 
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -46,39 +41,19 @@ def run(args: argparse.Namespace) -> int:
     """Exit code 0 when the model was saved, 1 when training diverged."""
     given = {name: value for name, value in vars(args).items() if name in PretrainingConfig.model_fields}
     config = PretrainingConfig.parse(given, "harness pretrain")
-    out = Path(args.out)
-    if out.exists() and not (out.is_dir() and not any(out.iterdir())):
-        raise InputError(f"--out {out}: exists already; name another folder or delete it")
-    from harness.files.locks import work_lock
-    from harness.machine.devices import pick_device
-    from harness.pretraining.model_folder import save
-    from harness.pretraining.pretrain import Pretraining
+    from harness.pretraining.make_base_model import make_base_model  # imports torch: seconds
 
-    device = pick_device(args.device)
-    corpora = [_corpus(uri, args.column, args.limit) for uri in args.corpus]
-    folder = out.with_name(out.name + ".training")
-    with work_lock(folder), Reporter(1, quiet=args.quiet) as reporter:
-        reporter.start("pretrain")
-        pretraining = Pretraining(config, corpora, folder=folder, device=device, progress=reporter.step)
-        try:
-            loss = pretraining.run()
-        except TrainingStopped as stop:
-            reporter.done(f"{stop.status}: {stop.reason} (curves: {folder / 'curves.jsonl'})")
-            return 1
-        save(pretraining, out)
-        reporter.done(f"saved to {out}")
-    shutil.rmtree(folder, ignore_errors=True)
-    print(
-        f"validation loss {loss:.3f} nats a masked token, {pretraining.initial:.3f} before; {pretraining.step} updates"
-    )
+    try:
+        made = make_base_model(
+            config,
+            args.corpus,
+            Path(args.out),
+            column=args.column,
+            limit=args.limit,
+            device=args.device,
+            progress=Reporter(1, quiet=args.quiet),
+        )
+    except TrainingStopped:  # the progress has said why
+        return 1
+    print(f"validation loss {made.loss:.3f} nats a masked token, {made.initial:.3f} before; {made.steps} updates")
     return 0
-
-
-def _corpus(uri: str, column: str | None, limit: int | None) -> Corpus:
-    """The texts behind `uri`: what it is known to hold, else one text a line or row."""
-    from harness.sources import load_corpus
-    from harness.sources.corpus.uri import locate
-
-    kind = locate(uri).kind or "sentences"
-    columns = {"text": column} if column else None
-    return load_corpus(uri, kind="sentences" if column else kind, columns=columns, limit=limit)  # type: ignore[call-overload, no-any-return]

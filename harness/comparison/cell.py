@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.comparison.plan import Cell, Plan, describe_data
+from harness.comparison.plan import Plan, PlannedCell, describe_data
 from harness.comparison.rescoring import due, merged, merged_figures, merged_pairs
 from harness.errors import TrainingStopped
 from harness.evaluation.scoring import each, error_file, set_aside
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 Progress = Callable[[int, int, str], None]
 
 
-def finished(cell: Cell, plan: Plan, workdir: Path) -> Record | None:
+def finished(cell: PlannedCell, plan: Plan, workdir: Path) -> Record | None:
     """The record of a cell that needs no more work, or None.
 
     Failed cells, and those a study gave up, run again; finished ones that lack scores are scored on what they lack.
@@ -50,7 +50,7 @@ def finished(cell: Cell, plan: Plan, workdir: Path) -> Record | None:
 
 
 def run_cell(
-    cell: Cell,
+    cell: PlannedCell,
     plan: Plan,
     workdir: Path,
     *,
@@ -140,7 +140,7 @@ def run_cell(
     return record
 
 
-def _earlier(cell: Cell, folder: RunFolder) -> Record | None:
+def _earlier(cell: PlannedCell, folder: RunFolder) -> Record | None:
     """The finished record of the very weights that this cell has, to which scores can be added, or None.
 
     Pairs or figures that cannot be read any more are made anew, with all scores.
@@ -173,7 +173,7 @@ def _is_fitted(folder: RunFolder) -> bool:
 
 def _fitted(
     method: Method,
-    cell: Cell,
+    cell: PlannedCell,
     plan: Plan,
     workdir: Path,
     progress: Progress | None,
@@ -212,7 +212,7 @@ def _fitted(
     return loaded
 
 
-def _conditions(cell: Cell, plan: Plan, workdir: Path, precision: str) -> FitContext:
+def _conditions(cell: PlannedCell, plan: Plan, workdir: Path, precision: str) -> FitContext:
     return FitContext(
         seed=cell.seed,
         dev=plan.dev,
@@ -291,7 +291,7 @@ def precision_of(plan: Plan, workdir: Path) -> dict[str, Any]:
     return precision
 
 
-def remaining(cell: Cell, plan: Plan, workdir: Path) -> tuple[bool, list[Task]]:
+def remaining(cell: PlannedCell, plan: Plan, workdir: Path) -> tuple[bool, list[Task]]:
     """Whether a cell that is not `finished` has to be trained, and the tasks that it has to be scored on."""
     earlier = _earlier(cell, RunFolder(workdir, cell.id))
     return earlier is None, due(earlier, plan)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from harness.comparison.cell import finished, remaining
-from harness.comparison.plan import Cell, Plan
+from harness.comparison.plan import Plan, PlannedCell
 from harness.evaluation.scoring import each
 from harness.method import FitContext
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from harness.tasks.base import Task
 
 
-class Estimate(NamedTuple):
+class CellEstimate(NamedTuple):
     """What one cell still asks for."""
 
-    cell: Cell
+    cell: PlannedCell
     state: str  # "finished", "to score" or "to do"
     steps: int  # updates of its training
     seconds: float
 
 
-def estimates(plan: Plan, workdir: Path) -> Iterator[Estimate]:
+def estimates(plan: Plan, workdir: Path) -> Iterator[CellEstimate]:
     """An estimate for every cell of a plan; seeds of one row are measured once."""
     known = dict[tuple[str, str, str], float]()
     for cell in plan.cells:
@@ -35,10 +35,10 @@ def estimates(plan: Plan, workdir: Path) -> Iterator[Estimate]:
             state = "to do" if train else "to score"
             key = (cell.row.label, cell.base_model, state)
             seconds = known[key] = known[key] if key in known else estimate_seconds(cell, plan, train, tasks)
-        yield Estimate(cell, state, steps_of(cell, plan), seconds)
+        yield CellEstimate(cell, state, steps_of(cell, plan), seconds)
 
 
-def steps_of(cell: Cell, plan: Plan) -> int:
+def steps_of(cell: PlannedCell, plan: Plan) -> int:
     """How many updates a cell makes; 0 for methods that the training loop does not train."""
     from harness.training import TrainedMethod, planned_steps
 
@@ -49,7 +49,7 @@ def steps_of(cell: Cell, plan: Plan) -> int:
     return planned_steps(method.config, method.stream(corpus, cell.seed), plan.experiment.max_steps)
 
 
-def estimate_seconds(cell: Cell, plan: Plan, train: bool, tasks: list[Task], probe_steps: int = 4) -> float:
+def estimate_seconds(cell: PlannedCell, plan: Plan, train: bool, tasks: list[Task], probe_steps: int = 4) -> float:
     """Seconds to `train` a cell and to score `tasks`: from a few real updates and the encoding of a sample of texts."""
     method = cell.row.method(cell.row.config, base_model=cell.base_model)
     context = FitContext(device=plan.device, precision=plan.experiment.precision)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.comparison.estimate import steps_of
-from harness.comparison.plan import Cell, Plan
+from harness.comparison.plan import Plan, PlannedCell
 from harness.config import Config
 from harness.files.printable import one_line
 from harness.results.manifest import read_records
@@ -32,13 +32,13 @@ def told(plan: Plan, workdir: Path) -> str:
     )
 
 
-def _earlier(cell: Cell, plan: Plan, records: Sequence[Record]) -> Record | None:
+def _earlier(cell: PlannedCell, plan: Plan, records: Sequence[Record]) -> Record | None:
     """The newest run that differs from a cell in nothing but code, None where there is none."""
     same = [record for record in records if _is_same(record, cell, plan)]
     return max(same, key=lambda record: record.finished, default=None)
 
 
-def _is_same(record: Record, cell: Cell, plan: Plan) -> bool:
+def _is_same(record: Record, cell: PlannedCell, plan: Plan) -> bool:
     method, config = cell.row.method.name, cell.row.config
     if (record.method, record.base_model) != (method, cell.base_model) or not _is_configured(record, config):
         return False

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Cell:
+class PlannedCell:
     """One run: a row, a base model and a seed. `id` hashes all that its weights depend on, `identity` and config."""
 
     id: str
@@ -83,7 +83,7 @@ class Plan:
         return self.corpora[row.corpus.model_dump_json()] if row.corpus is not None else None
 
     @cached_property
-    def cells(self) -> list[Cell]:
+    def cells(self) -> list[PlannedCell]:
         cells = []
         seen = set()
         for base_model in self.experiment.base_models:
@@ -98,13 +98,13 @@ class Plan:
                 cells += [self._cell(row, base, model, seed, len(seeds)) for seed in seeds]
         return cells
 
-    def _cell(self, row: Row, base_model: str, model: str, seed: int, seeds: int) -> Cell:
+    def _cell(self, row: Row, base_model: str, model: str, seed: int, seeds: int) -> PlannedCell:
         """A cell under the first of its ids that has a run; under the present one where none has."""
         candidates = []
         for number, code in enumerate(code_ids(row.method)):
             identity = self._identity(row, model, seed, code, number)
             run_id = content_id({**identity, "method": row.method.name, "config": row.config.for_id()})
-            candidates.append(Cell(run_id, row, base_model, seed, seeds, identity))
+            candidates.append(PlannedCell(run_id, row, base_model, seed, seeds, identity))
             if self.workdir is None or RunFolder(self.workdir, run_id).path.exists():
                 return candidates[-1]
         return candidates[0]

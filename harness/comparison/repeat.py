@@ -6,11 +6,11 @@ import shlex
 from collections.abc import Sequence
 
 from harness.comparison.experiment import Experiment
-from harness.comparison.plan import Cell
+from harness.comparison.plan import PlannedCell
 from harness.comparison.tuning import Tuning
 
 
-def repeated(source: str | Experiment, overrides: Sequence[str], cell: Cell, tuned: Tuning | None = None) -> str:
+def repeated(source: str | Experiment, overrides: Sequence[str], cell: PlannedCell, tuned: Tuning | None = None) -> str:
     """The command that makes the run of `cell` again; the call in Python, for an experiment that is in no file.
 
     Args:

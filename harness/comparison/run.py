@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.comparison.cell import finished, run_cell
-from harness.comparison.plan import Cell, Plan
+from harness.comparison.plan import Plan, PlannedCell
 from harness.machine.progress import Reporter
 from harness.results.manifest import asked, write_manifest
 from harness.results.migrations import MANIFEST
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class Ending:
     """How a cell came to its record."""
 
-    cell: Cell
+    cell: PlannedCell
     record: Record
     kept: bool  # the record was there before, and lacked nothing
 
@@ -32,7 +32,7 @@ def run_comparison(
     plan: Plan,
     workdir: Path,
     *,
-    command_of: Callable[[Cell], str],
+    command_of: Callable[[PlannedCell], str],
     tracker: Tracker | None = None,
     reporter: Reporter | None = None,
     tuned: Tuning | None = None,
@@ -66,7 +66,9 @@ def run_comparison(
     return records
 
 
-def one_by_one(plan: Plan, workdir: Path, command_of: Callable[[Cell], str], reporter: Reporter) -> Iterator[Ending]:
+def one_by_one(
+    plan: Plan, workdir: Path, command_of: Callable[[PlannedCell], str], reporter: Reporter
+) -> Iterator[Ending]:
     """Bring the cells to their records in this process, one after the other."""
     reporter.expect(len(plan.cells))
     for cell in plan.cells:

@@ -11,8 +11,8 @@ import torch
 
 from harness.encoder.layout.saving import staged_folder
 from harness.encoder.quiet import quiet_transformers
+from harness.pretraining.masked_lm_pretraining import Pretraining
 from harness.pretraining.options import SHAPE
-from harness.pretraining.pretrain import Pretraining
 
 _ROWS = 16  # of the loss table
 

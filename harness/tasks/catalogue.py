@@ -87,11 +87,6 @@ def check(point: EntryPoint) -> None:
             raise InputError(registry.collision(registry.TASKS, name, [offer.point for offer in known]))
 
 
-def task_names() -> list[str]:
-    """The names of all tasks, package by package."""
-    return list(offers())
-
-
 def suite(name: str) -> Suite:
     """The suite of that name.
 

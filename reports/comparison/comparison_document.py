@@ -30,7 +30,7 @@ _NOT_SCORED = ("geometry", "layers", "efficiency")  # suites that look at a mode
 
 def built_in() -> list[TableBuilder]:
     """Our own parts of the report. What is slow to import is imported by the parts that need it."""
-    from reports.figures import curves
+    from reports.figures import training_curves
     from reports.figures.cost_tradeoff import tradeoff
     from reports.figures.differences import forest
     from reports.figures.seed_strips import strip
@@ -62,8 +62,8 @@ def built_in() -> list[TableBuilder]:
         TableBuilder("space", lambda c, _: geometry_tables(c), 100, ("geometry",)),
         TableBuilder("space", _spaces, 200),
         TableBuilder("layers", _layers, 100, ("layers",)),
-        TableBuilder("training", lambda c, b: curves.development(c, b.first), 100),
-        TableBuilder("training", lambda c, b: curves.losses(c, b.first), 200),
+        TableBuilder("training", lambda c, b: training_curves.development(c, b.first), 100),
+        TableBuilder("training", lambda c, b: training_curves.losses(c, b.first), 200),
         TableBuilder("tuning", lambda c, _: tuning_table(c), 100),
         TableBuilder("cost", lambda c, _: cost_table(c), 100),
         TableBuilder("cost", lambda c, _: efficiency_tables(c), 200, ("efficiency",)),
@@ -108,8 +108,8 @@ def _over_tasks(comparison: Comparison, bootstrap: PairedBootstrap) -> list[Tabl
 
 def _spaces(comparison: Comparison, bootstrap: PairedBootstrap) -> list[Figure | None]:
     """What is drawn of the space: a scatter and the cosines for each data set, then the spectra of all."""
+    from reports.figures.alignment_scatter import scatter
     from reports.figures.cosine_histograms import histograms
-    from reports.figures.space import scatter
     from reports.figures.spectrum import spectrum
 
     figures: list[Figure | None] = []

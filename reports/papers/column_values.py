@@ -14,7 +14,7 @@ from harness.tasks.mteb.benchmarks import mteb_averages, mteb_values
 from harness.tasks.senteval.transfer import transfer_mean
 from harness.tasks.sts import STS, YEARS, sts_mean
 from reports.document.table import State
-from reports.papers.averages import declutr_means
+from reports.papers.declutr_averages import declutr_means
 from reports.papers.definition import STATISTICS, PaperColumn
 from reports.read.comparison_runs import ResultRow
 from reports.read.run_library import RunLibrary, ScoredTrial

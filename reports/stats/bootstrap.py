@@ -12,7 +12,7 @@ knows ten different means. Their part is a normal deviation with Student's corre
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -189,41 +189,6 @@ def hierarchical_difference(
     difference = replicates_a.mean(axis=0) - replicates_b.mean(axis=0)
     groups = [a - b] if paired_seeds else [a, b]
     return percentile_estimate(float(np.mean(a) - np.mean(b)), with_seed_spread(difference, groups, seed=seed))
-
-
-def paired_permutation(
-    a: Floats,
-    b: Floats,
-    *,
-    statistic: Callable[[Floats], Floats] | None = None,
-    resamples: int = 9999,
-    seed: int = 0,
-) -> float:
-    """Two-sided p-value of a paired sign-flip test (Fisher 1935; Good, "Permutation tests", 2000, section 3.2).
-
-    Under the null hypothesis the sign of each difference d_i = a_i - b_i is a coin flip. With n differences all 2^n
-    flips are enumerated when they are no more than `resamples`; p is then exact, the share of flips with
-    |T| >= |T observed|. Otherwise p = (hits + 1) / (resamples + 1).
-
-    Args:
-        a, b: (n,) paired values.
-        statistic: maps differences (..., n) to values (...); the mean when left out.
-    """
-    difference = np.asarray(a, dtype=np.float64) - np.asarray(b, dtype=np.float64)
-    n = difference.size
-    apply: Callable[[Floats], Floats] = statistic or (lambda d: np.asarray(d.mean(axis=-1)))
-    observed = abs(float(apply(difference)))
-    tolerance = 1e-12 * max(1.0, observed)  # equal sums in another order of addition count as equal
-    if 2**n <= resamples:
-        bits = (np.arange(2**n)[:, None] >> np.arange(n)) & 1
-        return float((np.abs(apply((1.0 - 2.0 * bits) * difference)) >= observed - tolerance).mean())
-    generator = np.random.default_rng(seed)
-    hits = 0
-    for start in range(0, resamples, 1024):
-        size = min(1024, resamples - start)
-        signs = 1.0 - 2.0 * generator.integers(0, 2, size=(size, n))
-        hits += int((np.abs(apply(signs * difference)) >= observed - tolerance).sum())
-    return (hits + 1) / (resamples + 1)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -13,7 +13,7 @@ from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
 
 from harness.comparison.cell import Progress, run_cell
-from harness.comparison.plan import Cell, LoadedData, Plan, make_plan
+from harness.comparison.plan import LoadedData, Plan, PlannedCell, make_plan
 from harness.comparison.rescoring import due
 from harness.errors import InputError, TrainingStopped
 from harness.results.record import Record
@@ -62,7 +62,7 @@ class Desk:
                 )
         return plan
 
-    def known(self, cell: Cell, plan: Plan) -> Record | None:
+    def known(self, cell: PlannedCell, plan: Plan) -> Record | None:
         """The record that answers a cell without any training, or None."""
         record = RunFolder(self.workdir, cell.id).read()
         if record is None or record.status == "failed":
@@ -157,7 +157,9 @@ def run_trial(
     return records
 
 
-def _run(cell: Cell, plan: Plan, desk: Desk, on_dev: Callable[[int, float], None], progress: Progress | None) -> Record:
+def _run(
+    cell: PlannedCell, plan: Plan, desk: Desk, on_dev: Callable[[int, float], None], progress: Progress | None
+) -> Record:
     """Train and evaluate a cell; where another worker does so just now, wait for its record."""
     from filelock import FileLock
 

@@ -52,13 +52,13 @@ def vectors_of(task: Any, model: str, keep: Path | None) -> Callable[[list[str]]
 
 def shortened(data: Any, limit: int) -> Any:
     """The task's data with at most `limit` examples a part, evenly taken."""
-    from harness.sources.senteval.labelled import Labelled, Part
+    from harness.sources.senteval.labelled import Labelled, LabelledSplit
 
     parts = {}
     for name, part in data.parts.items():
         rows = np.linspace(0, len(part) - 1, min(limit, len(part))).astype(int)
         second = [part.second[i] for i in rows] if part.second else []
-        parts[name] = Part([part.first[i] for i in rows], second, part.labels[rows])
+        parts[name] = LabelledSplit([part.first[i] for i in rows], second, part.labels[rows])
     return Labelled(parts, data.classes, data.sha256)
 
 

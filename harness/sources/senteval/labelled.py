@@ -48,7 +48,7 @@ Example = tuple[str, str, float]  # sentence, second sentence ("" where the task
 
 
 @dataclass(frozen=True)
-class Part:
+class LabelledSplit:
     """n examples: first sentences, second ones (empty for tasks of one sentence), (n,) int64 labels or scores."""
 
     first: list[str]
@@ -66,7 +66,7 @@ class Labelled:
     `classes` is 0 where the labels are scores.
     """
 
-    parts: dict[str, Part]
+    parts: dict[str, LabelledSplit]
     classes: int
     sha256: str
 
@@ -177,7 +177,7 @@ def _labelled(parts: dict[str, list[Example]], *, classes: int, second_first: bo
         second = [" ".join(b) or "." for _, b, _ in clean] if pairs else []
         labels = np.array([label for _, _, label in clean], dtype=np.int64 if classes else np.float64)
         digest.update(repr((name, first, second, labels.tolist())).encode("utf-8", "surrogatepass"))
-        made[name] = Part(first, second, labels)
+        made[name] = LabelledSplit(first, second, labels)
     return Labelled(made, classes, digest.hexdigest())
 
 

@@ -82,7 +82,7 @@ class HarnessEncoder(AbsEncoder):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class BenchmarkScores:
     """What mteb says of one task.
 
     `data` is each data set's revision, `conditions` is all else that defines its numbers besides metric and split.
@@ -148,7 +148,7 @@ def _known(name: str) -> Any:
         raise InputError(f'"{PREFIX}{name}": mteb has no such task{nearest(name, known)}') from None
 
 
-def run_task(name: str, subset: str, vectors: Vectors, origin: Origin) -> Outcome:
+def run_task(name: str, subset: str, vectors: Vectors, origin: Origin) -> BenchmarkScores:
     """Run one task of mteb with `vectors`, or read its result from the folder of `origin`.
 
     Raises:
@@ -182,7 +182,7 @@ def run_task(name: str, subset: str, vectors: Vectors, origin: Origin) -> Outcom
     main = task.metadata.main_score
     first = next(iter(result.scores.values()))[0]
     metrics = (main, PAIRS_METRIC_V1) if PAIRS_METRIC_V1 in first and main != PAIRS_METRIC_V1 else (main,)
-    return Outcome(
+    return BenchmarkScores(
         data=pinned_data(task),
         conditions={
             "mteb_task": name,

@@ -39,7 +39,7 @@ def labelled(rows: Sequence[dict[str, Any]], where: str) -> Labelled:
     Raises:
         InputError: a row without one of these, an empty split, or a class that train lacks.
     """
-    from harness.sources.senteval.labelled import Labelled, Part
+    from harness.sources.senteval.labelled import Labelled, LabelledSplit
 
     pairs = bool(rows) and "sentence1" in rows[0]
     needed = ["split", "label", *(["sentence1", "sentence2"] if pairs else ["text"])]
@@ -49,7 +49,7 @@ def labelled(rows: Sequence[dict[str, Any]], where: str) -> Labelled:
                 raise InputError(f'{where}, row {number}: no "{key}"; expected {", ".join(needed)}')
     classes = sorted({row["label"] for row in rows if row["split"] == "train"})
     place = {label: i for i, label in enumerate(classes)}
-    parts: dict[str, Part] = {}
+    parts: dict[str, LabelledSplit] = {}
     digest = hashlib.sha256()
     for split in ("train", "test"):
         chosen = [row for row in rows if row["split"] == split]
@@ -61,7 +61,7 @@ def labelled(rows: Sequence[dict[str, Any]], where: str) -> Labelled:
         second = [row["sentence2"] for row in chosen] if pairs else []
         labels = np.array([place[row["label"]] for row in chosen], dtype=np.int64)
         digest.update(repr((split, first, second, labels.tolist())).encode("utf-8", "surrogatepass"))
-        parts[split] = Part(first, second, labels)
+        parts[split] = LabelledSplit(first, second, labels)
     return Labelled(parts, len(classes), digest.hexdigest())
 
 
@@ -87,4 +87,10 @@ class EmbeddedTransferTask(ClassificationTask):
 
 
 TASKS = TaskFamily(tuple(EMBEDDED_TRANSFER), lambda name, source: EmbeddedTransferTask(name))
-SUITE = Suite(TASKS.names, "question type, subjectivity, sentiment, paraphrase on embedded data", metric="accuracy")
+SUITE = Suite(
+    TASKS.names,
+    "question type, subjectivity, sentiment, paraphrase on embedded data",
+    metric="accuracy",
+    # The classes of each task are equally frequent: six types of question, two of all else.
+    chance={name: 1 / 6 if name == "Embedded-Questions" else 1 / 2 for name in EMBEDDED_TRANSFER},
+)

@@ -23,7 +23,7 @@ _NONE: Rows = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Accuracies:
     """`dev` and `test` accuracy in percent; `predicted` labels of the test rows, None for nested folds."""
 
     dev: float
@@ -31,7 +31,7 @@ class Outcome:
     predicted: NDArray[np.int64] | None = None
 
 
-def nested(x: Array, y: Array, classes: int, config: Classifier) -> Outcome:
+def nested(x: Array, y: Array, classes: int, config: Classifier) -> Accuracies:
     """k outer folds; in each, the L2 value by k inner folds of the rest, then a fit on the rest.
 
     x (n, d), y (n,).
@@ -51,10 +51,10 @@ def nested(x: Array, y: Array, classes: int, config: Classifier) -> Outcome:
     refits = [_with_validation(train, test, config) for train, test in outer]
     tests = solve(x, y, refits, l2, classes, config).predicted
     accuracies = [round(100 * float((p[0] == y[test]).mean()), 2) for p, (_, test) in zip(tests, outer, strict=True)]
-    return Outcome(round(float(rounded.max(axis=1).mean()), 2), round(float(np.mean(accuracies)), 2))
+    return Accuracies(round(float(rounded.max(axis=1).mean()), 2), round(float(np.mean(accuracies)), 2))
 
 
-def kfold_on_train(x: Array, y: Array, test_x: Array, test_y: Array, classes: int, config: Classifier) -> Outcome:
+def kfold_on_train(x: Array, y: Array, test_x: Array, test_y: Array, classes: int, config: Classifier) -> Accuracies:
     """The L2 value by k folds of the training set, a fit on all of it, the official test set.
 
     Raises:
@@ -68,10 +68,10 @@ def kfold_on_train(x: Array, y: Array, test_x: Array, test_y: Array, classes: in
     best = int(np.argmax(rounded))
     refit = _with_validation(np.arange(n), np.arange(n, len(both_y)), config)
     predicted = solve(both_x, both_y, [refit], np.array([[config.l2[best]]]), classes, config).predicted[0][0]
-    return Outcome(rounded[best], round(100 * float((predicted == test_y).mean()), 2), predicted)
+    return Accuracies(rounded[best], round(100 * float((predicted == test_y).mean()), 2), predicted)
 
 
-def train_dev_test(x: dict[str, Array], y: dict[str, Array], classes: int, config: Classifier) -> Outcome:
+def train_dev_test(x: dict[str, Array], y: dict[str, Array], classes: int, config: Classifier) -> Accuracies:
     """The L2 value by the dev set, which steers early stopping too; x and y by "train", "dev" and "test".
 
     SentEval fits the chosen value a second time; under the same seed that is the same fit, so it is not repeated.
@@ -84,7 +84,7 @@ def train_dev_test(x: dict[str, Array], y: dict[str, Array], classes: int, confi
     rounded = [round(100 * float(v), 2) for v in solved.accuracy[0]]
     best = int(np.argmax(rounded))
     predicted = solved.predicted[0][best]
-    return Outcome(rounded[best], round(100 * float((predicted == y["test"]).mean()), 2), predicted)
+    return Accuracies(rounded[best], round(100 * float((predicted == y["test"]).mean()), 2), predicted)
 
 
 def _grid(config: Classifier, splits: int) -> NDArray[np.float64]:

@@ -15,13 +15,6 @@ if TYPE_CHECKING:
     from harness.sources.senteval.labelled import Labelled
 
 PROBING = tuple(FILES)
-PAPER_NAMES = dict(
-    zip(
-        PROBING,
-        ("SentLen", "WC", "TreeDepth", "TopConst", "BShift", "Tense", "SubjNum", "ObjNum", "SOMO", "CoordInv"),
-        strict=True,
-    )
-)
 
 
 def probing_task(

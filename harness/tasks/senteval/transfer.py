@@ -20,8 +20,8 @@ from harness.tasks.suite import Suite
 
 if TYPE_CHECKING:
     from harness.sources.pair_sets import Source
-    from harness.sources.senteval.labelled import Labelled, Part
-    from harness.tasks.senteval.penalty import Outcome
+    from harness.sources.senteval.labelled import Labelled, LabelledSplit
+    from harness.tasks.senteval.penalty import Accuracies
 
 TRANSFER = ("MR", "CR", "SUBJ", "MPQA", "SST2", "TREC", "MRPC")
 PAIR, PAIR_WITH_BOTH, SINGLE = "|u-v|, u*v", "u, v, u*v, |u-v|", "u"
@@ -78,7 +78,7 @@ class ClassificationTask:
     def texts(self) -> list[str]:
         return [text for part in self.data.parts.values() for side in (part.first, part.second) for text in side]
 
-    def outcome(self, vectors: Vectors) -> tuple[Outcome, int]:
+    def outcome(self, vectors: Vectors) -> tuple[Accuracies, int]:
         """Accuracies, and how many vectors held NaN or infinity (replaced by 0)."""
         from harness.tasks.senteval import penalty
 
@@ -96,7 +96,7 @@ class ClassificationTask:
             return outcome, damaged
         return penalty.train_dev_test(x, y, data.classes, self.classifier), damaged
 
-    def _features(self, part: Part, vectors: Vectors) -> tuple[Array, int]:
+    def _features(self, part: LabelledSplit, vectors: Vectors) -> tuple[Array, int]:
         u, damaged = finite(vectors(part.first))
         if self.features == SINGLE:
             return u, damaged

@@ -14,10 +14,10 @@ from harness.cli import main
 from harness.encoder import Encoder
 from harness.encoder.masked_lm import MaskedLM
 from harness.errors import InputError, TrainingStopped
+from harness.pretraining.masked_lm_pretraining import Pretraining
 from harness.pretraining.model_folder import save
 from harness.pretraining.options import PretrainingConfig
 from harness.pretraining.packing import Texts, pack, train_tokenizer
-from harness.pretraining.pretrain import Pretraining
 from harness.sources import load_corpus
 
 SMALL = {"layers": 1, "width": 32, "heads": 2, "vocabulary": 400, "length": 24, "batch_tokens": 240, "hold_out": 0.05}

@@ -10,10 +10,10 @@ import pytest
 
 from harness.results.record import Score
 from harness.tasks.averages import Average, Mean, Number, category_averages, mean_of, numbers_of
-from harness.tasks.senteval.probing import PAPER_NAMES, PROBING
+from harness.tasks.senteval.probing import PROBING
 from harness.tasks.senteval.transfer import transfer_mean
 from harness.tasks.sts import sts_mean
-from reports.papers.averages import DECLUTR_DOWNSTREAM, declutr_means
+from reports.papers.declutr_averages import DECLUTR_DOWNSTREAM, declutr_means
 
 PUBLISHED = Path(__file__).parents[3] / "reports" / "published"
 CATEGORIES = ("Classification", "Clustering", "PairClassification", "Reranking", "Retrieval", "STS", "Summarization")
@@ -79,7 +79,8 @@ def declutr_rows() -> dict[str, dict[str, float]]:
         "SICK-R": "regressor:SICK-R",
         "Caption-ImageRetrieval": "caption-retrieval",
     }
-    probing = {paper: name for name, paper in PAPER_NAMES.items()}
+    printed = ("SentLen", "WC", "TreeDepth", "TopConst", "BShift", "Tense", "SubjNum", "ObjNum", "SOMO", "CoordInv")
+    probing = dict(zip(printed, PROBING, strict=True))
     found: dict[str, dict[str, float]] = {}
     for file_table in ("Table S3", "Table S4"):
         for (model, _), values in table("declutr.csv", file_table).items():

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from harness.sources.pair_sets import PairSet, Subset
-from harness.sources.senteval.labelled import Labelled, Part
+from harness.sources.senteval.labelled import Labelled, LabelledSplit
 from harness.tasks import efficiency
 from harness.tasks.base import TaskResult
 from harness.tasks.efficiency import EfficiencyTask
@@ -29,7 +29,7 @@ from harness.tasks.senteval.caption_retrieval import CaptionRetrievalTask, Capti
 from harness.tasks.senteval.embedded_transfer import EmbeddedTransferTask
 from harness.tasks.senteval.fits.problem import CONFIGURATIONS
 from harness.tasks.senteval.pair_regressor import Regression
-from harness.tasks.senteval.penalty import Outcome
+from harness.tasks.senteval.penalty import Accuracies
 from harness.tasks.senteval.regression import RegressorTask
 from harness.tasks.senteval.transfer import ClassificationTask
 from harness.tasks.sts import STSTask
@@ -128,7 +128,7 @@ PAIRS = PairSet(
     "0" * 64,
     "raw text",
 )
-SINGLE, PAIR = Part(A, [], np.array([1, 0])), Part(A, B, np.array([1, 0]))
+SINGLE, PAIR = LabelledSplit(A, [], np.array([1, 0])), LabelledSplit(A, B, np.array([1, 0]))
 
 
 def vectors(texts: Sequence[str]) -> np.ndarray[Any, Any]:
@@ -186,16 +186,16 @@ def test_efficiency(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_classification(
-    family: str, data: str, parts: dict[str, Part], options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    family: str, data: str, parts: dict[str, LabelledSplit], options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task = ClassificationTask(data, lambda: Labelled(parts, 2, "1" * 64), **options)
-    check(family, scored(task, (Outcome(70.0, 60.0, np.array([1, 0])), 0), monkeypatch))
+    check(family, scored(task, (Accuracies(70.0, 60.0, np.array([1, 0])), 0), monkeypatch))
 
 
 def test_the_other_senteval_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     embedded = EmbeddedTransferTask("Embedded-Questions")
     embedded.data = Labelled({"train": SINGLE, "test": SINGLE}, 2, "1" * 64)
-    check("embedded transfer", scored(embedded, (Outcome(70.0, 60.0), 0), monkeypatch))
+    check("embedded transfer", scored(embedded, (Accuracies(70.0, 60.0), 0), monkeypatch))
     regressor = RegressorTask("SICK-R", lambda: Labelled({"train": PAIR, "dev": PAIR, "test": PAIR}, 0, "2" * 64))
     check("regressor", scored(regressor, (Regression(0.5, np.array([1.0, 2.0])), 0), monkeypatch))
     captions = CaptionRetrievalTask()
@@ -205,7 +205,7 @@ def test_the_other_senteval_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_mteb(monkeypatch: pytest.MonkeyPatch) -> None:
-    outcome = adapter.Outcome(
+    outcome = adapter.BenchmarkScores(
         data={"mteb/sts17": "abc"},
         conditions={
             "mteb_task": "STS17", "subsets": ["en-en", "es-es"], "similarity": "cosine", "version": "mteb 2.0"

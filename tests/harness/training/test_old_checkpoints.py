@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from harness.method import FitContext
+from harness.pretraining.masked_lm_pretraining import Pretraining
 from harness.pretraining.options import PretrainingConfig
-from harness.pretraining.pretrain import Pretraining
 from harness.sources import Corpus, load_corpus
 from methods.flow import Flow
 from methods.simcse import SimCSE

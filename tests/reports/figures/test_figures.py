@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from harness.tasks.geometry.isotropy import cosine_histograms
-from reports.figures import curves, layer_maps
+from reports.figures import layer_maps, training_curves
 from reports.figures.cosine_histograms import Cosines, histograms
 from reports.figures.cost_tradeoff import Point, pareto, tradeoff
 from reports.figures.spectrum import _mean_log, spectrum
@@ -104,7 +104,7 @@ def test_runs_without_data_draw_nothing(made):
     assert spectrum(comparison) is None
     assert layer_grids.grids(comparison) == []
     assert tradeoff(comparison, None) is None
-    assert curves.development(comparison, {}) is None
+    assert training_curves.development(comparison, {}) is None
 
 
 def test_seeds_of_a_spectrum_meet_at_their_geometric_mean():
@@ -184,19 +184,19 @@ def test_layer_map_names_the_best_of_each_row(made):
 
 def test_a_long_log_is_thinned_to_means():
     steps = [float(i) for i in range(1, 251)]
-    ((thin, means), (short, _)) = curves._thinned([(steps, steps), (steps[:100], steps[:100])])
+    ((thin, means), (short, _)) = training_curves._thinned([(steps, steps), (steps[:100], steps[:100])])
     assert thin[:2] == [5.0, 10.0]  # 250 lines on 60 points: runs of five
     assert means[:2] == [3.0, 8.0]
     assert (len(thin), thin[-1], means[-1]) == (50, 250.0, 248.0)
     assert short[:2] == [5.0, 10.0]
-    assert curves._thinned([(steps[:9], steps[:9])]) == [(steps[:9], steps[:9])]
+    assert training_curves._thinned([(steps[:9], steps[:9])]) == [(steps[:9], steps[:9])]
 
 
 def test_losses_have_room_for_some_panels_and_say_which_rows_are_left_out(made):
     for i in range(11):  # two terms and the loss each: 33 panels
         made.add(f"row {i:02}", noise=1 + i / 10, tasks=EMBEDDED)
     comparison = read_comparison(made.workdir, "invented")
-    figure = curves.losses(comparison, targets(comparison)[0])
+    figure = training_curves.losses(comparison, targets(comparison)[0])
     assert figure is not None
     assert "Room for 18 of 33 panels; not drawn: terms of row 06, row 07, row 08, row 09, row 10." in figure.caption
     assert "row 05" in figure.alt

@@ -12,7 +12,6 @@ from reports.stats.bootstrap import (
     hierarchical_mean,
     holm,
     mean_sd,
-    paired_permutation,
     percentile_estimate,
     resample_counts,
     with_seed_spread,
@@ -50,22 +49,6 @@ def test_holm_worked_case():
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert holm([0.9, 0.8]) == [1.0, 1.0]
     assert holm([]) == []
-
-
-def test_permutation_equals_scipy_exact_and_close_when_sampled():
-    generator = np.random.default_rng(1)
-    a, b = generator.normal(0.5, 1, 10), generator.normal(0, 1, 10)
-    exact = stats.permutation_test(
-        (a, b),
-        lambda x, y, axis: np.mean(x - y, axis=axis),
-        permutation_type="samples",
-        vectorized=True,
-        n_resamples=np.inf,
-    ).pvalue
-    assert paired_permutation(a, b) == pytest.approx(exact, abs=1e-12)
-    assert paired_permutation(a, b, resamples=1000) == pytest.approx(exact, abs=0.05)
-    # Three equal differences: 2 of 8 sign patterns are as extreme.
-    assert paired_permutation(np.array([1.0, 2.0, 3.0]), np.array([0.0, 1.0, 2.0])) == 0.25
 
 
 def test_seed_spread_of_one_seed_says_nothing_and_of_several_is_students():

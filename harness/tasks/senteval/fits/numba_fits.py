@@ -30,7 +30,7 @@ def solve_compiled(
     x: Array, y: Array, splits: Sequence[Split], l2: Array, classes: int, config: Classifier, threads: int
 ) -> Solution:
     """As `harness.tasks.senteval.fits.solve.solve`."""
-    fits = _Fits(x, y, classes, config)
+    fits = _CompiledFits(x, y, classes, config)
     pieces = min(l2.shape[1], math.ceil(threads / len(splits)))  # few splits: their L2 values apart
     accuracy = np.zeros(l2.shape)
     predicted = [np.zeros((l2.shape[1], len(split.test)), dtype=np.int64) for split in splits]
@@ -45,7 +45,7 @@ def solve_compiled(
     return Solution(accuracy, predicted)
 
 
-class _Fits:
+class _CompiledFits:
     """What the fits of a task share: rows, labels, the weights at the start, the shuffles."""
 
     def __init__(self, x: Array, y: Array, classes: int, config: Classifier) -> None:

@@ -113,18 +113,6 @@ LBFGS = Classifier(solver="lbfgs")
 CONFIGURATIONS = {"full": FULL, "prototyping": PROTOTYPING, "lbfgs": LBFGS}
 
 
-def configuration(name: str) -> Classifier:
-    """ "full", "prototyping" or "lbfgs".
-
-    Raises:
-        InputError: any other name.
-    """
-    if name not in CONFIGURATIONS:
-        known = list(CONFIGURATIONS)
-        raise InputError(f'unknown classifier "{name}"{nearest(name, known)}; known: {", ".join(known)}')
-    return CONFIGURATIONS[name]
-
-
 @dataclass(frozen=True)
 class Split:
     """One fit: rows to train on, rows that steer early stopping and rate the L2 value, rows to predict.

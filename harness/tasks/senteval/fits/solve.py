@@ -57,7 +57,7 @@ def solve(x: Array, y: Array, splits: Sequence[Split], l2: Array, classes: int, 
 
     def fit(part: Rows) -> None:
         with torch.no_grad():
-            fits = _Fits(features, labels, [splits[s] for s in part], l2[part], classes, config)
+            fits = _LockstepFits(features, labels, [splits[s] for s in part], l2[part], classes, config)
             fits.run()
             accuracy[part] = fits.accuracy()
             for s, prediction in zip(part, fits.predict(), strict=True):
@@ -71,7 +71,7 @@ def _goes_compiled(config: Classifier, device: str) -> bool:
     return device == "cpu" and config.solver == "senteval" and not config.nhid
 
 
-class _Fits:
+class _LockstepFits:
     """Fits of equally many training rows in lockstep; S splits x R L2 values."""
 
     def __init__(

@@ -11,7 +11,7 @@ import pytest
 
 from harness.tasks.senteval.fits.numba_descent import compiled
 from harness.tasks.senteval.fits.numba_fits import solve_compiled
-from harness.tasks.senteval.fits.problem import PROTOTYPING, Split, configuration
+from harness.tasks.senteval.fits.problem import CONFIGURATIONS, PROTOTYPING, Split
 
 
 def double(value: int) -> int:
@@ -42,7 +42,7 @@ def test_threads_and_neighbours_make_no_difference(name: str) -> None:
     order = rng.permutation(200)
     splits = [Split(order[a : a + 97], order[:a], order[180:], drawn) for a, drawn in ((40, 0), (50, 0), (60, 5))]
     l2 = np.array([[1e-5, 1e-3, 1e-1]] * 3)
-    config = configuration(name)
+    config = CONFIGURATIONS[name]
     together = solve_compiled(x, y, splits, l2, 3, config, 1)
     for s, split in enumerate(splits):
         alone = solve_compiled(x, y, [split], l2[s : s + 1], 3, config, 2)

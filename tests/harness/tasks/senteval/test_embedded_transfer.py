@@ -12,7 +12,7 @@ from harness.errors import InputError
 from harness.evaluation.scoring import evaluate
 from harness.sources.embedded import FOLDER
 from harness.tasks.catalogue import resolve_tasks
-from harness.tasks.senteval.embedded_transfer import EMBEDDED_TRANSFER, EmbeddedTransferTask, labelled
+from harness.tasks.senteval.embedded_transfer import EMBEDDED_TRANSFER, SUITE, EmbeddedTransferTask, labelled
 from harness.tasks.senteval.fits.problem import LBFGS
 
 Array = np.ndarray[Any, Any]
@@ -35,6 +35,14 @@ def test_data_is_what_the_files_say() -> None:
     for split, part in data.parts.items():
         found = [(text, names[label]) for text, label in zip(part.first, part.labels, strict=True)]
         assert found == [(row["text"], row["label"]) for row in rows if row["split"] == split]
+
+
+@pytest.mark.parametrize("name", EMBEDDED_TRANSFER)
+def test_the_suites_chance_is_that_of_its_equally_frequent_classes(name: str) -> None:
+    labels = EmbeddedTransferTask(name).data.parts["test"].labels
+    counts = np.bincount(labels)
+    assert counts.max() - counts.min() <= 1
+    assert SUITE.chance_of(name) == pytest.approx(1 / len(counts))
 
 
 def test_perfect_vectors_score_everything_and_random_ones_chance() -> None:

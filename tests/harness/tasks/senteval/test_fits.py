@@ -11,7 +11,7 @@ import torch
 
 from harness.errors import InputError
 from harness.tasks.senteval import penalty
-from harness.tasks.senteval.fits.problem import FULL, LBFGS, PROTOTYPING, Classifier, Split, configuration
+from harness.tasks.senteval.fits.problem import FULL, LBFGS, PROTOTYPING, Classifier, Split
 from harness.tasks.senteval.fits.solve import solve
 from tests.support import senteval_reference as reference
 
@@ -235,14 +235,11 @@ def test_settings_out_of_range_are_refused(settings: dict[str, Any], message: st
 
 
 def test_configurations_are_those_of_the_papers() -> None:
-    full, prototyping = configuration("full"), configuration("prototyping")
     names = ("kfold", "optim", "batch_size", "tenacity", "epoch_size", "nhid")
-    assert [getattr(full, n) for n in names] == [10, "adam", 64, 5, 4, 0]
-    assert [getattr(prototyping, n) for n in names] == [5, "rmsprop", 128, 3, 2, 0]
-    assert full.l2 == (1e-5, 1e-4, 1e-3, 1e-2)
-    assert (full.max_epoch, full.seed) == (200, 1111)
-    with pytest.raises(InputError, match="unknown classifier"):
-        configuration("fast")
+    assert [getattr(FULL, n) for n in names] == [10, "adam", 64, 5, 4, 0]
+    assert [getattr(PROTOTYPING, n) for n in names] == [5, "rmsprop", 128, 3, 2, 0]
+    assert FULL.l2 == (1e-5, 1e-4, 1e-3, 1e-2)
+    assert (FULL.max_epoch, FULL.seed) == (200, 1111)
 
 
 def test_seeds_do_not_enter_the_exact_solutions_protocol() -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from harness.tasks import efficiency, layers, sts
 from harness.tasks.geometry import alignment_uniformity as geometry
-from harness.tasks.mteb.suites import EN_V1
+from harness.tasks.mteb.benchmark_suites import EN_V1
 from harness.tasks.senteval import probing, transfer
 from harness.tasks.suite import Suite
-from reports.papers.averages import DECLUTR_DOWNSTREAM, declutr_means
+from reports.papers.declutr_averages import DECLUTR_DOWNSTREAM, declutr_means
 
 
 def _joined(about: str, *suites: Suite) -> Suite:

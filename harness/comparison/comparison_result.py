@@ -1,0 +1,32 @@
+"""What a comparison gives to who called it: the records, the report, the searches before it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from harness.comparison.experiment import Experiment
+from harness.comparison.tuning import Tuning
+from harness.results.record import Record
+
+
+@dataclass(frozen=True)
+class ComparisonResult:
+    """What a comparison came to."""
+
+    experiment: Experiment
+    workdir: Path
+    records: list[Record]  # one a cell, in the order of the table
+    report: dict[str, Path] = field(default_factory=dict)  # format -> what was written
+    tuning: Tuning | None = None
+
+    @property
+    def failed(self) -> list[Record]:
+        """The records of cells that failed; the same call tries them again."""
+        return [record for record in self.records if record.status == "failed"]
+
+    @property
+    def status(self) -> Literal["finished", "failed"]:
+        """Did every cell come to a result? A collapsed or diverged training is one."""
+        return "failed" if self.failed else "finished"
