@@ -43,13 +43,13 @@ def arrows() -> dict[str, set[str]]:
     A package's own `__init__` is no arrow of the modules in it: that they exist takes it for granted.
     """
     files = {module_of(file): file for package in PACKAGES for file in (REPOSITORY / package).rglob("*.py")}
-    found: dict[str, set[str]] = {}
+    targets_of: dict[str, set[str]] = {}
     for module, file in files.items():
         tree = ast.parse(file.read_text(encoding="utf-8"))
         names = imported(tree, module, file.name == "__init__.py")
         targets = {name if name in files else name.rpartition(".")[0] for name in names}
-        found[module] = (targets & files.keys()) - {module}
-    return found
+        targets_of[module] = (targets & files.keys()) - {module}
+    return targets_of
 
 
 def circle(graph: dict[str, set[str]]) -> list[str]:
@@ -71,10 +71,10 @@ def between_rooms(graph: dict[str, set[str]]) -> dict[str, set[str]]:
     def room(module: str) -> str:
         return ".".join(module.split(".")[:2])
 
-    found: dict[str, set[str]] = {}
+    rooms_of: dict[str, set[str]] = {}
     for module, targets in graph.items():
-        found.setdefault(room(module), set()).update({room(target) for target in targets} - {room(module)})
-    return found
+        rooms_of.setdefault(room(module), set()).update({room(target) for target in targets} - {room(module)})
+    return rooms_of
 
 
 def graphs() -> dict[str, dict[str, set[str]]]:

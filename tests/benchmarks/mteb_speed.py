@@ -28,16 +28,16 @@ def available(names: list[str]) -> list[str]:
     from harness.tasks.mteb.adapter import open_task
     from harness.tasks.mteb.task import mteb_task
 
-    found, missing = [], []
+    offered, missing = [], []
     for name in names:
         try:
             mteb_task(name).texts()
             open_task(name).load_data()
-            found.append(name)
+            offered.append(name)
         except InputError:
             missing.append(name)
-    print(f"{len(found)} of {len(names)} on the hub; missing: {', '.join(missing) or 'none'}", flush=True)
-    return found
+    print(f"{len(offered)} of {len(names)} on the hub; missing: {', '.join(missing) or 'none'}", flush=True)
+    return offered
 
 
 def theirs(model: Any, name: str, batch_size: int) -> float:

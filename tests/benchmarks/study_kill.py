@@ -163,10 +163,10 @@ def results(workdir: Path) -> tuple[dict[str, float], dict[str, int]]:
     from studies.run.trials import finished_trials
 
     url = default_url(workdir)
-    found = load(open_storage(url), "kill", url)
-    counted = finished_trials(found)
+    stored = load(open_storage(url), "kill", url)
+    counted = finished_trials(stored)
     assert len({str(t.params) for t in counted}) == len(counted) == count(workdir)
-    states = Counter(t.state.name for t in found.trials)
+    states = Counter(t.state.name for t in stored.trials)
     return {str(t.params): float(t.value or 0.0) for t in counted}, states
 
 

@@ -45,14 +45,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder_:
         folder = Path(folder_)
         (folder / "shared.toml").write_text(STUDY.format(limit=args.limit, steps=args.steps, values=values))
-        found = {}
+        values_by = {}
         for workers in (1, 2):
             seconds = run(folder, workers)
-            found[workers], spans[workers], doubled, lost = outcome(folder / str(workers), args.cells)
+            values_by[workers], spans[workers], doubled, lost = outcome(folder / str(workers), args.cells)
             good &= doubled == lost == 0
             print(f"{workers} worker{'s' * (workers > 1)}: {seconds:.1f} s, trials {spans[workers]:.1f} s, "
-                  f"{len(found[workers])} finished, {doubled} doubled, {lost} lost", flush=True)  # fmt: skip
-        same = found[1] == found[2]
+                  f"{len(values_by[workers])} finished, {doubled} doubled, {lost} lost", flush=True)  # fmt: skip
+        same = values_by[1] == values_by[2]
         print(f"trials {spans[1] / spans[2]:.2f} times faster with 2 workers; {'same' if same else 'OTHER'} values")
         before = records(folder / "2")
         seconds = run(folder, 2)
@@ -85,18 +85,19 @@ def outcome(workdir: Path, cells: int) -> tuple[dict[str, float], float, int, in
     anything runs: that one is no doubled trial.
     """
     from studies.run.storage import default_url, load, open_storage
+    from studies.run.trial_result import has_result
     from studies.run.trials import finished_trials
 
     url = default_url(workdir)
     study = load(open_storage(url), "shared", url)
-    run_ = [t for t in study.trials if "about" in t.user_attrs]
+    run_ = [t for t in study.trials if has_result(t)]
     done = finished_trials(study)
     configurations = Counter(json.dumps(t.params) for t in run_)
     doubled = sum(count - 1 for count in configurations.values())
     starts = [t.datetime_start.timestamp() for t in run_ if t.datetime_start]
     ends = [t.datetime_complete.timestamp() for t in run_ if t.datetime_complete]
-    found = {json.dumps(t.params): float(t.value or 0.0) for t in done}
-    return found, max(ends) - min(starts), doubled, cells - len(found)
+    values = {json.dumps(t.params): float(t.value or 0.0) for t in done}
+    return values, max(ends) - min(starts), doubled, cells - len(values)
 
 
 if __name__ == "__main__":

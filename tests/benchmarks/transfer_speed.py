@@ -77,12 +77,12 @@ def scikit_learn(data: Data, k: int, grid: str) -> float:
         return [2.0**e for e in range(first, last)]
 
     def searched(x: Array, y: Array, first: int, last: int) -> Any:
-        found = []
+        scores = []
         cs = values(len(y), first, last)
         for c in cs:
             inner = folds.split(x, y)
-            found.append(round(100 * float(np.mean([fit(x[a], y[a], c).score(x[b], y[b]) for a, b in inner])), 2))
-        return fit(x, y, cs[int(np.argmax(found))])
+            scores.append(round(100 * float(np.mean([fit(x[a], y[a], c).score(x[b], y[b]) for a, b in inner])), 2))
+        return fit(x, y, cs[int(np.argmax(scores))])
 
     folds = StratifiedKFold(k, shuffle=True, random_state=1111)
     with threadpool_limits(1):  # its products are so small that a second thread made it ten times slower
@@ -118,8 +118,8 @@ class Run:
 
 def timed(run: Callable[[], float]) -> Run:
     wall, cpu = time.perf_counter(), time.process_time()
-    found = run()
-    return Run(found, time.perf_counter() - wall, time.process_time() - cpu)
+    accuracies = run()
+    return Run(accuracies, time.perf_counter() - wall, time.process_time() - cpu)
 
 
 def row(first: str, ours: list[str], rest: list[str]) -> str:

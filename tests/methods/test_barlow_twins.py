@@ -166,11 +166,11 @@ def test_the_study_has_a_row_for_every_augmentation_of_table_1() -> None:
     """Table 1 of the paper: three dropout rates, five shuffle rates, two of EDA, for both methods."""
     experiment = read_experiment(str(STUDY))
     plugins = {"barlow_twins": BarlowTwins, "vicreg": VICReg}
-    found: set[tuple[str, str, float]] = set()
+    settings: set[tuple[str, str, float]] = set()
     for entry in experiment.methods:
         if entry.method in plugins:
             config: Any = plugins[entry.method].configure(entry.config, preset=entry.preset)
-            found.add((entry.method, config.view, getattr(config, config.view)))
+            settings.add((entry.method, config.view, getattr(config, config.view)))
     rates = {"dropout": [0.05, 0.1, 0.2], "shuffle": [0.05, 0.1, 0.2, 0.3, 0.5], "eda": [0.1, 0.2]}
-    assert found == {(m, view, rate) for m in plugins for view in rates for rate in rates[view]}
+    assert settings == {(m, view, rate) for m in plugins for view in rates for rate in rates[view]}
     assert tomllib.loads(STUDY.read_text())["seeds"] == experiment.seeds

@@ -119,12 +119,12 @@ def test_target_is_the_exponential_moving_average_of_the_online_weights(momentum
 def test_the_loss_is_the_objective_of_what_both_networks_give(corpus: Corpus) -> None:
     """Nothing dropped, so that both networks can be asked again; BatchNorm with the batch's own statistics."""
     method, encoder, heads = started(dropout=0.0)
-    found = float(method.loss(encoder, heads, batch(corpus))["loss"].detach())
+    loss = float(method.loss(encoder, heads, batch(corpus))["loss"].detach())
     with torch.no_grad():
         h = encoder(encoder.eval().collate(encoder.tokenize(list(corpus[:4]), max_length=8)))
         q = heads.predictor(heads.projector(h)).double().numpy()
         t = heads.target_projector(h).double().numpy()  # the target still equals the online network
-    assert found == pytest.approx(np_bootstrap(q, q, t, t), rel=1e-4)
+    assert loss == pytest.approx(np_bootstrap(q, q, t, t), rel=1e-4)
 
 
 def test_target_drops_units_unless_told_not_to(corpus: Corpus) -> None:

@@ -384,8 +384,8 @@ def test_barlow_equals_an_affine_free_batchnorm() -> None:
 def test_floor_of_the_papers_settings() -> None:
     """SCD's about 807 (at a diagonal of about 0.80) and Barlow Twins' about 1103, by minimising over the diagonal."""
     for n, d, w, about in ((192, 4096, 0.012, 807), (256, 8192, 0.005, 1103)):
-        found = minimize_scalar(lambda t, n=n, d=d, w=w: d * (1 - t) ** 2 + w * t * t * d * (d / (n - 1) - 1))
-        assert objectives.decorrelation_floor(n, d, w) == pytest.approx(found.fun, rel=1e-9)
+        minimum = minimize_scalar(lambda t, n=n, d=d, w=w: d * (1 - t) ** 2 + w * t * t * d * (d / (n - 1) - 1))
+        assert objectives.decorrelation_floor(n, d, w) == pytest.approx(minimum.fun, rel=1e-9)
         assert objectives.decorrelation_floor(n, d, w) == pytest.approx(about, abs=0.5)
     assert objectives.decorrelation_floor(100, 99, 0.01) == 0.0
 

@@ -221,8 +221,8 @@ def test_scd_terms_carry_their_weights(corpus: Corpus) -> None:
     def terms(**more: Any) -> dict[str, float]:
         spy, method = Spy(), make("scd", **more)
         torch.manual_seed(0)
-        found = method.loss(spy, method.heads(spy), Batch(list(corpus[:12]), np.random.default_rng(2), 0))
-        return {key: float(value.detach()) for key, value in found.items()}
+        losses = method.loss(spy, method.heads(spy), Batch(list(corpus[:12]), np.random.default_rng(2), 0))
+        return {key: float(value.detach()) for key, value in losses.items()}
 
     one = terms(temperature=1.0, decorrelation_weight=0.01)
     scaled = terms(temperature=0.05, decorrelation_weight=0.03)

@@ -93,8 +93,8 @@ def test_three_sentences_by_hand() -> None:
 
 
 def test_neighbours_stay_within_their_document() -> None:
-    found = neighbours(np.array([0, 0, 0, 1, 1]), 1).astype(int)
-    assert found.tolist() == [[0, 1, 0, 0, 0], [1, 0, 1, 0, 0], [0, 1, 0, 0, 0], [0, 0, 0, 0, 1], [0, 0, 0, 1, 0]]
+    near = neighbours(np.array([0, 0, 0, 1, 1]), 1).astype(int)
+    assert near.tolist() == [[0, 1, 0, 0, 0], [1, 0, 1, 0, 0], [0, 1, 0, 0, 0], [0, 0, 0, 0, 1], [0, 0, 0, 1, 0]]
     assert neighbours(np.zeros(4), 2).sum() == 10
 
 
@@ -235,10 +235,10 @@ def test_which_encoders_compete(corpus: Corpus) -> None:
     for values, count in (({}, 1), ({"test": "better"}, 2), ({"test": "better", "shared": True}, 1)):
         method = make(**values)
         heads = method.heads(encoder)
-        found = method.candidates(encoder, heads)
-        assert len(found) == count
-        assert found[0] is encoder
-        assert count == 1 or found[1] is heads.g
+        encoders = method.candidates(encoder, heads)
+        assert len(encoders) == count
+        assert encoders[0] is encoder
+        assert count == 1 or encoders[1] is heads.g
 
 
 def test_a_step_lowers_the_loss(corpus: Corpus) -> None:

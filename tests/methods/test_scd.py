@@ -152,7 +152,7 @@ def test_loss_of_the_method_equals_numpy_through_its_projector(values: dict[str,
     encoder: Any = FixedViews(a, b)
     torch.manual_seed(4)
     heads = method.heads(encoder)
-    found = {k: float(v.detach()) for k, v in method.loss(encoder, heads, Batch(["x"] * 6, None, 0)).items()}  # type: ignore[arg-type]
+    terms = {k: float(v.detach()) for k, v in method.loss(encoder, heads, Batch(["x"] * 6, None, 0)).items()}  # type: ignore[arg-type]
     config, expected = method.config, {}
     if config.terms != "decorrelation":
         count = 6 if config.reduction == "sum" else 1
@@ -166,7 +166,7 @@ def test_loss_of_the_method_equals_numpy_through_its_projector(values: dict[str,
             z_a, z_b, config.off_diagonal_weight, config.normalisation, sign
         )
     expected["loss"] = sum(expected.values())
-    assert found == pytest.approx(expected, rel=2e-3, abs=1e-6)
+    assert terms == pytest.approx(expected, rel=2e-3, abs=1e-6)
 
 
 def np_projector(h: np.ndarray, state: dict[str, np.ndarray]) -> np.ndarray:

@@ -136,14 +136,14 @@ def test_the_loss_is_the_objective_of_the_two_views(corpus: Corpus, monkeypatch:
         method = make(**values)
         encoder, heads = started(method)
         views = [torch.randn(6, encoder.dimension, generator=torch.Generator().manual_seed(s)) for s in (1, 2)]
-        monkeypatch.setattr(encoder, "two_views", lambda *_, found=views, **__: tuple(found))
+        monkeypatch.setattr(encoder, "two_views", lambda *_, given=views, **__: tuple(given))
         a, b = (view.double().numpy() for view in (views[0], views[0] if values.get("same_mask") else views[1]))
         if values.get("head") != "none":
             weight, bias = (p.detach().double().numpy() for p in heads.mlp[0].parameters())
             a, b = (np.tanh(x @ weight.T + bias) for x in (a, b))
         t, kind = method.config.temperature, method.config.similarity
-        found = float(method.loss(encoder, heads, batch(corpus))["loss"].detach())
-        assert found == pytest.approx(np_simcse(a, b, None, t=t, w=0.0, kind=kind), rel=1e-4), values
+        loss = float(method.loss(encoder, heads, batch(corpus))["loss"].detach())
+        assert loss == pytest.approx(np_simcse(a, b, None, t=t, w=0.0, kind=kind), rel=1e-4), values
 
 
 def test_the_tanh_layer_kept_at_test_is_saved_and_read_by_sentence_transformers(corpus: Corpus, tmp_path: Path) -> None:
@@ -208,8 +208,8 @@ def test_mlm_term_is_the_weighted_mean_cross_entropy_of_the_masked_tokens(corpus
     method = make(mlm_weight=0.1, mlm_probability=0.3)
     encoder, heads = started(method)
     encoder.eval()
-    found = {name: float(term.detach()) for name, term in method.loss(encoder, heads, batch(corpus)).items()}
-    assert found["loss"] == pytest.approx(found["contrast"] + found["mlm"], rel=1e-6)
+    terms = {name: float(term.detach()) for name, term in method.loss(encoder, heads, batch(corpus)).items()}
+    assert terms["loss"] == pytest.approx(terms["contrast"] + terms["mlm"], rel=1e-6)
     assert set(make().loss(encoder, started(make())[1], batch(corpus))) == {"loss"}
 
     # the same masks, every logit, and the sum over the vocabulary in numpy
@@ -222,7 +222,7 @@ def test_mlm_term_is_the_weighted_mean_cross_entropy_of_the_masked_tokens(corpus
             logits = heads.mlm(encoder.hidden_states(encoder.collate([row]))[-1])[0].double().numpy()
             losses += [logsumexp(logits[k]) - logits[k][token] for k, token in enumerate(truth) if token != IGNORED]
     assert len(losses) > 10
-    assert found["mlm"] == pytest.approx(0.1 * sum(losses) / len(losses), rel=1e-4)
+    assert terms["mlm"] == pytest.approx(0.1 * sum(losses) / len(losses), rel=1e-4)
 
 
 def test_mlm_without_a_masked_token_is_zero_and_still_has_a_gradient(corpus: Corpus) -> None:

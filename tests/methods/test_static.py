@@ -75,9 +75,9 @@ def test_a_header_is_skipped_only_where_the_first_line_has_two_fields(tmp_path: 
     with gzip.open(headed, "wt") as stream:
         stream.write("2 3\n, 1 2 3\nthe 4 5 6 \n")
     for path in (plain, headed):
-        found = read_word_vectors(str(path))
-        assert found.row == {",": 0, "the": 1}
-        assert found.matrix.tolist() == [[1, 2, 3], [4, 5, 6]]
+        vectors = read_word_vectors(str(path))
+        assert vectors.row == {",": 0, "the": 1}
+        assert vectors.matrix.tolist() == [[1, 2, 3], [4, 5, 6]]
     assert vectors_hash(str(plain)) != vectors_hash(str(headed))
     assert static(headed).encode(",").tolist() == [1, 2, 3]
 
@@ -88,10 +88,10 @@ def test_odd_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for lines, memory in ((word_vectors.LINES, 1 << 20), (2, 8)):  # 8 bytes: through the temporary file
         monkeypatch.setattr(word_vectors, "LINES", lines)
         monkeypatch.setattr(word_vectors, "IN_MEMORY", memory)
-        found = read_word_vectors(str(path))
-        assert set(found.row) == {"one", "bad�", "last"}, "a word with a blank in it can never be met"
-        assert found.matrix[found.row["one"]].tolist() == [1, 2], "of a word that stands twice the first counts"
-        assert found.matrix[found.row["last"]].tolist() == pytest.approx([0.9, -100])
+        vectors = read_word_vectors(str(path))
+        assert set(vectors.row) == {"one", "bad�", "last"}, "a word with a blank in it can never be met"
+        assert vectors.matrix[vectors.row["one"]].tolist() == [1, 2], "of a word that stands twice the first counts"
+        assert vectors.matrix[vectors.row["last"]].tolist() == pytest.approx([0.9, -100])
 
 
 @pytest.mark.parametrize(
@@ -173,5 +173,5 @@ def test_glove_from_the_package() -> None:
 
 @pytest.mark.hub
 def test_word2vec_file_of_a_model_repository() -> None:
-    found = read_word_vectors("hf://local/glove-50d/vectors.txt.gz")
-    assert found.matrix.shape == (50_000, 50)
+    vectors = read_word_vectors("hf://local/glove-50d/vectors.txt.gz")
+    assert vectors.matrix.shape == (50_000, 50)

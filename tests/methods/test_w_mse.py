@@ -145,17 +145,17 @@ def test_loss_is_the_mean_over_slices_and_slicings(corpus: Corpus) -> None:
     encoder = method.load_base().eval()
     heads = method.heads(encoder).train()
     items = list(corpus[:9])
-    found = float(method.loss(encoder, heads, Batch(items, np.random.default_rng(3), 0))["loss"].detach())
+    loss = float(method.loss(encoder, heads, Batch(items, np.random.default_rng(3), 0))["loss"].detach())
     with torch.no_grad():
         h = encoder(encoder.collate(encoder.tokenize(items, max_length=8)))
     # shuffling the rows of a view is all that differs from one slice; both views are equal here, so that
     # the distance is zero whatever the slices are
-    assert found == pytest.approx(0.0, abs=1e-6)
+    assert loss == pytest.approx(0.0, abs=1e-6)
 
     # different views: a fixed pair, so that numpy can follow
     a, b = (h + s * torch.randn(h.shape, generator=torch.Generator().manual_seed(1)) for s in (0.1, -0.2))
     encoder.two_views = lambda *_, **__: (a, b)
-    found = float(method.loss(encoder, heads, Batch(items, np.random.default_rng(3), 0))["loss"].detach())
+    loss = float(method.loss(encoder, heads, Batch(items, np.random.default_rng(3), 0))["loss"].detach())
     rng, total = np.random.default_rng(3), 0.0
     with torch.no_grad():
         z_a, z_b = (heads(x).double().numpy() for x in (a, b))
@@ -163,7 +163,7 @@ def test_loss_is_the_mean_over_slices_and_slicings(corpus: Corpus) -> None:
         for part in np.array_split(rng.permutation(9), 2):  # 9 rows, slices of 4: 5 and 4
             options: dict[str, Any] = {"shrinkage": 0.01, "statistics": "view", "normalise": True}
             total += len(part) * np_w_mse(z_a[part], z_b[part], **options)
-    assert found == pytest.approx(total / 18, rel=1e-3)
+    assert loss == pytest.approx(total / 18, rel=1e-3)
 
 
 def test_a_width_that_the_batch_cannot_whiten_is_named_with_both_numbers() -> None:

@@ -44,11 +44,11 @@ def test_everything_is_written(built):
     workdir, written = built
     assert set(written) == {"html", "md", "latex", "csv", "json"}
     assert all(path.exists() for path in written.values())
-    found = files(workdir / "reports" / "invented")
+    contents = files(workdir / "reports" / "invented")
     for name in ("differences", "development", "losses", "geometry-embedded-Embedded-STS-natural"):
-        assert {f"figures/{name}.{kind}" for kind in ("svg", "png", "pdf")} <= set(found)
-        assert b"<text" in found[f"figures/{name}.svg"]  # text is text, not outlines
-    assert {"tables/scores-sts-senteval.csv", "tables/scores-embedded.csv", "tables/against-base.csv"} <= set(found)
+        assert {f"figures/{name}.{kind}" for kind in ("svg", "png", "pdf")} <= set(contents)
+        assert b"<text" in contents[f"figures/{name}.svg"]  # text is text, not outlines
+    assert {"tables/scores-sts-senteval.csv", "tables/scores-embedded.csv", "tables/against-base.csv"} <= set(contents)
 
 
 def test_rebuild_is_byte_identical(built, tmp_path):
@@ -207,9 +207,9 @@ def test_a_damaged_record_is_a_failed_run_of_its_row(tmp_path):
     file = RunFolder(tmp_path, records[1].id).record_file
     file.write_bytes(file.read_bytes()[:100])
     written = build_comparison(tmp_path, "invented")
-    found = cells(written, "scores-embedded")
-    assert found["a"]["seeds"]["text"].startswith("1")  # the run that is left
-    assert found["b"]["seeds"]["text"] == "2"
+    by_row = cells(written, "scores-embedded")
+    assert by_row["a"]["seeds"]["text"].startswith("1")  # the run that is left
+    assert by_row["b"]["seeds"]["text"] == "2"
     assert "damaged record" in written["md"].read_text()
 
 

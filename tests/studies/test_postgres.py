@@ -15,6 +15,7 @@ import pytest
 
 from harness.cli import main
 from studies.run.storage import load, open_storage
+from studies.run.trial_result import has_result
 from studies.run.trials import finished_trials
 
 FILE = """
@@ -30,8 +31,8 @@ dimension = [2, 3, 4, 5, 6, 7]
 
 def programs() -> Path | None:
     """The folder of PostgreSQL's server programs, where Debian puts them or on the path."""
-    found = shutil.which("initdb")
-    places = [Path(found).parent] if found else []
+    initdb = shutil.which("initdb")
+    places = [Path(initdb).parent] if initdb else []
     places += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
     return next((place for place in places if (place / "initdb").exists() and (place / "pg_ctl").exists()), None)
 
@@ -78,11 +79,11 @@ def test_two_workers_finish_each_trial_once_through_postgres(server: str, tmp_pa
     work = tmp_path / "work"
     options = ["--workdir", str(work), "--storage", server, "--workers", "2", "--quiet", "--no-tracking"]
     assert main(["study", "run", str(file), *options]) == 0
-    found = load(open_storage(server), "shared", server)
-    counted = finished_trials(found)
+    stored = load(open_storage(server), "shared", server)
+    counted = finished_trials(stored)
     assert [t.state.name for t in counted] == ["COMPLETE"] * 6
     assert sorted(t.params["dimension"] for t in counted) == [2, 3, 4, 5, 6, 7]
     # Two workers that reach for the last waiting trial at once: the loser's is failed before anything has run.
-    surplus = {t.number: t for t in found.trials if t.number not in {c.number for c in counted}}
-    assert all(t.state.name == "FAIL" and "about" not in t.user_attrs for t in surplus.values())
+    surplus = {t.number: t for t in stored.trials if t.number not in {c.number for c in counted}}
+    assert all(t.state.name == "FAIL" and not has_result(t) for t in surplus.values())
     assert len(list((work / "runs").glob("*/record.json"))) == 6

@@ -38,28 +38,28 @@ def test_every_sampler_fills_its_slots_inside_the_space(name: str) -> None:
     space = make_space(study, "x")
     remarks = check(study, space, "x")
     assert any("stands for it" in remark for remark in remarks) == (name == "smac")
-    found = optuna.create_study(direction="maximize", sampler=make_sampler(study))
+    stored = optuna.create_study(direction="maximize", sampler=make_sampler(study))
     planned = planned_trials(study, space)
-    assert slots.repair(found, planned) == 12
-    while (trial := slots.claim(found, slots.me())) is not None:
+    assert slots.repair(stored, planned) == 12
+    while (trial := slots.claim(stored, slots.me())) is not None:
         values = space.suggest(trial, first=trial.user_attrs[SLOT] == 0)
         assert 1e-3 <= float(values["covariance_weight"]) <= 1e-1
         assert 10.0 <= float(values["variance_weight"]) <= 100.0
-        found.tell(trial, -abs(float(values["variance_weight"]) - 50))
-    assert sorted(t.params["dropout"] for t in found.trials) == [0.05] * 6 + [0.2] * 6
-    assert len({t.params["covariance_weight"] for t in found.trials}) > 6
+        stored.tell(trial, -abs(float(values["variance_weight"]) - 50))
+    assert sorted(t.params["dropout"] for t in stored.trials) == [0.05] * 6 + [0.2] * 6
+    assert len({t.params["covariance_weight"] for t in stored.trials}) > 6
 
 
 @pytest.mark.parametrize("name", ["median", "percentile"])
 def test_a_pruner_gives_up_what_is_worse_than_the_others_were(name: str) -> None:
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     study = Study.parse({"name": "x", "method": "simcse", "pruner": name, "trials": 1}, "x")
-    found = optuna.create_study(direction="maximize", pruner=make_pruner(study, 30))
+    stored = optuna.create_study(direction="maximize", pruner=make_pruner(study, 30))
     for k in range(6):
-        trial = found.ask()
+        trial = stored.ask()
         trial.report(0.5 + 0.01 * k, 10)
-        found.tell(trial, 0.5 + 0.01 * k)
-    worse, better = found.ask(), found.ask()
+        stored.tell(trial, 0.5 + 0.01 * k)
+    worse, better = stored.ask(), stored.ask()
     worse.report(0.3, 10)
     better.report(0.9, 10)
     assert worse.should_prune()

@@ -17,88 +17,88 @@ DEAD = f"{socket.gethostname()}:999999999:1"  # no process has this id
 
 
 @pytest.fixture
-def found() -> optuna.Study:
+def stored() -> optuna.Study:
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     return optuna.create_study(direction="maximize", sampler=optuna.samplers.RandomSampler(seed=0))
 
 
-def finish(found: optuna.Study, owner: str = "") -> float | None:
+def finish(stored: optuna.Study, owner: str = "") -> float | None:
     """Claim a trial and finish it; its value is that of x."""
-    trial = slots.claim(found, owner or slots.me())
+    trial = slots.claim(stored, owner or slots.me())
     if trial is None:
         return None
     x = trial.suggest_categorical("x", [0.1, 0.2, 0.3])
-    found.tell(trial, x)
+    stored.tell(trial, x)
     return float(x)
 
 
-def finished(found: optuna.Study) -> list[float]:
-    return sorted(t.value or 0.0 for t in found.trials if t.state == TrialState.COMPLETE)
+def finished(stored: optuna.Study) -> list[float]:
+    return sorted(t.value or 0.0 for t in stored.trials if t.state == TrialState.COMPLETE)
 
 
-def test_all_slots_are_run_once_and_then_nothing_is_left(found: optuna.Study) -> None:
-    assert slots.repair(found, PLAN) == 3
-    assert slots.repair(found, PLAN) == 3  # asked again: nothing is queued twice
-    assert [finish(found) for _ in range(4)] == [0.1, 0.2, 0.3, None]
-    assert slots.repair(found, PLAN) == 0
-    assert len(found.trials) == 3
+def test_all_slots_are_run_once_and_then_nothing_is_left(stored: optuna.Study) -> None:
+    assert slots.repair(stored, PLAN) == 3
+    assert slots.repair(stored, PLAN) == 3  # asked again: nothing is queued twice
+    assert [finish(stored) for _ in range(4)] == [0.1, 0.2, 0.3, None]
+    assert slots.repair(stored, PLAN) == 0
+    assert len(stored.trials) == 3
 
 
-def test_the_trial_of_a_dead_worker_is_run_again_with_its_values(found: optuna.Study) -> None:
+def test_the_trial_of_a_dead_worker_is_run_again_with_its_values(stored: optuna.Study) -> None:
     open_plan: list[dict[str, Any]] = [{}, {}]  # values come from the sampler
-    slots.repair(found, open_plan)
-    trial = slots.claim(found, DEAD)
+    slots.repair(stored, open_plan)
+    trial = slots.claim(stored, DEAD)
     assert trial is not None
     x = trial.suggest_categorical("x", [0.1, 0.2, 0.3])
-    assert slots.repair(found, open_plan) == 2
-    assert found.trials[0].state == TrialState.FAIL
-    values = [finish(found), finish(found)]
+    assert slots.repair(stored, open_plan) == 2
+    assert stored.trials[0].state == TrialState.FAIL
+    values = [finish(stored), finish(stored)]
     assert x in values
-    assert found.trials[-1].params == {"x": x}
-    assert slots.repair(found, open_plan) == 0
-    assert not [t for t in found.trials if t.state in (TrialState.RUNNING, TrialState.WAITING)]
+    assert stored.trials[-1].params == {"x": x}
+    assert slots.repair(stored, open_plan) == 0
+    assert not [t for t in stored.trials if t.state in (TrialState.RUNNING, TrialState.WAITING)]
 
 
-def test_a_living_worker_keeps_its_trial(found: optuna.Study) -> None:
-    slots.repair(found, PLAN)
-    assert slots.claim(found, slots.me()) is not None
-    assert slots.repair(found, PLAN) == 3
-    assert found.trials[0].state == TrialState.RUNNING
+def test_a_living_worker_keeps_its_trial(stored: optuna.Study) -> None:
+    slots.repair(stored, PLAN)
+    assert slots.claim(stored, slots.me()) is not None
+    assert slots.repair(stored, PLAN) == 3
+    assert stored.trials[0].state == TrialState.RUNNING
 
 
-def test_another_machine_is_judged_by_its_signs_of_life(found: optuna.Study, monkeypatch: pytest.MonkeyPatch) -> None:
-    slots.repair(found, PLAN)
-    assert slots.claim(found, "elsewhere:17:1") is not None
-    slots.repair(found, PLAN)
-    assert found.trials[0].state == TrialState.RUNNING
+def test_another_machine_is_judged_by_its_signs_of_life(stored: optuna.Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    slots.repair(stored, PLAN)
+    assert slots.claim(stored, "elsewhere:17:1") is not None
+    slots.repair(stored, PLAN)
+    assert stored.trials[0].state == TrialState.RUNNING
     monkeypatch.setattr(slots, "GRACE_SECONDS", -1.0)
-    slots.repair(found, PLAN)
-    assert found.trials[0].state == TrialState.FAIL
+    slots.repair(stored, PLAN)
+    assert stored.trials[0].state == TrialState.FAIL
 
 
-def test_of_two_trials_of_one_slot_the_first_counts(found: optuna.Study) -> None:
-    slots.repair(found, PLAN)
-    found.enqueue_trial(PLAN[0], user_attrs={SLOT: 0})  # as two workers do that repair at the same moment
-    while finish(found) is not None:
+def test_of_two_trials_of_one_slot_the_first_counts(stored: optuna.Study) -> None:
+    slots.repair(stored, PLAN)
+    stored.enqueue_trial(PLAN[0], user_attrs={SLOT: 0})  # as two workers do that repair at the same moment
+    while finish(stored) is not None:
         pass
-    assert finished(found) == [0.1, 0.2, 0.3]
-    assert slots.repair(found, PLAN) == 0
+    assert finished(stored) == [0.1, 0.2, 0.3]
+    assert slots.repair(stored, PLAN) == 0
 
 
-def test_a_slot_that_kills_its_workers_is_given_up_and_tried_again_on_demand(found: optuna.Study) -> None:
+def test_a_slot_that_kills_its_workers_is_given_up_and_tried_again_on_demand(stored: optuna.Study) -> None:
     plan = PLAN[:1]
     for _ in range(slots.RETRIES):
-        slots.repair(found, plan)
-        assert slots.claim(found, DEAD) is not None
-    slots.repair(found, plan)
-    assert slots.claim(found, slots.me()) is None
-    assert slots.repair(found, plan) == 0
-    slots.forgive(found)
-    assert slots.repair(found, plan) == 1
-    assert finish(found) == 0.1
+        slots.repair(stored, plan)
+        assert slots.claim(stored, DEAD) is not None
+    slots.repair(stored, plan)
+    assert slots.claim(stored, slots.me()) is None
+    assert slots.repair(stored, plan) == 0
+    slots.forgive(stored)
+    assert slots.repair(stored, plan) == 1
+    assert finish(stored) == 0.1
 
 
-def test_more_trials_go_on_with_the_study(found: optuna.Study) -> None:
-    slots.repair(found, PLAN[:1])
-    finish(found)
-    assert slots.repair(found, PLAN) == 2
+def test_more_trials_go_on_with_the_study(stored: optuna.Study) -> None:
+    slots.repair(stored, PLAN[:1])
+    finish(stored)
+    assert slots.repair(stored, PLAN) == 2

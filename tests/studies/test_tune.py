@@ -16,6 +16,7 @@ from harness.results.manifest import read_manifest, read_records
 from harness.results.record import Record
 from harness.results.run_folder import RunFolder
 from studies.run.storage import default_url, load, open_storage
+from studies.run.trial_result import result_of
 
 pytestmark = pytest.mark.usefixtures("few_pairs", "no_report")
 
@@ -89,16 +90,16 @@ def test_tuned_rows_stand_beside_their_defaults_on_the_seeds_of_the_comparison(d
 def test_every_row_got_the_same_number_of_trials_on_seeds_of_their_own(done: Path) -> None:
     url = default_url(done / "work")
     for row in ("SimCSE", "SCD"):
-        found = load(open_storage(url), f"small--{row}", url)
-        trials = [t for t in found.trials if t.state.name == "COMPLETE"]
+        stored = load(open_storage(url), f"small--{row}", url)
+        trials = [t for t in stored.trials if t.state.name == "COMPLETE"]
         assert len(trials) == 2
-        runs = [RunFolder(done / "work", run).read() for t in trials for run in t.user_attrs["about"]["runs"]]
+        runs = [RunFolder(done / "work", run).read() for t in trials for run in result_of(t).runs]
         assert [(r.seed, r.training["steps"]) for r in runs if r] == [(101, 2)] * 2
         first = min(trials, key=lambda t: t.number)
         (own,) = (r.config for r in read_records(done / "work", "small") if r.row == row)
         assert first.params.items() <= own.items()  # the search begins with the row itself,
         assert "learning_rate" not in first.params  # whose rate is beyond the declared range
-        begun = RunFolder(done / "work", first.user_attrs["about"]["runs"][0]).read()
+        begun = RunFolder(done / "work", result_of(first).runs[0]).read()
         assert begun is not None
         assert {**begun.config, "seed": None} == {**own, "seed": None}
         best = max(trials, key=lambda t: t.value or 0.0)

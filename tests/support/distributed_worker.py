@@ -59,8 +59,8 @@ def gradients(case: str, team: Team) -> dict[str, Tensor]:
     loss.backward()
     named = {**dict(encoder.named_parameters()), **{f"heads.{n}": p for n, p in heads.named_parameters()}}
     team.average_gradients(named.values())
-    found = {n: p.grad for n, p in named.items() if p.grad is not None}
-    return {**found, "loss": loss.detach().reshape(1)}
+    by_name = {n: p.grad for n, p in named.items() if p.grad is not None}
+    return {**by_name, "loss": loss.detach().reshape(1)}
 
 
 def facts(team: Team) -> dict[str, bool]:
@@ -113,20 +113,20 @@ def main(folder: Path) -> None:
     team = join("cpu")
     for case in CASES:
         save_file(gradients(case, team), folder / f"{case}-{team.rank}.safetensors")
-    found = facts(team)
+    told = facts(team)
     whole, resumed = weights(folder, team, "whole"), weights(folder, team, "killed", "killed")
-    found["a killed run ends with the same weights"] = all(bool((whole[n] == resumed[n]).all()) for n in whole)
-    found["all end with the same weights"] = all(bool((whole[n] == team.from_main(whole[n])).all()) for n in whole)
+    told["a killed run ends with the same weights"] = all(bool((whole[n] == resumed[n]).all()) for n in whole)
+    told["all end with the same weights"] = all(bool((whole[n] == team.from_main(whole[n])).all()) for n in whole)
     words = f"train simcse --preset mini --out {folder / 'model'} --limit 64 --device cpu --precision fp32"
     words += " --set max_steps=3 --set eval_every=2 --set batch_size=8"
-    found["harness train succeeds"] = cli.main(words.split()) == 0
-    found["listing is left to the main process"] = cli.main(["list", "suites"]) == 0
+    told["harness train succeeds"] = cli.main(words.split()) == 0
+    told["listing is left to the main process"] = cli.main(["list", "suites"]) == 0
     try:
         with team.failing_together():
             raise ValueError("met by all")
     except ValueError:
-        found["an error of all is raised in all"] = True
-    (folder / f"facts-{team.rank}.json").write_text(json.dumps(found))
+        told["an error of all is raised in all"] = True
+    (folder / f"facts-{team.rank}.json").write_text(json.dumps(told))
     team.from_main(None)
     distributed._TOGETHER = timedelta(seconds=2)
     with team.failing_together():

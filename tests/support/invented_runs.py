@@ -37,13 +37,13 @@ def run(
     """Write one record; scores carry SentEval's preparation and cosine similarity."""
     folder = workdir / "runs"
     count = len(list(folder.glob("*"))) if folder.exists() else 0
-    found = scores or []
+    given = scores or []
     said = {"similarity": "cosine", "preparation": "Moses-tokenised and lower-cased"}
     record = Record(
         id=f"{count + 1:012x}", comparison=comparison, status=status, row=row or method, method=method,
         reason="" if status == "finished" else "invented", config={**(config or {}), "seed": seed}, base_model=base,
-        seed=seed, supervision=supervision, corpus=corpus, scores=found if status == "finished" else [],
-        protocols={s.comparable: said for s in found}, started="2025-01-01T10:00:00Z", finished=finished,
+        seed=seed, supervision=supervision, corpus=corpus, scores=given if status == "finished" else [],
+        protocols={s.comparable: said for s in given}, started="2025-01-01T10:00:00Z", finished=finished,
         command=f"harness train {method}", **more,
     )  # fmt: skip
     RunFolder(workdir, record.id).write(record)

@@ -82,11 +82,11 @@ def search(x: Array, y: Array, w: Array, *, k: int, state: int, seed: int, **set
     """The L2 value with the best mean accuracy over k folds, in percent of two decimals, and that percentage."""
     scores = []
     for l2 in GRID:
-        found = [
+        accuracies = [
             fit((x[a], y[a]), (x[b], y[b]), l2, w, np.random.RandomState(seed), **settings)[0]
             for a, b in folds(y, k, state)
         ]
-        scores.append(round(100 * float(np.mean(found)), 2))
+        scores.append(round(100 * float(np.mean(accuracies)), 2))
     return GRID[int(np.argmax(scores))], max(scores)
 
 
@@ -96,9 +96,9 @@ def nested(x: Array, y: Array, *, k: int = 10, seed: int = 1111, **settings: int
     dev, test = [], []
     for a, b in folds(y, k, 1111):
         l2, score = search(x[a], y[a], w, k=k, state=1111, seed=seed, **settings)
-        found = fit_with_own_slice(x[a], y[a], l2, w, seed, **settings)
+        weights = fit_with_own_slice(x[a], y[a], l2, w, seed, **settings)
         dev.append(score)
-        test.append(round(100 * float((classify(found, x[b]) == y[b]).mean()), 2))
+        test.append(round(100 * float((classify(weights, x[b]) == y[b]).mean()), 2))
     return round(float(np.mean(dev)), 2), round(float(np.mean(test)), 2)
 
 
@@ -108,8 +108,8 @@ def kfold_on_train(
     """Dev and test accuracy in percent; here the folds' state is the seed."""
     w = first_weights(x.shape[1], int(y.max()) + 1, seed)
     l2, score = search(x, y, w, k=k, state=seed, seed=seed, **settings)
-    found = fit_with_own_slice(x, y, l2, w, seed, **settings)
-    return score, round(100 * float((classify(found, test_x) == test_y).mean()), 2)
+    weights = fit_with_own_slice(x, y, l2, w, seed, **settings)
+    return score, round(100 * float((classify(weights, test_x) == test_y).mean()), 2)
 
 
 def train_dev_test(
@@ -120,9 +120,9 @@ def train_dev_test(
     scores, weights = [], []
     for l2 in GRID:
         generator = np.random.RandomState(seed)
-        score, found = fit((x["train"], y["train"]), (x["dev"], y["dev"]), l2, w, generator, **settings)
+        score, fitted = fit((x["train"], y["train"]), (x["dev"], y["dev"]), l2, w, generator, **settings)
         scores.append(round(100 * score, 2))
-        weights.append(found)
+        weights.append(fitted)
     best = int(np.argmax(scores))
     return scores[best], round(100 * float((classify(weights[best], x["test"]) == y["test"]).mean()), 2)
 

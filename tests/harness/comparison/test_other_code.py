@@ -54,8 +54,8 @@ def test_runs_of_another_python_are_found_under_their_ids(experiment: Path, monk
         older = [cell.id for cell in make_plan(parsed, "").cells]
     assert not set(ids) & set(older)
     (experiment.parent / "work/runs" / older[1]).mkdir(parents=True)
-    found = [cell.id for cell in make_plan(parsed, "", experiment.parent / "work").cells]
-    assert found == [ids[0], older[1]]
+    planned = [cell.id for cell in make_plan(parsed, "", experiment.parent / "work").cells]
+    assert planned == [ids[0], older[1]]
 
 
 def test_compare_says_what_a_change_of_code_costs(

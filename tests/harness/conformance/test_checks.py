@@ -282,10 +282,10 @@ def test_a_broken_promise_is_found(
     check: str, method: type[Any], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("harness.results.published.folders", lambda: [tmp_path])
-    found = one(check, method, tmp_path)
-    assert not found.passed, found.detail
-    assert message in found.detail
-    assert "\n" not in found.detail
+    result = one(check, method, tmp_path)
+    assert not result.passed, result.detail
+    assert message in result.detail
+    assert "\n" not in result.detail
 
 
 def test_good_methods_pass() -> None:
@@ -314,9 +314,9 @@ def test_a_declared_head_may_stay(tmp_path: Path) -> None:
     class Declared(KeepsItsHead):
         card = replace(Good.card, kept="a linear layer")
 
-    found = one("heads are dropped", Declared, tmp_path)
-    assert found.passed
-    assert "head (4,112 parameters): a linear layer" in found.detail
+    result = one("heads are dropped", Declared, tmp_path)
+    assert result.passed
+    assert "head (4,112 parameters): a linear layer" in result.detail
 
 
 def test_when_fit_fails_the_others_say_so(tmp_path: Path) -> None:
@@ -337,9 +337,9 @@ def test_a_wrong_config_is_the_callers_error() -> None:
 
 def test_the_command_and_its_exit_codes(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     assert main(["check-method", "random", "--set", "dimension=32", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["passed"]
-    assert [check["name"] for check in found["checks"]] == list(CHECKS)
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["passed"]
+    assert [check["name"] for check in printed["checks"]] == list(CHECKS)
     assert main(["check-method", "randm"]) == 2
     assert 'did you mean "random"' in capsys.readouterr().err
     assert main(["check-method", "random", "--set", "dimension=0"]) == 2

@@ -70,7 +70,7 @@ def test_attention_probabilities_a_half(masked):
 
 def places(encoder, ids, **rates):
     """What each dropout of one `two_views` call did: name -> (fraction of zeros in half a, in half b)."""
-    found = {}
+    halves_of = {}
     handles = []
     for name, module in encoder.transformer.named_modules():
         if isinstance(module, nn.Dropout):
@@ -79,7 +79,7 @@ def places(encoder, ids, **rates):
                 live = inputs[0] != 0
                 half = len(output) // 2
                 dropped = (output == 0) & live
-                found[name] = tuple(
+                halves_of[name] = tuple(
                     float(dropped[part].sum() / live[part].sum()) for part in (slice(None, half), slice(half, None))
                 )
 
@@ -88,16 +88,16 @@ def places(encoder, ids, **rates):
     encoder.two_views(ids, ids, **rates)
     for handle in handles:
         handle.remove()
-    return found
+    return halves_of
 
 
 def test_every_place_of_the_model(encoder):
     torch.manual_seed(0)
     ids = torch.randint(4, 20, (300, 12)).tolist()
-    found = places(encoder, ids, hidden_dropout=(0.05, 0.2), attention_dropout=(0.4, 0.1))
+    halves_of = places(encoder, ids, hidden_dropout=(0.05, 0.2), attention_dropout=(0.4, 0.1))
     family = encoder.transformer.config.model_type
-    assert len(found) == 1 + 3 * {"distilbert": 1, "mpnet": 3}.get(family, 2)  # embeddings, then a layer's places
-    for name, halves in found.items():
+    assert len(halves_of) == 1 + 3 * {"distilbert": 1, "mpnet": 3}.get(family, 2)  # embeddings, then a layer's places
+    for name, halves in halves_of.items():
         expected = (0.4, 0.1) if name.endswith("attn.dropout") else (0.05, 0.2)
         assert halves == pytest.approx(expected, abs=0.02), name
 

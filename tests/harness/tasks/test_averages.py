@@ -25,24 +25,24 @@ SIMILARITY = ("BIOSSES", "SICK-R", "STS")
 def table(file: str, name: str) -> dict[tuple[str, str], dict[str, float]]:
     """(model, base model) -> task -> value; a task with two metrics is listed as "task metric" too."""
     frame = pd.read_csv(PUBLISHED / file)
-    found: dict[tuple[str, str], dict[str, float]] = {}
+    by_model: dict[tuple[str, str], dict[str, float]] = {}
     for row in frame[frame["table"] == name].itertuples():
-        values = found.setdefault((str(row.model), str(row.base_model)), {})
+        values = by_model.setdefault((str(row.model), str(row.base_model)), {})
         if pd.notna(row.value):
             values.setdefault(str(row.task), float(row.value))  # type: ignore[arg-type]
             values[f"{row.task} {row.metric}"] = float(row.value)  # type: ignore[arg-type]
-    return found
+    return by_model
 
 
 def numbers(mean: Mean, values: dict[str, float]) -> dict[Number, float]:
     """The printed `values` by the numbers that `mean` asks for: a task's, or its "MRPC f1"."""
-    found: dict[Number, float] = {}
+    values_of: dict[Number, float] = {}
     for part in mean.parts:
         if isinstance(part, Mean):
-            found |= numbers(part, values)
+            values_of |= numbers(part, values)
         elif (value := values.get(f"{part.task} {part.metric}", values.get(part.task))) is not None:
-            found[part] = value
-    return found
+            values_of[part] = value
+    return values_of
 
 
 def average(mean: Mean, values: dict[str, float]) -> Average:
@@ -60,8 +60,8 @@ def test_scd_table_2() -> None:
     rows = table("scd.csv", "Table 2")
     assert len(rows) >= 10
     for key, values in rows.items():
-        found = average(transfer_mean(), {**values, "SST2": values["SST"]}).value
-        assert found == pytest.approx(values["Avg."], abs=0.0201), key
+        mean = average(transfer_mean(), {**values, "SST2": values["SST"]}).value
+        assert mean == pytest.approx(values["Avg."], abs=0.0201), key
 
 
 def test_scd_table_3_is_consistent_with_table_1() -> None:
@@ -81,16 +81,16 @@ def declutr_rows() -> dict[str, dict[str, float]]:
     }
     printed = ("SentLen", "WC", "TreeDepth", "TopConst", "BShift", "Tense", "SubjNum", "ObjNum", "SOMO", "CoordInv")
     probing = dict(zip(printed, PROBING, strict=True))
-    found: dict[str, dict[str, float]] = {}
+    by_model: dict[str, dict[str, float]] = {}
     for file_table in ("Table S3", "Table S4"):
         for (model, _), values in table("declutr.csv", file_table).items():
-            row = found.setdefault(model, {})
+            row = by_model.setdefault(model, {})
             for task, value in values.items():
                 row[ours.get(task, probing.get(task, task))] = value
             if file_table == "Table S3":
                 row["MRPC accuracy"] = values["MRPC accuracy x100 (test)"]
                 row["MRPC f1"] = values["MRPC F1 x100 (test)"]
-    return found
+    return by_model
 
 
 def test_declutr_tables_1_s3_s4() -> None:
@@ -99,10 +99,10 @@ def test_declutr_tables_1_s3_s4() -> None:
     for (model, _), values in printed.items():
         if model not in rows:
             continue
-        found = {name: average(mean, rows[model]).value for name, mean in declutr_means().items()}
-        assert found["downstream"] == pytest.approx(values["SentEval Downstream"], abs=0.02), model
-        assert found["probing"] == pytest.approx(values["SentEval Probing"], abs=0.02), model
-        assert found["half"] == pytest.approx(values["SentEval Avg."], abs=0.02), model
+        means = {name: average(mean, rows[model]).value for name, mean in declutr_means().items()}
+        assert means["downstream"] == pytest.approx(values["SentEval Downstream"], abs=0.02), model
+        assert means["probing"] == pytest.approx(values["SentEval Probing"], abs=0.02), model
+        assert means["half"] == pytest.approx(values["SentEval Avg."], abs=0.02), model
         compared += 1
     assert compared >= 7
 
@@ -159,15 +159,15 @@ def test_noncontrastive_tables_2_and_4() -> None:
         complete += 1
         if model in printed:
             assert everything.value == pytest.approx(printed[model]["MTEB Avg."], abs=0.1), model
-            for name, found in by_name.items():
-                assert found.value == pytest.approx(printed[model][f"MTEB {name}"], abs=0.1001), (model, name)
+            for name, mean in by_name.items():
+                assert mean.value == pytest.approx(printed[model][f"MTEB {name}"], abs=0.1001), (model, name)
     assert complete >= 1
 
 
 def test_a_missing_task_leaves_no_value() -> None:
-    found = average(transfer_mean(), {"MR": 80.0, "CR": 80.0})
-    assert found.value is None
-    assert found.missing == ("SUBJ", "MPQA", "SST2", "TREC", "MRPC")
+    mean = average(transfer_mean(), {"MR": 80.0, "CR": 80.0})
+    assert mean.value is None
+    assert mean.missing == ("SUBJ", "MPQA", "SST2", "TREC", "MRPC")
     half = average(declutr_means()["half"], dict.fromkeys(DECLUTR_DOWNSTREAM, 50.0))
     assert (half.missing, half.of) == (PROBING, 28)
 

@@ -37,13 +37,13 @@ def refuse(texts: list[str]) -> Array:
 
 def test_one_pass_gives_what_each_layer_pooling_gives_alone(encoder: Encoder) -> None:
     texts = ["A short one.", "One that is rather longer than the other, so that it is padded differently.", ""]
-    found = layer_vectors(encoder, texts)
+    vectors = layer_vectors(encoder, texts)
     depth = encoder.transformer.config.num_hidden_layers
-    assert found.shape == (3, depth + 1, 3, encoder.dimension)
+    assert vectors.shape == (3, depth + 1, 3, encoder.dimension)
     for layer in (0, 1, depth):
         for place, mode in enumerate(("cls", "mean", "max")):
             alone = Encoder.from_pretrained("embedded:mini-bert", pooling=f"layer:{layer}:{mode}").encode(texts)
-            np.testing.assert_allclose(found[:, layer, place], alone, atol=1e-5)
+            np.testing.assert_allclose(vectors[:, layer, place], alone, atol=1e-5)
 
 
 def test_scores_are_those_of_encoders_with_that_pooling(encoder: Encoder) -> None:

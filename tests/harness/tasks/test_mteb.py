@@ -242,7 +242,7 @@ def test_summeval_has_the_number_of_version_1_and_the_right_one() -> None:
     from scipy.stats import spearmanr
 
     result = evaluate(Words(), [mteb_task("mteb:SummEval")], pooling="words")
-    found = {s.metric: s.value for s in result.scores}
+    by_metric = {s.metric: s.value for s in result.scores}
     rho, p = [], []
     for row in datasets.load_dataset("mteb/summeval", split="test"):
         machine, human = Words()(row["machine_summaries"]), Words()(row["human_summaries"])
@@ -252,5 +252,5 @@ def test_summeval_has_the_number_of_version_1_and_the_right_one() -> None:
             outcome = spearmanr(row["relevance"], best)
             rho.append(outcome.statistic)
             p.append(outcome.pvalue)
-    assert found["cosine_spearman"] == pytest.approx(np.mean(rho), abs=2e-3)  # mteb has ties where we have noise
-    assert found["summeval_v1"] == pytest.approx((np.mean(rho) + np.mean(p)) / 2, abs=2e-3)
+    assert by_metric["cosine_spearman"] == pytest.approx(np.mean(rho), abs=2e-3)  # mteb has ties where we have noise
+    assert by_metric["summeval_v1"] == pytest.approx((np.mean(rho) + np.mean(p)) / 2, abs=2e-3)

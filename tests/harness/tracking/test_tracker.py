@@ -71,8 +71,8 @@ class Store:
     client: MlflowClient
 
     def runs(self, experiment: str, condition: str = "") -> list[Run]:
-        found = self.client.get_experiment_by_name(experiment)
-        return list(self.client.search_runs([found.experiment_id], condition)) if found else []
+        known = self.client.get_experiment_by_name(experiment)
+        return list(self.client.search_runs([known.experiment_id], condition)) if known else []
 
     def children(self, experiment: str = "demo") -> dict[str, Run]:
         return {r.data.tags["harness.id"]: r for r in self.runs(experiment) if "harness.id" in r.data.tags}

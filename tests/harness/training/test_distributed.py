@@ -41,10 +41,10 @@ def test_gradients_are_those_of_one_process(case: str, worked: tuple[Path, subpr
     expected = worker.gradients(case, ALONE)
     largest = max(float(gradient.abs().max()) for gradient in expected.values())
     for rank in range(2):
-        found = load_file(worked[0] / f"{case}-{rank}.safetensors")
-        assert found.keys() == expected.keys()
+        shared = load_file(worked[0] / f"{case}-{rank}.safetensors")
+        assert shared.keys() == expected.keys()
         for name, gradient in expected.items():
-            assert float((found[name] - gradient).abs().max()) <= 1e-5 * largest, name
+            assert float((shared[name] - gradient).abs().max()) <= 1e-5 * largest, name
 
 
 def test_processes_agree_where_they_must_and_differ_where_they_must(

@@ -36,8 +36,8 @@ def kept(seed: int, *, n: int = 40, d: int = 8) -> dict[str, dict[str, object]]:
     x = generator.normal(size=(n, d))
     values = np.sort(generator.uniform(0.1, 1, d))[::-1]
     gold = np.arange(n) % 6
-    found = cosine_histograms(x, x + generator.normal(size=x.shape), gold)
-    return {TASK: {"cosines": found, "spectrum": (values / values.sum()).tolist()}}
+    histograms = cosine_histograms(x, x + generator.normal(size=x.shape), gold)
+    return {TASK: {"cosines": histograms, "spectrum": (values / values.sum()).tolist()}}
 
 
 def bucket(low: int, counts: list[int], mean: float | None) -> dict[str, object]:

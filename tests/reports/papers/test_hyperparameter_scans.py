@@ -94,9 +94,9 @@ def test_both_weights_of_vicreg(matching):
 
 
 def test_without_a_study_the_page_says_which_command_makes_one(tmp_path):
-    found = Matching(definition.load("noncontrastive"), read_library(tmp_path))
-    assert drawn("scan-barlow-twins", found) is drawn("scan-vicreg", found) is None
-    document, _, _ = describe(found.definition, found.library)
+    matching = Matching(definition.load("noncontrastive"), read_library(tmp_path))
+    assert drawn("scan-barlow-twins", matching) is drawn("scan-vicreg", matching) is None
+    document, _, _ = describe(matching.definition, matching.library)
     said = " ".join(text for s in document.sections if s.key == "figures" for b in s.blocks
                     if isinstance(b, Text) for text in b.items)  # fmt: skip
     assert "harness study run barlow-twins-shuffle" in said
@@ -154,8 +154,8 @@ def test_the_comparable_setting_is_compared_whichever_is_larger(tmp_path):
     mine = {"uri": "mine.txt", "kind": "sentences", "count": 100, "sha256": "ee" * 32}
     for name, text, values in (("paper", made.WIKI, (0.7, 0.75)), ("more", mine, (0.5, 0.5, 0.6))):
         study(tmp_path, name, "barlow_twins", [(bt(0.1, i + 1, 1), v) for i, v in enumerate(values)], STS_B, text)
-    found = [j for j in Matching(definition.load("noncontrastive"), read_library(tmp_path)).rows if j.ours.by_seed]
-    assert {len(j.ours.records) for j in found} == {2}
+    measured = [j for j in Matching(definition.load("noncontrastive"), read_library(tmp_path)).rows if j.ours.by_seed]
+    assert {len(j.ours.records) for j in measured} == {2}
 
 
 def test_trials_of_one_scaling_of_the_weights(tmp_path):

@@ -27,13 +27,13 @@ def joined(workdir, name="scd"):
 
 
 def verdict(workdir, model="SCD-BERT", task="STS-B", table="Table 1", name="scd", metric=None):
-    found = [
+    matches = [
         j for j in joined(workdir, name).rows
         if (j.published["table"], j.published["model"], j.published["task"]) == (table, model, task)
         and metric in (None, j.published["metric"])
     ]  # fmt: skip
-    assert len(found) == 1
-    return found[0]
+    assert len(matches) == 1
+    return matches[0]
 
 
 # --- verdicts by hand -------------------------------------------------------------------------------------------------
@@ -194,9 +194,9 @@ def test_older_records_that_lack_an_option_have_its_default(tmp_path):
 def test_every_published_number_is_there_exactly_once(name, tmp_path):
     matching = joined(tmp_path, name)
     keys = [tuple(p[k] for k in ("table", "model", "base_model", "task", "metric")) for p in matching.published]
-    found = [tuple(j.published[k] for k in ("table", "model", "base_model", "task", "metric")) for j in matching.rows]
+    matched = [tuple(j.published[k] for k in ("table", "model", "base_model", "task", "metric")) for j in matching.rows]
     assert len(set(keys)) == len(keys)
-    assert Counter(found) == Counter(keys)
+    assert Counter(matched) == Counter(keys)
     text = ("Sec. 3.3 text", "Sec. 6.1 supplement text")  # statements, not tables
     lost = {(j.published["table"], j.published["model"], j.published["task"]) for j in matching.rows
             if j.place is None and j.published["table"] not in text}  # fmt: skip
@@ -246,14 +246,14 @@ def rebuilt(tmp_path, name, table_key, make):
 
 def test_scd_averages(tmp_path):
     def make(values):
-        found = []
+        scores = []
         for (table, task), value in values.items():
             name = {"SST": "SST2"}.get(task.partition("|")[0], task.partition("|")[0])
             if table == "Table 1" and name != "Avg.":
-                found.append(made.score(name, value))
+                scores.append(made.score(name, value))
             if table == "Table 2" and name != "Avg.":
-                found.append(made.score(name, value, "accuracy", "", suite="transfer"))
-        return found
+                scores.append(made.score(name, value, "accuracy", "", suite="transfer"))
+        return scores
 
     for table, least, tolerance in (("table-1", 13, 0.0151), ("table-2", 10, 0.0201)):
         folder = tmp_path / table
@@ -272,25 +272,25 @@ def test_declutr_averages(tmp_path):
     regressors = {"SICK-R": "regressor:SICK-R", "STSBenchmark": "regressor:STS-B"}
 
     def make(values):
-        found = []
+        scores = []
         for (table, both), value in values.items():
             task, _, metric = both.partition("|")
             if table == "Table S4":
-                found.append(made.score(probing.get(task, task), value, "accuracy", "", suite="probing"))
+                scores.append(made.score(probing.get(task, task), value, "accuracy", "", suite="probing"))
             if table != "Table S3":
                 continue
             if task in regressors:
-                found.append(made.score(regressors[task], value, "spearman", "", suite="downstream"))
+                scores.append(made.score(regressors[task], value, "spearman", "", suite="downstream"))
             elif task.startswith("Caption"):
-                found.append(
+                scores.append(
                     made.score("caption-retrieval", value, "recall", "mean of six recalls", suite="downstream")
                 )
             elif task.startswith("STS"):
-                found.append(made.score(task, value, "spearman", "mean"))
+                scores.append(made.score(task, value, "spearman", "mean"))
             else:
                 kind = "f1" if metric.startswith("F1") else "accuracy"
-                found.append(made.score(task, value, kind, "", suite="transfer"))
-        return found
+                scores.append(made.score(task, value, kind, "", suite="transfer"))
+        return scores
 
     checked = [(k, c, m, p) for k, c, m, p in rebuilt(tmp_path, "declutr", "table-1", make) if m.by_seed]
     assert Counter(c.title for _, c, _, _ in checked) == {"Downstream": 9, "Probing": 9, "Avg.": 9}

@@ -174,8 +174,8 @@ def test_scores_of_earlier_runs_of_the_same_cell_are_kept(tmp_path):
     library = read_library(tmp_path)
     assert len(library.rows) == 1
     record = library.rows[0].records[0]
-    found = {s.task: (round(100 * s.value), r.id) for r, s in library.scores(record)}
-    assert found == {"STS-B": (61, "000000000002"), "STS12": (50, "000000000001")}
+    by_task = {s.task: (round(100 * s.value), r.id) for r, s in library.scores(record)}
+    assert by_task == {"STS-B": (61, "000000000002"), "STS12": (50, "000000000001")}
 
 
 def test_a_run_that_failed_early_stays_with_its_row(tmp_path):
@@ -189,13 +189,13 @@ def test_a_run_that_failed_early_stays_with_its_row(tmp_path):
 
 def test_our_rows_stand_above_the_published_ones_in_the_same_columns(work):
     filled = table(work, "scd", "table-1")
-    found = blocks(filled)
-    assert list(found) == [
+    by_block = blocks(filled)
+    assert list(by_block) == [
         "bert-base-uncased · measured here", "mini-bert · measured here", "other models · published",
         "bert-base · published", "roberta-base · published",
     ]  # fmt: skip
-    assert found["mini-bert · measured here"] == ["[CLS]", "SCD"]
-    assert found["bert-base · published"][-2:] == ["SimCSE-BERT (unsup)", "SCD-BERT"]
+    assert by_block["mini-bert · measured here"] == ["[CLS]", "SCD"]
+    assert by_block["bert-base · published"][-2:] == ["SimCSE-BERT (unsup)", "SCD-BERT"]
     row = next(r for r in filled.table.rows if r.block.startswith("mini-bert") and r.cells[0].text == "SCD")
     average = row.cells[-1]
     assert (average.text, average.spread, average.n, average.rank) == ("42.00", "± 1.00", 3, 1)
@@ -391,20 +391,20 @@ def test_a_table_that_could_not_be_measured_says_why(tmp_path):
     why = "the files are not on the hub"
     made.run(tmp_path, "pooling", {"pooling": "mean"}, base="embedded:mini-bert", supervision="untrained",
              missing={"Length": why, "WordContent": why})  # fmt: skip
-    found = build_report("declutr", tmp_path, formats=("md",), out=tmp_path / "out")["md"].read_text()
-    assert f"Nothing of this table was measured in this work directory: {why}. To fill it" in found
+    page = build_report("declutr", tmp_path, formats=("md",), out=tmp_path / "out")["md"].read_text()
+    assert f"Nothing of this table was measured in this work directory: {why}. To fill it" in page
 
 
 def test_runs_without_a_study_and_studies_without_runs_build(tmp_path):
     """The table of studies asks the runs for no score; a difference is no reason."""
     made.run(tmp_path, "vicreg", {"view": "shuffle", "shuffle": 0.5}, base="embedded:mini-bert",
              scores=geometry(0.2, -1))  # fmt: skip
-    found = build_report("noncontrastive", tmp_path, formats=("md",), out=tmp_path / "nc")["md"].read_text()
-    assert "Nothing of this table was measured in this work directory. To fill it: harness study run" in found
+    page = build_report("noncontrastive", tmp_path, formats=("md",), out=tmp_path / "nc")["md"].read_text()
+    assert "Nothing of this table was measured in this work directory. To fill it: harness study run" in page
     made.run(tmp_path, "scd", {**SCD, "terms": "decorrelation"}, base="embedded:mini-bert", corpus=made.WIKI,
              scores=[made.score("MR", 60, "accuracy", suite="transfer")])  # fmt: skip
-    found = build_report("scd", tmp_path, formats=("md",), out=tmp_path / "scd")["md"].read_text()
-    assert "no difference" not in found.split("## Table 3")[1].split("## ")[0]
+    page = build_report("scd", tmp_path, formats=("md",), out=tmp_path / "scd")["md"].read_text()
+    assert "no difference" not in page.split("## Table 3")[1].split("## ")[0]
 
 
 def test_a_crowd_of_dots_is_numbered_with_a_key(tmp_path):

@@ -73,10 +73,10 @@ def test_bootstrap_interval_of_the_interquartile_mean_covers_95_percent(count, s
     true = np.mean([interquartile_mean(runs(generator, count, shared)) for _ in range(4000)])
     hits, trials = 0, 800
     for trial in range(trials):
-        found = stratified_bootstrap(runs(generator, count, shared), replicates=300, seed=trial)
-        assert found.low is not None
-        assert found.high is not None
-        hits += found.low <= true <= found.high
+        interval = stratified_bootstrap(runs(generator, count, shared), replicates=300, seed=trial)
+        assert interval.low is not None
+        assert interval.high is not None
+        hits += interval.low <= true <= interval.high
     assert 0.93 <= hits / trials <= 0.97
 
 
@@ -89,10 +89,10 @@ def test_interval_of_improvement_covers_95_percent_where_tasks_move_as_one(count
     for trial in range(trials):
         a = runs(generator, count, 1.0) + ahead
         b = LEVELS[None] if fixed else runs(generator, count, 1.0)
-        found = improvement_interval(a, b, replicates=1000, seed=trial)
-        assert found.low is not None
-        assert found.high is not None
-        hits += found.low <= probability <= found.high
+        interval = improvement_interval(a, b, replicates=1000, seed=trial)
+        assert interval.low is not None
+        assert interval.high is not None
+        hits += interval.low <= probability <= interval.high
     assert 0.93 <= hits / trials <= 0.985  # with two sides of few runs it is a little wide
 
 
@@ -100,19 +100,21 @@ def test_interval_of_improvement_never_covers_less_where_tasks_are_independent()
     generator = np.random.default_rng(4)
     hits, trials = 0, 300
     for trial in range(trials):
-        found = improvement_interval(runs(generator, 5, 0.0) + 0.5, runs(generator, 5, 0.0), replicates=300, seed=trial)
-        assert found.low is not None
-        assert found.high is not None
-        hits += found.low <= stats.norm.cdf(0.5 / 2**0.5) <= found.high
+        interval = improvement_interval(
+            runs(generator, 5, 0.0) + 0.5, runs(generator, 5, 0.0), replicates=300, seed=trial
+        )
+        assert interval.low is not None
+        assert interval.high is not None
+        hits += interval.low <= stats.norm.cdf(0.5 / 2**0.5) <= interval.high
     assert hits / trials >= 0.97
 
 
 def test_optimism_is_students_interval_of_the_held_out_mean():
     held = np.array([51.0, 53.0, 52.0, 54.5])
-    found = optimism(55.0, held)
+    estimate = optimism(55.0, held)
     scipys = stats.ttest_1samp(held, 55.0)
     low, high = scipys.confidence_interval(0.95)
-    assert (found.value, found.low, found.high) == pytest.approx((55 - held.mean(), 55 - high, 55 - low))
-    assert found.p == pytest.approx(scipys.pvalue)
+    assert (estimate.value, estimate.low, estimate.high) == pytest.approx((55 - held.mean(), 55 - high, 55 - low))
+    assert estimate.p == pytest.approx(scipys.pvalue)
     with pytest.raises(ValueError, match="two held-out"):
         optimism(55.0, held[:1])

@@ -32,11 +32,11 @@ def test_bootstrap_spearman_equals_scipy_on_the_drawn_pairs(ties):
         models = [np.round(m) for m in models]
     counts = resample_counts(83, 70, seed=3)  # more than two blocks of replicates, the last one short
     assert (counts.sum(axis=0) == 83).all()
-    found = bootstrap_spearman(models, gold, counts)
+    replicates = bootstrap_spearman(models, gold, counts)
     for r in (0, 31, 32, 69):
         drawn = np.repeat(np.arange(83), counts[:, r].astype(int))
         for m, model in enumerate(models):
-            assert found[m, r] == pytest.approx(stats.spearmanr(model[drawn], gold[drawn])[0], abs=1e-12)
+            assert replicates[m, r] == pytest.approx(stats.spearmanr(model[drawn], gold[drawn])[0], abs=1e-12)
 
 
 def test_bootstrap_spearman_of_a_constant_is_zero():
@@ -63,9 +63,9 @@ def test_seed_spread_of_one_seed_says_nothing_and_of_several_is_students():
 
 
 def test_percentile_estimate():
-    found = percentile_estimate(0.5, np.arange(1.0, 1001.0))
-    assert (found.low, found.high) == (pytest.approx(25.975), pytest.approx(975.025))
-    assert found.p == pytest.approx(2 / 1001)
+    estimate = percentile_estimate(0.5, np.arange(1.0, 1001.0))
+    assert (estimate.low, estimate.high) == (pytest.approx(25.975), pytest.approx(975.025))
+    assert estimate.p == pytest.approx(2 / 1001)
     assert percentile_estimate(0.0, np.zeros(10)).p == 1
 
 
@@ -76,10 +76,10 @@ def test_interval_of_a_mean_over_seeds_covers_95_percent(seeds):
     trials, hits = 3000, 0
     for _ in range(trials):
         values = generator.normal(size=seeds)
-        found = hierarchical_mean(
+        estimate = hierarchical_mean(
             values, np.repeat(values[:, None], 600, axis=1), seed=int(generator.integers(1 << 30))
         )
-        hits += found.low <= 0 <= found.high
+        hits += estimate.low <= 0 <= estimate.high
     assert 0.93 <= hits / trials <= 0.97
 
 
@@ -94,10 +94,10 @@ def test_interval_of_a_difference_covers_with_seeds_and_pairs(seeds, spread):
         effect = generator.normal(0.3, 1.0, size=pairs)  # of each pair, the same for all seeds
         a = effect + generator.normal(0, spread, size=(seeds, 1)) + generator.normal(0, 0.3, size=(seeds, pairs))
         b = generator.normal(0, 0.3, size=(1, pairs))  # an untrained base: one seed
-        found = hierarchical_difference(
+        estimate = hierarchical_difference(
             a.mean(axis=1), b.mean(axis=1), a @ counts, b @ counts, paired_seeds=False, seed=trial
         )
-        hits += found.low <= 0.3 <= found.high
+        hits += estimate.low <= 0.3 <= estimate.high
     assert 0.92 <= hits / trials <= 0.98  # 0.95 give or take three standard errors of 400 trials
 
 

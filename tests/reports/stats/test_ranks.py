@@ -90,5 +90,5 @@ def test_a_diagram_needs_five_tasks_and_three_rows(tmp_path: Path) -> None:
     few = synthetic.Invented(tmp_path / "few", scale=0.05)
     for row in ("a", "b", "c"):
         few.add(row, 1, tasks=("STS12", "STS13", "STS14", "STS15"))
-    found = read_comparison(tmp_path / "few", "invented")
-    assert [diagrams(found, bench) for bench in score_matrices(found)] == [[]]
+    comparison = read_comparison(tmp_path / "few", "invented")
+    assert [diagrams(comparison, bench) for bench in score_matrices(comparison)] == [[]]

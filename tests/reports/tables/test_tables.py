@@ -94,11 +94,11 @@ def test_version_1_prints_summeval_with_its_defect_and_pairs_by_cosine(made):
     assert row["average"].value == pytest.approx((51 * 50 + 3 * 40 + 30 + 20) / 56)
     assert table is not None
     assert "version 1" in next(c for c in table.columns if c.key == "Summarization").notes[0]
-    found = {t.key: t for t in mteb_categories.mteb_tables(comparison)}
-    assert list(found) == ["mteb-en-v1-categories", *(f"mteb-en-v1-{category}" for category in EN_V1)]
-    titles = [c.title for c in found["mteb-en-v1-Classification"].columns]
+    tables = {t.key: t for t in mteb_categories.mteb_tables(comparison)}
+    assert list(tables) == ["mteb-en-v1-categories", *(f"mteb-en-v1-{category}" for category in EN_V1)]
+    titles = [c.title for c in tables["mteb-en-v1-Classification"].columns]
     assert "AmazonCounterfactual" in titles
-    assert "ArxivP2P" in [c.title for c in found["mteb-en-v1-Clustering"].columns]
+    assert "ArxivP2P" in [c.title for c in tables["mteb-en-v1-Clustering"].columns]
 
 
 def test_tasks_asked_for_by_name_get_no_average(made):

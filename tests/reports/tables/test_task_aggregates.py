@@ -37,8 +37,8 @@ def cells(table: Table) -> dict[str, list[str]]:
 
 def test_a_report_shows_intervals_only_where_seeds_suffice(tmp_path: Path) -> None:
     comparison(tmp_path, (1, 2, 3))
-    found = read_comparison(tmp_path, "invented")
-    bench = next(iter(score_matrices(found)))
+    read = read_comparison(tmp_path, "invented")
+    bench = next(iter(score_matrices(read)))
     assert bench.tasks == ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")
     assert {key[1]: len(scores) for key, scores in bench.scores.items()} == {
         "mean": 1,
@@ -46,10 +46,10 @@ def test_a_report_shows_intervals_only_where_seeds_suffice(tmp_path: Path) -> No
         "SCD": 3,
         "TSDAE": 2,
     }
-    reference = reference_row(found.rows, bench, BASELINES)
+    reference = reference_row(read.rows, bench, BASELINES)
     assert reference is not None
     assert reference.label == "SimCSE"
-    table = aggregate_table(found, bench, BASELINES)
+    table = aggregate_table(read, bench, BASELINES)
     assert table is not None
     spreads = cells(table)
     assert spreads["SimCSE"][0].startswith("[")
@@ -58,19 +58,19 @@ def test_a_report_shows_intervals_only_where_seeds_suffice(tmp_path: Path) -> No
     assert spreads["mean"][0] == ""
     assert spreads["mean"][1].startswith("[")  # an untrained row has no seed to vary
     # The number itself, from the records alone.
-    by_seed = [[100 * (r.score(task) or 0) for task in bench.tasks] for r in found.records if r.row == "SCD"]
+    by_seed = [[100 * (r.score(task) or 0) for task in bench.tasks] for r in read.records if r.row == "SCD"]
     shown = next(row.cells[3].value for row in table.rows if row.cells[0].text == "SCD")
     assert shown == pytest.approx(stats.trim_mean(np.array(by_seed), 0.25, axis=None))
 
 
 def test_one_seed_pretends_nothing(tmp_path: Path) -> None:
     comparison(tmp_path, (1,))
-    found = read_comparison(tmp_path, "invented")
-    bootstrap = PairedBootstrap(found, replicates=50)
-    assert strip(found, bootstrap) is None
-    assert best_seed_table(found, bootstrap) is None
-    assert all(aggregate_table(found, bench) is None for bench in score_matrices(found))
-    section = next(s for s in describe(found).sections if s.key == "certainty")
+    read = read_comparison(tmp_path, "invented")
+    bootstrap = PairedBootstrap(read, replicates=50)
+    assert strip(read, bootstrap) is None
+    assert best_seed_table(read, bootstrap) is None
+    assert all(aggregate_table(read, bench) is None for bench in score_matrices(read))
+    section = next(s for s in describe(read).sections if s.key == "certainty")
     assert [getattr(block, "key", "") for block in section.blocks] == ["ranks-sts-senteval"]  # over tasks alone
 
 
@@ -80,20 +80,20 @@ def test_the_best_seed_is_chosen_by_dev_and_shown_with_what_is_left_on_test(tmp_
         record = made.add("SimCSE", seed, noise=0.98)
         changed = record.model_copy(update={"training": {**record.training, "best_dev": dev}})
         (tmp_path / "runs" / record.id / "record.json").write_text(changed.model_dump_json())
-    found = read_comparison(tmp_path, "invented")
-    table = best_seed_table(found, PairedBootstrap(found, replicates=50))
+    comparison = read_comparison(tmp_path, "invented")
+    table = best_seed_table(comparison, PairedBootstrap(comparison, replicates=50))
     assert table is not None
     values = [cell.value for cell in table.rows[0].cells[2:]]
     assert values[:3] == pytest.approx([63, 66, 3])
-    tasks = [task for task, _ in found.columns("sts")]
-    averages = [np.mean([100 * (r.score(task) or 0) for task in tasks]) for r in found.records]
+    tasks = [task for task, _ in comparison.columns("sts")]
+    averages = [np.mean([100 * (r.score(task) or 0) for task in tasks]) for r in comparison.records]
     assert values[3:] == pytest.approx([np.mean(averages), averages[1], averages[1] - np.mean(averages)])
 
 
 def test_the_strip_shows_every_seed_and_no_interval_of_one(tmp_path: Path) -> None:
     comparison(tmp_path, (1, 2, 3))
-    found = read_comparison(tmp_path, "invented")
-    figure = strip(found, PairedBootstrap(found, replicates=50))
+    read = read_comparison(tmp_path, "invented")
+    figure = strip(read, PairedBootstrap(read, replicates=50))
     assert figure is not None
     assert "mean" in figure.alt
     assert "(one run)" in figure.alt

@@ -153,13 +153,13 @@ def values(options: GeometryOptions | None = None) -> dict[str, tuple[float, int
 
 
 def test_task_takes_pairs_above_four_and_all_slots() -> None:
-    found = values()
+    scored = values()
     one_degree = 2 - 2 * math.cos(math.radians(1))
-    assert found["alignment"] == (pytest.approx((2 + one_degree) / 2), 2)
+    assert scored["alignment"] == (pytest.approx((2 + one_degree) / 2), 2)
     slots = on_circle(["0", "0", "0", "90", "0", "90", "180", "90", "91", "180"])
-    assert found["uniformity"] == (pytest.approx(naive_uniformity(slots, 2), abs=1e-6), 10)
+    assert scored["uniformity"] == (pytest.approx(naive_uniformity(slots, 2), abs=1e-6), 10)
     spread = {"effective_rank", "rankme", "isoscore", "partition_isotropy", "mean_cosine", "std"}
-    assert set(found) == {"alignment", "uniformity"} | spread
+    assert set(scored) == {"alignment", "uniformity"} | spread
 
 
 def test_options_of_the_task() -> None:

@@ -75,12 +75,12 @@ def test_partition_isotropy_by_hand_and_far_from_the_origin() -> None:
 def test_histograms_by_hand() -> None:
     x = np.array([[1, 0], [1, 0], [1, 0], [0, 2.0]])
     y = np.array([[5, 0], [0, 1], [-1, 0], [0, 1.0]])  # cosines 1, 0, -1, 1
-    found = cosine_histograms(x, y, [5, 4, 0.5, 1], bins=4)
-    assert found["bins"] == [-1, -0.5, 0, 0.5, 1]
-    assert [b["counts"] for b in found["buckets"]] == [[1, 0, 0, 0], [0, 0, 0, 1], [0] * 4, [0] * 4, [0, 0, 1, 1]]
-    assert [b["n"] for b in found["buckets"]] == [1, 1, 0, 0, 2]
-    assert found["buckets"][4]["mean"] == 0.5
-    assert found["buckets"][2]["mean"] is None
+    histograms = cosine_histograms(x, y, [5, 4, 0.5, 1], bins=4)
+    assert histograms["bins"] == [-1, -0.5, 0, 0.5, 1]
+    assert [b["counts"] for b in histograms["buckets"]] == [[1, 0, 0, 0], [0, 0, 0, 1], [0] * 4, [0] * 4, [0, 0, 1, 1]]
+    assert [b["n"] for b in histograms["buckets"]] == [1, 1, 0, 0, 2]
+    assert histograms["buckets"][4]["mean"] == 0.5
+    assert histograms["buckets"][2]["mean"] is None
 
 
 @pytest.mark.parametrize("measure", [rankme, isoscore, partition_isotropy, singular_values])

@@ -33,8 +33,8 @@ def test_data_is_what_the_files_say() -> None:
     assert data.classes == 6
     names = sorted({row["label"] for row in rows})
     for split, part in data.parts.items():
-        found = [(text, names[label]) for text, label in zip(part.first, part.labels, strict=True)]
-        assert found == [(row["text"], row["label"]) for row in rows if row["split"] == split]
+        read = [(text, names[label]) for text, label in zip(part.first, part.labels, strict=True)]
+        assert read == [(row["text"], row["label"]) for row in rows if row["split"] == split]
 
 
 @pytest.mark.parametrize("name", EMBEDDED_TRANSFER)

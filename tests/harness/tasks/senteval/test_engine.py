@@ -41,20 +41,20 @@ def batcher(params: Any, batch: list[list[str]]) -> Array:
 
 def test_result_keys_are_senteval_s(root: Path) -> None:
     tasks = ["MR", "TREC", "MRPC", "SICKEntailment", "SICKRelatedness", "STSBenchmark", "STS13", "BigramShift"]
-    found = engine.SE(params(root), batcher).eval(tasks)
-    assert list(found) == tasks
-    assert found["MR"].keys() == {"devacc", "acc", "ndev", "ntest"}
-    assert (found["MR"]["ndev"], found["MR"]["ntest"], found["TREC"]["ndev"]) == (60, 60, 36)
-    assert found["MR"]["acc"] > 85  # in percent
-    assert found["MRPC"].keys() == {"devacc", "acc", "f1", "ndev", "ntest"}
+    results = engine.SE(params(root), batcher).eval(tasks)
+    assert list(results) == tasks
+    assert results["MR"].keys() == {"devacc", "acc", "ndev", "ntest"}
+    assert (results["MR"]["ndev"], results["MR"]["ntest"], results["TREC"]["ndev"]) == (60, 60, 36)
+    assert results["MR"]["acc"] > 85  # in percent
+    assert results["MRPC"].keys() == {"devacc", "acc", "f1", "ndev", "ntest"}
     related = {"devpearson", "pearson", "spearman", "mse", "yhat", "ndev", "ntest"}
-    assert found["SICKRelatedness"].keys() == found["STSBenchmark"].keys() == related
-    assert found["STSBenchmark"]["yhat"].shape == (30,)
-    assert list(found["STS13"]) == ["FNWN", "headlines", "OnWN", "all"]
-    assert found["STS13"]["FNWN"]["nsamples"] == 3  # one pair was never scored
-    means = [found["STS13"][s]["spearman"][0] for s in ("FNWN", "headlines", "OnWN")]
-    assert found["STS13"]["all"]["spearman"]["mean"] == pytest.approx(np.mean(means), abs=1e-6)
-    assert found["STS13"]["all"]["spearman"]["wmean"] == pytest.approx(np.average(means, weights=[3, 4, 4]), abs=1e-6)
+    assert results["SICKRelatedness"].keys() == results["STSBenchmark"].keys() == related
+    assert results["STSBenchmark"]["yhat"].shape == (30,)
+    assert list(results["STS13"]) == ["FNWN", "headlines", "OnWN", "all"]
+    assert results["STS13"]["FNWN"]["nsamples"] == 3  # one pair was never scored
+    means = [results["STS13"][s]["spearman"][0] for s in ("FNWN", "headlines", "OnWN")]
+    assert results["STS13"]["all"]["spearman"]["mean"] == pytest.approx(np.mean(means), abs=1e-6)
+    assert results["STS13"]["all"]["spearman"]["wmean"] == pytest.approx(np.average(means, weights=[3, 4, 4]), abs=1e-6)
 
 
 def test_the_script_s_functions_are_called_as_senteval_calls_them(root: Path) -> None:
@@ -96,9 +96,9 @@ def test_faults_are_told(root: Path, tmp_path: Path) -> None:
         engine.SE(params(root), lambda p, b: np.ones(3)).eval("MR")
     with pytest.raises(InputError, match="no such file"):
         engine.SE(params(tmp_path), batcher).eval("MR")
-    found = engine.SE(params(root), batcher).eval(["ImageCaptionRetrieval", "CR"])
-    assert "train.npy" in found["ImageCaptionRetrieval"]["error"]
-    assert found["CR"]["acc"] > 85
+    results = engine.SE(params(root), batcher).eval(["ImageCaptionRetrieval", "CR"])
+    assert "train.npy" in results["ImageCaptionRetrieval"]["error"]
+    assert results["CR"]["acc"] > 85
 
 
 def test_exact_solver_through_the_classifier_s_settings(root: Path) -> None:

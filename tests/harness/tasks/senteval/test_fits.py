@@ -175,18 +175,20 @@ def test_every_scheme_equals_a_float64_transcription(classes: int, seed: int) ->
     settings = {"seed": seed, "batch": 32, "max_epoch": 60}
     one = 100 / len(y)  # what a single example near a border may change
 
-    found = penalty.nested(x, y, classes, config)
-    assert (found.dev, found.test) == pytest.approx(reference.nested(x, y, k=3, **settings), abs=one)
+    accuracies = penalty.nested(x, y, classes, config)
+    assert (accuracies.dev, accuracies.test) == pytest.approx(reference.nested(x, y, k=3, **settings), abs=one)
 
     train, test = slice(0, 160), slice(160, 240)
-    found = penalty.kfold_on_train(x[train], y[train], x[test], y[test], classes, config)
+    accuracies = penalty.kfold_on_train(x[train], y[train], x[test], y[test], classes, config)
     expected = reference.kfold_on_train(x[train], y[train], x[test], y[test], k=3, **settings)
-    assert (found.dev, found.test) == pytest.approx(expected, abs=100 / 80)
+    assert (accuracies.dev, accuracies.test) == pytest.approx(expected, abs=100 / 80)
 
     cuts = {"train": slice(0, 120), "dev": slice(120, 180), "test": slice(180, 240)}
     xs, ys = {p: x[c] for p, c in cuts.items()}, {p: y[c] for p, c in cuts.items()}
-    found = penalty.train_dev_test(xs, ys, classes, config)
-    assert (found.dev, found.test) == pytest.approx(reference.train_dev_test(xs, ys, **settings), abs=100 / 60)
+    accuracies = penalty.train_dev_test(xs, ys, classes, config)
+    assert (accuracies.dev, accuracies.test) == pytest.approx(
+        reference.train_dev_test(xs, ys, **settings), abs=100 / 60
+    )
 
 
 def test_own_slice_and_shuffles_come_from_one_generator() -> None:
@@ -207,8 +209,8 @@ def test_ties_between_l2_values_go_to_the_smallest() -> None:
     x, y = blobs(60, 3, 2, spread=0.01)
     parts = {"train": slice(0, 40), "dev": slice(40, 50), "test": slice(50, 60)}
     xs, ys = {k: x[v] for k, v in parts.items()}, {k: y[v] for k, v in parts.items()}
-    found = penalty.train_dev_test(xs, ys, 2, LBFGS)
-    assert (found.dev, found.test) == (100.0, 100.0)
+    accuracies = penalty.train_dev_test(xs, ys, 2, LBFGS)
+    assert (accuracies.dev, accuracies.test) == (100.0, 100.0)
 
 
 def test_too_few_examples_for_the_folds_is_one_clear_line() -> None:

@@ -32,11 +32,11 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rng = np.random.default_rng(3)
 
     def rows(n: int) -> list[tuple[str, str]]:
-        found = []
+        labelled = []
         for i in range(n):
             low, high = BINS[i % 6]
-            found.append((str(i % 6), sentence(rng, length=int(rng.integers(low, high + 1)))))
-        return found
+            labelled.append((str(i % 6), sentence(rng, length=int(rng.integers(low, high + 1)))))
+        return labelled
 
     return probing(
         tmp_path_factory.mktemp("probing"), FILES["Length"], {"tr": rows(1800), "va": rows(300), "te": rows(300)}

@@ -193,7 +193,7 @@ def test_regressor_equals_torch_s_own_layers(monkeypatch: pytest.MonkeyPatch) ->
     x = {p: rng.standard_normal((n, 6)).astype(np.float32) for p, n in (("train", 60), ("dev", 40), ("test", 30))}
     weights = rng.standard_normal(6)
     y = {p: np.clip(3 + v @ weights + 0.3 * rng.standard_normal(len(v)), 1, 5) for p, v in x.items()}
-    found = regress(x, y)
+    fit = regress(x, y)
 
     shuffle = np.random.RandomState(1111)
     torch.manual_seed(1111)
@@ -216,8 +216,8 @@ def test_regressor_equals_torch_s_own_layers(monkeypatch: pytest.MonkeyPatch) ->
             failures += 1
         if failures > 3:
             break
-    assert found.dev_pearson == pytest.approx(best, abs=1e-3)
-    np.testing.assert_allclose(found.predicted, kept, atol=0.02)
+    assert fit.dev_pearson == pytest.approx(best, abs=1e-3)
+    np.testing.assert_allclose(fit.predicted, kept, atol=0.02)
 
 
 def test_regressor_tasks_score_by_correlation(root: Path) -> None:
@@ -246,10 +246,10 @@ def test_sick_e_and_sst5_equal_a_float64_transcription(root: Path) -> None:
         parts = task.data.parts
         x = by_hand(task.data) if name == "SICK-E" else {p: partly(part.first) for p, part in parts.items()}
         dev, test = reference.train_dev_test(x, {p: part.labels for p, part in parts.items()}, batch=4)
-        found = scores([task], partly)
-        assert 0.4 < found[name, "test", "accuracy"] < 1
-        assert 100 * found[name, "dev", "accuracy"] == pytest.approx(dev, abs=100 / len(parts["dev"]))
-        assert 100 * found[name, "test", "accuracy"] == pytest.approx(test, abs=100 / len(parts["test"]))
+        measured = scores([task], partly)
+        assert 0.4 < measured[name, "test", "accuracy"] < 1
+        assert 100 * measured[name, "dev", "accuracy"] == pytest.approx(dev, abs=100 / len(parts["dev"]))
+        assert 100 * measured[name, "test", "accuracy"] == pytest.approx(test, abs=100 / len(parts["test"]))
 
 
 def test_regressors_of_sts_b_and_sick_r_equal_a_float64_transcription(
@@ -263,16 +263,16 @@ def test_regressors_of_sts_b_and_sick_r_equal_a_float64_transcription(
         task = regressor_task(name, root=root)
         gold = {p: np.asarray(part.labels, dtype=float) for p, part in task.data.parts.items()}
         dev, predicted = reference.regress(by_hand(task.data), gold, max_passes=200)
-        found = scores([task], partly)
+        measured = scores([task], partly)
         assert 0.2 < dev < 0.999
-        assert found[f"regressor:{name}", "dev", "pearson"] == pytest.approx(dev, abs=1e-3)
-        assert found[f"regressor:{name}", "test", "pearson"] == pytest.approx(
+        assert measured[f"regressor:{name}", "dev", "pearson"] == pytest.approx(dev, abs=1e-3)
+        assert measured[f"regressor:{name}", "test", "pearson"] == pytest.approx(
             pearsonr(predicted, gold["test"])[0], abs=1e-3
         )
-        assert found[f"regressor:{name}", "test", "spearman"] == pytest.approx(
+        assert measured[f"regressor:{name}", "test", "spearman"] == pytest.approx(
             spearmanr(predicted, gold["test"])[0], abs=0.01
         )
-        assert found[f"regressor:{name}", "test", "mse"] == pytest.approx(
+        assert measured[f"regressor:{name}", "test", "mse"] == pytest.approx(
             ((predicted - gold["test"]) ** 2).mean(), abs=1e-2
         )
 
@@ -281,9 +281,9 @@ def test_recalls_by_hand() -> None:
     """Two images, ten captions: caption 0 prefers the wrong image, all others their own."""
     images = np.eye(2)
     captions = np.array([[0.0, 1.0], *[[1.0, 0.0]] * 4, *[[0.0, 1.0]] * 5])
-    found = rank_recalls(images, captions)
-    assert found.text_to_image == (90.0, 100.0, 100.0, 1.0)
-    assert found.image_to_text == (100.0, 100.0, 100.0, 1.0)
+    recalls = rank_recalls(images, captions)
+    assert recalls.text_to_image == (90.0, 100.0, 100.0, 1.0)
+    assert recalls.image_to_text == (100.0, 100.0, 100.0, 1.0)
 
 
 def test_caption_retrieval_learns_a_linear_map_and_says_what_it_needs(tmp_path: Path) -> None:
