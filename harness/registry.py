@@ -65,7 +65,7 @@ TASKS = Group(
     lambda plugin: callable(plugin) or _is_a(type(plugin), "harness.tasks.family.TaskFamily"),
 )
 SUITES = Group("harness.suites", "suite", "a harness.tasks.suite.Suite", _instance_of("harness.tasks.suite.Suite"))
-TABLES = Group("harness.tables", "table", "a function that gives the tables of a comparison", callable)
+TABLES = Group("harness.tables", "table", "a builder of tables of a comparison", callable)
 SAMPLERS = Group("harness.samplers", "sampler", "a function that makes an Optuna sampler", callable)
 COMMANDS = Group("harness.commands", "command", "a function that adds a sub-command", callable)
 REPORTERS = Group("harness.reporters", "reporter", "a module or object that builds reports", _builder)
