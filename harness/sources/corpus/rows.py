@@ -16,6 +16,7 @@ from harness.errors import InputError
 
 FORMATS = (".txt", ".csv", ".tsv", ".jsonl")
 _BOM = b"\xef\xbb\xbf"
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")  # how such a file begins
 NumberedRow = tuple[int, tuple[str | None, ...]]  # line number, one value for each column asked for
 
 
@@ -63,19 +64,36 @@ def byte_lines(stream: Iterable[bytes]) -> Iterator[bytes]:
         first = False
 
 
-def decoded(path: Path, number: int, line: bytes) -> str:
-    """The text of one line.
+def decoded(path: Path, number: int, line: bytes, encoding: str = "utf-8") -> str:
+    """The text of one line, in UTF-8 or an encoding that has a character for every byte.
 
     Raises:
-        InputError: not UTF-8; the message names file and line.
+        InputError: not UTF-8, UTF-16, or a NUL byte; the message names file and line.
     """
+    if b"\0" in line or (number == 1 and line.startswith(_UTF16)):
+        raise InputError(f"{path}, line {number}: UTF-16 or not a text (NUL bytes); save the file as UTF-8")
     try:
-        return line.decode("utf-8")
+        return line.decode(encoding)
     except UnicodeDecodeError as error:
         raise InputError(
             f"{path}, line {number}: not UTF-8 (byte 0x{line[error.start]:02x} at position {error.start + 1}); "
             "save the file as UTF-8"
         ) from None
+
+
+def without_end(path: Path, number: int, line: str) -> str:
+    """One line without its LF or CRLF.
+
+    Raises:
+        InputError: a carriage return within the line: other programs would see two lines there.
+    """
+    text = line.rstrip("\r\n")
+    if "\r" in text:
+        raise InputError(
+            f"{path}, line {number}: a carriage return at position {text.index(chr(13)) + 1}, not at the line's end; "
+            "end lines by LF or CRLF"
+        )
+    return text
 
 
 def rows(path: Path, required: Sequence[str], optional: Sequence[str] = ()) -> Iterator[NumberedRow]:
@@ -95,7 +113,7 @@ def rows(path: Path, required: Sequence[str], optional: Sequence[str] = ()) -> I
             if missing:
                 raise InputError(f'{path}: no column "{missing[0]}": a .txt file has only "text", one a line')
             for number, line in lines:
-                yield number, (line, *(None for _ in optional))
+                yield number, (without_end(path, number, line), *(None for _ in optional))
         elif ending == ".jsonl":
             yield from _json_rows(path, lines, required, optional)
         else:
@@ -111,9 +129,12 @@ def missing_column(path: Path, column: str, has: Sequence[str]) -> InputError:
 def _table_rows(
     path: Path, lines: Iterator[tuple[int, str]], required: Sequence[str], optional: Sequence[str], *, tabs: bool
 ) -> Iterator[NumberedRow]:
-    texts = (line for _, line in lines)
+    quotes = _Quotes(lines)
     # strict: a quote that is never closed would otherwise swallow the rest of the file into one value
-    reader = csv.reader(texts, delimiter="\t", quoting=csv.QUOTE_NONE) if tabs else csv.reader(texts, strict=True)
+    if tabs:
+        reader = csv.reader((without_end(path, n, line) for n, line in lines), delimiter="\t", quoting=csv.QUOTE_NONE)
+    else:
+        reader = csv.reader(quotes, strict=True)
     limit = csv.field_size_limit(min(sys.maxsize, 2**31 - 1))  # documents exceed the default of 131,072 characters
     try:
         first = next(reader, None)
@@ -128,6 +149,7 @@ def _table_rows(
                 raise InputError(f'{path}: the column "{column}" is there {header.count(column)} times')
         wanted = [header.index(column) if column in header else -1 for column in (*required, *optional)]
         for row in reader:
+            quotes.opened_at = 0
             if not row:
                 continue
             if len(row) != len(header):
@@ -138,10 +160,26 @@ def _table_rows(
             yield reader.line_num, tuple(row[place] if place >= 0 else None for place in wanted)
     except csv.Error as error:
         raise InputError(
-            f"{path}, line {reader.line_num}: not readable as {'TSV' if tabs else 'CSV'} ({error})"
+            f"{path}, line {quotes.opened_at or reader.line_num}: not readable as {'TSV' if tabs else 'CSV'} ({error}"
+            + (f" in line {reader.line_num}; the double quote is opened here" if quotes.opened_at else "")
+            + ")"
         ) from None
     finally:
         csv.field_size_limit(limit)
+
+
+class _Quotes:
+    """The lines of a CSV file, and where a double quote was opened that is not yet closed (0: none is)."""
+
+    def __init__(self, lines: Iterator[tuple[int, str]]) -> None:
+        self.opened_at = 0
+        self._lines = lines
+
+    def __iter__(self) -> Iterator[str]:
+        for number, line in self._lines:
+            if line.count('"') % 2:  # doubled quotes stand for a quote in the text and change nothing
+                self.opened_at = 0 if self.opened_at else number
+            yield line
 
 
 def _json_rows(

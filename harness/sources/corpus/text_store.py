@@ -16,7 +16,7 @@ from typing import IO, Self
 
 import numpy as np
 
-from harness.sources.corpus.rows import byte_lines, decoded, opened
+from harness.sources.corpus.rows import byte_lines, decoded, opened, without_end
 from harness.sources.remote.cache_folder import cache_root, writing
 
 IN_MEMORY = 256 << 20  # bytes of text
@@ -112,7 +112,7 @@ def mapped_lines(path: Path, limit: int | None) -> tuple[TextStore, int]:
     White space around a line is dropped. The file must not be changed while the store is in use.
 
     Raises:
-        InputError: not readable, or not UTF-8 (file and line).
+        InputError: not readable, not UTF-8, or a carriage return within a line (file and line).
     """
     places, skipped, at = array("q"), 0, 0
     content = ContentHash(1)
@@ -127,7 +127,7 @@ def mapped_lines(path: Path, limit: int | None) -> tuple[TextStore, int]:
             if number == 1:
                 (kept,) = byte_lines([line])
                 start, line = start + len(line) - len(kept), kept
-            text = decoded(path, number, line).strip().encode()
+            text = without_end(path, number, decoded(path, number, line)).strip().encode()
             if not text:
                 skipped += 1
                 continue

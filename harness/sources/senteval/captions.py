@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.errors import InputError
-from harness.sources.senteval.similarity import no_such_file
+from harness.sources.senteval.lines import no_such_file, numbered_lines
 
 _CAPTIONS = 5
 
@@ -34,10 +34,7 @@ def read_captions(folder: Path, part: str) -> tuple[NDArray[Any], list[str]]:
         raise InputError(f"{features}: not a NumPy matrix ({str(error).splitlines()[0]})") from None
     if images.ndim != 2 or not np.issubdtype(images.dtype, np.floating) or not np.isfinite(images).all():
         raise InputError(f"{features}: expected an (images, features) matrix of finite floating-point numbers")
-    try:
-        lines = texts.read_text(encoding="utf-8").removesuffix("\n").split("\n")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{texts}: not UTF-8 text (byte {error.start})") from None
+    lines = [line for _, line in numbered_lines(texts, blank=True)]
     if len(lines) != _CAPTIONS * len(images):
         raise InputError(
             f"{texts}: {len(lines)} captions for {len(images)} images; expected {_CAPTIONS} an image: "

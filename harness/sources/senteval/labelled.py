@@ -17,12 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.errors import InputError
-from harness.sources.corpus.rows import decoded
-from harness.sources.senteval.similarity import no_such_file, senteval_root
+from harness.sources.senteval.lines import damaged, numbered_lines, table_rows
+from harness.sources.senteval.similarity import SICK_LABELS, read_stsb, senteval_root, sick_rows
 
 PREPARATION = "SentEval's files; words joined by single spaces; an empty sentence is read as a full stop"
 TREC_LABELS = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
-SICK_LABELS = ("CONTRADICTION", "NEUTRAL", "ENTAILMENT")
 SNLI_LABELS = ("entailment", "neutral", "contradiction")
 BINARY = {  # task -> files of label 1 and label 0
     "MR": ("MR/rt-polarity.pos", "MR/rt-polarity.neg"),
@@ -42,7 +41,6 @@ PROBING = {
     "OddManOut": "odd_man_out.txt",
     "CoordinationInversion": "coordination_inversion.txt",
 }
-_SICK = {"train": "SICK_train", "dev": "SICK_trial", "test": "SICK_test_annotated"}
 
 Example = tuple[str, str, float]  # sentence, second sentence ("" where the task has one), label or score
 
@@ -126,9 +124,9 @@ def read_task(task: str, root: Path) -> Labelled:
         "TREC": (lambda: {"train": _trec(root / "TREC/train_5500.label"), "test": _trec(root / "TREC/TREC_10.label")},
                  len(TREC_LABELS)),
         "MRPC": (lambda: {p: _mrpc(root / f"MRPC/msr_paraphrase_{p}.txt") for p in ("train", "test")}, 2),
-        "SICK-E": (lambda: {p: _sick(root / f"SICK/{f}.txt", entailment=True) for p, f in _SICK.items()}, 3),
-        "SICK-R": (lambda: {p: _sick(root / f"SICK/{f}.txt", entailment=False) for p, f in _SICK.items()}, 0),
-        "STS-B": (lambda: {p: _stsb(root / f"STS/STSBenchmark/sts-{p}.csv") for p in ("train", "dev", "test")}, 0),
+        "SICK-E": (lambda: {p: _sick(root, p, entailment=True) for p in ("train", "dev", "test")}, 3),
+        "SICK-R": (lambda: {p: _sick(root, p, entailment=False) for p in ("train", "dev", "test")}, 0),
+        "STS-B": (lambda: {p: _stsb(root, p) for p in ("train", "dev", "test")}, 0),
         "SNLI": (lambda: {p: _snli(root / "SNLI", p) for p in ("train", "dev", "test")}, 3),
     }  # fmt: skip
     read, classes = readers[task]
@@ -145,11 +143,11 @@ def read_probing(task: str, folder: Path) -> Labelled:
     """
     file = folder / PROBING[task]
     rows: dict[str, list[tuple[int, str, str]]] = {"tr": [], "va": [], "te": []}
-    for number, line in _lines(file):
+    for number, line in numbered_lines(file):
         fields = line.rstrip().split("\t")
-        if len(fields) < 3 or fields[0] not in rows:
-            raise _wrong(file, number, "tr, va or te, a label and a sentence, separated by tabs")
-        rows[fields[0]].append((number, fields[1], fields[-1]))
+        if len(fields) != 3 or fields[0] not in rows:
+            raise damaged(file, number, "tr, va or te, a label and a sentence, separated by tabs")
+        rows[fields[0]].append((number, fields[1], fields[2]))
     names = sorted({label for _, label, _ in rows["tr"]})
     place = {name: i for i, name in enumerate(names)}
     parts: dict[str, list[Example]] = {}
@@ -187,111 +185,60 @@ def _not_empty(file: Path, parts: dict[str, list[Example]]) -> None:
             raise InputError(f"{file}: no {name} examples; the file is empty or truncated")
 
 
-def _lines(file: Path, *, encoding: str = "utf-8", blank: bool = False) -> list[tuple[int, str]]:
-    """Numbered lines from 1, split at newlines only; blank ones are kept only if they mean an empty sentence."""
-    try:
-        raw = file.read_bytes()
-    except FileNotFoundError:
-        raise no_such_file(file) from None
-    except OSError as error:
-        raise InputError(f"{file}: cannot be read ({error.strerror})") from None
-    lines = raw.removeprefix(b"\xef\xbb\xbf").split(b"\n")
-    if not lines[-1]:
-        lines.pop()
-    numbered = []
-    for number, line in enumerate(lines, 1):
-        text = decoded(file, number, line) if encoding == "utf-8" else line.decode(encoding)
-        if blank or text.strip():
-            numbered.append((number, text.removesuffix("\r")))
-    if not numbered:
-        raise InputError(f"{file}: is empty")
-    return numbered
-
-
-def _wrong(file: Path, number: int, expected: str) -> InputError:
-    return InputError(f"{file}, line {number}: expected {expected}; the file is damaged or truncated")
-
-
 def _plain(file: Path, label: int) -> list[Example]:
-    return [(text, "", label) for _, text in _lines(file, encoding="latin-1", blank=True)]
+    return [(text, "", label) for _, text in numbered_lines(file, encoding="latin-1", blank=True)]
 
 
 def _sst2(file: Path) -> list[Example]:
     rows: list[Example] = []
-    for number, line in _lines(file):
+    for number, line in numbered_lines(file):
         fields = line.strip().split("\t")
         if len(fields) != 2 or fields[1] not in ("0", "1"):
-            raise _wrong(file, number, "a sentence, a tab and the label 0 or 1")
+            raise damaged(file, number, "a sentence, a tab and the label 0 or 1")
         rows.append((fields[0], "", int(fields[1])))
     return rows
 
 
 def _sst5(file: Path) -> list[Example]:
     rows: list[Example] = []
-    for number, line in _lines(file):
+    for number, line in numbered_lines(file):
         label, _, text = line.strip().partition(" ")
         if label not in ("0", "1", "2", "3", "4") or not text:
-            raise _wrong(file, number, "a label from 0 to 4, a space and a sentence")
+            raise damaged(file, number, "a label from 0 to 4, a space and a sentence")
         rows.append((text, "", int(label)))
     return rows
 
 
 def _trec(file: Path) -> list[Example]:
     rows: list[Example] = []
-    for number, line in _lines(file, encoding="latin-1"):
+    for number, line in numbered_lines(file, encoding="latin-1"):
         label, _, rest = line.strip().partition(":")
         _, _, text = rest.partition(" ")
         if label not in TREC_LABELS or not text:
-            raise _wrong(file, number, f"CLASS:subclass and a question, CLASS one of {', '.join(TREC_LABELS)}")
+            raise damaged(file, number, f"CLASS:subclass and a question, CLASS one of {', '.join(TREC_LABELS)}")
         rows.append((text, "", TREC_LABELS.index(label)))
     return rows
 
 
 def _mrpc(file: Path) -> list[Example]:
     rows: list[Example] = []
-    for number, line in _lines(file)[1:]:
-        fields = line.strip().split("\t")
-        if len(fields) < 5 or fields[0] not in ("0", "1"):
-            raise _wrong(file, number, "0 or 1, two ids and two sentences, separated by tabs")
+    for number, fields in table_rows(file, "Quality"):
+        if len(fields) != 5 or fields[0] not in ("0", "1") or not all(field.strip() for field in fields):
+            raise damaged(file, number, "0 or 1, two ids and two sentences, separated by tabs")
         rows.append((fields[3], fields[4], int(fields[0])))
-    _not_empty(file, {"": rows})
     return rows
 
 
-def _sick(file: Path, *, entailment: bool) -> list[Example]:
-    rows: list[Example] = []
-    for number, line in _lines(file)[1:]:
-        fields = line.strip().split("\t")
-        try:
-            label = SICK_LABELS.index(fields[4]) if entailment else _score(fields[3])
-            rows.append((fields[1], fields[2], label))
-        except (IndexError, ValueError):
-            what = f"a judgment ({', '.join(SICK_LABELS)})" if entailment else "a score from 0 to 5"
-            raise _wrong(file, number, f"an id, two sentences, a score and {what}, separated by tabs") from None
-    _not_empty(file, {"": rows})
-    return rows
+def _sick(root: Path, part: str, *, entailment: bool) -> list[Example]:
+    return [(a, b, SICK_LABELS.index(label) if entailment else score) for a, b, score, label in sick_rows(root, part)]
 
 
-def _stsb(file: Path) -> list[Example]:
-    rows: list[Example] = []
-    for number, line in _lines(file):
-        fields = line.split("\t")
-        try:
-            rows.append((fields[5], fields[6], _score(fields[4])))
-        except (IndexError, ValueError):
-            raise _wrong(file, number, "four fields, a score from 0 to 5 and two sentences, by tabs") from None
-    return rows
-
-
-def _score(text: str) -> float:
-    value = float(text)
-    if not 0 <= value <= 5:
-        raise ValueError(text)
-    return value
+def _stsb(root: Path, part: str) -> list[Example]:
+    return list(zip(*read_stsb(root, part), strict=True))
 
 
 def _snli(folder: Path, part: str) -> list[Example]:
-    first, second, labels = (_lines(folder / f"{name}.{part}", blank=True) for name in ("s1", "s2", "labels"))
+    first, second, labels = (numbered_lines(folder / f"{name}.{part}", blank=True) for name in ("s1", "s2", "labels"))
     if not len(first) == len(second) == len(labels):
         raise InputError(
             f"{folder}: s1.{part}, s2.{part} and labels.{part} have {len(first)}, {len(second)} and {len(labels)} "
@@ -300,6 +247,6 @@ def _snli(folder: Path, part: str) -> list[Example]:
     rows: list[Example] = []
     for (_, a), (_, b), (number, label) in zip(first, second, labels, strict=True):
         if label.strip() not in SNLI_LABELS:
-            raise _wrong(folder / f"labels.{part}", number, f"one of {', '.join(SNLI_LABELS)}")
+            raise damaged(folder / f"labels.{part}", number, f"one of {', '.join(SNLI_LABELS)}")
         rows.append((a, b, SNLI_LABELS.index(label.strip())))
     return rows

@@ -7,12 +7,12 @@ from functools import cache
 from pathlib import Path
 
 from harness.errors import InputError
-from harness.sources.corpus.rows import decoded
 from harness.sources.remote.archive import unpack_once
 from harness.sources.remote.cache_folder import cache_root
 from harness.sources.remote.hub import hub_file
+from harness.sources.senteval.lines import REPOSITORY, damaged, gold_score, numbered_lines, table_rows
 
-REPOSITORY, ARCHIVE = "princeton-nlp/datasets-for-simcse", "senteval.tar"
+ARCHIVE = "senteval.tar"
 
 # Subsets of each year in the order of SentEval's senteval/sts.py. STS13 lacks SMT for licence reasons.
 STS_SUBSETS = {
@@ -28,6 +28,8 @@ _SICK = {
     "dev": "SICK/SICK_trial.txt",
     "test": "SICK/SICK_test_annotated.txt",
 }
+
+SICK_LABELS = ("CONTRADICTION", "NEUTRAL", "ENTAILMENT")
 
 ScoredPairs = tuple[list[str], list[str], list[float]]  # first sentences, second sentences, gold scores
 
@@ -52,20 +54,6 @@ def _unpacked(archive: Path, into: Path) -> Path:
     return _inside(unpack_once(archive, into))
 
 
-def no_such_file(file: Path, needed: str = "") -> InputError:
-    """What to say of a file that a SentEval folder lacks; of the hub's copy, where to name another folder.
-
-    Args:
-        needed: what the files must be, for data that SentEval has in another form.
-    """
-    ours = cache_root() / "senteval"
-    if not file.is_relative_to(ours):
-        return InputError(f"{file}: no such file; {needed or 'the SentEval folder is not complete'}")
-    name = "/".join(file.parts[-2:])
-    text = f"{name}: not in the copy of {REPOSITORY}; set HARNESS_SENTEVAL to a SentEval data folder that has it"
-    return InputError(f"{text}; {needed}" if needed else text)
-
-
 def _inside(folder: Path) -> Path:
     for pattern in ("STS", "*/STS", "*/*/STS", "*/*/*/STS"):
         for sts in sorted(folder.glob(pattern)):
@@ -75,52 +63,79 @@ def _inside(folder: Path) -> Path:
 
 
 def read_year(root: Path, task: str) -> Iterator[tuple[str, ScoredPairs]]:
-    """The subsets of STS12 ... STS16 with their scored pairs; pairs that were never scored are left out."""
+    """The subsets of STS12 ... STS16 with their scored pairs; pairs that were never scored are left out.
+
+    Raises:
+        InputError: a file is missing or damaged, or the two of a subset differ in length: which, where, what was
+            expected.
+    """
     folder = root / "STS" / f"{task}-en-test"
     for subset in STS_SUBSETS[task]:
         texts, scores = folder / f"STS.input.{subset}.txt", folder / f"STS.gs.{subset}.txt"
-        pairs, golds = _lines(texts), _lines(scores)
-        if len(pairs) != len(golds):
-            raise InputError(f"{texts}: {len(pairs)} lines, but {scores.name} has {len(golds)}")
-        kept = [(n, pair, gold) for n, (pair, gold) in enumerate(zip(pairs, golds, strict=True), 1) if gold.strip()]
-        yield subset, _scored(texts, [(n, [*pair.split("\t"), gold]) for n, pair, gold in kept], (0, 1, -1))
+        lines, golds = numbered_lines(texts, blank=True), numbered_lines(scores, blank=True)
+        if len(lines) != len(golds):
+            raise InputError(f"{texts}: {len(lines)} lines, but {scores.name} has {len(golds)}")
+        pairs = [_pair(texts, number, line.split("\t"), "two sentences, a tab between") for number, line in lines]
+        kept = [
+            (*pair, gold_score(scores, number, gold))
+            for pair, (number, gold) in zip(pairs, golds, strict=True)
+            if gold.strip()
+        ]
+        if not kept:
+            raise InputError(f"{scores}: holds no score")
+        yield subset, _columns(kept)
 
 
 def read_stsb(root: Path, split: str) -> ScoredPairs:
-    """STS-B, "train", "dev" or "test": columns genre, file, year, id, score, sentence 1, sentence 2; no header."""
+    """STS-B, "train", "dev" or "test": genre, file, year, id, score, two sentences, at most two sources; no header.
+
+    Raises:
+        InputError: see `read_year`.
+    """
     file = root / _STSB[split]
-    return _scored(file, [(n, line.split("\t")) for n, line in enumerate(_lines(file), 1)], (5, 6, 4))
+    rows = []
+    for number, line in numbered_lines(file):
+        fields = line.split("\t")
+        what = "four fields, a score from 0 to 5 and two sentences, by tabs"
+        if len(fields) > 9:
+            raise damaged(file, number, what)
+        pair = _pair(file, number, fields[5:7], what)
+        rows.append((*pair, gold_score(file, number, fields[4])))
+    return _columns(rows)
 
 
 def read_sick(root: Path, split: str) -> ScoredPairs:
-    """SICK relatedness, split "train", "dev" (the trial set) or "test": pair_ID, sentence A, sentence B, score, ..."""
+    """SICK relatedness, split "train", "dev" (the trial set) or "test".
+
+    Raises:
+        InputError: see `read_year`.
+    """
+    return _columns([(a, b, score) for a, b, score, _ in sick_rows(root, split)])
+
+
+def sick_rows(root: Path, split: str) -> list[tuple[str, str, float, str]]:
+    """SICK's pairs with relatedness score and entailment judgment.
+
+    Raises:
+        InputError: see `read_year`.
+    """
     file = root / _SICK[split]
-    return _scored(file, [(n, line.split("\t")) for n, line in enumerate(_lines(file), 1)][1:], (1, 2, 3))
+    rows = []
+    for number, fields in table_rows(file, "pair_ID"):
+        what = f"an id, two sentences, a score from 0 to 5 and a judgment ({', '.join(SICK_LABELS)}), by tabs"
+        if len(fields) != 5 or fields[4] not in SICK_LABELS:
+            raise damaged(file, number, what)
+        rows.append((*_pair(file, number, fields[1:3], what), gold_score(file, number, fields[3]), fields[4]))
+    return rows
 
 
-def _lines(file: Path) -> list[str]:
-    """The lines of a UTF-8 file, split at newlines only."""
-    try:
-        raw = file.read_bytes()
-    except FileNotFoundError:
-        raise no_such_file(file) from None
-    lines = raw.removeprefix(b"\xef\xbb\xbf").split(b"\n")
-    if not lines[-1]:
-        lines.pop()
-    return [decoded(file, number, line).removesuffix("\r") for number, line in enumerate(lines, 1)]
-
-
-def _scored(file: Path, rows: list[tuple[int, list[str]]], places: tuple[int, int, int]) -> ScoredPairs:
+def _pair(file: Path, number: int, sentences: list[str], expected: str) -> tuple[str, str]:
     """Sentences are split at white space and joined by single spaces, as SentEval's evaluators do."""
-    first: list[str] = []
-    second: list[str] = []
-    golds: list[float] = []
-    for number, row in rows:
-        try:
-            a, b, gold = (row[place] for place in places)
-            golds.append(float(gold))
-        except (IndexError, ValueError):
-            raise InputError(f"{file}, line {number}: not two sentences with a score, separated by tabs") from None
-        first.append(" ".join(a.split()))
-        second.append(" ".join(b.split()))
-    return first, second, golds
+    words = [" ".join(sentence.split()) for sentence in sentences]
+    if len(words) != 2 or not all(words):
+        raise damaged(file, number, expected)
+    return words[0], words[1]
+
+
+def _columns(rows: list[tuple[str, str, float]]) -> ScoredPairs:
+    return [a for a, _, _ in rows], [b for _, b, _ in rows], [score for _, _, score in rows]

@@ -125,7 +125,7 @@ def test_the_fingerprint_tells_apart_what_only_looks_alike(tmp_path: Path) -> No
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\ufeff")), min_size=2))
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\r\0\ufeff")), min_size=2))
 def test_any_text_survives_the_memory_map(tmp_path_factory: pytest.TempPathFactory, lines: list[str]) -> None:
     wanted = [line.strip() for line in lines if line.strip()]
     if len(wanted) < 2:
@@ -212,7 +212,12 @@ def test_a_column_that_is_not_there_lists_those_that_are(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("name", "content", "problem"),
     [
-        ("x.csv", 'text\n"never closed\nb\nc\n', "line 4: not readable as CSV"),
+        ("x.csv", 'text\n"never closed\nb\nc\n', "line 2: not readable as CSV (unexpected end of data in line 4"),
+        ("x.csv", 'text,id\n"a\nb",1\n"c\n\nd,2\n"e",3\n', "line 4: not readable as CSV (',' expected"),
+        ("x.txt", "one\ntwo\rthree\n", "line 2: a carriage return at position 4"),
+        ("x.tsv", "text\tid\none\rtwo\t1\n", "line 2: a carriage return at position 4"),
+        ("x.txt", "one\ntw\0o\n", "line 2: UTF-16 or not a text (NUL bytes)"),
+        ("x.txt.gz", "one\ntwo\n".encode("utf-16"), "line 1: UTF-16 or not a text"),
         ("x.csv", "text,id\na,1\nb, c,2\n", "line 3: 3 values, but the header has 2 columns"),
         ("x.csv", "text,text\na,b\n", "is there 2 times"),
         ("x.tsv", "text\tid\na\n", "line 2: 1 values, but the header has 2 columns"),
@@ -223,7 +228,7 @@ def test_a_column_that_is_not_there_lists_those_that_are(tmp_path: Path) -> None
         ("x.parquet", "", "unknown kind of file"),
     ],
 )
-def test_damaged_files(tmp_path: Path, name: str, content: str, problem: str) -> None:
+def test_damaged_files(tmp_path: Path, name: str, content: str | bytes, problem: str) -> None:
     file = write(tmp_path / name, content)
     message = error(file)
     assert message.startswith(str(file))

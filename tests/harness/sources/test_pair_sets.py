@@ -113,8 +113,23 @@ def test_damaged_senteval_files(root: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"3 lines, but STS\.gs\.FNWN\.txt has 2"):
         list(read_year(root, "STS13"))
     scores.write_text("4.5\n1\nhigh\n")
-    with pytest.raises(InputError, match=r"line 3: not two sentences with a score"):
+    with pytest.raises(InputError, match=r"STS\.gs\.FNWN\.txt, line 3: expected a score from 0 to 5, not 'high'"):
         list(read_year(root, "STS13"))
+    texts = root / "STS/STS13-en-test/STS.input.FNWN.txt"
+    whole = texts.read_text()
+    for line in ("only one sentence", "one\t", "one\ttwo\tthree", "one\rmore\ttwo", "o\0ne\ttwo"):
+        texts.write_text(whole + line + "\n", newline="")
+        scores.write_text("4.5\n1\n2\n\n")  # the damaged line was never scored
+        with pytest.raises(InputError, match=r"STS\.input\.FNWN\.txt, line 4: "):
+            list(read_year(root, "STS13"))
+    texts.write_text(whole)
+    for score in ("55", "nan", "inf", "-1", "1_0", "abc"):
+        scores.write_text(f"4.5\n{score}\n1\n")
+        with pytest.raises(InputError, match=r"STS\.gs\.FNWN\.txt, line 2: expected a score from 0 to 5, not "):
+            list(read_year(root, "STS13"))
+    (root / "SICK/SICK_trial.txt").write_bytes(b"4\tA man\tA dog\t3.3\tNEUTRAL\n")
+    with pytest.raises(InputError, match=r'SICK_trial.txt, line 1: expected the names of the columns, "pair_ID"'):
+        read_sick(root, "dev")
     (root / "SICK/SICK_trial.txt").write_bytes(b"head\n1\tcaf\xe9\tb\t1\n")
     with pytest.raises(InputError, match=r"SICK_trial.txt, line 2: not UTF-8"):
         read_sick(root, "dev")

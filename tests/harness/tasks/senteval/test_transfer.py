@@ -150,7 +150,7 @@ def test_damaged_files_are_one_clear_line_and_other_tasks_go_on(
 @pytest.mark.parametrize("score", ["6.0", "nan", "high"])
 def test_scores_out_of_range_are_refused(root: Path, tmp_path: Path, score: str) -> None:
     bad = damage(root, tmp_path, "STS/STSBenchmark/sts-dev.csv", _line(f"g\tf\t1\t1\t{score}\ta\tb"))
-    with pytest.raises(InputError, match=r"sts-dev.csv, line 2: expected four fields, a score from 0 to 5"):
+    with pytest.raises(InputError, match=r"sts-dev.csv, line 2: expected a score from 0 to 5, not"):
         regressor_task("STS-B", root=bad).texts()
 
 
@@ -334,7 +334,7 @@ def test_counts_of_the_real_files() -> None:
 
 
 def test_a_file_that_the_hubs_copy_lacks_is_named_without_the_cache(tmp_path, monkeypatch):
-    monkeypatch.setattr("harness.sources.senteval.similarity.cache_root", lambda: tmp_path / "cache")
+    monkeypatch.setattr("harness.sources.senteval.lines.cache_root", lambda: tmp_path / "cache")
     for file, said in (
         (tmp_path / "cache" / "senteval" / "ab12" / "SNLI" / "s1.train", r"^SNLI/s1\.train: not in the copy of"),
         (tmp_path / "mine" / "SNLI" / "s1.train", "no such file; the SentEval folder is not complete"),
