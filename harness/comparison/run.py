@@ -54,12 +54,17 @@ def run_comparison(
     write_manifest(workdir, manifest)
     reporter = reporter or Reporter(quiet=True)
     records = []
+    said: set[str] = set()
     for ending in one_by_one(plan, workdir, command_of, reporter):
         record = asked(ending.record, plan.evaluation).model_copy(
             update={"row": ending.cell.row.label, "comparison": plan.experiment.name}
         )
         records.append(record)
         reporter.done(_line_about(record) + (" (kept)" if ending.kept else ""))
+        for note in record.training.get("notes", []):
+            if note not in said:  # the same data in every cell
+                said.add(note)
+                reporter.say(f"note: {note}")
         if tracker is not None:
             tracker.log(record)
     plan.team.from_main("")  # no more training: the other processes end

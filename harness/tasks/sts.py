@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from harness.errors import InputError
 from harness.sources import multilingual
 from harness.sources.pair_sets import EMBEDDED_PARTS
+from harness.sources.senteval.sizes import unusual_sizes
 from harness.tasks.averages import Mean, Number
 from harness.tasks.base import Array, Encode, TaskResult, Vectors, as_array, checked, finite, unit_rows
 from harness.tasks.family import TaskFamily
@@ -143,6 +144,9 @@ class STSTask:
         import pandas as pd
 
         result = TaskResult()
+        if self.source == "senteval":
+            sizes = {subset.name: len(subset.gold) for subset in self.data.subsets}
+            result.notes += [f"{self.name}: {text}" for text in unusual_sizes(self.name, sizes)]
         frames, similarities, golds = [], [], []
         damaged = 0
         for subset in self.data.subsets:

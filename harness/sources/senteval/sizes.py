@@ -37,11 +37,11 @@ SIZES: dict[str, dict[str, int]] = {  # data set -> subset or part -> scored pai
 
 
 def unusual_sizes(data: str, counts: Mapping[str, int]) -> list[str]:
-    """One sentence for each part (or subset) of `data` whose count is not the published one."""
+    """One sentence about the parts (or subsets) of `data` whose count is not the published one; none where all are."""
     known = SIZES.get(data, {})
+    others = [f"{n:,} in {part} (not {known[part]:,})" for part, n in counts.items() if n != known.get(part, n)]
+    if not others:
+        return []
     return [
-        f"{count:,} examples in {part}, {known[part]:,} in the published set: files cut short or of another edition; "
-        "not comparable with published scores"
-        for part, count in counts.items()
-        if part in known and count != known[part]
+        f"examples: {', '.join(others)}; files cut short or of another edition, not comparable with published scores"
     ]

@@ -69,13 +69,16 @@ class CaptionRetrievalTask:
         dev, test = fit_and_rank(self.data.images, captions, seed=self.seed, width=self.width)
         return dev, test, sum(bad for _, bad in vectors_by_part.values())
 
+    def remarks(self, damaged: int) -> list[str]:
+        """What a reader should know of the scores; `damaged`: how many vectors held NaN or infinity."""
+        return [f"{self.name}: vectors with NaN or infinity, replaced by 0: {damaged}"] if damaged else []
+
     def evaluate(self, vectors: Vectors, *, pooling: str) -> TaskResult:
         from harness.tasks.senteval.caption_ranking import VERSION
 
         result = TaskResult()
         dev, test, damaged = self.outcome(vectors)
-        if damaged:
-            result.notes.append(f"{self.name}: vectors with NaN or infinity, replaced by 0: {damaged}")
+        result.notes += self.remarks(damaged)
         recalls_by = {("test", "recall"): test.total / 6, ("dev", "recall"): dev.total / 6}
         for direction, recalls in (("i2t", test.image_to_text), ("t2i", test.text_to_image)):
             recalls_by |= {("test", f"{direction}_r{k}"): r for k, r in zip((1, 5, 10), recalls[:3], strict=True)}

@@ -1,14 +1,17 @@
 """A drop-in for scripts written for SentEval: `from harness.senteval import engine; engine.SE(...).eval(tasks)`.
 
 The same params keys (task_path, seed, kfold, usepytorch, batch_size, nhid, classifier), the same calls of the script's
-`prepare` and `batcher`, the same result keys; the work is done by `harness.tasks`. Two things are added: exact fits by
-the classifier's "solver": "lbfgs", and faults in one task's files leave the other tasks of a list their results: such
-a task gets {"error": one line}.
+`prepare` and `batcher`, the same result keys; the work is done by `harness.tasks`. Three things are added: exact fits
+by the classifier's "solver": "lbfgs"; a fault in one task of a list (its files, or an exception of the script's
+functions) leaves the other tasks their results, and such a task gets {"error": one line}; what a task has to remark
+(vectors with NaN, files of another size than the published ones) is logged as a warning and stands under the key
+"notes", which a result without remarks does not have.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,9 +19,9 @@ from typing import Any
 import numpy as np
 
 from harness.config import nearest
-from harness.errors import InputError, RunError
-from harness.tasks.base import Array, finite
-from harness.tasks.senteval.fits.problem import Classifier
+from harness.errors import HarnessError, InputError, RunError
+from harness.tasks.base import Array, as_array, finite
+from harness.tasks.senteval.fits.problem import Classifier, whole_number
 from harness.tasks.senteval.probing import PROBING
 
 _DOWNSTREAM = {name: name for name in ("MR", "CR", "SUBJ", "MPQA", "SST2", "SST5", "TREC", "MRPC", "SNLI")}
@@ -27,6 +30,7 @@ _REGRESSION = {"SICKRelatedness": "SICK-R", "STSBenchmark": "STS-B"}
 _YEARS = ("STS12", "STS13", "STS14", "STS15", "STS16")
 _RETRIEVAL = "ImageCaptionRetrieval"
 TASKS = (*_CLASSIFICATION, *_REGRESSION, _RETRIEVAL, *_YEARS, *PROBING)
+_LOG = logging.getLogger(__name__)
 _CLASSIFIER_KEYS = ("nhid", "optim", "batch_size", "tenacity", "epoch_size", "max_epoch", "dropout", "solver")
 
 Batcher = Callable[[Any, list[list[str]]], Any]
@@ -63,13 +67,17 @@ class SE:
                 'params["usepytorch"]: scikit-learn\'s head is not offered; leave it True, and for the exact solution '
                 'add "solver": "lbfgs" to params["classifier"]'
             )
+        if not whole_number(self.params.batch_size, 1):
+            raise InputError(f'params["batch_size"] = {self.params.batch_size!r}: expected a whole number from 1')
         given = self.params.classifier
+        if not isinstance(given, dict):
+            raise InputError(f'params["classifier"] = {given!r}: expected a dict such as {{"nhid": 0}}')
         if "nhid" not in given:
             raise InputError('params["classifier"]: "nhid" is missing; 0 means logistic regression')
         for key in given:
             if key not in _CLASSIFIER_KEYS:
                 known = list(_CLASSIFIER_KEYS)
-                raise InputError(f'params["classifier"]: unknown key "{key}"{nearest(key, known)}; known: {known}')
+                raise InputError(f'params["classifier"]: unknown key "{key}"{nearest(str(key), known)}; known: {known}')
         self.classifier = Classifier(**given, kfold=self.params.kfold, seed=self.params.seed)
         self.batcher = batcher
         self.prepare = prepare or (lambda params, samples: None)
@@ -84,18 +92,21 @@ class SE:
         names = [name] if isinstance(name, str) else list(name)
         for one in names:
             if one not in TASKS:
-                raise InputError(f'unknown task "{one}"{nearest(one, list(TASKS))}; known: {", ".join(TASKS)}')
+                raise InputError(f'unknown task "{one}"{nearest(str(one), list(TASKS))}; known: {", ".join(TASKS)}')
         if isinstance(name, str):
             self.results = self._eval(name)
             return self.results
-        results: dict[str, Any] = {}
+        self.results = {}  # filled as the tasks end: an interrupt leaves what is finished
         for one in names:
             try:
-                results[one] = self._eval(one)
-            except InputError as error:
-                results[one] = {"error": str(error)}
-        self.results = results
-        return results
+                self.results[one] = self._eval(one)
+            except HarnessError as error:
+                self.results[one] = {"error": str(error)}
+                _LOG.warning("%s: %s", one, error)
+            except Exception as error:  # of the script's own functions: its author needs the traceback
+                self.results[one] = {"error": f"{type(error).__name__}: {' '.join(str(error).split())}"}
+                _LOG.exception("%s: no result", one)
+        return self.results
 
     def _eval(self, name: str) -> dict[str, Any]:
         root = Path(self.params.task_path) if self.params.get("task_path") else None
@@ -111,12 +122,17 @@ class SE:
     def _vectors(self, texts: Sequence[str]) -> Array:
         """Vectors of the script's batcher, which gets lists of words in batches of `batch_size`."""
         size = self.params.batch_size
-        parts = []
+        parts: list[Array] = []
         for begin in range(0, len(texts), size):
             batch = [text.split() for text in texts[begin : begin + size]]
-            part = np.asarray(self.batcher(self.params, batch))
-            if part.ndim != 2 or len(part) != len(batch):
+            part = as_array(self.batcher(self.params, batch))
+            if part.ndim != 2 or len(part) != len(batch) or not part.shape[1]:
                 raise RunError(f"batcher returned shape {part.shape} for {len(batch)} sentences; expected one row each")
+            if part.dtype.kind not in "fiub":
+                raise RunError(f"batcher returned {part.dtype} vectors; expected numbers")
+            if parts and part.shape[1] != parts[0].shape[1]:
+                widths = f"{parts[0].shape[1]} and then {part.shape[1]}"
+                raise RunError(f"batcher returned vectors of {widths} dimensions; expected the same for all sentences")
             parts.append(part)
         return np.concatenate(parts).astype(np.float32, copy=False)
 
@@ -133,14 +149,14 @@ class SE:
             else transfer_task(_CLASSIFICATION[name], classifier=self.classifier, root=root)
         )
         self._prepare(task.texts())
-        outcome, _ = task.outcome(self._vectors)
+        outcome, damaged = task.outcome(self._vectors)
         parts = task.data.parts
         whole = next(iter(parts.values()))
         ndev, ntest = len(parts.get("dev", whole)), len(parts.get("test", whole))
         result: dict[str, Any] = {"devacc": outcome.dev, "acc": outcome.test, "ndev": ndev, "ntest": ntest}
         if name == "MRPC" and outcome.predicted is not None:
             result["f1"] = f1(parts["test"].labels, outcome.predicted)
-        return result
+        return _noted(result, task.remarks(damaged))
 
     def _regression(self, name: str, root: Path | None) -> dict[str, Any]:
         from harness.tasks.senteval.regression import regressor_task
@@ -149,10 +165,10 @@ class SE:
         task = regressor_task(name, root=root)
         task.seed = self.params.seed
         self._prepare(task.texts())
-        fit, _ = task.outcome(self._vectors)
+        fit, damaged = task.outcome(self._vectors)
         parts = task.data.parts
         gold = parts["test"].labels
-        return {
+        result = {
             "devpearson": fit.dev_pearson,
             "pearson": pearson(fit.predicted, gold),
             "spearman": spearman(fit.predicted, gold),
@@ -161,25 +177,28 @@ class SE:
             "ndev": len(parts["dev"]),
             "ntest": len(parts["test"]),
         }
+        return _noted(result, task.remarks(damaged))
 
     def _retrieval(self, root: Path | None) -> dict[str, Any]:
         from harness.tasks.senteval.caption_retrieval import CaptionRetrievalTask
 
         task = CaptionRetrievalTask(root, seed=self.params.seed)
         self._prepare(task.texts())
-        dev, test, _ = task.outcome(self._vectors)
-        return {
+        dev, test, damaged = task.outcome(self._vectors)
+        result = {
             "devacc": dev.total,
             "acc": [test.image_to_text, test.text_to_image],
             "ndev": len(task.data.captions["dev"]),
             "ntest": len(task.data.captions["test"]),
         }
+        return _noted(result, task.remarks(damaged))
 
     def _sts(self, name: str, root: Path | None) -> dict[str, Any]:
         from scipy import stats
 
         from harness.sources.senteval.labelled import downstream_folder
         from harness.sources.senteval.similarity import read_year
+        from harness.sources.senteval.sizes import unusual_sizes
         from harness.tasks.sts import aggregate, cosine, pearson, spearman
 
         subsets = dict(read_year(downstream_folder(root), name))
@@ -187,12 +206,18 @@ class SE:
         similarity = self.params.get("similarity")
         result: dict[str, Any] = {}
         scores, golds = [], []
+        sizes = {subset: len(gold) for subset, (_, _, gold) in subsets.items()}
+        notes = [f"{name}: {text}" for text in unusual_sizes(name, sizes)]
         for subset, (first, second, gold) in subsets.items():
-            u, v = finite(self._vectors(first))[0], finite(self._vectors(second))[0]
+            (u, bad_u), (v, bad_v) = finite(self._vectors(first)), finite(self._vectors(second))
+            if bad_u + bad_v:
+                notes.append(f"{name} {subset}: vectors with NaN or infinity, replaced by 0: {bad_u + bad_v}")
             values: Array = cosine(u, v)
             if similarity is not None:
                 values = np.array([similarity(a, b) for a, b in zip(u, v, strict=True)], dtype=np.float64)
             constant = np.ptp(values) == 0
+            if constant:
+                notes.append(f"{name} {subset}: all pairs have the same similarity; their correlation counts as 0")
             result[subset] = {
                 "pearson": (0.0, 1.0) if constant else tuple(map(float, stats.pearsonr(values, gold))),
                 "spearman": (0.0, 1.0) if constant else tuple(map(float, stats.spearmanr(values, gold))),
@@ -204,7 +229,15 @@ class SE:
             kind: {how: aggregate(correlation, scores, golds, how) for how in ("all", "mean", "wmean")}
             for kind, correlation in (("pearson", pearson), ("spearman", spearman))
         }
-        return result
+        return _noted(result, notes)
+
+
+def _noted(result: dict[str, Any], notes: Iterable[str]) -> dict[str, Any]:
+    """`result` with what is to be remarked about it, if anything is."""
+    said = list(notes)
+    for note in said:
+        _LOG.warning("%s", note)
+    return {**result, "notes": said} if said else result
 
 
 engine = SimpleNamespace(SE=SE)

@@ -11,7 +11,7 @@ import numpy as np
 from harness.sources.senteval.labelled import PREPARATION
 from harness.tasks.base import TaskResult, Vectors, finite
 from harness.tasks.protocol import Description, add_score
-from harness.tasks.senteval.transfer import Load, pair_features
+from harness.tasks.senteval.transfer import Load, data_remarks, pair_features
 from harness.tasks.sts import pearson, spearman
 
 if TYPE_CHECKING:
@@ -42,6 +42,10 @@ class RegressorTask:
     def sha256(self) -> str:
         return self.data.sha256
 
+    def remarks(self, damaged: int) -> list[str]:
+        """What a reader should know of the scores: sizes that are not the published ones, and damaged vectors."""
+        return data_remarks(self.name, self.dataset, self.data.parts, damaged)
+
     def texts(self) -> list[str]:
         return [text for part in self.data.parts.values() for side in (part.first, part.second) for text in side]
 
@@ -59,8 +63,7 @@ class RegressorTask:
     def evaluate(self, vectors: Vectors, *, pooling: str) -> TaskResult:
         result = TaskResult()
         fit, damaged = self.outcome(vectors)
-        if damaged:
-            result.notes.append(f"{self.name}: vectors with NaN or infinity, replaced by 0: {damaged}")
+        result.notes += self.remarks(damaged)
         dev, test = self.data.parts["dev"], self.data.parts["test"]
         gold = np.asarray(test.labels, dtype=np.float64)
         values = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sized
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from harness.sources.senteval.labelled import PREPARATION
+from harness.sources.senteval.sizes import unusual_sizes
 from harness.tasks.averages import Mean, Number
 from harness.tasks.base import Array, TaskResult, Vectors, finite
 from harness.tasks.family import TaskFamily
@@ -34,6 +35,14 @@ Load = Callable[[], "Labelled"]
 def pair_features(u: Array, v: Array) -> Array:
     """[|u - v|, u * v], (n, 2d)."""
     return np.concatenate([np.abs(u - v), u * v], axis=1)
+
+
+def data_remarks(name: str, dataset: str, parts: Mapping[str, Sized], damaged: int) -> list[str]:
+    """Sentences about a task's data and vectors; `damaged`: how many of these held NaN or infinity."""
+    said = unusual_sizes(dataset, {part: len(examples) for part, examples in parts.items()})
+    if damaged:
+        said.append(f"vectors with NaN or infinity, replaced by 0: {damaged}")
+    return [f"{name}: {text}" for text in said]
 
 
 class ClassificationTask:
@@ -75,6 +84,10 @@ class ClassificationTask:
     def features(self) -> str:
         return _FEATURES.get(self.dataset, SINGLE)
 
+    def remarks(self, damaged: int) -> list[str]:
+        """What a reader should know of the scores: sizes that are not the published ones, and damaged vectors."""
+        return data_remarks(self.name, self.dataset, self.data.parts, damaged)
+
     def texts(self) -> list[str]:
         return [text for part in self.data.parts.values() for side in (part.first, part.second) for text in side]
 
@@ -108,8 +121,7 @@ class ClassificationTask:
     def evaluate(self, vectors: Vectors, *, pooling: str) -> TaskResult:
         result = TaskResult()
         outcome, damaged = self.outcome(vectors)
-        if damaged:
-            result.notes.append(f"{self.name}: vectors with NaN or infinity, replaced by 0: {damaged}")
+        result.notes += self.remarks(damaged)
         parts = self.data.parts
         whole = next(iter(parts.values()))  # what is cut into folds where there is no dev or test set
         sizes = {"test": len(parts.get("test", whole)), "dev": len(parts.get("dev", whole))}

@@ -12,6 +12,7 @@ from harness.sources import EMBEDDED_MODELS, embedded_rows, load_sts, resolve_mo
 from harness.sources.senteval import similarity as senteval_files
 from harness.sources.senteval.labelled import downstream_folder
 from harness.sources.senteval.similarity import read_sick, read_stsb, read_year
+from harness.sources.senteval.sizes import SIZES, unusual_sizes
 
 # SemEval's own counts of scored pairs, in the order of SentEval's subsets
 COUNTS = {
@@ -230,3 +231,11 @@ def test_both_sources_have_the_same_scores_of_sts12() -> None:
     ours = np.concatenate([s.gold for s in load_sts("STS12", source="senteval").subsets])
     (theirs,) = load_sts("STS12", source="mteb").subsets
     assert np.allclose(np.sort(ours), np.sort(theirs.gold))
+
+
+def test_known_sizes_are_those_of_the_years_and_only_other_ones_are_told() -> None:
+    assert {year: SIZES[year] for year in COUNTS} == COUNTS
+    assert unusual_sizes("STS13", COUNTS["STS13"]) == []
+    (said,) = unusual_sizes("STS13", {**COUNTS["STS13"], "OnWN": 560})
+    assert said.startswith("examples: 560 in OnWN (not 561); files cut short")
+    assert unusual_sizes("Embedded-STS-natural", {"d": 3}) == []

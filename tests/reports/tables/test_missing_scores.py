@@ -42,6 +42,20 @@ def test_a_missing_task_is_a_marked_cell_and_the_average_is_incomplete(tmp_path:
         assert rows["mean"][place["average"]].state == "value"
 
 
+def test_what_an_evaluation_remarks_about_a_task_is_a_footnote_of_its_cell(tmp_path: Path) -> None:
+    from harness.results.run_folder import RunFolder
+
+    invented = Invented(tmp_path, scale=0.05)
+    record = invented.add("mean", supervision="untrained", tasks=tuple(STS))
+    note = "STS12: examples: 700 in MSRpar (not 750); files cut short"
+    RunFolder(tmp_path, record.id).write(record.model_copy(update={"training": {"notes": [note]}}))
+    (table,) = score_tables(read_comparison(tmp_path, "invented"), None)
+    place = {column.key: j for j, column in enumerate(table.columns)}
+    (row,) = table.rows
+    assert row.cells[place["STS12"]].notes == (note,)
+    assert row.cells[place["STS13"]].notes == ()
+
+
 def test_transfer_tables_mark_what_is_missing(tmp_path: Path) -> None:
     from harness.results.record import Score
     from harness.results.run_folder import RunFolder

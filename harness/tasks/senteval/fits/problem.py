@@ -28,6 +28,11 @@ L2_GRID = (1e-5, 1e-4, 1e-3, 1e-2)
 OPTIMIZERS = {"adam": 1e-3, "rmsprop": 1e-2, "sgd": 1e-3, "adagrad": 1e-2}  # torch's default learning rates
 
 
+def whole_number(value: object, least: int) -> bool:
+    """Is `value` an integer (of Python or numpy) from `least` to the largest seed of numpy's generators?"""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(least <= value < 2**32)
+
+
 @dataclass(frozen=True)
 class Classifier:
     """How a head is fitted and its L2 weight chosen; the defaults are SentEval's "full" configuration.
@@ -56,16 +61,16 @@ class Classifier:
         InputError: a value out of its range.
         """
         name, _ = optimizer_settings(self.optim)
+        least = {"nhid": 0, "batch_size": 1, "tenacity": 0, "epoch_size": 1, "max_epoch": 0, "kfold": 2, "seed": 0}
+        for key, minimum in least.items():
+            if not whole_number(getattr(self, key), minimum):
+                what = f"a whole number from {minimum}" + (" to 2**32 - 1" if key == "seed" else "")
+                raise InputError(f"classifier: {key} = {getattr(self, key)!r} is out of its range; expected {what}")
         checks = {
             "solver": self.solver in ("senteval", "lbfgs"),
-            "nhid": self.nhid >= 0 and (self.solver == "senteval" or self.nhid == 0),
+            "nhid": self.solver == "senteval" or self.nhid == 0,
             "optim": bool(name),
-            "batch_size": self.batch_size >= 1,
-            "tenacity": self.tenacity >= 0,
-            "epoch_size": self.epoch_size >= 1,
-            "max_epoch": self.max_epoch >= 0,
-            "dropout": 0 <= self.dropout < 1,
-            "kfold": self.kfold >= 2,
+            "dropout": isinstance(self.dropout, int | float) and 0 <= self.dropout < 1,
             "l2": bool(self.l2) and all(v >= 0 for v in self.l2),
         }
         for key, right in checks.items():
@@ -86,6 +91,8 @@ def optimizer_settings(text: str) -> tuple[str, float]:
     Raises:
         InputError: unknown optimiser, or a setting that is not lr=NUMBER.
     """
+    if not isinstance(text, str):  # a script's setting
+        raise InputError(f'classifier: optim = {text!r}: expected a name, as in "adam" or "sgd,lr=0.1"')
     name, *settings = [part.strip() for part in text.split(",")]
     if name not in OPTIMIZERS:
         raise InputError(f'classifier: optim "{text}"{nearest(name, list(OPTIMIZERS))}; known: {", ".join(OPTIMIZERS)}')

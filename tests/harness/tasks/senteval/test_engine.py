@@ -43,6 +43,8 @@ def test_result_keys_are_senteval_s(root: Path) -> None:
     tasks = ["MR", "TREC", "MRPC", "SICKEntailment", "SICKRelatedness", "STSBenchmark", "STS13", "BigramShift"]
     results = engine.SE(params(root), batcher).eval(tasks)
     assert list(results) == tasks
+    for result in results.values():
+        assert len(result.pop("notes")) == 1  # these files are small
     assert results["MR"].keys() == {"devacc", "acc", "ndev", "ntest"}
     assert (results["MR"]["ndev"], results["MR"]["ntest"], results["TREC"]["ndev"]) == (60, 60, 36)
     assert results["MR"]["acc"] > 85  # in percent
@@ -104,3 +106,60 @@ def test_faults_are_told(root: Path, tmp_path: Path) -> None:
 def test_exact_solver_through_the_classifier_s_settings(root: Path) -> None:
     exact = params(root, classifier={"nhid": 0, "solver": "lbfgs"})
     assert engine.SE(exact, batcher).eval("SST2")["acc"] > 80
+
+
+def test_vectors_that_are_no_numbers_are_told_with_the_result(root: Path, caplog: pytest.LogCaptureFixture) -> None:
+    def broken(params: Any, batch: list[list[str]]) -> Array:
+        vectors = batcher(params, batch)
+        vectors[0, 0] = np.nan
+        return vectors
+
+    results = engine.SE(params(root, batch_size=1000), broken).eval(["CR", "STSBenchmark", "STS13"])
+    assert "CR: vectors with NaN or infinity, replaced by 0: 1" in results["CR"]["notes"]
+    assert any("NaN" in note for note in results["STSBenchmark"]["notes"])
+    assert "STS13 FNWN: vectors with NaN or infinity, replaced by 0: 2" in results["STS13"]["notes"]
+    assert "CR: vectors with NaN or infinity, replaced by 0: 1" in caplog.messages
+
+
+def test_files_of_another_size_than_the_published_ones_are_told(root: Path) -> None:
+    (note,) = engine.SE(params(root), batcher).eval("CR")["notes"]
+    assert note.startswith("CR: examples: 60 in all (not 3,775); files cut short")
+    (note,) = engine.SE(params(root), batcher).eval("STS13")["notes"]
+    assert note.startswith("STS13: examples: 3 in FNWN (not 189), 4 in headlines (not 750), 4 in OnWN (not 561); ")
+
+
+def test_a_batcher_that_raises_loses_only_its_own_task(root: Path, caplog: pytest.LogCaptureFixture) -> None:
+    def failing(params: Any, batch: list[list[str]]) -> Array:
+        if params.current_task == "CR":
+            raise KeyError("vocabulary")
+        return np.ones(3) if params.current_task == "MPQA" else batcher(params, batch)
+
+    se = engine.SE(params(root), failing)
+    results = se.eval(["MR", "CR", "MPQA", "STS13"])
+    assert results["MR"]["acc"] > 85
+    assert results["CR"] == {"error": "KeyError: 'vocabulary'"}
+    assert results["MPQA"]["error"].startswith("batcher returned shape (3,)")
+    assert results["STS13"]["FNWN"]["nsamples"] == 3
+    assert 'raise KeyError("vocabulary")' in caplog.text  # the traceback, for the script's author
+    with pytest.raises(KeyError):
+        se.eval("CR")
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"seed": None}, "seed = None is out of its range; expected a whole number from 0 to 2**32 - 1"),
+        ({"seed": 2**32}, "seed = 4294967296"),
+        ({"seed": "1111"}, "seed = '1111'"),
+        ({"kfold": 1}, "kfold = 1 is out of its range; expected a whole number from 2"),
+        ({"batch_size": "32"}, "params[\"batch_size\"] = '32': expected a whole number from 1"),
+        ({"classifier": {"nhid": 0, "tenacity": "3"}}, "tenacity = '3' is out of its range; expected a whole number"),
+        ({"classifier": {"nhid": 0, "dropout": "none"}}, "dropout = 'none' is out of its range"),
+        ({"classifier": {"nhid": 0, "optim": None}}, "optim = None: expected a name"),
+        ({"classifier": 3}, 'params["classifier"] = 3: expected a dict'),
+    ],
+)
+def test_settings_out_of_range(root: Path, change: dict[str, Any], problem: str) -> None:
+    with pytest.raises(InputError) as caught:
+        engine.SE(params(root, **change), batcher)
+    assert problem in str(caught.value)

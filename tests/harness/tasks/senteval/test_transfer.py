@@ -14,6 +14,7 @@ from harness.errors import InputError, RunError
 from harness.evaluation.scoring import evaluate
 from harness.results.missing import Missing
 from harness.sources.senteval.labelled import read_task
+from harness.sources.senteval.sizes import SIZES
 from harness.tasks.base import Task
 from harness.tasks.senteval.caption_ranking import fit_and_rank, rank_recalls
 from harness.tasks.senteval.caption_retrieval import CaptionRetrievalTask
@@ -168,7 +169,8 @@ def test_bad_vectors_are_reported_and_scored_as_zeros(root: Path) -> None:
 
     result = evaluate(holes, [transfer_task("CR", classifier=QUICK, root=root)], pooling="words")
     assert 0.5 < result.scores[0].value < 1
-    assert result.notes[0].startswith("CR: vectors with NaN or infinity, replaced by 0: ")
+    assert result.notes[0].startswith("CR: examples: 120 in all (not 3,775); files cut short")
+    assert result.notes[1].startswith("CR: vectors with NaN or infinity, replaced by 0: ")
     with pytest.raises(RunError, match=r"shape \(1, 97\) for"):
         evaluate(lambda t: words(t)[:1], [transfer_task("CR", classifier=QUICK, root=root)], pooling="words")
 
@@ -331,6 +333,8 @@ def test_counts_of_the_real_files() -> None:
         "MR": [10662], "CR": [3775], "SUBJ": [10000], "MPQA": [10606], "SST2": [67349, 872, 1821], "TREC": [5452, 500],
         "MRPC": [4076, 1725], "SST5": [8544, 1101, 2210], "SICK-E": [4500, 500, 4927],
     }  # fmt: skip
+    for task, sizes in counts.items():
+        assert list(SIZES[task].values()) == sizes
 
 
 def test_a_file_that_the_hubs_copy_lacks_is_named_without_the_cache(tmp_path, monkeypatch):
