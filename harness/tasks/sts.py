@@ -105,7 +105,10 @@ def cosine(u: Array, v: Array) -> NDArray[np.float32]:
     """Row-wise cosine (n,) of two (n, d) arrays; 0 where a vector is zero.
 
     Computed in float64, returned in float32: the rounding makes pairs that are equally similar (such as two identical
-    sentences) true ties, which last-digit noise would otherwise rank at random.
+    sentences) true ties, which last-digit noise would otherwise rank at random. SentEval computes in the vectors' own
+    dtype and so ranks them at random. With real float32 vectors (embedded:mini-bert) ours is within 0.0006 points of
+    the exact cosines' correlation in all 26 subsets; SentEval's is up to 0.071 below it (SMTeuroparl, 16 identical
+    pairs of gold 5; 0.02 in the mean of STS12) and moves as much when the vectors' dimensions are put in another order.
     """
     products: NDArray[np.float64] = np.einsum("ij,ij->i", unit_rows(u), unit_rows(v))
     return np.clip(products, -1.0, 1.0).astype(np.float32)
