@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -163,3 +164,11 @@ def test_settings_out_of_range(root: Path, change: dict[str, Any], problem: str)
     with pytest.raises(InputError) as caught:
         engine.SE(params(root, **change), batcher)
     assert problem in str(caught.value)
+
+
+def test_a_gold_score_that_is_no_number_costs_its_task_alone(root: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(root, tmp_path / "copy"))
+    (copy / "downstream/STS/STS13-en-test/STS.gs.OnWN.txt").write_text("0\nnan\n0\n5\n")
+    results = engine.SE(params(copy), batcher).eval(["STS13", "CR"])
+    assert "STS.gs.OnWN.txt, line 2: expected a score from 0 to 5, not 'nan'" in results["STS13"]["error"]
+    assert results["CR"]["acc"] > 85
