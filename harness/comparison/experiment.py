@@ -14,6 +14,7 @@ from pydantic import Field, field_validator
 from harness import registry
 from harness.config import Config, nearest, option, setting
 from harness.errors import InputError
+from harness.files.names import name_fault
 from harness.method import Method, MethodConfig
 from harness.results.migrations import EXPERIMENT
 
@@ -140,7 +141,10 @@ def read_experiment(source: str | Path | Mapping[str, Any] | Experiment, overrid
         for number, entry in enumerate(tree["methods"], 1):
             if isinstance(entry, dict):
                 Entry.parse(entry, f"{where}: methods[{number}]")
-    return Experiment.parse(tree, where)
+    experiment = Experiment.parse(tree, where)
+    if fault := name_fault(experiment.name):
+        raise InputError(f'{where}: key "name": {fault}')
+    return experiment
 
 
 def _file_of(name: str) -> Path:

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from harness.errors import InputError
 from harness.files.atomic import write_atomic
+from harness.files.names import name_fault
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,9 +18,15 @@ from harness.results.record import Record
 
 
 class RunFolder:
-    """The folder of one run."""
+    """The folder of one run.
+
+    Raises:
+        InputError: an id (of a manifest, a study or a tracking store) that can be no folder's name.
+    """
 
     def __init__(self, workdir: Path, run_id: str) -> None:
+        if fault := name_fault(run_id):
+            raise InputError(f"id of a run: {fault}")
         self.path = workdir / "runs" / run_id
 
     @property

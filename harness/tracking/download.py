@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.errors import HarnessError, InputError, RunError
 from harness.files.atomic import write_atomic
+from harness.files.names import name_fault
 from harness.results.manifest import manifest_file
 from harness.results.run_folder import RunFolder
 from harness.tracking.client import brief, connect, hide_password
@@ -55,8 +56,7 @@ def _download(uri: str, workdir: Path) -> int:
             cell = {"id": record, "row": run.data.tags.get("harness.row", read["row"])}
             cells.append({**cell, "base_model": read["base_model"], "seed": read["seed"]})
             count += 1
-        # A name with a separator is none of ours: comparisons name their manifest's file.
-        if cells and Path(experiment.name).name == experiment.name:
+        if cells and name_fault(experiment.name) is None:  # ours name their manifest's file
             write_atomic(manifest_file(workdir, experiment.name), json.dumps({"cells": cells}, indent=1) + "\n")
     return count
 

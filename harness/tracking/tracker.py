@@ -17,7 +17,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from harness.errors import InputError, RunError
-from harness.results.manifest import manifest_file, read_records
+from harness.results.manifest import manifest_files, read_records
 from harness.results.record import Record
 from harness.tracking.client import SQLITE, brief, hide_password
 from harness.tracking.tracked_comparison import TrackedComparison
@@ -124,10 +124,9 @@ def sync(workdir: Path, uri: str | None = None) -> int:
     if not every:
         raise InputError(f"{workdir}: no runs/*/record.json there; name a work directory of `harness compare`")
     target = uri or default_uri(workdir)
-    manifests = manifest_file(workdir, "any").parent.glob("*.json")
     sent = 0
     try:
-        for comparison in sorted({record.comparison for record in every} | {file.stem for file in manifests}):
+        for comparison in sorted({record.comparison for record in every} | set(manifest_files(workdir))):
             records = read_records(workdir, comparison)  # with runs that another comparison made
             listed = {record.id for record in records}
             earlier = [record for record in every if record.comparison == comparison and record.id not in listed]

@@ -13,6 +13,7 @@ from harness import registry
 from harness.comparison.experiment import Conditions, DevSettings, Entry, Experiment
 from harness.config import nearest, option, setting
 from harness.errors import InputError
+from harness.files.names import name_fault
 from harness.results.migrations import Schema
 
 SCHEMA = Schema("schema", 1, {})
@@ -151,7 +152,10 @@ def read_study(file: str, overrides: Sequence[str] = (), *, quick: bool = False,
         _override(tree, override)
     if name is not None:
         tree["name"] = name
-    return Study.parse(tree, str(path))
+    study = Study.parse(tree, str(path))
+    if fault := name_fault(study.name):
+        raise InputError(f'{path}: key "name": {fault}')
+    return study
 
 
 def _override(tree: dict[str, Any], override: str) -> None:

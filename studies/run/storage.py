@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.config import nearest
 from harness.errors import InputError
+from harness.files.names import LONGEST
 from harness.tracking.client import hide_password
 
 if TYPE_CHECKING:
@@ -29,8 +31,10 @@ def default_url(workdir: Path) -> str:
 
 
 def folder_of(workdir: Path, name: str) -> Path:
-    """Where the files of a study are."""
+    """Where the files of a study are. A study of `--tune` has a row's label in its name, which may be any text."""
     safe = "".join(c if c.isalnum() or c in "-_." else "-" for c in name).lstrip(".") or "study"
+    if len(safe.encode()) > LONGEST:
+        safe = f"{safe.encode()[: LONGEST - 9].decode(errors='ignore')}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
     return workdir / "studies" / safe
 
 
