@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from harness.errors import HarnessError, InputError, RunError
 from harness.files.atomic import write_atomic
 from harness.files.names import name_fault
+from harness.files.redaction import redacted
 from harness.results.manifest import manifest_file
 from harness.results.run_folder import RunFolder
-from harness.tracking.client import brief, connect, hide_password
+from harness.tracking.client import brief, connect
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
@@ -35,9 +36,9 @@ def download(uri: str, workdir: Path) -> int:
     except HarnessError:
         raise
     except Exception as error:
-        raise RunError(f"tracking: {hide_password(uri)} cannot be read ({brief(error)})") from error
+        raise RunError(f"tracking: {redacted(uri)} cannot be read ({brief(error)})") from error
     if not count:
-        raise InputError(f"--from {hide_password(uri)}: no runs there that `harness compare` or `track sync` logged")
+        raise InputError(f"--from {redacted(uri)}: no runs there that `harness compare` or `track sync` logged")
     return count
 
 

@@ -17,9 +17,10 @@ from queue import SimpleQueue
 from typing import Any
 
 from harness.errors import InputError, RunError
+from harness.files.redaction import redacted
 from harness.results.manifest import manifest_files, read_records
 from harness.results.record import Record
-from harness.tracking.client import SQLITE, brief, hide_password
+from harness.tracking.client import SQLITE, brief
 from harness.tracking.tracked_comparison import TrackedComparison
 
 logger = logging.getLogger(__name__)
@@ -105,7 +106,7 @@ class Tracker:
             logger.warning(
                 "tracking: %s does not answer as it should (%s); runs go on and stay in %s; "
                 "send them later with: harness track sync --from %s%s",
-                hide_password(self.uri),
+                redacted(self.uri),
                 brief(error),
                 self.workdir / "runs",
                 self.workdir,
@@ -135,7 +136,7 @@ def sync(workdir: Path, uri: str | None = None) -> int:
             experiment.close()
     except Exception as error:
         raise RunError(
-            f"tracking: {hide_password(target)} cannot be used ({brief(error)}); what was sent stays, "
+            f"tracking: {redacted(target)} cannot be used ({brief(error)}); what was sent stays, "
             "the same command sends the rest"
         ) from error
     return sent

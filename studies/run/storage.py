@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from harness.config import nearest
 from harness.errors import InputError
 from harness.files.names import LONGEST
-from harness.tracking.client import hide_password
+from harness.files.redaction import redacted
 
 if TYPE_CHECKING:
     import optuna
@@ -53,7 +53,7 @@ def open_storage(url: str, *, create: bool = True) -> BaseStorage:
         InputError: it cannot be reached or opened (the message has no password in it).
     """
     quiet()
-    shown = hide_password(url)
+    shown = redacted(url)
     if "://" not in url:
         return _journal(Path(url.removeprefix(JOURNAL)), create=create)
     import sqlalchemy.exc
@@ -73,9 +73,9 @@ def open_storage(url: str, *, create: bool = True) -> BaseStorage:
     try:
         return RDBStorage(url, engine_kwargs=options)
     except ImportError as error:
-        raise InputError(f"storage {shown}: its driver is missing: {str(error).splitlines()[0]}") from None
+        raise InputError(f"storage {shown}: its driver is missing: {redacted(str(error).splitlines()[0])}") from None
     except (sqlalchemy.exc.SQLAlchemyError, OSError, RuntimeError, ValueError) as error:
-        first = " ".join(str(error.__cause__ or error).split())[:200]
+        first = redacted(" ".join(str(error.__cause__ or error).split()))[:200]
         raise InputError(
             f"storage {shown}: cannot be reached ({first}); start it, correct --storage, or leave it out"
         ) from None
@@ -153,7 +153,7 @@ def load(storage: BaseStorage, name: str, url: str) -> optuna.Study:
     known = [s.study_name for s in optuna.get_all_study_summaries(storage, include_best_trial=False)]
     if name not in known:
         raise InputError(
-            f'no study "{name}" in {hide_password(url)}{nearest(name, known)}; studies: {", ".join(known) or "none"}'
+            f'no study "{name}" in {redacted(url)}{nearest(name, known)}; studies: {", ".join(known) or "none"}'
         )
     return optuna.load_study(study_name=name, storage=storage)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from harness.errors import InputError, root_cause
+from harness.files.redaction import redacted
 from harness.sources.remote.cache_folder import writing
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def _out_of_reach(what: str) -> str:
     if is_offline_mode():
         return f"{what}: not in the local cache, and HF_HUB_OFFLINE is set; unset it to download"
     return (
-        f"{what}: not in the local cache, and the hub at {constants.ENDPOINT} cannot be reached; "
+        f"{what}: not in the local cache, and the hub at {redacted(constants.ENDPOINT)} cannot be reached; "
         "check the network, or set HF_ENDPOINT to a mirror that has it"
     )
 
@@ -73,7 +74,7 @@ def _clear_errors(
 
 def first_line(error: BaseException) -> str:
     """The first non-empty line of an error's message, or its type."""
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    return redacted(next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__))
 
 
 @cache
