@@ -32,6 +32,11 @@ Which self-supervised sentence-embedding method is really better, and by how muc
   harness list methods               what there is to compare
 """
 
+# What a path that a user names may meet anywhere, whoever opens it.
+OUT_OF_REACH = (
+    errno.EACCES, errno.EPERM, errno.EROFS, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP,
+)  # fmt: skip
+
 
 class Parser(argparse.ArgumentParser):
     """As argparse's, but what it complains about is shown as every line is."""
@@ -43,7 +48,7 @@ class Parser(argparse.ArgumentParser):
 
 def build_parser() -> argparse.ArgumentParser:
     """The parser with every installed sub-command."""
-    parser = Parser(
+    parser: argparse.ArgumentParser = Parser(
         prog="harness",
         description=DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -98,6 +103,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
+        if error.errno in OUT_OF_REACH and error.filename:
+            tell_error(f"harness: {error.filename}: {os.strerror(error.errno)}; make it accessible, or name another")
+            return 2
         if error.errno != errno.ENOSPC:
             raise
         where = f" ({error.filename})" if error.filename else ""

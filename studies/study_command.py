@@ -155,7 +155,7 @@ def _best(args: argparse.Namespace) -> int:
 
     opened = open_study(args.name, Path(args.workdir), args.storage)
     seeds = opened.study.held_out_seeds if args.held_out else opened.study.seeds
-    tell(experiment_file(opened.stored, opened.study, seeds), end="")
+    tell_lines(experiment_file(opened.stored, opened.study, seeds))
     return 0
 
 

@@ -98,10 +98,8 @@ def run_cell(
                 faults[task.name not in plan.unreadable][task.name] = error
             set_aside(result, *faults)
         else:
-            status, reason = (
-                "failed",
-                f"{type(error).__name__}: {redacted(str(error)).splitlines()[0] if str(error) else ''}",
-            )
+            said = redacted(str(error)).splitlines() or [""]
+            status, reason = "failed", f"{type(error).__name__}: {said[0]}"
         write_atomic(folder.path / "error.txt", redacted(traceback.format_exc()))
     report = method.fit_report
     memory = {"peak_memory_bytes": float(peak_memory_bytes(plan.device))}

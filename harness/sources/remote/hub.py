@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from harness.errors import InputError, root_cause
+from harness.errors import InputError, OutOfReach, root_cause
 from harness.files.redaction import redacted
 from harness.sources.remote.cache_folder import writing
 
@@ -67,7 +67,7 @@ def _clear_errors(
     except errors.RemoteEntryNotFoundError:
         raise InputError(f"{what}: {kind} {repo} has no such file{at}; see its list of files on the hub") from None
     except (errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled):
-        raise InputError(_out_of_reach(what)) from None
+        raise OutOfReach(_out_of_reach(what)) from None
     except errors.HfHubHTTPError as error:
         raise InputError(f"{what}: the hub answered with an error: {first_line(error)}") from None
 
@@ -131,10 +131,10 @@ def hub_split(repo: str, split: str, revision: str | None = None) -> Dataset:
             raise InputError(f"{what}: cannot be read: {first_line(cause)}") from None
         except ValueError as error:
             if not hub_reachable():
-                raise InputError(_out_of_reach(what)) from None
+                raise OutOfReach(_out_of_reach(what)) from None
             raise InputError(f"{what}: {first_line(error)}") from None
         except ConnectionError:
-            raise InputError(_out_of_reach(what)) from None
+            raise OutOfReach(_out_of_reach(what)) from None
         finally:
             datasets.config.HF_HUB_OFFLINE = offline
             datasets.logging.set_verbosity(verbosity)
