@@ -10,6 +10,7 @@ from typing import Any
 from harness.errors import InputError
 from harness.files.atomic import write_atomic
 from harness.files.names import name_fault
+from harness.files.reading import read_json
 from harness.results.migrations import MANIFEST
 from harness.results.record import Record
 from harness.results.run_folder import RunFolder
@@ -44,12 +45,17 @@ def read_manifest(workdir: Path, comparison: str) -> dict[str, Any] | None:
     """The manifest of a comparison, as a manifest of today, or None when there is none.
 
     Raises:
-        InputError: a later version wrote it.
+        InputError: it is damaged, or a later version wrote it.
     """
     file = manifest_files(workdir).get(comparison)  # looked up, so that no name leads out of the folder
     if file is None:
         return None
-    return MANIFEST.migrated(json.loads(file.read_text()), str(file))
+    try:
+        tree = read_json(file)
+        _ = [(cell["id"], cell["row"]) for cell in tree["cells"]]
+    except (InputError, KeyError, TypeError):
+        raise InputError(f"{file}: damaged; `harness compare` with the same experiment writes it anew") from None
+    return MANIFEST.migrated(tree, str(file))
 
 
 def asked(record: Record, tasks: Iterable[str] | None) -> Record:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.errors import InputError
+from harness.files.reading import require_ordinary
 from harness.sources.corpus.rows import decoded
 from harness.sources.senteval.similarity import no_such_file, senteval_root
 
@@ -190,6 +191,8 @@ def _not_empty(file: Path, parts: dict[str, list[Example]]) -> None:
 def _lines(file: Path, *, encoding: str = "utf-8", blank: bool = False) -> list[tuple[int, str]]:
     """Numbered lines from 1, split at newlines only; blank ones are kept only if they mean an empty sentence."""
     try:
+        if file.exists():
+            require_ordinary(file)  # a pipe would be waited for
         raw = file.read_bytes()
     except FileNotFoundError:
         raise no_such_file(file) from None

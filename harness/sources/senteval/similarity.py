@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from harness.errors import InputError
+from harness.files.reading import require_ordinary
 from harness.sources.corpus.rows import decoded
 from harness.sources.remote.archive import unpack_once
 from harness.sources.remote.cache_folder import cache_root
@@ -101,6 +102,8 @@ def read_sick(root: Path, split: str) -> ScoredPairs:
 def _lines(file: Path) -> list[str]:
     """The lines of a UTF-8 file, split at newlines only."""
     try:
+        if file.exists():
+            require_ordinary(file)  # a pipe would be waited for
         raw = file.read_bytes()
     except FileNotFoundError:
         raise no_such_file(file) from None

@@ -13,6 +13,7 @@ from harness.files.names import name_fault
 from harness.results.manifest import manifest_file
 from harness.results.run_folder import RunFolder
 from studies.definition.study import read_study
+from studies.run.storage import folder_of
 
 LEADING_OUT = [
     "../../evil",
@@ -69,3 +70,12 @@ def test_a_study_is_named_like_a_file_too(tmp_path: Path) -> None:
 def test_a_label_may_hold_what_a_name_may_not() -> None:
     rows = read_experiment({"name": "x", "methods": [{"method": "untrained", "name": "🙂 a/b"}]}).methods
     assert rows[0].name == "🙂 a/b"
+
+
+def test_the_folder_of_a_tuned_row_stays_inside_whatever_its_label_holds(tmp_path: Path) -> None:
+    names = ["x--../../evil", "x--" + "l" * 400, "x--" + "l" * 401, "x--\0🙂"]
+    folders = [folder_of(tmp_path, name) for name in names]
+    assert {folder.parent for folder in folders} == {tmp_path / "studies"}
+    assert len(set(folders)) == len(names)
+    for folder in folders:
+        folder.mkdir(parents=True)

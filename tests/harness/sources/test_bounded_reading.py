@@ -13,6 +13,7 @@ import pytest
 from harness.errors import InputError
 from harness.sources import load_corpus
 from harness.sources.corpus import rows
+from harness.sources.senteval.similarity import STS_SUBSETS, read_year
 from methods.parts.word_vectors import read_word_vectors
 
 READERS = {
@@ -74,3 +75,11 @@ def test_a_byte_order_mark_is_left_out_of_a_mapped_file(tmp_path: Path) -> None:
     file = tmp_path / "corpus.txt"
     file.write_bytes(b"\xef\xbb\xbf  first  \nsecond\n\nthird")
     assert list(load_corpus(str(file))) == ["first", "second", "third"]
+
+
+def test_a_pipe_among_the_files_of_senteval_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "STS" / "STS12-en-test"
+    folder.mkdir(parents=True)
+    os.mkfifo(folder / f"STS.input.{STS_SUBSETS['STS12'][0]}.txt")
+    with pytest.raises(InputError, match="no ordinary file"):
+        list(read_year(tmp_path, "STS12"))
