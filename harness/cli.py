@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import errno
+import logging
 import os
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 from harness import __version__, registry
 from harness.commands import check_method as check_command
@@ -16,6 +18,7 @@ from harness.commands import list as list_command
 from harness.commands import pretrain as pretrain_command
 from harness.commands import train as train_command
 from harness.errors import HarnessError, InputError
+from harness.files.printable import ToldFormatter, tell_error, told
 from harness.machine.distributed import follower
 from harness.machine.environment import disable_telemetry
 
@@ -29,10 +32,23 @@ Which self-supervised sentence-embedding method is really better, and by how muc
   harness list methods               what there is to compare
 """
 
+# What a path that a user names may meet anywhere, whoever opens it.
+OUT_OF_REACH = (
+    errno.EACCES, errno.EPERM, errno.EROFS, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP,
+)  # fmt: skip
+
+
+class Parser(argparse.ArgumentParser):
+    """As argparse's, but what it complains about is shown as every line is."""
+
+    def error(self, message: str) -> NoReturn:
+        """Usage and the complaint on standard error, exit code 2."""
+        super().error(told(message))
+
 
 def build_parser() -> argparse.ArgumentParser:
     """The parser with every installed sub-command."""
-    parser = argparse.ArgumentParser(
+    parser: argparse.ArgumentParser = Parser(
         prog="harness",
         description=DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -47,7 +63,7 @@ def build_parser() -> argparse.ArgumentParser:
         try:
             registry.load(registry.COMMANDS, name)(subparsers)
         except InputError as error:  # a third party's broken command must not take the others with it
-            print(f"harness: warning: {error}", file=sys.stderr)
+            tell_error(f"harness: warning: {error}")
     return parser
 
 
@@ -66,6 +82,8 @@ def _register_doctor(subparsers: argparse._SubParsersAction[argparse.ArgumentPar
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code; errors for the user are one line on standard error."""
     disable_telemetry()
+    if isinstance(logging.lastResort, logging.Handler):  # what libraries and we log, where no one asked for a log
+        logging.lastResort.setFormatter(ToldFormatter())
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
     # Threads that spin while they wait make training four times slower as soon as another process wants a core.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
@@ -76,20 +94,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         code: int = args.run(args)
         return code
     except HarnessError as error:
-        print(f"harness: {error}", file=sys.stderr)
+        tell_error(f"harness: {error}")
         return error.exit_code
     except KeyboardInterrupt:
-        print("harness: interrupted; finished runs and checkpoints are kept, the same command goes on", file=sys.stderr)
+        tell_error("harness: interrupted; finished runs and checkpoints are kept, the same command goes on")
         return 1
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
+        if error.errno in OUT_OF_REACH and error.filename:
+            tell_error(f"harness: {error.filename}: {os.strerror(error.errno)}; make it accessible, or name another")
+            return 2
         if error.errno != errno.ENOSPC:
             raise
         where = f" ({error.filename})" if error.filename else ""
-        print(f"harness: the disk is full{where}; make room and give the same command again: "
-              "finished runs and the last checkpoint are kept", file=sys.stderr)  # fmt: skip
+        tell_error(f"harness: the disk is full{where}; make room and give the same command again: "
+              "finished runs and the last checkpoint are kept")  # fmt: skip
         return 2
 
 

@@ -10,6 +10,7 @@ from typing import Any, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
 
+from harness.config_faults import phrase
 from harness.errors import InputError
 
 NO_VALUE = object()  # no value at all; None is one
@@ -60,6 +61,8 @@ def setting(text: str, example: str = "temperature=0.1") -> tuple[str, Any]:
         return key, tomllib.loads(f"v = {value}")["v"]
     except tomllib.TOMLDecodeError:
         return key, value
+    except RecursionError:
+        raise InputError(f"--set {key}: its value is nested too deeply") from None
 
 
 def nearest(word: str, known: list[str]) -> str:
@@ -92,9 +95,9 @@ class Config(BaseModel):
                     f'{where}: unknown key "{key}"{nearest(leaf, known)}; known keys: {", ".join(known)}'
                 ) from None
             if not first["loc"]:  # a rule about several keys, which names them itself
-                raise InputError(f"{where}: {first['msg'].removeprefix('Value error, ')}") from None
-            given = "" if first["type"] == "missing" else f", not {first['input']!r}"
-            raise InputError(f'{where}: key "{key}": {first["msg"]}{given}') from None
+                own = first.get("ctx", {}).get("error")
+                raise InputError(f"{where}: {own or phrase(first)}") from None
+            raise InputError(f'{where}: key "{key}": {phrase(first)}') from None
 
     def for_id(self) -> dict[str, Any]:
         """As `model_dump`, without the options that are neutral: what of it stands in ids."""

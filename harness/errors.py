@@ -19,6 +19,10 @@ class UnsupportedModel(InputError):  # noqa: N818 - says what it is
     """A sound model of a kind that `harness.encoder.Encoder` does not know; sentence-transformers itself may."""
 
 
+class OutOfReach(InputError):  # noqa: N818 - says what it is
+    """Text of the hub that is not in the local cache and cannot be fetched now."""
+
+
 class RunError(HarnessError):
     """Something failed while running; the message says what was kept (exit code 1)."""
 

@@ -15,6 +15,7 @@ from pydantic import field_validator
 from harness.config import Config, option
 from harness.errors import InputError, NotFitted
 from harness.files.atomic import write_atomic
+from harness.files.reading import read_json
 from harness.machine.distributed import ALONE, Team
 
 if TYPE_CHECKING:
@@ -271,10 +272,36 @@ def unfitted(kind: type[M], path: str | Path) -> M:
     file = Path(path) / METHOD_FILE
     if not file.is_file():
         raise InputError(f"{path}: no {METHOD_FILE} in it; expected a folder written by Method.save")
-    about = json.loads(file.read_text("utf-8"))
+    about = saved_settings(path)
     if about["method"] != kind.name:
         raise InputError(f'{path}: holds a "{about["method"]}", not a "{kind.name}"')
     return kind(kind.Config.parse(about["config"], str(file)), base_model=about["base_model"])
+
+
+def saved_settings(path: str | Path) -> dict[str, Any]:
+    """What METHOD_FILE in a folder says: "method", "base_model", "config", and what a method adds ("seed").
+
+    Raises:
+        InputError: it cannot be read, or lacks one of the three.
+    """
+    file = Path(path) / METHOD_FILE
+    about = read_json(file)
+    for key, kind, expected in (("method", str, "a text"), ("base_model", str, "a text"), ("config", dict, "a table")):
+        if not isinstance(about.get(key), kind):
+            raise InputError(f'{file}: damaged: key "{key}": expected {expected}; save the method again')
+    return about
+
+
+def saved_seed(path: str | Path) -> int:
+    """The seed that a saved method was made with.
+
+    Raises:
+        InputError: METHOD_FILE cannot be read, or names none.
+    """
+    seed = saved_settings(path).get("seed")
+    if not isinstance(seed, int):
+        raise InputError(f'{Path(path) / METHOD_FILE}: damaged: key "seed": expected a whole number')
+    return seed
 
 
 def require_corpus(method: Method, corpus: Corpus | None) -> Corpus:

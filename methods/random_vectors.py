@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 from harness.config import option
 from harness.errors import NotFitted
 from harness.files.atomic import write_atomic
-from harness.method import METHOD_FILE, FitContext, Method, MethodCard, MethodConfig, unfitted
+from harness.method import METHOD_FILE, FitContext, Method, MethodCard, MethodConfig, saved_seed, unfitted
 from harness.seeds import derive
 
 if TYPE_CHECKING:
@@ -109,5 +109,5 @@ class RandomVectors(Method):
             InputError: the folder is not one, or another method's.
         """
         method = unfitted(cls, path)
-        method._seed = int(json.loads((Path(path) / METHOD_FILE).read_text())["seed"])
+        method._seed = saved_seed(path)
         return method

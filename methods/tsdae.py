@@ -60,7 +60,7 @@ def load_decoder(name: str, encoder: Encoder, *, tied: bool, layers: int | None 
             config.num_hidden_layers = layers
         try:
             decoder: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
-                resolved, config=config, dtype=torch.float32, trust_remote_code=False
+                resolved, config=config, dtype=torch.float32, trust_remote_code=False, use_safetensors=True
             )
         except (ValueError, OSError) as error:
             raise _no_decoder(name, config.model_type) from error

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from harness import registry
 from harness.config import nearest
 from harness.errors import InputError
-from harness.results.manifest import manifest_file
+from harness.results.manifest import manifest_files
 from reports.comparison.terminal_summary import summary_table as summary_table  # `harness compare` prints it
 from reports.document.blocks import Document, slug
 from reports.read.comparison_runs import comparisons, read_comparison
@@ -54,7 +54,7 @@ def build_report(
 
     if (defined := definition.load(name)) is not None:
         return _write(describe_paper(workdir, defined), out or _folder(workdir, defined.name), formats)
-    if manifest_file(workdir, name).is_file():
+    if name in manifest_files(workdir):
         return build_comparison(workdir, name, formats=formats, out=out)
     if (document := describe_elsewhere(workdir, name)) is not None:
         return _write(Report(document, {"report": name}), out or _folder(workdir, name), formats)

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from harness.errors import InputError
+from harness.files.printable import tell
 
 _URI = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)  # "sqlite:///...", "https://...", "file:..."
 
@@ -83,7 +84,7 @@ def run_build(args: argparse.Namespace) -> int:
         if copied and out is None:
             out = Path("reports") / slug(Path(args.name).stem if is_file(args.name) else args.name)
         for kind, path in build_report(args.name, workdir, out=out, formats=formats).items():
-            print(f"{kind:6} {path}")
+            tell(f"{kind:6} {path}")
     return 0
 
 
@@ -93,25 +94,25 @@ def run_list(args: argparse.Namespace) -> int:
     from reports.papers import definition
     from reports.read.comparison_runs import comparisons
 
-    print("papers:")
+    tell("papers:")
     for name in definition.names():
         defined = definition.load(name)
         assert defined is not None
-        print(f"  {name}  {defined.title} ({defined.paper})")
+        tell(f"  {name}  {defined.title} ({defined.paper})")
     if args.workdir is None:
-        print("comparisons and studies: name a work directory with --from")
+        tell("comparisons and studies: name a work directory with --from")
         return 0
     with runs_of(args.workdir) as (workdir, copied):
         place = args.workdir if copied else workdir
         counts = comparisons(workdir)
         studies = {path.name for path in (workdir / "studies").glob("*") if path.is_dir()}
-        print(f"{place}:")
+        tell(f"{place}:")
         if not counts and not studies:
-            print("  no runs yet")
+            tell("  no runs yet")
         for name in [*counts, *sorted(studies - set(counts))]:
             number = counts.get(name, 0)
             built = workdir / "reports" / slug(name) / "index.html"
             kind = "study" if name in studies else "comparison"
             runs = f"{number} run{'' if number == 1 else 's'}"
-            print(f"  {name}  {kind}, {runs}  {built if built.exists() else '(no report built)'}")
+            tell(f"  {name}  {kind}, {runs}  {built if built.exists() else '(no report built)'}")
     return 0

@@ -18,6 +18,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from harness.files.printable import tell
+
 RATES = [3e-5, 1e-4, 3e-4]  # every method gets these learning rates and at most one or two other things to vary
 CLS: dict[str, list[Any]] = {"pooling": ["cls"], "learning_rate": RATES, "epochs": [1]}
 GRIDS: dict[str, tuple[str, dict[str, list[Any]]]] = {  # name -> method, grid
@@ -82,7 +84,7 @@ def main() -> None:
                 row = {"method": name, "config": text, "seed": seed, "best_dev": f"{100 * best:.2f}", "step": step,
                        "seconds": f"{time.perf_counter() - started:.1f}"}  # fmt: skip
                 _append(out, row)
-                print(row, flush=True)
+                tell(str(row))
 
 
 def _rows(file: Path) -> list[dict[str, str]]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.errors import InputError
+from harness.files.printable import tell, tell_lines
 
 if TYPE_CHECKING:
     from studies.definition.space import Space
@@ -100,9 +101,9 @@ def _run(args: argparse.Namespace) -> int:
         quiet=args.quiet,
     )
     _print(ended, top=5)
-    print(f"tables and figures: {export_study(ended, storage=args.storage)}")
+    tell(f"tables and figures: {export_study(ended, storage=args.storage)}")
     for trial in ended.failed:
-        print(f"failed: trial {trial.number}: {result_of(trial).reason} (the same command tries it again)")
+        tell(f"failed: trial {trial.number}: {result_of(trial).reason} (the same command tries it again)")
     return 1 if ended.failed else 0
 
 
@@ -119,20 +120,20 @@ def _list(args: argparse.Namespace) -> int:
     from studies.run.storage import default_url
     from studies.study_api import preset_titles, studies_in
 
-    print("presets (each with --quick):")
+    tell("presets (each with --quick):")
     titles = preset_titles()
     width = max(map(len, titles), default=0)
     for name, title in titles.items():
-        print(f"  {name:<{width}}  {title}")
+        tell(f"  {name:<{width}}  {title}")
     workdir = Path(args.workdir)
     if args.storage is None and not (workdir / "studies.journal").exists():
-        print(f"no studies in {workdir}")
+        tell(f"no studies in {workdir}")
         return 0
     url = args.storage or default_url(workdir)
     known = studies_in(url)
-    print(f"studies in {url.removeprefix('journal:') if args.storage is None else 'the storage'}:")
+    tell(f"studies in {url.removeprefix('journal:') if args.storage is None else 'the storage'}:")
     for name, ended in known.items():
-        print(f"  {name}: {ended} finished trials")
+        tell(f"  {name}: {ended} finished trials")
     return 0
 
 
@@ -154,7 +155,7 @@ def _best(args: argparse.Namespace) -> int:
 
     opened = open_study(args.name, Path(args.workdir), args.storage)
     seeds = opened.study.held_out_seeds if args.held_out else opened.study.seeds
-    print(experiment_file(opened.stored, opened.study, seeds), end="")
+    tell_lines(experiment_file(opened.stored, opened.study, seeds))
     return 0
 
 
@@ -164,19 +165,19 @@ def _export(args: argparse.Namespace) -> int:
 
     opened = open_study(args.name, Path(args.workdir), args.storage)
     folder = export_study(opened, Path(args.out) if args.out else None, storage=args.storage)
-    print(f"tables and figures: {folder}")
+    tell(f"tables and figures: {folder}")
     return 0
 
 
 def _introduce(study: Study, space: Space, planned: int, remarks: list[str]) -> None:
-    print(f"{study.name}: {study.title or study.method}, sampler {study.sampler}, pruner {study.pruner}, "
+    tell(f"{study.name}: {study.title or study.method}, sampler {study.sampler}, pruner {study.pruner}, "
           f"{planned} trials of {f'{study.steps} updates' if study.steps else 'whole runs'}, "
           f"seed{'s' if len(study.seeds) > 1 else ''} {', '.join(map(str, study.seeds))}")  # fmt: skip
     for p in space.parameters:
         condition = f" (when {', '.join(f'{k} = {v}' for k, v in p.when)})" if p.when else ""
-        print(f"  {p.name}: {p.describe()}{condition}")
+        tell(f"  {p.name}: {p.describe()}{condition}")
     for remark in remarks:
-        print(remark)
+        tell(remark)
 
 
 def _print(opened: StoredStudy, *, top: int) -> None:
@@ -199,5 +200,5 @@ def _print(opened: StoredStudy, *, top: int) -> None:
     for sheet in [*shown, by_key["summary"], by_key["time"]]:
         print_table(sheet.title, list(sheet.columns), sheet.text())
     if leading:
-        print(f"The best score was chosen among {len(trials)} trials by seeds {study.seeds}: confirm it with held-out "
+        tell(f"The best score was chosen among {len(trials)} trials by seeds {study.seeds}: confirm it with held-out "
               f"seeds {study.held_out_seeds} (harness study best {study.name} --held-out).")  # fmt: skip

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from harness.comparison.experiment import Entry, Experiment, Row, resolve_rows
 from harness.comparison.tuning import Budget, RowSearch
 from harness.errors import InputError
+from harness.files.printable import tell
 from harness.results.run_folder import RunFolder
 from studies import samplers
 from studies.coordinator import conduct
@@ -54,7 +55,7 @@ def tune(
     for search in searches:
         if isinstance(search, Search):
             if not quiet:
-                print(f"{search.study.title}: {budget.trials} trials of {budget.steps} updates")
+                tell(f"{search.study.title}: {budget.trials} trials of {budget.steps} updates")
             tracker = tracker_of(search.study, search.space, workdir, tracking_uri) if tracked else None
             stored = conduct(search.study, search.space, search.desk, url=url, where="--tune", workers=1,
                             tracker=tracker, force_new=False, quiet=quiet)  # fmt: skip

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from harness.comparison.cell import Progress
 from harness.errors import HarnessError
+from harness.files.printable import tell_error
 from studies import slots
 from studies.definition.planned import planned_trials
 from studies.definition.space import make_space
@@ -120,7 +121,7 @@ def main(argv: list[str]) -> int:
         stored = load(open_storage(url, create=False), name, url)
         work(stored, Path(workdir), number=int(number), parent=int(parent))
     except HarnessError as error:
-        print(f"harness: {error}", file=sys.stderr)
+        tell_error(f"harness: {error}")
         return error.exit_code
     return 0
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING
+
+from harness.commands.terminal import plain
+from harness.files.printable import tell_json, told
 
 if TYPE_CHECKING:
     from harness.testing import Check
@@ -48,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
         )
     passed = all(check.passed for check in checks)
     if args.json:
-        print(json.dumps({"method": args.method, "passed": passed, "checks": [asdict(c) for c in checks]}, indent=1))
+        tell_json({"method": args.method, "passed": passed, "checks": [asdict(c) for c in checks]})
     else:
         _show(console, args.method, checks)
     return 0 if passed else 1
@@ -60,13 +62,13 @@ def _show(console: object, method: str, checks: list[Check]) -> None:
     from rich.text import Text
 
     assert isinstance(console, Console)
-    table = Table(title=method, title_justify="left")
+    table = Table(title=plain(method), title_justify="left")
     table.add_column("check", no_wrap=True)
     table.add_column("", no_wrap=True)
     table.add_column("seen", overflow="fold")
     for check in checks:
         mark = Text("ok", style="green") if check.passed else Text("FAILED", style="bold red")
-        table.add_row(check.name, mark, Text(check.detail, style="" if check.passed else "red"))
+        table.add_row(check.name, mark, Text(told(check.detail), style="" if check.passed else "red"))
     console.print(table)
     broken = sum(not check.passed for check in checks)
     console.print(f"{len(checks) - broken} of {len(checks)} checks passed")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from harness.commands.terminal import plain, print_table
 from harness.errors import InputError
-from harness.files.printable import one_line
+from harness.files.printable import one_line, tell
 from harness.machine.distributed import follower
 from harness.machine.progress import Reporter
 
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
         tracking_uri=args.tracking_uri,
         formats=args.format.split(","),
         progress=Reporter(quiet=args.quiet),
-        say=print,
+        say=tell,
     )
     if follower():
         return 0
@@ -105,7 +105,7 @@ def dry_run(experiment: str, workdir: str, overrides: list[str], budget: Budget 
     folder = checked_workdir(workdir, create=False)
     plan = make_plan(asked, experiment, folder)
     if budget is not None:
-        print(f"before that (not in the estimate): {budget.trials} trials of {budget.steps} updates for each row")
+        tell(f"before that (not in the estimate): {budget.trials} trials of {budget.steps} updates for each row")
     table = Table(title=plain(f"{asked.name}: {len(plan.cells)} cells"))
     for heading in ("id", "row", "base model", "seed", "updates", "state", "about"):
         table.add_column(heading, justify="right" if heading in ("seed", "updates", "about") else "left")
@@ -117,7 +117,7 @@ def dry_run(experiment: str, workdir: str, overrides: list[str], budget: Budget 
     console = Console()
     console.print(table)
     if cost := other_code.told(plan, folder):
-        print(cost)
+        tell(cost)
     console.print(f"about {total / 60:.1f} minutes in all on {plan.device}, report and tracking apart")
     return 0
 
@@ -128,14 +128,14 @@ def _show(result: ComparisonResult) -> None:
 
     builder = report_builder()
     if builder is None:
-        print(f"no reporter is installed; the records are in {result.workdir / 'runs'}")
+        tell(f"no reporter is installed; the records are in {result.workdir / 'runs'}")
     else:
         name = result.experiment.name
         print_table(result.experiment.title or name, *builder.summary_table(result.workdir, name))
         for kind, path in result.report.items():
-            print(f"{kind}: {path}")
+            tell(f"{kind}: {path}")
     if result.tuning is not None:
         print_table(*result.tuning.table())
     for record in result.failed:
-        print(f"failed: {one_line(record.row)}, seed {record.seed}: {one_line(record.reason)} "
+        tell(f"failed: {one_line(record.row)}, seed {record.seed}: {one_line(record.reason)} "
               f"(details: {result.workdir / 'runs' / record.id / 'error.txt'}; all other runs are kept)")  # fmt: skip

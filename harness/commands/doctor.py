@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_module
 import os
 import shutil
 import tempfile
@@ -16,7 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from harness.commands.plugins import installed
+from harness.commands.terminal import plain
 from harness.errors import HarnessError
+from harness.files.printable import tell_json
+from harness.files.redaction import redacted
 from harness.machine import environment
 
 HUB_SECONDS = 4.0
@@ -27,7 +29,7 @@ def run(json: bool = False) -> int:
     """Look, and print what was found. Exit code 0, or 1 when an installed plugin cannot be loaded."""
     report = examine()
     if json:
-        print(json_module.dumps(report, indent=1))
+        tell_json(report)
     else:
         _print(report)
     return 1 if report["broken_plugins"] else 0
@@ -70,7 +72,7 @@ def _devices() -> list[dict[str, Any]]:
 def _hub() -> dict[str, Any]:
     """Whether the hub answers (any HTTP status is an answer); without it everything embedded still works."""
     endpoint = os.environ.get("HF_ENDPOINT") or "https://huggingface.co"
-    hub: dict[str, Any] = {"endpoint": endpoint, "reachable": False, "offline": _is_set("HF_HUB_OFFLINE")}
+    hub: dict[str, Any] = {"endpoint": redacted(endpoint), "reachable": False, "offline": _is_set("HF_HUB_OFFLINE")}
     start = time.monotonic()
     try:
         request = urllib.request.Request(endpoint, method="HEAD")  # noqa: S310 - the user's own setting
@@ -147,32 +149,36 @@ def _print(report: dict[str, Any]) -> None:
     table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
+
+    def row(what: str, value: str, style: str | None = None) -> None:
+        table.add_row(plain(what), plain(value), style=style)
+
     machine = report["machine"]
     memory = f", {decimal(machine['memory_bytes'])} memory" if machine["memory_bytes"] else ""
-    table.add_row("python", f"{machine['python']} on {machine['platform']}")
-    table.add_row("processor", f"{machine['cpu']}, {machine['cores']} cores, {machine['threads']} threads{memory}")
+    row("python", f"{machine['python']} on {machine['platform']}")
+    row("processor", f"{machine['cpu']}, {machine['cores']} cores, {machine['threads']} threads{memory}")
     for device in report["devices"]:
         precision = device["precision"]
         gain = precision.get("bf16_gain")
         why = f"bf16 trains {gain} times as fast as fp32" if gain else precision.get("reason", "")
         room = f", {decimal(device['memory_bytes'])}" if "memory_bytes" in device else ""
-        table.add_row(device["device"], f"{device['name']}{room}: {precision['choice']} ({why})")
+        row(device["device"], f"{device['name']}{room}: {precision['choice']} ({why})")
     hub = report["hub"]
     state = f"reachable in {hub['seconds']:.2f} s" if hub["reachable"] else f"not reachable: {hub['reason']}"
-    table.add_row("hub", f"{hub['endpoint']} {state}{'; HF_HUB_OFFLINE is set' if hub['offline'] else ''}")
+    row("hub", f"{hub['endpoint']} {state}{'; HF_HUB_OFFLINE is set' if hub['offline'] else ''}")
     for cache in report["caches"]:
-        table.add_row(f"cache: {cache['what']}", f"{cache['path']} ({decimal(cache['bytes'])})")
+        row(f"cache: {cache['what']}", f"{cache['path']} ({decimal(cache['bytes'])})")
     for disk in report["disk"]:
-        table.add_row(f"free: {disk['what']}", f"{decimal(disk['free_bytes'])} at {disk['path']}")
-    table.add_row("WordNet", report["wordnet"].get("path") or report["wordnet"]["missing"])
+        row(f"free: {disk['what']}", f"{decimal(disk['free_bytes'])} at {disk['path']}")
+    row("WordNet", report["wordnet"].get("path") or report["wordnet"]["missing"])
     versions = {**machine["versions"], **report["tools"]}
-    table.add_row("versions", ", ".join(f"{name} {version}" for name, version in versions.items()))
+    row("versions", ", ".join(f"{name} {version}" for name, version in versions.items()))
     git = machine["git"]
     if git:
-        table.add_row("code", f"commit {git['commit'][:12]}{', modified' if git['modified'] else ''}")
+        row("code", f"commit {git['commit'][:12]}{', modified' if git['modified'] else ''}")
     for group, packages in _by_group(report["plugins"]).items():
         brought = (f"{package}: {', '.join(names)}" for package, names in packages.items())
-        table.add_row(group, "; ".join(brought))
+        row(group, "; ".join(brought))
     for line in report["broken_plugins"]:
-        table.add_row("broken plugin", line, style="red")
+        row("broken plugin", line, style="red")
     Console().print(table, highlight=False)

@@ -8,6 +8,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from harness.commands.terminal import plain
+from harness.files.printable import tell_error, tell_json, tell_lines, told
+
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `harness evaluate` to the command line."""
@@ -48,18 +51,17 @@ def run(args: argparse.Namespace) -> int:
     )
     result = evaluation.result
     if evaluation.remark:
-        print(evaluation.remark, file=sys.stderr)
+        tell_error(evaluation.remark)
     for name, text in result.artifacts.items():
         if name.startswith("errors/"):
-            print(text, file=sys.stderr)
+            tell_lines(text, error=True)
     if args.json:
-        text = json.dumps(evaluation.as_dict(), indent=1)
         if args.json == "-":
-            print(text)
+            tell_json(evaluation.as_dict())
             return 1 if result.missing else 0
         from harness.files.atomic import write_atomic
 
-        write_atomic(Path(args.json), text + "\n")
+        write_atomic(Path(args.json), json.dumps(evaluation.as_dict(), indent=1) + "\n")
     _show(args.model, result, args.source, suites)
     return 1 if result.missing else 0
 
@@ -68,18 +70,19 @@ def _show(model: str, result: Any, source: str, suites: list[str]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=f"{model} (source: {source})")
+    table = Table(title=plain(f"{model} (source: {source})"))
     for heading in ("task", "split", "metric", "aggregation", "value", "n", "protocol"):
         table.add_column(heading, justify="right" if heading in ("value", "n") else "left", overflow="fold")
     for s in result.scores:
         value = f"{100 * s.value:.2f}" if _in_percent(s) else f"{s.value:.3f}"
-        table.add_row(s.task, s.split, s.metric, s.aggregation, value, f"{s.n:,}", s.protocol)
+        cells = (s.task, s.split, s.metric, s.aggregation, value, f"{s.n:,}", s.protocol)
+        table.add_row(*(plain(cell) for cell in cells))
     console = Console() if sys.stdout.isatty() else Console(width=160)
     console.print(table)
     for line in _averages(result.scores, suites):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
     for note in result.notes:
-        console.print(f"note: {note}", markup=False, highlight=False, soft_wrap=True)
+        console.print(told(f"note: {note}"), markup=False, highlight=False, soft_wrap=True)
     speed, cached = result.cost.get("sentences_per_second"), result.cost.get("sentences_cached", 0.0)
     console.print(
         f"{result.cost['sentences']:,.0f} sentences"

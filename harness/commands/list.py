@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 import tomllib
 from typing import TYPE_CHECKING, Any
 
 from harness import registry
 from harness.config import Config
 from harness.errors import InputError
+from harness.files.printable import tell_json, told, visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the list; always 0."""
     listed = _LISTS[args.what]()
     if args.json:
-        print(json.dumps(listed, indent=1, default=str))
+        tell_json(listed)
         return 0
     from rich.console import Console
 
@@ -48,9 +48,11 @@ def run(args: argparse.Namespace) -> int:
         if args.verbose and args.what == "methods":
             _details(console, name, about)
         else:
-            console.print(f"{name:<{width}}  {about['about']}", markup=False, soft_wrap=True)
+            console.print(told(f"{name:<{width}}  {about['about']}"), markup=False, soft_wrap=True)
             if args.verbose and "tasks" in about:
-                console.print(f"{'':<{width}}  {', '.join(about['tasks'])}", markup=False, soft_wrap=True, style="dim")
+                console.print(
+                    told(f"{'':<{width}}  {', '.join(about['tasks'])}"), markup=False, soft_wrap=True, style="dim"
+                )
     return 0
 
 
@@ -84,7 +86,7 @@ def _block(console: Console, heading: str | None, rows: list[tuple[str, str]]) -
     table.add_column(overflow="fold", max_width=widest, min_width=min(widest, max(len(left) for left, _ in rows)))
     table.add_column(overflow="fold", ratio=1)
     for left, right in rows:
-        table.add_row(Text(left, style="cyan"), Text(right))
+        table.add_row(Text(visible(left), style="cyan"), Text(visible(right)))
     console.print(Padding(table, (0, 0, 0, 4)))
 
 

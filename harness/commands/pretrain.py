@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from harness.errors import TrainingStopped
+from harness.files.printable import tell
 from harness.machine.progress import Reporter
 from harness.pretraining.options import PretrainingConfig
 
@@ -55,5 +56,5 @@ def run(args: argparse.Namespace) -> int:
         )
     except TrainingStopped:  # the progress has said why
         return 1
-    print(f"validation loss {made.loss:.3f} nats a masked token, {made.initial:.3f} before; {made.steps} updates")
+    tell(f"validation loss {made.loss:.3f} nats a masked token, {made.initial:.3f} before; {made.steps} updates")
     return 0

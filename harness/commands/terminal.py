@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from harness.files.printable import one_line
+from harness.files.printable import one_line, told
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -16,7 +16,7 @@ def plain(text: str) -> Text:
     """Text for a rich table as it is: no markup in it, nothing that the terminal obeys."""
     from rich.text import Text
 
-    return Text(one_line(text))
+    return Text(told(one_line(text)))
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from harness.files.printable import tell
+
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `track` to the command line."""
@@ -23,12 +25,12 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def _sync(args: argparse.Namespace) -> int:
-    from harness.tracking.client import hide_password
+    from harness.files.redaction import redacted
     from harness.tracking.tracker import default_uri, sync
 
     sent = sync(args.workdir, args.tracking_uri)
     uri = args.tracking_uri or default_uri(args.workdir)
-    print(f"sent {sent} runs to {hide_password(uri)}" if sent else f"{hide_password(uri)} has every run already")
+    tell(f"sent {sent} runs to {redacted(uri)}" if sent else f"{redacted(uri)} has every run already")
     if uri.startswith("sqlite:"):
-        print(f'look at them with: mlflow ui --backend-store-uri {uri} (choose "Model training" at the top left)')
+        tell(f'look at them with: mlflow ui --backend-store-uri {uri} (choose "Model training" at the top left)')
     return 0

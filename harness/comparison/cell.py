@@ -23,6 +23,7 @@ from harness.evaluation.scoring import each, error_file, set_aside
 from harness.evaluation.vector_cache import EmbeddingCache, folder_hash
 from harness.files.atomic import write_atomic
 from harness.files.printable import markdown_text
+from harness.files.redaction import redacted
 from harness.identity.code import code_ids
 from harness.machine.distributed import ALONE
 from harness.machine.environment import describe, peak_memory_bytes, reset_peak_memory
@@ -97,8 +98,9 @@ def run_cell(
                 faults[task.name not in plan.unreadable][task.name] = error
             set_aside(result, *faults)
         else:
-            status, reason = "failed", f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
-        write_atomic(folder.path / "error.txt", traceback.format_exc())
+            said = redacted(str(error)).splitlines() or [""]
+            status, reason = "failed", f"{type(error).__name__}: {said[0]}"
+        write_atomic(folder.path / "error.txt", redacted(traceback.format_exc()))
     report = method.fit_report
     memory = {"peak_memory_bytes": float(peak_memory_bytes(plan.device))}
     environment = describe(plan.device, precision_of(plan, workdir) if report.training.get("precision") else "fp32")

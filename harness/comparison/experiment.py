@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
@@ -14,6 +13,8 @@ from pydantic import Field, field_validator
 from harness import registry
 from harness.config import Config, nearest, option, setting
 from harness.errors import InputError
+from harness.files.names import name_fault
+from harness.files.reading import is_there, read_toml
 from harness.method import Method, MethodConfig
 from harness.results.migrations import EXPERIMENT
 
@@ -138,16 +139,20 @@ def read_experiment(source: str | Path | Mapping[str, Any] | Experiment, overrid
     tree.pop(EXPERIMENT.key, None)
     if isinstance(tree.get("methods"), list):
         for number, entry in enumerate(tree["methods"], 1):
-            if isinstance(entry, dict):
-                Entry.parse(entry, f"{where}: methods[{number}]")
-    return Experiment.parse(tree, where)
+            if not isinstance(entry, dict):
+                raise InputError(f'{where}: methods[{number}]: expected a table such as {{method = "simcse"}}')
+            Entry.parse(entry, f"{where}: methods[{number}]")
+    experiment = Experiment.parse(tree, where)
+    if fault := name_fault(experiment.name):
+        raise InputError(f'{where}: key "name": {fault}')
+    return experiment
 
 
 def _file_of(name: str) -> Path:
     path = Path(name)
-    if path.is_file():
-        return path
     known = presets()
+    if is_there(path) and not (path.is_dir() and name in known):
+        return path
     if name not in known:
         hint = nearest(name, sorted(known))
         raise InputError(f'no file and no preset "{name}"{hint}; presets: {", ".join(known) or "none"}')
@@ -155,11 +160,7 @@ def _file_of(name: str) -> Path:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    try:
-        tree = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: not a TOML file: {error}") from None
-    return {"name": path.stem, **tree}
+    return {"name": path.stem, **read_toml(path)}
 
 
 def _override(tree: dict[str, Any], override: str) -> None:
@@ -169,6 +170,9 @@ def _override(tree: dict[str, Any], override: str) -> None:
     keys = path.split(".")
     for i, key in enumerate(keys):
         if isinstance(place, list):
+            if not all(isinstance(e, dict) for e in place) or i == len(keys) - 1:
+                place_of = ".".join(keys[: i + 1])
+                raise InputError(f'--set {override}: "{place_of}" is no key of a row, as methods.SimCSE.temperature is')
             rows = [e for e in place if key in (e.get("name"), e.get("method"))]
             rows = rows or ([place[int(key) - 1]] if key.isdigit() and 0 < int(key) <= len(place) else [])
             if not rows:

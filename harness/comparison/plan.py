@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.comparison.experiment import DevSettings, Experiment, Row, resolve_rows
-from harness.errors import InputError
+from harness.errors import InputError, OutOfReach
 from harness.evaluation.scoring import each
 from harness.files.hashing import content_id
 from harness.identity.code import code_ids, evaluation_ids, twin
@@ -140,7 +140,11 @@ class LoadedData:
         wanted = {row.corpus.model_dump_json(): row.corpus for row in rows if row.corpus is not None}
         for key, c in wanted.items():
             if key not in self._corpora:
-                self._corpora[key] = load_corpus(c.uri, kind=c.kind, columns=c.columns, limit=c.limit)
+                try:
+                    self._corpora[key] = load_corpus(c.uri, kind=c.kind, columns=c.columns, limit=c.limit)
+                except OutOfReach as error:
+                    embedded = f'embedded: --set corpus.uri="embedded:{c.kind}"'
+                    raise InputError(f'{error} (corpus "{c.uri}" asks for it; {embedded})') from None
         return {key: self._corpora[key] for key in wanted}
 
     def dev_set(self, dev: DevSettings) -> DevSet:
@@ -186,7 +190,14 @@ def make_plan(
         text = corpora[row.corpus.model_dump_json()] if row.corpus is not None else None
         row.method(row.config, base_model=experiment.base_models[0]).check(text)
     selects = any(row.method.uses_dev(row.config) for row in rows)
-    dev = data.dev_set(experiment.dev) if experiment.dev is not None and selects else None
+    dev = None
+    if experiment.dev is not None and selects:
+        try:
+            dev = data.dev_set(experiment.dev)
+        except OutOfReach as error:
+            given = "dev" in experiment.model_fields_set
+            asks = "asks for it" if given else "is not there, and its default asks for it"
+            raise InputError(f"{error} (table [dev] {asks}; embedded: --set dev.task=Embedded-STS-natural)") from None
     if tasks is None:
         tasks = resolve_tasks(experiment.suites, source=experiment.source)
     plan = Plan(experiment, rows, corpora, dev, tasks, team.device or pick_device(experiment.device), team, workdir)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from harness.encoder.layout.loading import refuse_pickled
 from harness.encoder.model import Encoder
 from harness.encoder.quiet import quiet_transformers
 from harness.encoder.sentences import clean
@@ -94,9 +95,13 @@ def open_model(name: str) -> Encoder | ForeignEncoder:
 
     from harness.sources import resolve_model
 
+    resolved = resolve_model(name)
+    for folder in (Path(resolved), *Path(resolved).glob("[0-9]*_*")):  # each module may bring weights
+        refuse_pickled(name, folder)
+    options = {"use_safetensors": True}
     try:
         with quiet_transformers():
-            model = SentenceTransformer(resolve_model(name), device="cpu", trust_remote_code=False)
+            model = SentenceTransformer(resolved, device="cpu", trust_remote_code=False, model_kwargs=options)
     except Exception as error:  # whatever a module of a stranger raises
         reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
         raise InputError(f"{why}; sentence-transformers cannot load it either: {reason:.200}") from None

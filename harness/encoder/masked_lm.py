@@ -102,7 +102,11 @@ def _own_head(name: str) -> _Parts | None:
     try:
         with quiet_transformers(), torch.random.fork_rng(devices=[]):
             model, report = AutoModelForMaskedLM.from_pretrained(
-                resolve_model(name), output_loading_info=True, dtype=torch.float32, trust_remote_code=False
+                resolve_model(name),
+                output_loading_info=True,
+                dtype=torch.float32,
+                trust_remote_code=False,
+                use_safetensors=True,
             )
     except (OSError, ValueError, KeyError):  # no plain checkpoint there, or a family without such a head
         return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,12 +9,12 @@ from typing import Any
 from harness import registry
 from harness.encoder import Encoder
 from harness.encoder.foreign import ForeignEncoder, open_model
-from harness.errors import InputError
+from harness.errors import HarnessError, InputError
 from harness.evaluation.vector_cache import EmbeddingCache, StoredVectors, folder_hash
 from harness.identity.code import code_ids
 from harness.identity.models import model_fingerprint
 from harness.machine.environment import device_name
-from harness.method import METHOD_FILE, Method
+from harness.method import METHOD_FILE, Method, saved_settings
 from harness.sources import resolve_model
 from harness.sources.remote.cache_folder import cache_root
 
@@ -35,9 +34,14 @@ def saved_method(folder: str | Path) -> Method:
     Raises:
         InputError: the method is not installed, or the folder is damaged.
     """
-    about = json.loads((Path(folder) / METHOD_FILE).read_text("utf-8"))
-    kind: type[Method] = registry.load(registry.METHODS, about["method"])
-    return kind.load(folder)
+    kind: type[Method] = registry.load(registry.METHODS, saved_settings(folder)["method"])
+    try:
+        return kind.load(folder)
+    except HarnessError:
+        raise
+    except Exception as error:  # each library has classes of its own for a file that is missing or damaged
+        said = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        raise InputError(f"{folder}: a damaged saved method ({said:.200}); save it again") from error
 
 
 def open_for_evaluation(name: str, pooling: str | None = None, max_length: int | None = None) -> OpenedModel:

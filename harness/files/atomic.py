@@ -23,3 +23,18 @@ def write_atomic(path: Path, data: bytes | str) -> None:
     except BaseException:
         name.unlink(missing_ok=True)
         raise
+
+
+def open_folder(path: Path) -> Path:
+    """A new folder beside `path` to write into, with the rights that the umask gives (tempfile's are its owner's)."""
+    folder = path.parent / f".{path.name}.{secrets.token_hex(4)}"
+    folder.mkdir()
+    return folder
+
+
+def share_files(folder: Path) -> None:
+    """Give the files in a folder of `open_folder` the rights that the umask leaves: safetensors' are its owner's."""
+    rights = folder.stat().st_mode & 0o666
+    for file in folder.rglob("*"):
+        if file.is_file():
+            file.chmod(rights)

@@ -1,12 +1,21 @@
-"""Text from data made safe to look at: on a terminal, and inside Markdown."""
+"""Text from data made safe to look at: on a terminal, and inside Markdown. All that the program tells leaves here."""
 
 from __future__ import annotations
 
+import json
+import logging
 import re
+import sys
+from typing import Any
+
+from harness.files.redaction import redacted
 
 # C0 and C1 controls (a terminal obeys them), and the marks that turn the direction of the text after them (Unicode
-# UAX 9): "Trojan Source" (Boucher & Anderson, 2021) shows what those do. Line breaks and tabs stay.
-ACTING = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
+# UAX 9): "Trojan Source" (Boucher & Anderson, 2021) shows what those do. Line breaks and tabs stay. Lone surrogates,
+# as in names of files that are not UTF-8, are no text that could be written at all.
+ACTING = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
+)
 
 
 def visible(text: str) -> str:
@@ -24,6 +33,40 @@ def _picture(acting: re.Match[str]) -> str:
 def one_line(text: str) -> str:
     """`visible`, with white space folded: what a message on a terminal may hold."""
     return " ".join(visible(text).split())
+
+
+def told(line: str) -> str:
+    """A line as it may leave for a terminal or a log: `visible`, without credentials, and one line; blanks stay."""
+    return redacted(" ".join(visible(line).splitlines()))
+
+
+def tell(line: str = "") -> None:
+    """Write a line on standard output; see `told`."""
+    print(told(line), flush=True)
+
+
+def tell_error(line: str) -> None:
+    """Write a line on standard error; see `told`."""
+    print(told(line), file=sys.stderr, flush=True)
+
+
+def tell_lines(text: str, *, error: bool = False) -> None:
+    """Write every line of a longer text, such as a file or a traceback; see `told`."""
+    for line in text.splitlines():
+        (tell_error if error else tell)(line)
+
+
+def tell_json(tree: Any) -> None:
+    """Write a tree on standard output as JSON, which escapes in texts what is no plain character."""
+    print(json.dumps(tree, indent=1, default=str), flush=True)
+
+
+class ToldFormatter(logging.Formatter):
+    """Each entry of a log as `told`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One line; the lines of a traceback after it."""
+        return "\n".join(told(line) for line in super().format(record).splitlines())
 
 
 # Also what Markdown only reads in places (lists, links, tables, emphasis, code): escaping more than needed is harmless,

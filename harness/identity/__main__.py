@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from harness.errors import InputError
+from harness.files.printable import tell, tell_error, tell_lines
 from harness.identity.ledger import kept_ledgers
 from harness.identity.review import Review
 
@@ -33,7 +34,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         return _run(args, kept_ledgers())
     except InputError as error:
-        print(error, file=sys.stderr)
+        tell_error(str(error))
         return 2
 
 
@@ -41,14 +42,14 @@ def _run(args: argparse.Namespace, folders: list[Path]) -> int:
     review = Review(folders)
     if args.command == "moved":
         for old, new in review.follow().items():
-            print(f"{old} -> {new}")
+            tell(f"{old} -> {new}")
     elif args.command in ("bump", "no-effect"):
         names = list(review.changed) if args.parts == ["all"] else args.parts
         review.enter(names, because=args.because, bump=args.command == "bump")
         for name in names if args.command == "bump" else ():
-            print(f"{name}: new ids for all that rests on it: {', '.join(review.ids_with(name))}")
+            tell(f"{name}: new ids for all that rests on it: {', '.join(review.ids_with(name))}")
     faults = Review(folders).faults()
-    print("\n".join([*faults, ADVICE]) if faults else "ledgers and code agree")
+    tell_lines("\n".join([*faults, ADVICE]) if faults else "ledgers and code agree")
     return 1 if faults else 0
 
 

@@ -26,6 +26,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from harness.errors import InputError, TrainingStopped
+from harness.files.printable import tell_error
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -122,11 +123,9 @@ class Team:
                     distributed.barrier(self.control, async_op=True).wait(_TOGETHER)
                 except RuntimeError:
                     traceback.print_exception(error)
-                    print(
+                    tell_error(
                         f"harness: process {self.rank} of {self.size} failed alone ({type(error).__name__}: {error}); "
                         "all processes end, finished runs and checkpoints are kept, the same command goes on",
-                        file=sys.stderr,
-                        flush=True,
                     )
                     os._exit(1)  # an ordinary exit would wait for the others, too
             raise

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
 
-from harness.files.printable import one_line
+from harness.files.printable import one_line, tell_error
 
 
 class Reporter:
@@ -65,7 +65,7 @@ class Reporter:
         elif not self.quiet and time.monotonic() - self._last > 10:
             self._last = time.monotonic()
             count = f"step {step}/{steps}, " if steps else ""
-            print(f"[{self.number}/{self.total}] {self.label}: {count}{text}", file=sys.stderr, flush=True)
+            tell_error(f"[{self.number}/{self.total}] {self.label}: {count}{text}")
 
     def done(self, text: str) -> None:
         """The current cell has ended."""
@@ -74,12 +74,12 @@ class Reporter:
             self._bar.update(self._overall, completed=self.number)
             self._bar.console.print(f"[{self.number}/{self.total}] {self.label}: {text}", markup=False, highlight=False)
         elif not self.quiet:
-            print(f"[{self.number}/{self.total}] {self.label}: {text}", file=sys.stderr, flush=True)
+            tell_error(f"[{self.number}/{self.total}] {self.label}: {text}")
 
     def say(self, text: str) -> None:
         """A line about the whole."""
         if not self.quiet:
-            print(text, file=sys.stderr, flush=True)
+            tell_error(text)
 
 
 @contextmanager

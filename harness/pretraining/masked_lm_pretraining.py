@@ -216,7 +216,7 @@ def _continued(config: PretrainingConfig, base: str) -> _Parts:
     try:
         with quiet_transformers():
             model = AutoModelForMaskedLM.from_pretrained(
-                resolve_model(base), dtype=torch.float32, trust_remote_code=False
+                resolve_model(base), dtype=torch.float32, trust_remote_code=False, use_safetensors=True
             )
     except (OSError, ValueError, KeyError) as error:
         raise no_model(base, error) from error

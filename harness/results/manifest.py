@@ -9,15 +9,30 @@ from typing import Any
 
 from harness.errors import InputError
 from harness.files.atomic import write_atomic
+from harness.files.names import name_fault
+from harness.files.reading import read_json
 from harness.results.migrations import MANIFEST
 from harness.results.record import Record
 from harness.results.run_folder import RunFolder
 
+_FOLDER = "comparisons"
+
 
 def manifest_file(workdir: Path, comparison: str) -> Path:
     """Which runs a comparison consists of: `{"title", "tasks": ["SOURCE:TASK"], "cells": [{"id", "row"}],
-    ...}` in the order of the table."""
-    return workdir / "comparisons" / f"{comparison}.json"
+    ...}` in the order of the table.
+
+    Raises:
+        InputError: the name can be none of a file.
+    """
+    if fault := name_fault(comparison):
+        raise InputError(f"comparison: {fault}")
+    return workdir / _FOLDER / f"{comparison}.json"
+
+
+def manifest_files(workdir: Path) -> dict[str, Path]:
+    """Name of a comparison -> its manifest, of all that a work directory holds."""
+    return {file.stem: file for file in sorted((workdir / _FOLDER).glob("*.json"))}
 
 
 def write_manifest(workdir: Path, manifest: dict[str, Any]) -> None:
@@ -30,12 +45,17 @@ def read_manifest(workdir: Path, comparison: str) -> dict[str, Any] | None:
     """The manifest of a comparison, as a manifest of today, or None when there is none.
 
     Raises:
-        InputError: a later version wrote it.
+        InputError: it is damaged, or a later version wrote it.
     """
-    file = manifest_file(workdir, comparison)
-    if not file.exists():
+    file = manifest_files(workdir).get(comparison)  # looked up, so that no name leads out of the folder
+    if file is None:
         return None
-    return MANIFEST.migrated(json.loads(file.read_text()), str(file))
+    try:
+        tree = read_json(file)
+        _ = [(cell["id"], cell["row"]) for cell in tree["cells"]]
+    except (InputError, KeyError, TypeError):
+        raise InputError(f"{file}: damaged; `harness compare` with the same experiment writes it anew") from None
+    return MANIFEST.migrated(tree, str(file))
 
 
 def asked(record: Record, tasks: Iterable[str] | None) -> Record:

@@ -36,7 +36,7 @@ def write_card(model: Path, record: Record) -> None:
         OSError: the folder cannot be written.
     """
     file = model / "README.md"
-    text = file.read_text("utf-8") if file.is_file() else f"\n{markdown_text(record.row)}\n"
+    text = file.read_text("utf-8", errors="replace") if file.is_file() else f"\n{markdown_text(record.row)}\n"
     body = _FRONT.sub("", text, count=1)
     if _START in body and _END in body:
         body = body[: body.index(_START)] + body[body.index(_END) + len(_END) :].removeprefix("\n")

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
+from harness.config_faults import first_fault
 from harness.errors import InputError
 from harness.files.atomic import write_atomic
+from harness.files.names import name_fault
+from harness.files.reading import read_bytes, read_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,9 +20,15 @@ from harness.results.record import Record
 
 
 class RunFolder:
-    """The folder of one run."""
+    """The folder of one run.
+
+    Raises:
+        InputError: an id (of a manifest, a study or a tracking store) that can be no folder's name.
+    """
 
     def __init__(self, workdir: Path, run_id: str) -> None:
+        if fault := name_fault(run_id):
+            raise InputError(f"id of a run: {fault}")
         self.path = workdir / "runs" / run_id
 
     @property
@@ -51,15 +60,15 @@ class RunFolder:
         """The record, or None when the run has not been finished.
 
         Raises:
-            InputError: the file is there but damaged.
+            InputError: the file is there but cannot be read, or is damaged.
         """
         if not self.record_file.exists():
             return None
         try:
-            return Record.model_validate_json(self.record_file.read_bytes())
+            return Record.model_validate_json(read_bytes(self.record_file))
         except ValidationError as error:
             raise InputError(
-                f"{self.record_file}: damaged record ({error.errors()[0]['msg']}); delete its folder to run it again"
+                f"{self.record_file}: damaged record ({first_fault(error)}); delete its folder to run it again"
             ) from None
 
     def write(self, record: Record) -> None:
@@ -72,11 +81,12 @@ class RunFolder:
         return pd.read_parquet(self.pairs_file)
 
     def figures(self) -> dict[str, dict[str, Any]]:
-        """Data for figures by task; empty where no task had any."""
-        by_task: dict[str, dict[str, Any]] = (
-            json.loads(self.figures_file.read_text()) if self.figures_file.exists() else {}
-        )
-        return by_task
+        """Data for figures by task; empty where no task had any.
+
+        Raises:
+            InputError: the file is there but cannot be read, or is damaged.
+        """
+        return read_json(self.figures_file) if self.figures_file.exists() else {}
 
     def is_readable(self) -> bool:
         """Are pairs and figures whole, where there are any?"""
@@ -84,7 +94,7 @@ class RunFolder:
             if self.pairs_file.exists():
                 self.pairs()
             self.figures()
-        except (OSError, ValueError):  # pyarrow's errors are among the latter
+        except (OSError, ValueError, InputError):  # pyarrow's errors are among the latter
             return False
         return True
 

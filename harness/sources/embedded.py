@@ -10,6 +10,7 @@ from typing import Any
 
 from harness.config import nearest
 from harness.errors import InputError
+from harness.files.reading import is_there
 
 # A folder on disk, also in an installed wheel: transformers can read a model from nothing else.
 FOLDER = Path(__file__).resolve().parent.parent / "embedded"
@@ -58,9 +59,9 @@ def resolve_model(name: str) -> str:
             raise InputError(f'base model "{name}": unknown{nearest(name, known)}; known: {", ".join(known)}')
         return str(EMBEDDED_MODELS[name.removeprefix(PREFIX)])
     path = Path(name).expanduser()
-    if name and path.is_dir():
+    if name and is_there(path) and path.is_dir():
         return str(path)
-    if name and path.exists():
+    if name and is_there(path):
         raise InputError(f'base model "{name}": is a file; give the folder that holds config.json and the weights')
     if not name.strip() or name.startswith(("/", ".", "~")) or name.count("/") > 1 or "\\" in name:
         raise InputError(

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.errors import root_cause
+from harness.files.redaction import redacted
 from harness.machine.environment import disable_telemetry
 
 if TYPE_CHECKING:
     from mlflow.tracking.client import MlflowClient
 
 SQLITE = "sqlite:///"
-
-
-def hide_password(uri: str) -> str:
-    """The URI without the password it may carry, for messages."""
-    return re.sub(r"(://[^/@:]*):[^/@]*@", r"\1:***@", uri)
 
 
 def connect(uri: str) -> MlflowClient:
@@ -44,7 +39,7 @@ def connect(uri: str) -> MlflowClient:
 
 
 def brief(error: BaseException) -> str:
-    """The root cause of an error in at most 200 characters."""
+    """The root cause of an error in at most 200 characters, without credentials."""
     cause = root_cause(error)
-    text = " ".join(str(cause).split()) or type(cause).__name__
+    text = redacted(" ".join(str(cause).split())) or type(cause).__name__
     return text if len(text) <= 200 else f"{text[:200]}..."

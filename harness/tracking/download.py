@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from harness.errors import HarnessError, InputError, RunError
 from harness.files.atomic import write_atomic
+from harness.files.names import name_fault
+from harness.files.redaction import redacted
 from harness.results.manifest import manifest_file
 from harness.results.run_folder import RunFolder
-from harness.tracking.client import brief, connect, hide_password
+from harness.tracking.client import brief, connect
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
@@ -34,9 +36,9 @@ def download(uri: str, workdir: Path) -> int:
     except HarnessError:
         raise
     except Exception as error:
-        raise RunError(f"tracking: {hide_password(uri)} cannot be read ({brief(error)})") from error
+        raise RunError(f"tracking: {redacted(uri)} cannot be read ({brief(error)})") from error
     if not count:
-        raise InputError(f"--from {hide_password(uri)}: no runs there that `harness compare` or `track sync` logged")
+        raise InputError(f"--from {redacted(uri)}: no runs there that `harness compare` or `track sync` logged")
     return count
 
 
@@ -55,8 +57,7 @@ def _download(uri: str, workdir: Path) -> int:
             cell = {"id": record, "row": run.data.tags.get("harness.row", read["row"])}
             cells.append({**cell, "base_model": read["base_model"], "seed": read["seed"]})
             count += 1
-        # A name with a separator is none of ours: comparisons name their manifest's file.
-        if cells and Path(experiment.name).name == experiment.name:
+        if cells and name_fault(experiment.name) is None:  # ours name their manifest's file
             write_atomic(manifest_file(workdir, experiment.name), json.dumps({"cells": cells}, indent=1) + "\n")
     return count
 

@@ -17,9 +17,10 @@ from queue import SimpleQueue
 from typing import Any
 
 from harness.errors import InputError, RunError
-from harness.results.manifest import manifest_file, read_records
+from harness.files.redaction import redacted
+from harness.results.manifest import manifest_files, read_records
 from harness.results.record import Record
-from harness.tracking.client import SQLITE, brief, hide_password
+from harness.tracking.client import SQLITE, brief
 from harness.tracking.tracked_comparison import TrackedComparison
 
 logger = logging.getLogger(__name__)
@@ -105,7 +106,7 @@ class Tracker:
             logger.warning(
                 "tracking: %s does not answer as it should (%s); runs go on and stay in %s; "
                 "send them later with: harness track sync --from %s%s",
-                hide_password(self.uri),
+                redacted(self.uri),
                 brief(error),
                 self.workdir / "runs",
                 self.workdir,
@@ -124,10 +125,9 @@ def sync(workdir: Path, uri: str | None = None) -> int:
     if not every:
         raise InputError(f"{workdir}: no runs/*/record.json there; name a work directory of `harness compare`")
     target = uri or default_uri(workdir)
-    manifests = manifest_file(workdir, "any").parent.glob("*.json")
     sent = 0
     try:
-        for comparison in sorted({record.comparison for record in every} | {file.stem for file in manifests}):
+        for comparison in sorted({record.comparison for record in every} | set(manifest_files(workdir))):
             records = read_records(workdir, comparison)  # with runs that another comparison made
             listed = {record.id for record in records}
             earlier = [record for record in every if record.comparison == comparison and record.id not in listed]
@@ -136,7 +136,7 @@ def sync(workdir: Path, uri: str | None = None) -> int:
             experiment.close()
     except Exception as error:
         raise RunError(
-            f"tracking: {hide_password(target)} cannot be used ({brief(error)}); what was sent stays, "
+            f"tracking: {redacted(target)} cannot be used ({brief(error)}); what was sent stays, "
             "the same command sends the rest"
         ) from error
     return sent

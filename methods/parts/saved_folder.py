@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from harness.errors import InputError
+from harness.files.atomic import open_folder, share_files
 from harness.method import METHOD_FILE, Method
 
 
@@ -28,14 +28,14 @@ def new_folder(method: Method, path: str | Path, card: str = "", **more: Any) ->
     if path.exists() and not (path.is_dir() and ((path / METHOD_FILE).exists() or not any(path.iterdir()))):
         raise InputError(f"{path} exists and is not a saved method; choose another folder or remove it")
     path.parent.mkdir(parents=True, exist_ok=True)
-    staged = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    staged = open_folder(path)
     try:
-        staged.chmod(0o755)
         yield staged
         about = {"method": method.name, "base_model": method.base_model, "config": method.config.model_dump()}
         about |= more
         (staged / METHOD_FILE).write_text(json.dumps(about, indent=1) + "\n", "utf-8")
         (staged / "README.md").write_text(card or f"# {method.card.title}\n", "utf-8")
+        share_files(staged)
         if path.exists():
             shutil.rmtree(path)
         staged.rename(path)

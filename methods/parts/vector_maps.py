@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 import time
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
@@ -13,7 +12,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from harness.config import option
 from harness.errors import InputError
 from harness.method import (
-    METHOD_FILE,
     FitContext,
     FitReport,
     Method,
@@ -21,6 +19,7 @@ from harness.method import (
     Supervision,
     Text,
     require_corpus,
+    saved_seed,
     unfitted,
 )
 from methods.parts.saved_folder import new_folder
@@ -142,7 +141,7 @@ class VectorMap(Method):
         if not (folder / ENCODER).is_dir():
             return super().load(path)
         method = unfitted(cls, path)
-        method._context = FitContext(seed=json.loads((folder / METHOD_FILE).read_text("utf-8"))["seed"])
+        method._context = FitContext(seed=saved_seed(folder))
         method._encoder = Encoder.load(folder / ENCODER)
         method._load_map(folder)
         return method

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from harness.config import nearest
 from harness.errors import InputError
+from harness.files.reading import is_there, require_ordinary
 from harness.sources.corpus.rows import byte_lines, opened
 from harness.sources.remote.cache_folder import writing
 from harness.sources.remote.hub import hub_file
@@ -110,11 +111,12 @@ def _files(uri: str) -> tuple[Path, ...]:
         kind = "dataset" if data else "model"
         return (hub_file(f"{parts[0]}/{name}", parts[2], unquote(revision) or None, kind=kind),)
     path = Path(uri).expanduser()
-    if not uri.strip() or not path.is_file():
+    if not uri.strip() or not is_there(path):
         raise InputError(
             f'vectors "{uri}": no such file; give a text file of word vectors (or its .gz), '
             f"hf://datasets/ORG/NAME/FILE or {PACKAGE}{next(iter(PACKAGES))}"
         )
+    require_ordinary(path)
     return (path,)
 
 
@@ -122,7 +124,7 @@ def _read_text(path: Path, limit: int | None) -> tuple[list[str], NDArray[np.flo
     words: list[str] = []
     matrix = _Rows()
     with opened(path, zipped=path.name.lower().endswith(".gz")) as stream, matrix:
-        lines = enumerate(byte_lines(stream), 1)
+        lines = enumerate(byte_lines(path, stream), 1)
         first = next(lines, None)
         if first is None:
             raise InputError(f"{path}: is empty; expected a word and its numbers on every line")

@@ -5,16 +5,14 @@ A definition is a TOML file. Those of the four papers lie in `reports/papers/def
 
 from __future__ import annotations
 
-import tomllib
 from collections import Counter
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
 from harness.config import Config, nearest
-from harness.errors import InputError
+from harness.files.reading import read_toml
 from reports.papers.figure_spec import PaperFigure
 
 FOLDER = Path(__file__).parent / "definitions"
@@ -214,10 +212,4 @@ def load(name: str) -> Definition | None:
     path = Path(name) if is_file(name) else FOLDER / f"{name}{SUFFIX}"
     if not is_file(name) and name not in names():
         return None
-    try:
-        values: Mapping[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: not TOML: {error}") from None
-    return Definition.parse({**values, "folder": path.parent}, str(path))
+    return Definition.parse({**read_toml(path), "folder": path.parent}, str(path))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from harness import registry
 from harness.config import nearest
 from harness.errors import InputError
-from harness.results.manifest import manifest_file, read_manifest, read_records
+from harness.results.manifest import manifest_files, read_manifest, read_records
 from harness.results.record import Record, Score
 from harness.results.run_folder import RunFolder
 from harness.tasks.catalogue import tasks_of
@@ -239,7 +239,7 @@ def read_comparison(workdir: Path, name: str) -> Comparison:
         lost = [c for c in manifest.get("cells", []) if c["id"] in damaged]
         records += [_stand_in(c, name, records, entries, damaged[c["id"]]) for c in lost]
     except (ValueError, KeyError, TypeError, AttributeError):
-        file = manifest_file(workdir, name)
+        file = manifest_files(workdir).get(name, workdir)
         raise InputError(f"{file}: damaged; `harness compare` with the same experiment writes it anew") from None
     if not records:
         known = comparisons(workdir)

@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.config import nearest
 from harness.errors import InputError
-from harness.files.printable import one_line, visible
+from harness.files.printable import one_line, tell, visible
 from reports.reproduce.report_cells import ReportCell, one_line_of, read_report, references, split
 
 
@@ -46,11 +46,12 @@ def run(args: argparse.Namespace) -> int:
     reference = cells[name]
     explain(reference, data)
     if not args.again:
-        print(f"\nto make it again: harness reproduce {one_line(shlex.quote(args.cell))} --run")
+        tell()
+        tell(f"to make it again: harness reproduce {one_line(shlex.quote(args.cell))} --run")
         return 0
     from reports.reproduce.rerun import rerun
 
-    print()
+    tell()
     return 0 if rerun(reference, data, args.workdir) else 1
 
 
@@ -58,44 +59,46 @@ def list_cells(cells: dict[str, ReportCell]) -> None:
     width = min(72, max((len(one_line(name)) for name in cells), default=0))
     for reference in cells.values():
         runs = ", ".join(reference.runs)
-        print(f"{one_line(reference.name):{width}}  {one_line(reference.shown):>15}  {runs}")
+        tell(f"{one_line(reference.name):{width}}  {one_line(reference.shown):>15}  {runs}")
 
 
 def explain(reference: ReportCell, data: dict[str, Any]) -> None:
     """Print all that a cell rests on; what its runs share is printed once."""
     exact = reference.cell.get("value")
-    print(f"{one_line(reference.name)} = {one_line(reference.shown)}" + (f"  ({exact!r})" if exact is not None else ""))
+    tell(f"{one_line(reference.name)} = {one_line(reference.shown)}" + (f"  ({exact!r})" if exact is not None else ""))
     for note in reference.cell.get("notes", []):
-        print(f"  note: {one_line(note)}")
+        tell(f"  note: {one_line(note)}")
     try:
         runs = {run: data["runs"][run] for run in reference.runs}
         setups = [data["setups"][i] for i in dict.fromkeys(entry["setup"] for entry in runs.values())]
         machines = [data["environments"][i] for i in dict.fromkeys(entry["environment"] for entry in runs.values())]
     except (KeyError, IndexError, TypeError) as error:
         raise InputError(f"the report's data is damaged ({error}); build the report again") from None
-    print("\nruns")
+    tell()
+    tell("runs")
     for run, entry in runs.items():
         ended = entry["status"] + (f": {one_line(entry['reason'])}" if entry.get("reason") else "")
         logged = f"  MLflow run {entry['mlflow']}" if entry.get("mlflow") else ""
-        print(f"  {run}  {one_line(entry['row'])}, seed {entry['seed']}, {ended}{logged}")
+        tell(f"  {run}  {one_line(entry['row'])}, seed {entry['seed']}, {ended}{logged}")
     for setup in setups:
-        print()
+        tell()
         for key, value in setup.items():
             if key == "config":
-                print("config")
+                tell("config")
                 for name, setting in value.items():
-                    print(f"  {name} = {one_line_of(setting)}")
+                    tell(f"  {name} = {one_line_of(setting)}")
             elif isinstance(value, dict):
-                print(f"{key}: " + ", ".join(f"{name} {one_line_of(part)}" for name, part in value.items()))
+                tell(f"{key}: " + ", ".join(f"{name} {one_line_of(part)}" for name, part in value.items()))
             else:
-                print(f"{key.replace('_', ' ')}: {one_line_of(value)}")
+                tell(f"{key.replace('_', ' ')}: {one_line_of(value)}")
     for name in dict.fromkeys(entry["comparison"] for entry in runs.values()):
         conditions = data.get("experiments", {}).get(name, {})
-        print(f"comparison: {one_line(name)}, " + ", ".join(f"{k} {one_line_of(v)}" for k, v in conditions.items()))
+        tell(f"comparison: {one_line(name)}, " + ", ".join(f"{k} {one_line_of(v)}" for k, v in conditions.items()))
     for machine in machines:
         versions = ", ".join(f"{name} {version}" for name, version in machine.get("versions", {}).items())
         place = ", ".join(str(machine[k]) for k in ("device_name", "device", "platform") if machine.get(k))
-        print(f"environment: python {machine.get('python', '?')}, {one_line(place)}, {one_line(versions)}")
-    print("\ncommands")
+        tell(f"environment: python {machine.get('python', '?')}, {one_line(place)}, {one_line(versions)}")
+    tell()
+    tell("commands")
     for command in dict.fromkeys(entry.get("command", "") for entry in runs.values()):
-        print(f"  {one_line(command) or 'not recorded'}")
+        tell(f"  {one_line(command) or 'not recorded'}")

@@ -11,7 +11,7 @@ from typing import Any
 from harness.comparison.experiment import Experiment
 from harness.errors import InputError
 from harness.files.atomic import write_atomic
-from harness.files.printable import one_line
+from harness.files.printable import one_line, tell
 from harness.results.manifest import manifest_file
 from harness.results.record import Record
 from reports.document.blocks import Document
@@ -32,13 +32,13 @@ def rerun(reference: ReportCell, data: dict[str, Any], workdir: Path | None) -> 
         records = _runs(reference, data, folder)
         for record in records:
             if record.status != "finished":
-                print(f"run {record.id}: {record.status}: {one_line(record.reason)}")
+                tell(f"run {record.id}: {record.status}: {one_line(record.reason)}")
             for task, reason in record.missing.items():
-                print(f"run {record.id}: no scores of {one_line(task)}: {one_line(str(reason))}")
+                tell(f"run {record.id}: no scores of {one_line(task)}: {one_line(str(reason))}")
         same = _judge(reference, _cell(reference, data, folder))
         _surroundings(reference, data, records)
         if kept:
-            print(f"the new runs are in {folder}")
+            tell(f"the new runs are in {folder}")
         return same
     finally:
         if not kept:
@@ -188,19 +188,19 @@ def _document(data: dict[str, Any], folder: Path) -> Document:
 
 def _judge(reference: ReportCell, cell: dict[str, Any] | None) -> bool:
     if cell is None:
-        print("the report of the new runs has no such cell")
+        tell("the report of the new runs has no such cell")
         return False
     old, new = reference.cell.get("value"), cell.get("value")
     before, after = reference.shown, f"{cell['text']} {cell.get('spread', '')}".strip()
     if old is None or new is None:
         same = before == after
-        print(f"in the report: {one_line(before)}; now: {one_line(after)}: {'equal' if same else 'differs'}")
+        tell(f"in the report: {one_line(before)}; now: {one_line(after)}: {'equal' if same else 'differs'}")
         return same
     said = "equal to the last digit" if old == new else f"differs by {new - old:+.3g}"
     shown: bool = reference.cell["text"] == cell["text"]
     if old != new and shown:
         said += ", the same as shown"
-    print(f"in the report: {one_line(before)} ({old!r}); now: {one_line(after)} ({new!r}): {said}")
+    tell(f"in the report: {one_line(before)} ({old!r}); now: {one_line(after)} ({new!r}): {said}")
     return shown
 
 
@@ -214,7 +214,7 @@ def _surroundings(reference: ReportCell, data: dict[str, Any], records: list[Rec
     pairs += [("commit", (old.get("git") or {}).get("commit"), (new.get("git") or {}).get("commit"))]
     for name, before, after in pairs:
         if before != after:
-            print(f"  {name}: recorded {_short(before)}, now {_short(after)}")
+            tell(f"  {name}: recorded {_short(before)}, now {_short(after)}")
 
 
 def _short(value: Any) -> str:

@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 
 from harness.errors import HarnessError, InputError, RunError
+from harness.files.printable import tell_error
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 # No sandbox: containers forbid the kernel's; the page is our own and its policy lets no script in but ours.
@@ -65,7 +66,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         picture(args.page, args.out, width=args.width, height=args.height, dark=args.dark)
     except HarnessError as error:
-        print(f"picture: {error}", file=sys.stderr)
+        tell_error(f"picture: {error}")
         return error.exit_code
     return 0
 

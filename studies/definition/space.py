@@ -187,7 +187,7 @@ def make_space(study: Study, where: str) -> Space:
                 preset=study.preset,
                 where=f"{where}: space: {parameter.name}",
             )
-    if study.by is not None and (study.by not in searched or not Space(tuple(ordered), base)[study.by].finite):
+    if study.by is not None and not any(p.name == study.by and p.finite for p in ordered):
         raise InputError(f'{where}: by: "{study.by}" is no parameter of the space with a list of values')
     return Space(tuple(ordered), base, study.defaults_first)
 

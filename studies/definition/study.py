@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -13,6 +12,8 @@ from harness import registry
 from harness.comparison.experiment import Conditions, DevSettings, Entry, Experiment
 from harness.config import nearest, option, setting
 from harness.errors import InputError
+from harness.files.names import name_fault
+from harness.files.reading import is_there, read_toml
 from harness.results.migrations import Schema
 
 SCHEMA = Schema("schema", 1, {})
@@ -129,17 +130,13 @@ def read_study(file: str, overrides: Sequence[str] = (), *, quick: bool = False,
         InputError: no such file or preset, not TOML, no quick size, unknown key, value out of range.
     """
     path = Path(file)
-    if not path.is_file():
-        known = presets()
+    known = presets()
+    if not is_there(path) or (path.is_dir() and file in known):
         if file not in known:
             hint = nearest(file, sorted(known))
             raise InputError(f'no file and no study preset "{file}"{hint}; presets: {", ".join(known)}')
         path = known[file]
-    try:
-        tree = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: not a TOML file: {error}") from None
-    tree = SCHEMA.migrated(tree, str(path))
+    tree = SCHEMA.migrated(read_toml(path), str(path))
     tree.pop(SCHEMA.key, None)
     tree.setdefault("name", path.stem)
     smaller = tree.pop("quick", None)
@@ -151,7 +148,10 @@ def read_study(file: str, overrides: Sequence[str] = (), *, quick: bool = False,
         _override(tree, override)
     if name is not None:
         tree["name"] = name
-    return Study.parse(tree, str(path))
+    study = Study.parse(tree, str(path))
+    if fault := name_fault(study.name):
+        raise InputError(f'{path}: key "name": {fault}')
+    return study
 
 
 def _override(tree: dict[str, Any], override: str) -> None:

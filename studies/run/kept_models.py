@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.results.manifest import manifest_file
+from harness.results.manifest import manifest_files
 from harness.results.run_folder import RunFolder
 from studies.run.trial_result import result_of
 from studies.run.trials import best_trials
@@ -33,11 +33,7 @@ def drop_models(stored: optuna.Study, study: Study, workdir: Path) -> None:
     ]
     if not there:
         return
-    listed = {
-        cell["id"]
-        for file in manifest_file(workdir, "any").parent.glob("*.json")
-        for cell in json.loads(file.read_text())["cells"]
-    }
+    listed = {cell["id"] for file in manifest_files(workdir).values() for cell in json.loads(file.read_text())["cells"]}
     configurations = [t.params for t in running]
     for folder in there:
         record = folder.read()

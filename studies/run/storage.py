@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 from pathlib import Path
@@ -9,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from harness.config import nearest
 from harness.errors import InputError
-from harness.tracking.client import hide_password
+from harness.files.names import LONGEST
+from harness.files.redaction import redacted
 
 if TYPE_CHECKING:
     import optuna
@@ -29,8 +31,10 @@ def default_url(workdir: Path) -> str:
 
 
 def folder_of(workdir: Path, name: str) -> Path:
-    """Where the files of a study are."""
+    """Where the files of a study are. A study of `--tune` has a row's label in its name, which may be any text."""
     safe = "".join(c if c.isalnum() or c in "-_." else "-" for c in name).lstrip(".") or "study"
+    if len(safe.encode()) > LONGEST:
+        safe = f"{safe.encode()[: LONGEST - 9].decode(errors='ignore')}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
     return workdir / "studies" / safe
 
 
@@ -49,7 +53,7 @@ def open_storage(url: str, *, create: bool = True) -> BaseStorage:
         InputError: it cannot be reached or opened (the message has no password in it).
     """
     quiet()
-    shown = hide_password(url)
+    shown = redacted(url)
     if "://" not in url:
         return _journal(Path(url.removeprefix(JOURNAL)), create=create)
     import sqlalchemy.exc
@@ -69,9 +73,9 @@ def open_storage(url: str, *, create: bool = True) -> BaseStorage:
     try:
         return RDBStorage(url, engine_kwargs=options)
     except ImportError as error:
-        raise InputError(f"storage {shown}: its driver is missing: {str(error).splitlines()[0]}") from None
+        raise InputError(f"storage {shown}: its driver is missing: {redacted(str(error).splitlines()[0])}") from None
     except (sqlalchemy.exc.SQLAlchemyError, OSError, RuntimeError, ValueError) as error:
-        first = " ".join(str(error.__cause__ or error).split())[:200]
+        first = redacted(" ".join(str(error.__cause__ or error).split()))[:200]
         raise InputError(
             f"storage {shown}: cannot be reached ({first}); start it, correct --storage, or leave it out"
         ) from None
@@ -149,7 +153,7 @@ def load(storage: BaseStorage, name: str, url: str) -> optuna.Study:
     known = [s.study_name for s in optuna.get_all_study_summaries(storage, include_best_trial=False)]
     if name not in known:
         raise InputError(
-            f'no study "{name}" in {hide_password(url)}{nearest(name, known)}; studies: {", ".join(known) or "none"}'
+            f'no study "{name}" in {redacted(url)}{nearest(name, known)}; studies: {", ".join(known) or "none"}'
         )
     return optuna.load_study(study_name=name, storage=storage)
 

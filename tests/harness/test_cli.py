@@ -79,8 +79,8 @@ def test_an_unknown_key_names_the_nearest(tmp_path: Path, capsys: pytest.Capture
 
 def test_a_value_out_of_range_names_key_and_bound(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     line = compare(tmp_path, capsys, config="temperature = 0")
-    assert 'methods[1] (simcse): key "temperature": Input should be greater than 0, not 0' in line
-    assert 'key "pooling": Value error, must be one of' in compare(tmp_path, capsys, config='pooling = "middle"')
+    assert 'methods[1] (simcse): key "temperature": expected a number above 0, not 0' in line
+    assert 'key "pooling": must be one of' in compare(tmp_path, capsys, config='pooling = "middle"')
 
 
 @pytest.mark.parametrize(("content", "message"), [(b"", "is empty"), (b"only one\n", "at least 2")])

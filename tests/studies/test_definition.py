@@ -54,9 +54,9 @@ def test_a_stored_study_is_the_study_of_its_file(file: str) -> None:
 @pytest.mark.parametrize(
     ("override", "message"),
     [
-        ("steps=0", 'key "steps": Input should be greater than or equal to 1, not 0'),
+        ("steps=0", 'key "steps": expected 1 or more, not 0'),
         ('dev.sauce="x"', 'unknown key "dev.sauce"'),
-        ('precision="fp8"', "key \"precision\": Input should be 'auto', 'fp32', 'bf16' or 'fp16', not 'fp8'"),
+        ('precision="fp8"', "key \"precision\": expected 'auto', 'fp32', 'bf16' or 'fp16', not 'fp8'"),
         ("max_steps=3", 'unknown key "max_steps" .*base_model, by, config'),
     ],
 )

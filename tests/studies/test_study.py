@@ -153,7 +153,7 @@ def test_another_space_under_the_same_name_is_refused_and_can_be_forced(
     ("arguments", "said"),
     [
         (["--storage", "sqlite:////no/such/folder/x.db"], "cannot be reached"),
-        (["--storage", "postgresql://me:secret@127.0.0.1:1/none"], "postgresql://me:***@127.0.0.1:1/none"),
+        (["--storage", "postgresql://me:secret@127.0.0.1:1/none"], "postgresql://***@127.0.0.1:1/none"),
         (["--storage", "sqlite://"], "keeps nothing; name a file"),
         (["--storage", "/dev/null/trials.journal"], "cannot be used"),
         (["--storage", "nonsense://host/x"], "cannot be reached"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
@@ -45,8 +46,29 @@ def from_pretrained(
     )
 
 
+def refuse_pickled(name: str, folder: Path) -> None:
+    """Refuse weights that are there as a pickle alone, before anything opens it.
+
+    Raises:
+        InputError: `folder` has `pytorch_model.bin`, whole or in parts, and no safetensors file; how to convert it.
+    """
+    if any(folder.glob("pytorch_model*.bin")) and not any(folder.glob("*.safetensors")):
+        raise _pickled(name, str(folder))
+
+
+def _pickled(name: str, source: str) -> InputError:
+    convert = f"AutoModel.from_pretrained({source!r}, use_safetensors=False).save_pretrained('FOLDER')"
+    return InputError(
+        f'model "{name}": has its weights as a pickle alone (pytorch_model.bin), which is not read; where you trust '
+        f'its source, convert it once: python -c "from transformers import AutoModel; {convert}", copy the other '
+        "files, and name FOLDER"
+    )
+
+
 def no_model(name: str, error: Exception) -> InputError:
     """The one line that says why `name` cannot be loaded."""
+    if "cannot be loaded with `safetensors`" in str(error):  # transformers' words for a repository of the hub
+        return _pickled(name, name)
     reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
     return InputError(f'model "{name}" cannot be loaded (not a folder, not on the hub, or damaged): {reason:.300}')
 
@@ -64,8 +86,12 @@ def _transformer(
         )
     depth = int(config.num_hidden_layers)
     _cut(name, config, pooling, depth)
+    refuse_pickled(name, Path(resolved, subfolder))
+    if str(getattr(config, "transformers_weights", None) or "").endswith(".bin"):
+        raise _pickled(name, resolved)
     config.output_hidden_states = False  # a saved first-last average has it on; we ask for them call by call
     options: dict[str, Any] = {"config": config, "subfolder": subfolder, "trust_remote_code": False}
+    options["use_safetensors"] = True
     options["dtype"] = torch.float32  # some files are in half precision, in which training does not work
     try:
         with torch.random.fork_rng(devices=[]):  # a pooler that the file lacks is drawn at random, then dropped

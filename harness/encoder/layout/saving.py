@@ -8,7 +8,6 @@ from __future__ import annotations
 import inspect
 import json
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +21,7 @@ from harness.encoder.convolution import TokenConvolution
 from harness.encoder.network import Network
 from harness.encoder.quiet import quiet_transformers
 from harness.errors import InputError
+from harness.files.atomic import open_folder, share_files
 
 
 def save(encoder: Network, path: Path, card: str) -> None:
@@ -36,14 +36,12 @@ def save(encoder: Network, path: Path, card: str) -> None:
 def staged_folder(path: Path) -> Iterator[Path]:
     """An empty folder to write into, which takes the place of `path` when the block ends well and is gone otherwise."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    staged = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    staged = open_folder(path)
     try:
-        staged.chmod(0o755)
         yield staged
-        for file in staged.rglob("*"):  # safetensors makes files that only their owner may read
-            file.chmod(0o755 if file.is_dir() else 0o644)
+        share_files(staged)
         if path.exists():
-            old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
+            old = open_folder(path)
             path.rename(old / path.name)
             staged.rename(path)
             shutil.rmtree(old, ignore_errors=True)

@@ -5,16 +5,18 @@ from __future__ import annotations
 import csv
 import gzip
 import json
-import sys
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO, cast
 
 from harness.errors import InputError
+from harness.files.reading import require_ordinary
 
 FORMATS = (".txt", ".csv", ".tsv", ".jsonl")
+LONGEST = 16 * 2**20  # bytes of a line, or of one value of a table: more is no text but a fault or a trap
 _BOM = b"\xef\xbb\xbf"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")  # how such a file begins
 NumberedRow = tuple[int, tuple[str | None, ...]]  # line number, one value for each column asked for
@@ -41,8 +43,9 @@ def opened(path: Path, zipped: bool) -> Iterator[IO[bytes]]:
     """The file's (unpacked) bytes.
 
     Raises:
-        InputError: missing, not readable, or a damaged gzip file.
+        InputError: missing, not readable, no ordinary file, or a damaged gzip file.
     """
+    require_ordinary(path)
     try:
         if zipped:
             with gzip.open(path, "rb") as unpacked:
@@ -56,12 +59,18 @@ def opened(path: Path, zipped: bool) -> Iterator[IO[bytes]]:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from None
 
 
-def byte_lines(stream: Iterable[bytes]) -> Iterator[bytes]:
-    """The lines as they stand, split at newlines only and without a byte-order mark at the start."""
-    first = True
-    for line in stream:
-        yield line.removeprefix(_BOM) if first else line
-        first = False
+def byte_lines(path: Path, stream: IO[bytes]) -> Iterator[bytes]:
+    """The lines as they stand, split at newlines only and without a byte-order mark at the start.
+
+    Raises:
+        InputError: a line longer than LONGEST, such as that of a gzip bomb; it is not read to its end.
+    """
+    for number, line in enumerate(iter(partial(stream.readline, LONGEST + 1), b""), 1):
+        if len(line) > LONGEST:
+            raise InputError(
+                f"{path}, line {number}: longer than {LONGEST // 2**20} MiB; put one text on a line, and shorter ones"
+            )
+        yield line.removeprefix(_BOM) if number == 1 else line
 
 
 def decoded(path: Path, number: int, line: bytes, encoding: str = "utf-8") -> str:
@@ -107,7 +116,7 @@ def rows(path: Path, required: Sequence[str], optional: Sequence[str] = ()) -> I
     """
     ending, zipped = text_format(path)
     with opened(path, zipped) as stream:
-        lines = ((n, decoded(path, n, line)) for n, line in enumerate(byte_lines(stream), 1))
+        lines = ((n, decoded(path, n, line)) for n, line in enumerate(byte_lines(path, stream), 1))
         if ending == ".txt":
             missing = [column for column in required if column != "text"]
             if missing:
@@ -135,7 +144,7 @@ def _table_rows(
         reader = csv.reader((without_end(path, n, line) for n, line in lines), delimiter="\t", quoting=csv.QUOTE_NONE)
     else:
         reader = csv.reader(quotes, strict=True)
-    limit = csv.field_size_limit(min(sys.maxsize, 2**31 - 1))  # documents exceed the default of 131,072 characters
+    limit = csv.field_size_limit(LONGEST)  # documents exceed the default of 131,072 characters
     try:
         first = next(reader, None)
         if first is None:

@@ -120,13 +120,12 @@ def mapped_lines(path: Path, limit: int | None) -> tuple[TextStore, int]:
         if not stream.seek(0, 2):
             return TextStore(b"", places, 1, content.hexdigest()), 0
         stream.seek(0)
-        for number, line in enumerate(stream, 1):
+        for number, line in enumerate(byte_lines(path, stream), 1):
             if limit is not None and len(places) >= 2 * limit:
                 break
-            start, at = at, at + len(line)
             if number == 1:
-                (kept,) = byte_lines([line])
-                start, line = start + len(line) - len(kept), kept
+                at = stream.tell() - len(line)  # after a byte-order mark
+            start, at = at, at + len(line)
             text = without_end(path, number, decoded(path, number, line)).strip().encode()
             if not text:
                 skipped += 1

@@ -9,6 +9,7 @@ from urllib.parse import unquote
 
 from harness.config import nearest
 from harness.errors import InputError
+from harness.files.reading import is_there
 from harness.sources.embedded import PREFIX as EMBEDDED
 from harness.sources.embedded import embedded_files
 from harness.sources.remote.hub import hub_file
@@ -74,9 +75,9 @@ def _from_hub(uri: str) -> Path:
 
 def _local(uri: str) -> Path:
     path = Path(uri).expanduser()
-    if path.is_dir():
+    if is_there(path) and path.is_dir():
         raise InputError(f'corpus "{uri}": is a folder; give a file')
-    if not uri.strip() or not path.exists():
+    if not uri.strip() or not is_there(path):
         if "/" in uri or "." in uri:
             raise InputError(f'corpus "{uri}": no such file')
         known = [*PRESETS, *(EMBEDDED + name for name in EMBEDDED_CORPORA)]

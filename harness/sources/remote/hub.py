@@ -9,7 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from harness.errors import InputError, root_cause
+from harness.errors import InputError, OutOfReach, root_cause
+from harness.files.redaction import redacted
 from harness.sources.remote.cache_folder import writing
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def _out_of_reach(what: str) -> str:
     if is_offline_mode():
         return f"{what}: not in the local cache, and HF_HUB_OFFLINE is set; unset it to download"
     return (
-        f"{what}: not in the local cache, and the hub at {constants.ENDPOINT} cannot be reached; "
+        f"{what}: not in the local cache, and the hub at {redacted(constants.ENDPOINT)} cannot be reached; "
         "check the network, or set HF_ENDPOINT to a mirror that has it"
     )
 
@@ -66,14 +67,14 @@ def _clear_errors(
     except errors.RemoteEntryNotFoundError:
         raise InputError(f"{what}: {kind} {repo} has no such file{at}; see its list of files on the hub") from None
     except (errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled):
-        raise InputError(_out_of_reach(what)) from None
+        raise OutOfReach(_out_of_reach(what)) from None
     except errors.HfHubHTTPError as error:
         raise InputError(f"{what}: the hub answered with an error: {first_line(error)}") from None
 
 
 def first_line(error: BaseException) -> str:
     """The first non-empty line of an error's message, or its type."""
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    return redacted(next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__))
 
 
 @cache
@@ -130,10 +131,10 @@ def hub_split(repo: str, split: str, revision: str | None = None) -> Dataset:
             raise InputError(f"{what}: cannot be read: {first_line(cause)}") from None
         except ValueError as error:
             if not hub_reachable():
-                raise InputError(_out_of_reach(what)) from None
+                raise OutOfReach(_out_of_reach(what)) from None
             raise InputError(f"{what}: {first_line(error)}") from None
         except ConnectionError:
-            raise InputError(_out_of_reach(what)) from None
+            raise OutOfReach(_out_of_reach(what)) from None
         finally:
             datasets.config.HF_HUB_OFFLINE = offline
             datasets.logging.set_verbosity(verbosity)

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from harness.errors import InputError
+from harness.files.reading import require_ordinary
 from harness.sources.corpus.rows import decoded, without_end
 from harness.sources.remote.cache_folder import cache_root
 
@@ -19,8 +20,8 @@ def numbered_lines(file: Path, *, encoding: str = "utf-8", blank: bool = False) 
     Raises:
         InputError: no file, an empty one, or one that is no such text: UTF-16, NUL bytes, lone carriage returns.
     """
-    if file.exists() and not file.is_file():
-        raise InputError(f"{file}: is not a plain file")
+    if file.exists():
+        require_ordinary(file)  # a pipe would be waited for
     try:
         raw = file.read_bytes()
     except FileNotFoundError:

@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 
 from harness.errors import InputError
+from harness.files.redaction import redacted
 from harness.sources.remote.hub import first_line, hub_reachable
 
 
@@ -29,7 +30,8 @@ def _absence(repository: str, revision: str) -> str:
     if not hub_reachable():
         if _stored(repository):
             return ""
-        return f"no data: {repository} is not in the local cache, and no hub can be reached at {constants.ENDPOINT}"
+        hub = redacted(constants.ENDPOINT)
+        return f"no data: {repository} is not in the local cache, and no hub can be reached at {hub}"
     try:
         info = HfApi().dataset_info(repository, revision=revision, timeout=constants.HF_HUB_ETAG_TIMEOUT)
         if info.gated:  # its page is open to all, its files are not

@@ -74,7 +74,7 @@ def test_what_is_wrong_is_named(file: Path) -> None:
     assert 'unknown key "seedz" (did you mean "seeds"?)' in bad(file, "seedz = [1]\n" + GOOD)
     typo = GOOD.replace("temperature", "temperatur")
     assert 'unknown key "temperatur" (did you mean "temperature"?)' in bad(file, typo)
-    assert 'key "temperature": Input should be greater than 0, not -1' in bad(file, GOOD.replace("0.5", "-1"))
+    assert 'key "temperature": expected a number above 0, not -1' in bad(file, GOOD.replace("0.5", "-1"))
     assert 'two rows are called "simcse"' in bad(file, GOOD.replace('name = "hot"', ""))
     assert "not a TOML file" in bad(file, "a = = b")
     assert "same entry twice" in bad(file, GOOD.replace("[1, 2]", "[1, 1]"))

@@ -21,7 +21,6 @@ from harness.files.atomic import write_atomic
 from harness.results.manifest import manifest_file
 from harness.results.record import Record, Score
 from harness.results.run_folder import RunFolder
-from harness.tracking.client import hide_password
 from harness.tracking.tracked_comparison import TrackedComparison
 from harness.tracking.tracker import Tracker, default_uri, sync
 
@@ -275,8 +274,3 @@ def test_mlflow_is_imported_with_the_first_record_only() -> None:
         "import sys, harness.tracking.tracker as t; t.Tracker(t.Path('x'), 'demo'); sys.exit('mlflow' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
-def test_passwords_do_not_reach_messages() -> None:
-    assert hide_password("postgresql://me:secret@host/db") == "postgresql://me:***@host/db"
-    assert hide_password("http://127.0.0.1:5000") == "http://127.0.0.1:5000"

@@ -113,7 +113,7 @@ HEAD = "paper,table,model,base_model,task,metric,value,source_mark,notes\n"
         ('task = "STS-B"', 'task = "x"\ndelta = "STS-B"', "exclude each other"),
         ('key = "t"', 'key = "t"\nreference = "SCDD"', 'no row "SCDD" (did you mean "SCD"?)'),
         ('key = "t"', 'key = "t"\nfoo = 1', 'unknown key "tables.0.foo"'),
-        ('title = "Mine"', "", 'key "title": Field required'),
+        ('title = "Mine"', "", 'key "title": is missing'),
         ('published = "mine.csv"', 'published = "mine.csv"\nfigures = ["layer"]', 'did you mean "layers"?'),
     ],
 )

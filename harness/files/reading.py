@@ -1,0 +1,87 @@
+"""Small files of a user's read whole: each fault is one line that names the file."""
+
+from __future__ import annotations
+
+import json
+import stat
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from harness.errors import InputError
+
+
+def require_ordinary(path: Path) -> None:
+    """Refuse what is no file to read from: a pipe or a device would be waited for, or never end.
+
+    Raises:
+        InputError: missing, out of reach, or no ordinary file.
+    """
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError) as error:  # ValueError: a name with NUL
+        raise _unreadable(path, error) from None
+    if not stat.S_ISREG(mode):
+        raise InputError(f"{path}: is no ordinary file but a folder, pipe or device; name a file")
+
+
+def is_there(path: Path) -> bool:
+    """Is anything of that name there? What can be no name at all (too long, NUL) is not."""
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
+
+
+def read_bytes(path: Path) -> bytes:
+    """Raises:
+    InputError: missing, not readable, or no ordinary file.
+    """
+    require_ordinary(path)
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise _unreadable(path, error) from None
+
+
+def read_text(path: Path) -> str:
+    """Raises:
+    InputError: as `read_bytes`, or not UTF-8.
+    """
+    try:
+        return read_bytes(path).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not UTF-8 (byte {error.start}); save the file as UTF-8") from None
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Raises:
+    InputError: as `read_text`, or not TOML.
+    """
+    try:
+        return tomllib.loads(read_text(path))
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path}: not a TOML file: {error}") from None
+    except RecursionError:
+        raise InputError(f"{path}: not a TOML file: its lists or tables are nested too deeply") from None
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Raises:
+    InputError: as `read_text`, or no JSON object.
+    """
+    try:
+        tree = json.loads(read_text(path))
+    except ValueError as error:
+        raise InputError(f"{path}: damaged: not JSON ({error})") from None
+    except RecursionError:
+        raise InputError(f"{path}: damaged: nested too deeply") from None
+    if not isinstance(tree, dict):
+        raise InputError(f"{path}: damaged: expected a JSON object, not {type(tree).__name__}")
+    return tree
+
+
+def _unreadable(path: Path, error: OSError | ValueError) -> InputError:
+    why = error.strerror or str(error) if isinstance(error, OSError) else str(error)
+    shown = str(path) if len(str(path)) <= 200 else f"{str(path)[:200]}..."
+    return InputError(f"{shown}: cannot be read ({why})")

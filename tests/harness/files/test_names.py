@@ -1,0 +1,81 @@
+"""What a user may call a comparison or a study, whose name becomes a file's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.cli import main
+from harness.comparison.experiment import read_experiment
+from harness.errors import InputError
+from harness.files.names import name_fault
+from harness.results.manifest import manifest_file
+from harness.results.run_folder import RunFolder
+from studies.definition.study import read_study
+from studies.run.storage import folder_of
+
+LEADING_OUT = [
+    "../../evil",
+    "/tmp/evil",
+    "a/b",
+    "a\\b",
+    "..",
+    ".hidden",
+    "a\0b",
+    "a\nb",
+    "",
+    " ",
+    "x" * 400,
+    "-rf",
+    "ö" * 60,
+]
+METHODS = [{"method": "untrained"}]
+
+
+@pytest.mark.parametrize("name", LEADING_OUT)
+def test_a_name_that_cannot_be_a_file_is_refused_wherever_one_is_given(name: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match='key "name"') as refused:
+        read_experiment({"name": name, "methods": METHODS})
+    assert not set("\n\0") & set(str(refused.value))
+    assert len(str(refused.value)) < 300
+    with pytest.raises(InputError, match="comparison: "):
+        manifest_file(tmp_path, name)
+    with pytest.raises(InputError, match="id of a run: "):
+        RunFolder(tmp_path, name)
+
+
+@pytest.mark.parametrize("name", ["all-methods", "Barlow Twins (dropout 0.05)", "größe_2", "比較", "v1.2+b", "3"])
+def test_ordinary_names_of_any_script_are_allowed(name: str) -> None:
+    assert name_fault(name) is None
+
+
+def test_nothing_is_written_outside_of_the_work_directory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "experiment.toml"
+    file.write_text('name = "../../../evil"\n[[methods]]\nmethod = "untrained"\n')
+    assert main(["compare", str(file), "--workdir", str(tmp_path / "a" / "b" / "work")]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert [path.name for path in tmp_path.rglob("*")] == ["experiment.toml"]
+
+
+def test_a_study_is_named_like_a_file_too(tmp_path: Path) -> None:
+    file = tmp_path / "study.toml"
+    file.write_text('name = "../evil"\nmethod = "simcse"\nsteps = 2\ntrials = 2\n')
+    with pytest.raises(InputError, match='key "name"'):
+        read_study(str(file))
+    with pytest.raises(InputError, match='key "name"'):
+        read_study(str(file), name="x" * 400)
+
+
+def test_a_label_may_hold_what_a_name_may_not() -> None:
+    rows = read_experiment({"name": "x", "methods": [{"method": "untrained", "name": "🙂 a/b"}]}).methods
+    assert rows[0].name == "🙂 a/b"
+
+
+def test_the_folder_of_a_tuned_row_stays_inside_whatever_its_label_holds(tmp_path: Path) -> None:
+    names = ["x--../../evil", "x--" + "l" * 400, "x--" + "l" * 401, "x--\0🙂"]
+    folders = [folder_of(tmp_path, name) for name in names]
+    assert {folder.parent for folder in folders} == {tmp_path / "studies"}
+    assert len(set(folders)) == len(names)
+    for folder in folders:
+        folder.mkdir(parents=True)

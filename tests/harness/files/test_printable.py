@@ -1,0 +1,58 @@
+"""What leaves for a terminal or a log: one line, nothing that the terminal obeys."""
+
+from __future__ import annotations
+
+import ast
+import logging
+from pathlib import Path
+
+import pytest
+
+from harness.cli import main
+from harness.files.printable import ToldFormatter, told
+
+ROOT = Path(__file__).parents[3]
+HOSTILE = {
+    '"\\u001b[2J" = 1\n[[methods]]\nmethod = "untrained"': "␛[2J",
+    '[[methods]]\nmethod = "a\\nharness: all is well"': "a harness: all is well",
+    '[[methods]]\nmethod = "a\\u2028harness: all is well"': "harness: all is well",
+    'title = 3\n"\\u202etxt" = 1\n[[methods]]\nmethod = "untrained"': "<U+202E>",
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_a_file_cannot_write_on_the_terminal(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "experiment.toml"
+    file.write_text(text)
+    assert main(["compare", str(file), "--workdir", str(tmp_path / "work")]) == 2
+    shown = capsys.readouterr().err
+    assert shown.count("\n") == 1
+    assert not set("\x1b\u2028\u202e") & set(shown)
+
+
+def test_a_line_stays_one_and_keeps_its_blanks() -> None:
+    assert told("  a\nb\r\nc\x1b]0;x\x07") == "  a b c␛]0;x␇"
+    assert told(b"caf\xe9".decode("utf-8", "surrogateescape")) == "caf<U+DCE9>"
+
+
+def test_an_argument_cannot_write_on_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["list", "\x1b[2Jmethods"])
+    assert "\x1b" not in capsys.readouterr().err
+
+
+def test_a_log_is_told_line_by_line() -> None:
+    entry = logging.LogRecord("x", logging.WARNING, "", 0, "at %s", ("http://me:pw@host\x1b[2J",), None)
+    assert ToldFormatter().format(entry) == "at http://***@host␛[2J"
+
+
+def test_lines_leave_through_one_module() -> None:
+    packages = ("harness", "methods", "reports", "studies")
+    printing = {
+        str(file.relative_to(ROOT))
+        for package in packages
+        for file in (ROOT / package).rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
+    }
+    assert printing == {"harness/files/printable.py"}

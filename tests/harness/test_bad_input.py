@@ -1,0 +1,207 @@
+"""What is wrong in a file or on the command line is told in one line with exit code 2, and in our words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import harness
+from harness import registry
+from harness.cli import main
+from harness.comparison.experiment import read_experiment
+from harness.config import Config, option
+from harness.errors import InputError
+from harness.results.model_card import write_card
+from harness.results.run_folder import RunFolder
+from tests.support.invented_runs import run
+
+GOOD = 'base_models = ["embedded:mini-bert"]\nsuites = ["embedded"]\n{}[[methods]]\nmethod = "pooling"\n'
+
+
+def told(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    """The one line that a command ends with."""
+    assert main(list(words)) == 2
+    line = capsys.readouterr().err
+    assert line.count("\n") == 1
+    assert "Traceback" not in line
+    assert "Input should" not in line
+    return line
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "experiment.toml"
+    path.write_text(GOOD.format(""))
+    return path
+
+
+def compare(capsys: pytest.CaptureFixture[str], file: Path, *words: str) -> str:
+    return told(capsys, "compare", str(file), "--dry-run", "--workdir", str(file.parent / "work"), *words)
+
+
+def test_methods_that_are_no_list(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "expected a list, not 3" in compare(capsys, file, "--set", "methods=3")
+    assert "methods[1]" in compare(capsys, file, "--set", "methods=[3]")
+    file.write_text("methods = 3\n")
+    assert 'key "methods": expected a list, not 3' in compare(capsys, file)
+
+
+@pytest.mark.parametrize("override", ["methods.pooling=1", "methods.1=1", "methods=[1]"])
+def test_a_setting_that_would_be_ignored_is_refused(
+    override: str, file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    compare(capsys, file, "--set", override)
+
+
+def test_a_setting_of_a_row_that_is_no_table(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "no key of a row" in compare(capsys, file, "--set", "methods=[3]", "--set", "methods.1.pooling=1")
+
+
+def test_deep_nesting(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    deep = "[" * 5000 + "]" * 5000
+    file.write_text(GOOD.format(f"title = {deep}\n"))
+    assert "nested too deeply" in compare(capsys, file)
+    file.write_text(GOOD.format(""))
+    assert "nested too deeply" in compare(capsys, file, "--set", f"title={deep}")
+    dotted = ".".join("a" * 900)
+    file.write_text(GOOD.format(f"{dotted} = 1\n"))
+    assert 'unknown key "a"' in compare(capsys, file)
+
+
+@pytest.mark.parametrize("key", ["corpus", "base_models"])
+def test_names_longer_than_any_file_can_have(key: str, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    long = "x" * 300
+    value = f'["{long}/y/z"]' if key == "base_models" else f'"{long}"'
+    compare(capsys, file, "--set", 'methods=[{method="simcse"}]', "--set", f"{key}={value}")
+    told(capsys, "compare", long)
+    told(capsys, "study", "run", long)
+
+
+def test_a_file_that_may_not_be_read(
+    file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(path: Path) -> bytes:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "read_bytes", refused)
+    assert f"{file}: cannot be read (Permission denied)" in compare(capsys, file)
+
+
+def test_a_path_that_may_not_be_used_anywhere_else(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*args: object, **options: object) -> None:
+        raise PermissionError(13, "Permission denied", "/some/where")
+
+    monkeypatch.setattr("harness.commands.list._presets", refused)
+    monkeypatch.setitem(__import__("harness.commands.list", fromlist=["x"])._LISTS, "presets", refused)
+    assert "/some/where: Permission denied" in told(capsys, "list", "presets")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"{", b"[]", b"null", b"\xff\xfe", b"{}", b'{"method": 3}', b'{"method": "random"}',
+     b'{"method": "random", "base_model": "", "config": {}}', b"[" * 5000],
+)  # fmt: skip
+def test_a_saved_method_whose_settings_are_damaged(
+    content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "harness_method.json").write_bytes(content)
+    assert "harness_method.json" in told(capsys, "evaluate", str(tmp_path), "--suite", "embedded")
+
+
+@pytest.mark.parametrize("damage", ["missing", "empty"])
+def test_a_static_model_without_its_files(damage: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    vectors = tmp_path / "vectors.txt"
+    vectors.write_text("a 0.1 0.2\nb 0.3 0.4\n")
+    static = registry.load(registry.METHODS, "static")
+    static(static.Config(vectors=str(vectors)), base_model="").fit().save(tmp_path / "model")
+    for file in list((tmp_path / "model").rglob("0_*/*")):
+        file.unlink()
+        if damage == "empty":
+            file.touch()
+    with pytest.raises(InputError, match="damaged saved method"):
+        harness.load(tmp_path / "model")
+    assert "model" in told(capsys, "evaluate", str(tmp_path / "model"), "--suite", "embedded")
+
+
+def test_parts_of_a_run_that_are_no_files(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path, "abc")
+    run.record_file.mkdir(parents=True)
+    with pytest.raises(InputError, match="no ordinary file"):
+        run.read()
+    for content in ("null", "[]", "{"):
+        run.figures_file.write_text(content)
+        assert not run.is_readable()
+        with pytest.raises(InputError, match=r"figures\.json"):
+            run.figures()
+
+
+def test_a_readme_that_is_not_utf8_gets_its_card(tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_bytes(b"caf\xe9\n")
+    write_card(tmp_path, run(tmp_path, "SimCSE"))
+    assert "caf" in (tmp_path / "README.md").read_text("utf-8")
+
+
+def test_offline_the_key_that_needs_the_hub_is_named(
+    file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("HARNESS_SENTEVAL", raising=False)
+    simcse = ["--set", 'methods=[{method="simcse"}]']
+    assert "[dev] is not there, and its default asks for it; embedded: --set dev.task=" in compare(
+        capsys, file, *simcse
+    )
+    line = compare(capsys, file, *simcse, "--set", 'corpus="wiki1m"', "--set", "dev.task=Embedded-STS-natural")
+    assert 'corpus "wiki1m" asks for it; embedded: --set corpus.uri="embedded:sentences"' in line
+
+
+class Example(Config):
+    number: float = option(1.0, "", gt=0)
+    count: int = option(1, "", ge=1, le=9)
+    flag: bool = option(False, "")
+    text: str = option("", "")
+    names: list[str] = option([], "")
+    table: dict[str, int] = option({}, "")
+    needed: str
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"number": "abc"}, 'key "number": expected a number, not \'abc\''),
+        ({"number": 0}, 'key "number": expected a number above 0, not 0'),
+        ({"number": float("nan")}, 'key "number": expected a finite number, not nan'),
+        ({"count": 1.5}, 'key "count": expected a whole number, not 1.5'),
+        ({"count": 0}, 'key "count": expected 1 or more, not 0'),
+        ({"count": 10}, 'key "count": expected 9 or less, not 10'),
+        ({"flag": "perhaps"}, 'key "flag": expected true or false, not \'perhaps\''),
+        ({"text": 3}, 'key "text": expected a text, not 3'),
+        ({"names": "x"}, 'key "names": expected a list, not \'x\''),
+        ({"names": [1]}, 'key "names.0": expected a text, not 1'),
+        ({"table": 1}, 'key "table": expected a table, not 1'),
+        ({"needed": 1}, 'key "needed": expected a text, not 1'),
+    ],
+)  # fmt: skip
+def test_faults_of_a_configuration_in_our_words(values: dict[str, object], said: str) -> None:
+    with pytest.raises(InputError) as told:
+        Example.parse({"needed": "x", **values}, "here")
+    assert str(told.value) == f"here: {said}"
+
+
+def test_what_is_missing_and_what_is_long() -> None:
+    with pytest.raises(InputError, match=r'here: key "needed": is missing$'):
+        Example.parse({}, "here")
+    with pytest.raises(InputError) as told:
+        Example.parse({"needed": "x", "number": "y" * 100_000}, "here")
+    assert len(str(told.value)) < 200
+
+
+def test_a_rule_about_several_keys_keeps_its_words() -> None:
+    with pytest.raises(InputError, match=r'key "seeds": needs at least one, not \[\]$'):
+        read_experiment({"name": "x", "seeds": [], "methods": [{"method": "pooling"}]})
