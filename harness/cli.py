@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import errno
 import logging
 import os
 import sys
@@ -18,6 +17,7 @@ from harness.commands import list as list_command
 from harness.commands import pretrain as pretrain_command
 from harness.commands import train as train_command
 from harness.errors import HarnessError, InputError
+from harness.files.faults import refusal
 from harness.files.printable import ToldFormatter, tell_error, told
 from harness.machine.distributed import follower
 from harness.machine.environment import disable_telemetry
@@ -106,11 +106,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         if error.errno in OUT_OF_REACH and error.filename:
             tell_error(f"harness: {error.filename}: {os.strerror(error.errno)}; make it accessible, or name another")
             return 2
-        if error.errno != errno.ENOSPC:
+        line = refusal(error)
+        if line is None:
             raise
-        where = f" ({error.filename})" if error.filename else ""
-        tell_error(f"harness: the disk is full{where}; make room and give the same command again: "
-              "finished runs and the last checkpoint are kept")  # fmt: skip
+        tell_error(f"harness: {line}")
         return 2
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.comparison.cell import precision_of
+from harness.comparison.measured_precision import precision_of
 from harness.errors import RunError
 from harness.machine.progress import Reporter
 from studies import slots

@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
-import errno
 import io
 import json
-import os
+import logging
 import shutil
 import time
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.comparison.plan import Plan, PlannedCell, describe_data
+from harness.comparison.kept_weights import keep, kept_report
+from harness.comparison.measured_precision import precision_of
+from harness.comparison.plan import Cell, Plan, describe_data
 from harness.comparison.rescoring import due, merged, merged_figures, merged_pairs
 from harness.errors import TrainingStopped
 from harness.evaluation.scoring import each, error_file, set_aside
 from harness.evaluation.vector_cache import EmbeddingCache, folder_hash
 from harness.files.atomic import write_atomic
+from harness.files.faults import storage_fault
 from harness.files.printable import markdown_text
 from harness.files.redaction import redacted
 from harness.identity.code import code_ids
 from harness.machine.distributed import ALONE
 from harness.machine.environment import describe, peak_memory_bytes, reset_peak_memory
-from harness.method import METHOD_FILE, FitContext, FitReport, Method
+from harness.method import FitContext, Method
+from harness.results.checksums import MODEL, changed, results, weights
 from harness.results.model_card import write_card
 from harness.results.record import Record
 from harness.results.run_folder import RunFolder
@@ -36,18 +38,24 @@ from harness.tasks.base import TaskResult, task_key
 if TYPE_CHECKING:
     from harness.tasks.base import Task
 
+log = logging.getLogger(__name__)
+
 Progress = Callable[[int, int, str], None]
 
 
 def finished(cell: PlannedCell, plan: Plan, workdir: Path) -> Record | None:
     """The record of a cell that needs no more work, or None.
 
-    Failed cells, and those a study gave up, run again; finished ones that lack scores are scored on what they lack.
+    Failed cells, and those a study gave up, run again; finished ones that lack scores are scored on what they lack, and
+    those whose pairs or figures are damaged on everything, as long as their weights are kept.
     """
-    record = RunFolder(workdir, cell.id).read()
+    folder = RunFolder(workdir, cell.id)
+    record = folder.read_if_sound()
     if record is None or record.status in ("failed", "pruned"):
         return None
-    return None if record.status == "finished" and due(record, plan) else record
+    if record.status == "finished" and (due(record, plan) or _to_repair(cell, folder, record)):
+        return None
+    return record
 
 
 def run_cell(
@@ -63,14 +71,17 @@ def run_cell(
 
     `on_dev` is as in `FitContext`: a study's way to watch the dev scores and to give the run up.
 
-    A method that collapses, diverges or fails gives a record with that status and the reason; only a full disk and the
-    user's interrupt end the comparison.
+    A method that collapses, diverges or fails gives a record with that status and the reason; only a file system that
+    refuses (see `harness.files.faults`) and the user's interrupt end the comparison: what is kept then, the next call
+    goes on from.
     """
     done = finished(cell, plan, workdir)
     if done is not None:
         return done
     folder = RunFolder(workdir, cell.id)
     folder.path.mkdir(parents=True, exist_ok=True)
+    if damage := folder.put_damaged_record_aside():
+        log.warning("%s: put aside, and the run scored anew", damage)
     earlier = _earlier(cell, folder)
     tasks = due(earlier, plan)
     started = datetime.now(UTC).isoformat(timespec="seconds")
@@ -87,10 +98,10 @@ def run_cell(
     except TrainingStopped as stop:
         status, reason = stop.status, stop.reason
     except Exception as error:
-        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
-            raise
-        if os.strerror(errno.ENOSPC) in str(error):  # as safetensors and Arrow report it, in errors of their own
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder.path)) from error
+        if (fault := storage_fault(error, workdir)) is not None:
+            if fault is error:
+                raise
+            raise fault from error
         if earlier is not None:  # what is known of the run stays
             result = TaskResult()
             faults: list[dict[str, Exception]] = [{}, {}]
@@ -137,20 +148,42 @@ def run_cell(
         write_atomic(folder.path / name, text)
     if status == "finished" and cell.row.trained:
         write_card(folder.model, record)
+    record = record.model_copy(update={"files": _hashes(folder, earlier)})
     folder.write(record)
-    shutil.rmtree(folder.checkpoint, ignore_errors=True)
+    if status != "failed":  # what failed is tried again, and goes on from its checkpoint
+        shutil.rmtree(folder.checkpoint, ignore_errors=True)
     return record
 
 
 def _earlier(cell: PlannedCell, folder: RunFolder) -> Record | None:
     """The finished record of the very weights that this cell has, to which scores can be added, or None.
 
-    Pairs or figures that cannot be read any more are made anew, with all scores.
+    Pairs or figures that are damaged are made anew, with all scores.
     """
-    if cell.row.trained and not _is_fitted(folder):
+    record = folder.read_if_sound()
+    if record is None or record.status != "finished" or not folder.is_readable() or _damaged(folder, record):
         return None
-    record = folder.read()
-    return record if record is not None and record.status == "finished" and folder.is_readable() else None
+    return None if cell.row.trained and kept_report(folder) is None else record
+
+
+def _damaged(folder: RunFolder, record: Record) -> bool:
+    """Are pairs or figures not what the record says?"""
+    made = {file.name: record.files.get(file.name, "") for file in (folder.pairs_file, folder.figures_file)}
+    return any(changed(folder, {name: digest for name, digest in made.items() if digest}))
+
+
+def _to_repair(cell: Cell, folder: RunFolder, record: Record) -> bool:
+    """Is something damaged that can be made again without a training?"""
+    return _damaged(folder, record) and (not cell.row.trained or kept_report(folder) is not None)
+
+
+def _hashes(folder: RunFolder, earlier: Record | None) -> dict[str, str]:
+    """Of the files of a run; an evaluation that adds scores vouches for what it wrote alone."""
+    hashes = {**results(folder), **weights(folder)}
+    if earlier is not None and earlier.files:
+        untouched = (MODEL, folder.curves_file.name)
+        hashes |= {name: digest for name, digest in earlier.files.items() if name.startswith(untouched)}
+    return hashes
 
 
 def _keep(folder: RunFolder, record: Record, result: TaskResult, earlier: Record | None, tasks: list[Task]) -> Record:
@@ -169,10 +202,6 @@ def _keep(folder: RunFolder, record: Record, result: TaskResult, earlier: Record
     return record
 
 
-def _is_fitted(folder: RunFolder) -> bool:
-    return (folder.path / "fitted.json").exists() and (folder.model / METHOD_FILE).exists()
-
-
 def _fitted(
     method: Method,
     cell: PlannedCell,
@@ -186,11 +215,13 @@ def _fitted(
     A trained method is always evaluated as it was saved, so an evaluation that is repeated sees the same weights.
     """
     folder = RunFolder(workdir, cell.id)
-    state = folder.path / "fitted.json"
-    if _is_fitted(folder):
+    if (report := kept_report(folder)) is not None:
         method = type(method).load(folder.model)
-        method.fit_report = FitReport(**json.loads(state.read_text()))
+        method.fit_report = report
         return method
+    if folder.fitted_file.exists():
+        log.warning("%s: not as it was saved any more; trained again", folder.model)
+        folder.fitted_file.unlink()
     from harness.training import TrainedMethod
 
     context = _conditions(cell, plan, workdir, precision_of(plan, workdir)["choice"])
@@ -207,8 +238,7 @@ def _fitted(
     method.fit_report.cost.setdefault("train_seconds", time.perf_counter() - started)
     label, base = markdown_text(cell.row.label), markdown_text(cell.base_model)
     card = f"{label}: trained by `{method.name}` from {base}, seed {cell.seed}.\n"
-    method.save(folder.model, card=card)
-    write_atomic(state, json.dumps(asdict(method.fit_report)) + "\n")
+    keep(method, folder, card)
     loaded = type(method).load(folder.model)
     loaded.fit_report = method.fit_report
     return loaded
@@ -277,23 +307,7 @@ def _evaluate(
     return result
 
 
-def precision_of(plan: Plan, workdir: Path) -> dict[str, Any]:
-    """The training precision of a work directory: measured once, so that no two runs of a comparison differ in it."""
-    if plan.experiment.precision != "auto":
-        return {"choice": plan.experiment.precision, "reason": "asked for"}
-    file = workdir / "precision.json"
-    known: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
-    if plan.device_name not in known:
-        from harness.encoder.precision import choose_precision
-
-        chosen = choose_precision(plan.device)
-        known[plan.device_name] = {"choice": chosen.name, **chosen.measurement}
-        write_atomic(file, json.dumps(known, indent=1) + "\n")
-    precision: dict[str, Any] = known[plan.device_name]
-    return precision
-
-
-def remaining(cell: PlannedCell, plan: Plan, workdir: Path) -> tuple[bool, list[Task]]:
+def remaining(cell: Cell, plan: Plan, workdir: Path) -> tuple[bool, list[Task]]:
     """Whether a cell that is not `finished` has to be trained, and the tasks that it has to be scored on."""
     earlier = _earlier(cell, RunFolder(workdir, cell.id))
     return earlier is None, due(earlier, plan)

@@ -48,7 +48,8 @@ def run_comparison(
         tuned: how rows were tuned, for the manifest.
 
     Raises:
-        OSError: the disk is full. A cell that fails has a record with that status, and does not end the others.
+        OSError: the disk is full or fails. A cell that fails has a record with that status, and does not end the
+            others.
     """
     manifest = _manifest(plan, tuned)
     write_manifest(workdir, manifest)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import os
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -12,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from harness.errors import HarnessError, InputError
+from harness.files.faults import storage_fault
 from harness.results.missing import missing
 from harness.tasks.base import Encode, Task, TaskResult, needs_model
 from harness.tasks.vectors import UNNAMED, EmbeddingTable, Origin, VectorStore, encode_once
@@ -48,7 +47,7 @@ def each(tasks: Sequence[Task], ask: Callable[[Task], T]) -> tuple[list[tuple[Ta
     An `InputError` says that data is missing, damaged or does not suit; any other error is a fault of the program.
 
     Raises:
-        RunError: the encoder is at fault, not the task. OSError: the disk is full.
+        RunError: the encoder is at fault, not the task. OSError: the disk is full or fails.
         Exception: no task has an answer (the first task's error, one of one as of many).
     """
     answers: list[tuple[Task, T]] = []
@@ -58,7 +57,7 @@ def each(tasks: Sequence[Task], ask: Callable[[Task], T]) -> tuple[list[tuple[Ta
             answers.append((task, ask(task)))
         except Exception as error:
             encoder = isinstance(error, HarnessError) and not isinstance(error, InputError)
-            if encoder or getattr(error, "errno", None) == errno.ENOSPC or os.strerror(errno.ENOSPC) in str(error):
+            if encoder or storage_fault(error) is not None:
                 raise
             faults[task.name] = error
     if faults and not answers:
@@ -108,7 +107,7 @@ def evaluate(
     Raises:
         InputError: the data of every task is missing or damaged.
         RunError: `encode` returned something else than one vector a text.
-        OSError: the disk is full.
+        OSError: the disk is full or fails.
     """
     readable, unread = each(tasks, lambda task: task.texts())
     shared = (announced for task, announced in readable if not needs_model(task))

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import os
 import secrets
+from contextlib import suppress
 from pathlib import Path
+
+
+def settle(folder: Path) -> None:
+    """Wait until every file below a folder is on the disk, not only in the machine's memory."""
+    for path in (folder, *folder.rglob("*")):
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def write_atomic(path: Path, data: bytes | str) -> None:
@@ -20,8 +31,11 @@ def write_atomic(path: Path, data: bytes | str) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(name, path)
-    except BaseException:
-        name.unlink(missing_ok=True)
+    except BaseException as error:
+        with suppress(OSError):  # a disk that refuses the one refuses the other; the first error is the one to tell
+            name.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = str(path)
         raise
 
 

@@ -51,7 +51,12 @@ def _scored_by_task(tree: Tree) -> Tree:
     return tree if isinstance(tree.get("evaluation", {}), dict) else {**tree, "evaluation": {}}
 
 
-# 2: `evaluation` by task, `identity`.
-RECORD = Schema("schema_version", 2, {1: _scored_by_task})
+def _without_hashes(tree: Tree) -> Tree:
+    """Nothing vouches for the files of an older record: they are taken as they are."""
+    return tree
+
+
+# 2: `evaluation` by task, `identity`. 3: `files`.
+RECORD = Schema("schema_version", 3, {1: _scored_by_task, 2: _without_hashes})
 MANIFEST = Schema("schema", 1, {})
 EXPERIMENT = Schema("schema", 1, {})

@@ -73,6 +73,7 @@ class Record(BaseModel):
     cost: dict[str, float] = {}  # train_seconds, encode_seconds, evaluate_seconds, sentences_per_second, sentences,
     #                              sentences_cached, peak_memory_bytes, parameters, corpus_sentences_seen
     environment: dict[str, Any] = {}  # python, platform, cpu, device, precision, threads, versions
+    files: dict[str, str] = {}  # name in the run's folder -> sha256, of weights, pairs, figures and curve
     command: str = ""  # what reproduces this run
     started: str = ""  # ISO 8601, UTC
     finished: str = ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,10 @@ from harness.files.reading import read_bytes, read_json
 if TYPE_CHECKING:
     import pandas as pd
 from harness.results.record import Record
+
+
+class DamagedRecord(InputError):  # noqa: N818 - says what it is
+    """A record that is there and cannot be read: a file cut or changed, not one of a later version."""
 
 
 class RunFolder:
@@ -49,6 +54,11 @@ class RunFolder:
         return self.path / "curves.jsonl"
 
     @property
+    def fitted_file(self) -> Path:
+        """What the fit said, and the hashes of the weights that it gave; written when those are safe on the disk."""
+        return self.path / "fitted.json"
+
+    @property
     def checkpoint(self) -> Path:
         return self.path / "checkpoint"
 
@@ -60,16 +70,42 @@ class RunFolder:
         """The record, or None when the run has not been finished.
 
         Raises:
-            InputError: the file is there but cannot be read, or is damaged.
+            DamagedRecord: the file is there but damaged. InputError: it cannot be read, or a later version wrote it.
         """
         if not self.record_file.exists():
             return None
         try:
+            if self.record_file.is_dir():
+                raise self._damaged("it is a folder")
             return Record.model_validate_json(read_bytes(self.record_file))
         except ValidationError as error:
-            raise InputError(
-                f"{self.record_file}: damaged record ({first_fault(error)}); delete its folder to run it again"
-            ) from None
+            raise self._damaged(first_fault(error)) from None
+
+    def _damaged(self, what: str) -> DamagedRecord:
+        return DamagedRecord(
+            f"{self.record_file}: damaged record ({what}); `harness compare` makes it anew from the weights that are "
+            "kept beside it; elsewhere leave it out by removing this one file"
+        )
+
+    def read_if_sound(self) -> Record | None:
+        """As `read`; None also for a damaged record."""
+        try:
+            return self.read()
+        except DamagedRecord:
+            return None
+
+    def put_damaged_record_aside(self) -> str | None:
+        """Rename a damaged record, so that a new one can be written; what was wrong with it, None for a sound one."""
+        try:
+            self.read()
+        except DamagedRecord as error:
+            aside = self.record_file.with_name(f"{self.record_file.name}.damaged")
+            if aside.is_dir():
+                shutil.rmtree(aside)
+            aside.unlink(missing_ok=True)
+            self.record_file.replace(aside)
+            return str(error).partition(";")[0]
+        return None
 
     def write(self, record: Record) -> None:
         write_atomic(self.record_file, record.model_dump_json(indent=1) + "\n")

@@ -37,6 +37,18 @@ class BestWeights:
         kept = load_file(self.folder / f"best-{step}.safetensors") if self.folder else self._memory
         encoder.load_state_dict(kept)
 
+    def are_whole(self, step: int) -> bool:
+        """Can the weights that `keep` kept at `step` be read?"""
+        from safetensors import SafetensorError, safe_open
+
+        if self.folder is None:
+            return True
+        try:
+            with safe_open(self.folder / f"best-{step}.safetensors", framework="pt") as file:
+                return len(file.keys()) > 0
+        except (SafetensorError, FileNotFoundError):
+            return False
+
     def drop_all_but(self, step: int | None) -> None:
         """Remove the files of other steps: to be called when a checkpoint that refers to `step` is written."""
         for file in self.folder.glob("best-*.safetensors") if self.folder else ():

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from harness.files.atomic import write_atomic
+
+logger = logging.getLogger(__name__)
 
 
 class Curves:
@@ -20,8 +23,12 @@ class Curves:
     def cut(self, step: int) -> None:
         """Read what an earlier process wrote, up to and including `step`."""
         if self.file is not None and self.file.exists():
-            earlier = [json.loads(line) for line in self.file.read_text().splitlines() if line]
-            self.lines = [line for line in earlier if line["step"] <= step]
+            try:
+                earlier = [json.loads(line) for line in self.file.read_text("utf-8").splitlines() if line]
+                self.lines = [line for line in earlier if line["step"] <= step]
+            except (ValueError, TypeError, KeyError):
+                logger.warning("%s: damaged; the curve begins at update %d", self.file, step + 1)
+                self.lines = []
 
     def add(self, step: int, kind: str, values: Mapping[str, Any]) -> None:
         """A line; `flush` writes it."""

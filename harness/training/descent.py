@@ -7,6 +7,7 @@ its own loss, and decides when it evaluates and when it ends.
 from __future__ import annotations
 
 import io
+import logging
 import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,6 +20,8 @@ from harness.errors import InputError, TrainingStopped
 from harness.files.atomic import write_atomic
 from harness.method import FitContext
 from harness.training.curves import Curves
+
+logger = logging.getLogger(__name__)
 
 
 def decay_groups(parameters: Iterable[nn.Parameter], weight_decay: float) -> list[dict[str, Any]]:
@@ -121,15 +124,33 @@ class Descent:
         self._saved = time.monotonic()
         return True
 
+    def is_whole(self, state: dict[str, Any]) -> bool:
+        """Is what a checkpoint refers to there? For descents that keep more than the checkpoint's own file."""
+        return True
+
+    def _stored(self) -> dict[str, Any] | None:
+        """The last checkpoint; None where there is none, or a damaged one, which costs its training and no more."""
+        if self._file is None or not self._file.exists():
+            return None
+        try:
+            state: dict[str, Any] = torch.load(self._file, map_location="cpu", weights_only=True)
+            needed = {"step", "optimizer", *self.modules, *self.counters}
+            if needed <= state.keys() and self.is_whole(state):
+                return state
+        except OSError:
+            raise
+        except Exception as error:  # torch's reader raises errors of many kinds
+            logger.debug("%s: %s", self._file, error)
+        logger.warning("%s: damaged; the training begins again", self._file)
+        return None
+
     def resume(self) -> bool:
         """Go on from the last checkpoint, if there is one.
 
         Raises:
             InputError: it is another run's, or the processes of the team do not see the same one.
         """
-        state: dict[str, Any] | None = None
-        if self._file is not None and self._file.exists():
-            state = torch.load(self._file, map_location="cpu", weights_only=True)
+        state = self._stored()
         step = None if state is None else state["step"]
         if self.context.team.from_main(step) != step:
             raise InputError("the processes see different checkpoints: give a folder that all of them can read")

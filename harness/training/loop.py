@@ -193,6 +193,10 @@ class Trainer(Descent):
         self.team.spread(self.encoder)
         return report
 
+    def is_whole(self, state: dict[str, Any]) -> bool:
+        """Are the best weights there, to which a checkpoint refers?"""
+        return state["best"]["step"] is None or self.best_weights.are_whole(state["best"]["step"])
+
     def _update(self) -> None:
         started = time.perf_counter()
         self.encoder.train()

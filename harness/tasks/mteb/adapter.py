@@ -7,7 +7,6 @@ the method and the hash of its content, and their results lie in a folder of the
 
 from __future__ import annotations
 
-import errno
 import json
 import logging
 import warnings
@@ -26,6 +25,7 @@ from tqdm import std  # type: ignore[import-untyped]
 
 from harness.config import nearest
 from harness.errors import HarnessError, InputError
+from harness.files.faults import storage_fault
 from harness.sources.remote.hub import first_line, hub_reachable
 from harness.tasks.base import Array, Vectors, finite
 from harness.tasks.mteb.benchmarks import EMBEDDED, ENGLISH, PAIRS_METRIC_V1, PREFIX, SPLITS
@@ -175,7 +175,7 @@ def run_task(name: str, subset: str, vectors: Vectors, origin: Origin) -> Benchm
     except Exception as error:
         if encoder.fault is not None:
             raise encoder.fault from None
-        if isinstance(error, HarnessError | MemoryError) or getattr(error, "errno", None) == errno.ENOSPC:
+        if isinstance(error, HarnessError | MemoryError) or storage_fault(error) is not None:
             raise
         raise InputError(_reason(error)) from error
     splits = list(result.scores)
