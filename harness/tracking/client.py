@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from harness.errors import root_cause
 from harness.files.redaction import redacted
 from harness.machine.environment import disable_telemetry
+from harness.tracking.database import knock, prepare_file
 
 if TYPE_CHECKING:
     from mlflow.tracking.client import MlflowClient
@@ -31,10 +32,13 @@ def connect(uri: str) -> MlflowClient:
     for name, level in quiet.items():
         logging.getLogger(name).setLevel(level)  # after the import, which sets them
     if not uri.startswith(SQLITE):
+        if uri.partition(":")[0].partition("+")[0] in ("postgresql", "mysql", "mssql"):
+            knock(uri)
         return MlflowClient(tracking_uri=uri)
     database = Path(uri.removeprefix(SQLITE))
     database.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(database.with_name(f".{database.name}.lock"), timeout=120):
+        prepare_file(database)
         return MlflowClient(tracking_uri=uri)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from itertools import zip_longest
 from pathlib import Path
@@ -16,12 +16,14 @@ from harness.results.record import Record
 from harness.results.run_folder import RunFolder
 from harness.tracking.client import connect
 from harness.tracking.fields import numbers, row_params, seed_params
+from harness.tracking.whole_rows import NewRun, database_of, write
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
 
 LAYOUT = 1  # part of a run's content hash: raise it when what is sent changes, and `sync` sends everything anew
 METRICS_A_BATCH, PARAMS_A_BATCH = 1000, 100  # MLflow's limits of one log_batch request
+CONTENT = "harness.content"
 LONGEST_PARAM = 6000  # MLflow's limit, in characters
 
 
@@ -53,7 +55,7 @@ class TrackedComparison:
             self.root = self.client.create_run(
                 self.id, run_name=comparison, tags={"harness.root": comparison}
             ).info.run_id
-            self._log(self.root, root)
+            self._log(self.root, _texts(root))
 
     def _open(self, name: str, uri: str) -> str:
         experiment = self.client.get_experiment_by_name(name)
@@ -84,49 +86,71 @@ class TrackedComparison:
             return False
         for _, run_id in earlier:
             self.client.delete_run(run_id)
-        parent = self._parent(record)
-        start, end = _milliseconds(record.started), _milliseconds(record.finished)
-        tags = {
-            "mlflow.parentRunId": parent,
-            "mlflow.source.name": record.command,
-            "mlflow.source.type": "LOCAL",
-            "mlflow.note.content": record.reason,
-            "harness.id": record.id,
-            "harness.row": record.row,
-            "harness.status": record.status,
-            "harness.protocols": " ".join(sorted({score.protocol for score in record.scores})),
-        }
-        run = self.client.create_run(
-            self.id,
-            start_time=start,
-            run_name=f"{record.row} seed {record.seed}",
-            tags={name: value for name, value in tags.items() if value},
-        )
+        new = _seed_run(record, folder, self._parent(record))
+        run = self.client.create_run(self.id, start_time=new.start, run_name=new.name, tags=new.tags)
         run_id = run.info.run_id
-        self._log(run_id, {**row_params(record), **seed_params(record)}, numbers(record, folder), end)
-        for file in (folder.record_file, folder.curves_file, folder.pairs_file, folder.figures_file):
-            if file.exists():
-                self.client.log_artifact(run_id, str(file))
-        self.client.set_terminated(run_id, "FAILED" if record.status == "failed" else "FINISHED", end_time=end)
-        self.client.set_tag(run_id, "harness.content", content)  # last: a run without it was interrupted
+        self._log(run_id, new.params, new.metrics, new.end)
+        for file in new.files:
+            self.client.log_artifact(run_id, str(file))
+        self.client.set_terminated(run_id, new.status, end_time=new.end)
+        self.client.set_tag(run_id, CONTENT, content)  # last: a run without it was interrupted
         self.runs[record.id, record.row] = [(content, run_id)]
         return True
 
+    def send_all(self, records: Iterable[Record]) -> int:
+        """As `send` for each; returns how many the store lacked. New rows of a database are written whole, at once."""
+        database, sent = database_of(self.client), 0
+        rows = defaultdict[str, list[Record]](list)
+        for record in records:
+            key = _row_key(record)
+            if database is None or key in self.parents or self.runs.get((record.id, record.row)):
+                sent += self.send(record)
+            else:
+                rows[key].append(record)
+        for key, seeds in rows.items():
+            if database is None or key in self.parents:  # `send` has made it meanwhile
+                sent += sum(self.send(record) for record in seeds)
+                continue
+            parent = NewRun(
+                name=_row_name(seeds[0]),
+                tags=self._row_tags(key),
+                params=_texts(row_params(seeds[0])),
+                metrics={},
+                status="FAILED",
+                start=_milliseconds(seeds[0].started),
+                end=0,
+            )
+            children = []
+            for record in {record.id: record for record in seeds}.values():
+                folder = RunFolder(self.workdir, record.id)
+                child, content = _seed_run(record, folder, parent.id), _content_hash(record, folder)
+                child.tags[CONTENT] = content
+                children.append(child)
+                self.runs[record.id, record.row] = [(content, child.id)]
+            done = [_last(child.metrics) for child in children if child.tags["harness.status"] == "finished"]
+            parent.metrics, parent.end = _means(done), max(child.end for child in children)
+            parent.status = "FINISHED" if done else "FAILED"
+            write(database, self.id, [parent, *children])
+            self.parents[key] = parent.id
+            self.described.add(parent.id)
+            sent += len(children)
+        return sent
+
     def _parent(self, record: Record) -> str:
         """The run of the table row, made with its first seed. Another config under the same label is another row."""
-        params = row_params(record)
-        key = hashlib.sha256(repr(sorted(params.items())).encode()).hexdigest()[:16]
+        key = _row_key(record)
         if key not in self.parents:
             run = self.client.create_run(
                 self.id,
                 start_time=_milliseconds(record.started),
-                run_name=f"{record.row} ({record.base_model})",
-                tags={"harness.parent": key, **({"mlflow.parentRunId": self.root} if self.root else {})},
+                run_name=_row_name(record),
+                tags=self._row_tags(key),
             )
             self.parents[key] = run.info.run_id
         parent = self.parents[key]
         if parent not in self.described:
-            self._log(parent, params)  # again where it has them: an interruption may have come before
+            # Again where it has them: an interruption may have come before.
+            self._log(parent, _texts(row_params(record)))
             self.described.add(parent)
         # Rows come one after the other: with the first run of the next one a row is complete, as far as one can know.
         for complete in self.open - {parent}:
@@ -134,17 +158,20 @@ class TrackedComparison:
         self.open.add(parent)
         return parent
 
+    def _row_tags(self, key: str) -> dict[str, str]:
+        return {"harness.parent": key, **({"mlflow.parentRunId": self.root} if self.root else {})}
+
     def _log(
         self,
         run_id: str,
-        params: Mapping[str, Any],
+        params: Mapping[str, str],
         values: Mapping[tuple[str, int], float] | None = None,
         milliseconds: int = 0,
     ) -> None:
         """Send parameters and numbers in as few requests as MLflow allows."""
         from mlflow.entities import Metric, Param
 
-        entries = [Param(name, str(value)[:LONGEST_PARAM]) for name, value in params.items()]
+        entries = [Param(name, value) for name, value in params.items()]
         points = [Metric(name, value, milliseconds, step) for (name, step), value in (values or {}).items()]
         batches = zip_longest(_parts(points, METRICS_A_BATCH), _parts(entries, PARAMS_A_BATCH), fillvalue=())
         for metrics, some in batches:
@@ -154,12 +181,7 @@ class TrackedComparison:
         """End the run of a row."""
         children = list(self._search(f"tags.`mlflow.parentRunId` = '{parent}'"))
         done = [run.data.metrics for run in children if run.data.tags.get("harness.status") == "finished"]
-        # Curves belong to their seeds; of the rest, the mean over those seeds that have the number.
-        means: dict[tuple[str, int], float] = {("seeds", 0): len(done)}
-        for name in sorted({name for values in done for name in values if not name.startswith(("train/", "dev/"))}):
-            values = [run[name] for run in done if name in run]
-            means[name, 0] = sum(values) / len(values)
-        self._log(parent, {}, means, _milliseconds(""))
+        self._log(parent, {}, _means(done), _milliseconds(""))
         end = max((run.info.end_time for run in children if run.info.end_time), default=None)
         self.client.set_terminated(parent, "FINISHED" if done else "FAILED", end_time=end)
         self.open.discard(parent)
@@ -169,6 +191,61 @@ class TrackedComparison:
             self._end(parent)
         if self.root is not None:
             self.client.set_terminated(self.root, "FINISHED")
+
+
+def _row_key(record: Record) -> str:
+    """What tells table rows apart. Another config under the same label is another row."""
+    return hashlib.sha256(repr(sorted(row_params(record).items())).encode()).hexdigest()[:16]
+
+
+def _row_name(record: Record) -> str:
+    return f"{record.row} ({record.base_model})"
+
+
+def _seed_run(record: Record, folder: RunFolder, parent: str) -> NewRun:
+    """What the store shows of one record, but its content hash."""
+    tags = {
+        "mlflow.parentRunId": parent,
+        "mlflow.source.name": record.command,
+        "mlflow.source.type": "LOCAL",
+        "mlflow.note.content": record.reason,
+        "harness.id": record.id,
+        "harness.row": record.row,
+        "harness.status": record.status,
+        "harness.protocols": " ".join(sorted({score.protocol for score in record.scores})),
+    }
+    files = (folder.record_file, folder.curves_file, folder.pairs_file, folder.figures_file)
+    return NewRun(
+        name=f"{record.row} seed {record.seed}",
+        tags={name: value for name, value in tags.items() if value},
+        params=_texts({**row_params(record), **seed_params(record)}),
+        metrics=numbers(record, folder),
+        status="FAILED" if record.status == "failed" else "FINISHED",
+        start=_milliseconds(record.started),
+        end=_milliseconds(record.finished),
+        files=[file for file in files if file.exists()],
+    )
+
+
+def _texts(params: Mapping[str, Any]) -> dict[str, str]:
+    return {name: str(value)[:LONGEST_PARAM] for name, value in params.items()}
+
+
+def _last(metrics: Mapping[tuple[str, int], float]) -> dict[str, float]:
+    """Name -> value at the last step."""
+    return {name: value for (name, _), value in sorted(metrics.items(), key=lambda point: point[0][1])}
+
+
+def _means(done: list[dict[str, float]]) -> dict[tuple[str, int], float]:
+    """Of a row's finished seeds, given by name; curves belong to their seeds alone.
+
+    A number that some seeds lack is the mean over those that have it.
+    """
+    means: dict[tuple[str, int], float] = {("seeds", 0): len(done)}
+    for name in sorted({name for values in done for name in values if not name.startswith(("train/", "dev/"))}):
+        values = [run[name] for run in done if name in run]
+        means[name, 0] = sum(values) / len(values)
+    return means
 
 
 def _parts(values: list[Any], size: int) -> Iterator[list[Any]]:

@@ -132,7 +132,7 @@ def sync(workdir: Path, uri: str | None = None) -> int:
             listed = {record.id for record in records}
             earlier = [record for record in every if record.comparison == comparison and record.id not in listed]
             experiment = TrackedComparison(workdir, comparison, target)
-            sent += sum([experiment.send(record) for record in records + earlier])
+            sent += experiment.send_all(records + earlier)
             experiment.close()
     except Exception as error:
         raise RunError(

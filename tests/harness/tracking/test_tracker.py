@@ -274,3 +274,85 @@ def test_mlflow_is_imported_with_the_first_record_only() -> None:
         "import sys, harness.tracking.tracker as t; t.Tracker(t.Path('x'), 'demo'); sys.exit('mlflow' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_many_runs_in_a_database_are_as_those_that_were_sent_one_by_one(store: Store) -> None:
+    many = store.workdir
+    for comparison, send in (("many", True), ("single", False)):
+        records = [make_record(many, id=f"{comparison}-{s}", seed=s, comparison="same", row="r") for s in (5, 6)]
+        session = TrackedComparison(many, comparison, default_uri(many))
+        if send:
+            assert session.send_all(records) == 2
+            assert session.send_all(records) == 0
+        else:
+            assert [session.send(record) for record in records] == [True, True]
+        session.close()
+
+    def shown(comparison: str) -> list[Any]:
+        own = ("mlflow.parentRunId", "harness.id", "harness.content", "mlflow.user")
+        runs = []
+        for run in store.runs(comparison):
+            tags = {key: value for key, value in run.data.tags.items() if key not in own}
+            info = (
+                run.info.run_name,
+                run.info.status,
+                run.info.start_time,
+                run.info.end_time,
+                run.info.lifecycle_stage,
+            )
+            files = sorted(file.path for file in store.client.list_artifacts(run.info.run_id))
+            curve = [(p.step, p.value) for p in store.client.get_metric_history(run.info.run_id, "train/loss")]
+            runs.append((info, tags, run.data.params, run.data.metrics, files, sorted(curve)))
+        return sorted(runs, key=lambda run: run[0][0])
+
+    assert shown("many") == shown("single")
+    assert len(shown("many")) == 3
+    parents = {run.info.run_id for run in store.parents("many")}
+    assert {run.data.tags["mlflow.parentRunId"] for run in store.children("many").values()} == parents
+
+
+HALF_MADE = """
+import os, signal, sys
+import mlflow.store.db.utils as utils
+from harness.tracking.client import connect
+if sys.argv[2] == "half":  # as MLflow's own first use of a file leaves it when it is killed
+    from alembic.runtime.migration import HeadMaintainer
+    steps, update = [], HeadMaintainer.update_to_step
+    def deadly(self, step):
+        steps.append(step)
+        if len(steps) == 8:  # after its tables were made, before that was noted
+            os.kill(os.getpid(), signal.SIGKILL)
+        update(self, step)
+    HeadMaintainer.update_to_step = deadly
+    from mlflow.tracking.client import MlflowClient
+    MlflowClient(tracking_uri=sys.argv[1])
+utils._verify_schema = lambda engine: os.kill(os.getpid(), signal.SIGKILL)
+connect(sys.argv[1])
+"""
+
+
+@pytest.mark.parametrize("how", ["beside", "half", "no database"])
+def test_a_store_whose_making_was_killed_is_made_by_the_next_run(tmp_path: Path, how: str) -> None:
+    record, uri, database = make_record(tmp_path), default_uri(tmp_path), tmp_path / "mlflow.db"
+    if how == "no database":
+        database.write_bytes(b"no database, whatever its name says" * 100)
+    else:
+        killed = subprocess.run([sys.executable, "-c", HALF_MADE, uri, how], capture_output=True)
+        assert killed.returncode == -9, killed.stderr
+        assert database.exists() == (how == "half")
+    assert sync(tmp_path) == 1
+    client = MlflowClient(tracking_uri=uri)
+    experiment = client.get_experiment_by_name("demo")
+    assert experiment is not None
+    runs = client.search_runs([experiment.experiment_id])
+    assert {run.data.tags.get("harness.id") for run in runs} == {record.id, None}
+    assert database.with_name("mlflow.db.damaged").exists() == (how != "beside")
+
+
+def test_a_database_server_that_is_down_is_given_up_after_seconds(tmp_path: Path, closed_port: int) -> None:
+    pytest.importorskip("psycopg")
+    make_record(tmp_path)
+    start = time.monotonic()
+    with pytest.raises(RunError, match="refused"):
+        sync(tmp_path, f"postgresql+psycopg://someone:secret@127.0.0.1:{closed_port}/runs")
+    assert time.monotonic() - start < 20
