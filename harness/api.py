@@ -27,8 +27,7 @@ from harness.comparison.repeat import repeated
 from harness.comparison.run import run_comparison
 from harness.comparison.tuning import Budget, checked_budget, tune_rows
 from harness.errors import InputError, TrainingStopped
-from harness.evaluation.model_scores import Evaluation
-from harness.files.locks import work_lock
+from harness.files.locks import comparison_lock, work_lock
 from harness.files.printable import markdown_text
 from harness.machine.distributed import ALONE, join
 from harness.machine.progress import Reporter
@@ -95,7 +94,7 @@ def compare(
     if not team.main:
         take_part(plan, folder)
         return ComparisonResult(asked, folder, [])
-    with work_lock(folder):
+    with comparison_lock(folder, asked.name):
         tuning = None
         if budget is not None:
             tuning = tune_rows(asked, budget, folder, tracked=tracked, tracking_uri=tracking_uri, quiet=progress.quiet)

@@ -8,6 +8,7 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NoReturn
 
 from harness import __version__, registry
@@ -71,9 +72,14 @@ def build_parser() -> argparse.ArgumentParser:
 def _register_doctor(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = subparsers.add_parser("doctor", help="devices, precision, hub, caches and versions of this machine")
     parser.add_argument("--json", action="store_true", help="machine-readable")
+    parser.add_argument("--workdir", type=Path, metavar="W", help="verify every file of a work directory instead, and "
+                        "say what would be made again")  # fmt: skip
 
     def run(args: argparse.Namespace) -> int:
-        from harness.commands import doctor
+        from harness.commands import doctor, workdir_check
+
+        if args.workdir is not None:
+            return workdir_check.run(args.workdir, as_json=args.json)
 
         return doctor.run(json=args.json)
 

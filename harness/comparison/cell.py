@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.comparison.kept_results import earlier_record, finished
 from harness.comparison.kept_weights import keep, kept_report
 from harness.comparison.measured_precision import precision_of
 from harness.comparison.plan import Cell, Plan, describe_data
@@ -23,13 +24,14 @@ from harness.evaluation.scoring import each, error_file, set_aside
 from harness.evaluation.vector_cache import EmbeddingCache, folder_hash
 from harness.files.atomic import write_atomic
 from harness.files.faults import storage_fault
+from harness.files.locks import run_lock
 from harness.files.printable import markdown_text
 from harness.files.redaction import redacted
 from harness.identity.code import code_ids
 from harness.machine.distributed import ALONE
 from harness.machine.environment import describe, peak_memory_bytes, reset_peak_memory
 from harness.method import FitContext, Method
-from harness.results.checksums import MODEL, changed, results, weights
+from harness.results.checksums import MODEL, results, weights
 from harness.results.model_card import write_card
 from harness.results.record import Record
 from harness.results.run_folder import RunFolder
@@ -41,21 +43,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 Progress = Callable[[int, int, str], None]
-
-
-def finished(cell: PlannedCell, plan: Plan, workdir: Path) -> Record | None:
-    """The record of a cell that needs no more work, or None.
-
-    Failed cells, and those a study gave up, run again; finished ones that lack scores are scored on what they lack, and
-    those whose pairs or figures are damaged on everything, as long as their weights are kept.
-    """
-    folder = RunFolder(workdir, cell.id)
-    record = folder.read_if_sound()
-    if record is None or record.status in ("failed", "pruned"):
-        return None
-    if record.status == "finished" and (due(record, plan) or _to_repair(cell, folder, record)):
-        return None
-    return record
 
 
 def run_cell(
@@ -75,14 +62,29 @@ def run_cell(
     refuses (see `harness.files.faults`) and the user's interrupt end the comparison: what is kept then, the next call
     goes on from.
     """
+    folder = RunFolder(workdir, cell.id)
     done = finished(cell, plan, workdir)
     if done is not None:
         return done
+    with run_lock(folder.path):
+        done = finished(cell, plan, workdir)  # another comparison may have made it meanwhile
+        return done or _run(cell, plan, workdir, command=command, progress=progress, on_dev=on_dev)
+
+
+def _run(
+    cell: Cell,
+    plan: Plan,
+    workdir: Path,
+    *,
+    command: str,
+    progress: Progress | None,
+    on_dev: Callable[[int, float], None] | None,
+) -> Record:
     folder = RunFolder(workdir, cell.id)
-    folder.path.mkdir(parents=True, exist_ok=True)
+    folder.sweep()
     if damage := folder.put_damaged_record_aside():
         log.warning("%s: put aside, and the run scored anew", damage)
-    earlier = _earlier(cell, folder)
+    earlier = earlier_record(cell, folder)
     tasks = due(earlier, plan)
     started = datetime.now(UTC).isoformat(timespec="seconds")
     status, reason = "finished", ""
@@ -153,28 +155,6 @@ def run_cell(
     if status != "failed":  # what failed is tried again, and goes on from its checkpoint
         shutil.rmtree(folder.checkpoint, ignore_errors=True)
     return record
-
-
-def _earlier(cell: PlannedCell, folder: RunFolder) -> Record | None:
-    """The finished record of the very weights that this cell has, to which scores can be added, or None.
-
-    Pairs or figures that are damaged are made anew, with all scores.
-    """
-    record = folder.read_if_sound()
-    if record is None or record.status != "finished" or not folder.is_readable() or _damaged(folder, record):
-        return None
-    return None if cell.row.trained and kept_report(folder) is None else record
-
-
-def _damaged(folder: RunFolder, record: Record) -> bool:
-    """Are pairs or figures not what the record says?"""
-    made = {file.name: record.files.get(file.name, "") for file in (folder.pairs_file, folder.figures_file)}
-    return any(changed(folder, {name: digest for name, digest in made.items() if digest}))
-
-
-def _to_repair(cell: Cell, folder: RunFolder, record: Record) -> bool:
-    """Is something damaged that can be made again without a training?"""
-    return _damaged(folder, record) and (not cell.row.trained or kept_report(folder) is not None)
 
 
 def _hashes(folder: RunFolder, earlier: Record | None) -> dict[str, str]:
@@ -305,9 +285,3 @@ def _evaluate(
     result = joined([part for _, part in parts])
     set_aside(result, unread, unscored)
     return result
-
-
-def remaining(cell: Cell, plan: Plan, workdir: Path) -> tuple[bool, list[Task]]:
-    """Whether a cell that is not `finished` has to be trained, and the tasks that it has to be scored on."""
-    earlier = _earlier(cell, RunFolder(workdir, cell.id))
-    return earlier is None, due(earlier, plan)

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from harness.comparison.cell import finished, remaining
-from harness.comparison.plan import Plan, PlannedCell
+from harness.comparison.kept_results import finished, remaining
+from harness.comparison.plan import Cell, Plan
 from harness.evaluation.scoring import each
 from harness.method import FitContext
 

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.comparison.cell import finished, run_cell
-from harness.comparison.plan import Plan, PlannedCell
+from harness.comparison.cell import run_cell
+from harness.comparison.kept_results import finished, tidy
+from harness.comparison.plan import Cell, Plan
 from harness.machine.progress import Reporter
 from harness.results.manifest import asked, write_manifest
 from harness.results.migrations import MANIFEST
 from harness.results.record import Record
+from harness.results.run_folder import RunFolder
 
 if TYPE_CHECKING:
     from harness.comparison.tuning import Tuning
@@ -80,6 +82,8 @@ def one_by_one(
     for cell in plan.cells:
         reporter.start(cell.label)
         known = finished(cell, plan, workdir)
+        if known is not None:
+            tidy(RunFolder(workdir, cell.id))
         record = known or run_cell(cell, plan, workdir, command=command_of(cell), progress=reporter.step)
         yield Ending(cell, record, kept=known is not None)
 

@@ -1,8 +1,13 @@
-"""One process a work directory: two writers of the same records and checkpoints would destroy each other's work."""
+"""Who may write where: two writers of the same records and checkpoints would destroy each other's work.
+
+A comparison has one coordinator, by its name; a run has one maker. Several comparisons may so share a work directory
+and each other's runs. The operating system keeps the locks: they are gone with their process, however that ends.
+"""
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import socket
 from collections.abc import Iterator
@@ -11,31 +16,77 @@ from pathlib import Path
 
 from harness.errors import InputError
 
+log = logging.getLogger(__name__)
+
 LOCK_FILE = ".lock"
 HOLDER_FILE = ".lock-holder.json"
 
 
 @contextmanager
-def work_lock(workdir: Path) -> Iterator[None]:
+def comparison_lock(workdir: Path, name: str) -> Iterator[None]:
+    """Be the one process that runs the comparison of this name in `workdir`, until the block ends.
+
+    Raises:
+        InputError: another process does already (its id is named), or the directory cannot be written.
+    """
+    with work_lock(workdir / "locks", name, f'comparison "{name}" in work directory {workdir}'):
+        yield
+
+
+@contextmanager
+def run_lock(folder: Path) -> Iterator[None]:
+    """Be the one process that works in the folder of a run, until the block ends; waits for another that does."""
+    from filelock import FileLock
+
+    with try_run_lock(folder) as held:
+        if held:
+            yield
+            return
+    log.warning("%s: another process is at this run; waiting for it", folder)
+    with FileLock(folder / LOCK_FILE):
+        yield
+
+
+@contextmanager
+def try_run_lock(folder: Path) -> Iterator[bool]:
+    """As `run_lock`, without waiting: is the lock held until the block ends?"""
+    from filelock import FileLock, Timeout
+
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(folder / LOCK_FILE)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        lock.release()
+
+
+@contextmanager
+def work_lock(workdir: Path, prefix: str = "", what: str = "") -> Iterator[None]:
     """Hold `workdir` (created when missing) for this process until the block ends.
 
     The operating system keeps the lock, so it is gone with the process however that ends; the holder's id lies in a
-    file beside it for the message only.
+    file beside it for the message only. `prefix` and `what` are the names of these files and of what is held, where
+    that is not the whole directory.
 
     Raises:
         InputError: another process holds the directory (its id is named), or the directory cannot be written.
     """
     from filelock import FileLock, Timeout
 
-    holder_file = workdir / HOLDER_FILE
-    lock = FileLock(workdir / LOCK_FILE, timeout=0)
+    holder_file = workdir / f"{prefix}{HOLDER_FILE}"
+    lock = FileLock(workdir / f"{prefix}{LOCK_FILE}", timeout=0)
     try:
         workdir.mkdir(parents=True, exist_ok=True)
         lock.acquire()
         holder_file.write_text(json.dumps({"pid": os.getpid(), "host": socket.gethostname()}))
     except Timeout:
         raise InputError(
-            f"work directory {workdir} is in use by {_holder(holder_file)}; "
+            f"{what or f'work directory {workdir}'} is in use by {_holder(holder_file)}; "
             "wait for it to end, or name another directory with --workdir"
         ) from None
     except OSError as error:

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from harness.config_faults import first_fault
 from harness.errors import InputError
 from harness.files.atomic import write_atomic
+from harness.files.locks import LOCK_FILE
 from harness.files.names import name_fault
 from harness.files.reading import read_bytes, read_json
 
@@ -109,6 +110,19 @@ class RunFolder:
 
     def write(self, record: Record) -> None:
         write_atomic(self.record_file, record.model_dump_json(indent=1) + "\n")
+
+    def sweep(self) -> None:
+        """Remove what kills left: files and models that were being written. Its lock must be held."""
+        for left in self.leftovers():
+            if left.is_dir():
+                shutil.rmtree(left, ignore_errors=True)
+            else:
+                left.unlink(missing_ok=True)
+
+    def leftovers(self) -> list[Path]:
+        """Files and folders with the names of those that are being written."""
+        places = (self.path, *self.path.glob("checkpoint"), *self.path.glob("*/checkpoint"))
+        return [left for place in places for left in place.glob(".*") if left.name != LOCK_FILE]
 
     def pairs(self) -> pd.DataFrame:
         """Per-pair scores: columns task, source, split, subset, pair, gold, score (cosine)."""

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from harness.cli import main
-from harness.files.locks import work_lock
+from harness.comparison.experiment import read_experiment
+from harness.files.locks import comparison_lock
 
 BASE = """
 seeds = [1]
@@ -116,9 +117,9 @@ def test_a_base_model_that_does_not_exist(tmp_path: Path, capsys: pytest.Capture
     assert "embedded:mini-bert" in compare(tmp_path, capsys, top='base_models = ["embedded:mini-bart"]')
 
 
-def test_a_work_directory_that_another_process_uses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_comparison_that_another_process_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = experiment(tmp_path, method="pooling")
-    with work_lock(tmp_path / "work"):
+    with comparison_lock(tmp_path / "work", read_experiment(file).name):
         before = sorted(p.name for p in (tmp_path / "work").rglob("*"))
         line = refused(capsys, "compare", file, "--workdir", str(tmp_path / "work"))
         assert str(os.getpid()) in line

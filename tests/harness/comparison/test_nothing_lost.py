@@ -6,15 +6,19 @@ import errno
 import json
 import logging
 import os
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness.comparison.cell import finished, run_cell
+from harness.cli import main
+from harness.comparison.cell import run_cell
 from harness.comparison.experiment import read_experiment
+from harness.comparison.kept_results import finished, tidy
 from harness.comparison.plan import Plan, make_plan
 from harness.files.faults import refusal, storage_fault
+from harness.files.locks import comparison_lock, run_lock
 from harness.method import FitContext
 from harness.results.record import Record
 from harness.results.run_folder import RunFolder
@@ -195,3 +199,60 @@ def test_weights_cut_before_their_record_was_written_are_trained_again(
     assert json.loads(folder.fitted_file.read_text())["weights"]
     again = run(plan, tmp_path / "work")
     assert (again.status, again.scores) == ("finished", record.scores)
+
+
+def test_the_doctor_names_what_is_damaged_and_what_it_costs(
+    done: tuple[Plan, Record, RunFolder], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, record, folder = done
+    work = str(tmp_path / "work")
+    assert main(["doctor", "--workdir", work]) == 0
+    assert "1 runs checked, no files damaged" in capsys.readouterr().out
+    flip(folder.model / "model.safetensors")
+    flip(folder.curves_file)
+    (tmp_path / "work" / "precision.json").write_text("[")
+    assert main(["doctor", "--workdir", work, "--json"]) == 1
+    faults = {fault["file"]: fault["costs"] for fault in json.loads(capsys.readouterr().out)["faults"]}
+    assert faults.keys() == {
+        f"runs/{record.id}/model/model.safetensors", f"runs/{record.id}/curves.jsonl", "precision.json",
+    }  # fmt: skip
+    assert "trains it again" in faults[f"runs/{record.id}/model/model.safetensors"]
+    folder.record_file.write_bytes(folder.record_file.read_bytes()[:50])
+    assert main(["doctor", "--workdir", work]) == 1
+    assert "record.json" in capsys.readouterr().out
+    assert main(["doctor", "--workdir", str(tmp_path / "none")]) == 2
+
+
+def test_two_comparisons_share_a_work_directory_and_wait_for_each_others_run(
+    done: tuple[Plan, Record, RunFolder], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan, record, folder = done
+    text = folder.record_file.read_bytes()
+    folder.record_file.unlink()
+    never_trained_again(monkeypatch)
+    waiting: list[Record] = []
+    with comparison_lock(tmp_path / "work", "other"), run_lock(folder.path):
+        other = threading.Thread(target=lambda: waiting.append(run(plan, tmp_path / "work")))
+        other.start()
+        other.join(1.0)
+        assert other.is_alive()
+        folder.record_file.write_bytes(text)  # the other comparison's, which has made it meanwhile
+    other.join(60)
+    assert waiting == [record]
+
+
+def test_what_kills_left_is_swept_where_the_lock_can_be_had(done: tuple[Plan, Record, RunFolder]) -> None:
+    _, _, folder = done
+    left = folder.path / ".model.abcd"
+    for place in (left, folder.checkpoint):
+        place.mkdir()
+        (place / "state.pt").write_bytes(b"much")
+    (folder.path / ".record.json.17.abcd").write_text("{")
+    with run_lock(folder.path):
+        tidy(folder)
+        assert left.exists()
+    tidy(folder)
+    assert not left.exists()
+    assert not folder.checkpoint.exists()
+    assert not folder.leftovers()
+    assert folder.read() is not None
