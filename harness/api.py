@@ -27,6 +27,7 @@ from harness.comparison.repeat import repeated
 from harness.comparison.run import run_comparison
 from harness.comparison.tuning import Budget, checked_budget, tune_rows
 from harness.errors import InputError, TrainingStopped
+from harness.evaluation.model_scores import Evaluation
 from harness.files.locks import comparison_lock, work_lock
 from harness.files.printable import markdown_text
 from harness.machine.distributed import ALONE, join

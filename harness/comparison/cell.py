@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from harness.comparison.kept_results import earlier_record, finished
 from harness.comparison.kept_weights import keep, kept_report
 from harness.comparison.measured_precision import precision_of
-from harness.comparison.plan import Cell, Plan, describe_data
+from harness.comparison.plan import Plan, PlannedCell, describe_data
 from harness.comparison.rescoring import due, merged, merged_figures, merged_pairs
 from harness.errors import TrainingStopped
 from harness.evaluation.scoring import each, error_file, set_aside
@@ -72,7 +72,7 @@ def run_cell(
 
 
 def _run(
-    cell: Cell,
+    cell: PlannedCell,
     plan: Plan,
     workdir: Path,
     *,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from harness.comparison.kept_results import finished, remaining
-from harness.comparison.plan import Cell, Plan
+from harness.comparison.plan import Plan, PlannedCell
 from harness.evaluation.scoring import each
 from harness.method import FitContext
 

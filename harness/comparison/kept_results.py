@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.comparison.kept_weights import kept_report
-from harness.comparison.plan import Cell, Plan
+from harness.comparison.plan import Plan, PlannedCell
 from harness.comparison.rescoring import due
 from harness.files.locks import try_run_lock
 from harness.results.checksums import changed
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from harness.tasks.base import Task
 
 
-def finished(cell: Cell, plan: Plan, workdir: Path) -> Record | None:
+def finished(cell: PlannedCell, plan: Plan, workdir: Path) -> Record | None:
     """The record of a cell that needs no more work, or None.
 
     Failed cells, and those a study gave up, run again; finished ones that lack scores are scored on what they lack, and
@@ -33,14 +33,14 @@ def finished(cell: Cell, plan: Plan, workdir: Path) -> Record | None:
     return record
 
 
-def remaining(cell: Cell, plan: Plan, workdir: Path) -> tuple[bool, list[Task]]:
+def remaining(cell: PlannedCell, plan: Plan, workdir: Path) -> tuple[bool, list[Task]]:
     """Whether a cell that is not `finished` has to be trained, and the tasks that it has to be scored on."""
     folder = RunFolder(workdir, cell.id)
     earlier = earlier_record(cell, folder)
     return earlier is None and not (cell.row.trained and kept_report(folder) is not None), due(earlier, plan)
 
 
-def earlier_record(cell: Cell, folder: RunFolder) -> Record | None:
+def earlier_record(cell: PlannedCell, folder: RunFolder) -> Record | None:
     """The finished record of the very weights that this cell has, to which scores can be added, or None.
 
     Pairs or figures that are damaged are made anew, with all scores.
@@ -57,7 +57,7 @@ def _damaged(folder: RunFolder, record: Record) -> bool:
     return any(changed(folder, {name: digest for name, digest in made.items() if digest}))
 
 
-def _to_repair(cell: Cell, folder: RunFolder, record: Record) -> bool:
+def _to_repair(cell: PlannedCell, folder: RunFolder, record: Record) -> bool:
     """Is something damaged that can be made again without a training?"""
     return _damaged(folder, record) and (not cell.row.trained or kept_report(folder) is not None)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.comparison.cell import run_cell
 from harness.comparison.kept_results import finished, tidy
-from harness.comparison.plan import Cell, Plan
+from harness.comparison.plan import Plan, PlannedCell
 from harness.machine.progress import Reporter
 from harness.results.manifest import asked, write_manifest
 from harness.results.migrations import MANIFEST

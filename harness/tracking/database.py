@@ -66,7 +66,7 @@ def _open(file: Path) -> None:
     from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
 
     logging.getLogger("mlflow.store.db.utils").setLevel(logging.ERROR)  # it tells of every table and every retry
-    store = SqlAlchemyStore(f"sqlite:///{file}", DEFAULT_LOCAL_FILE_AND_ARTIFACT_PATH)
+    store = SqlAlchemyStore(f"sqlite:///{file}", DEFAULT_LOCAL_FILE_AND_ARTIFACT_PATH)  # type: ignore[no-untyped-call]
     store.engine.dispose()
 
 

@@ -48,14 +48,14 @@ def write(store: SqlAlchemyStore, experiment: str, runs: Sequence[NewRun]) -> No
     from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
     from mlflow.store.tracking.dbmodels import models
 
-    location = store.get_experiment(experiment).artifact_location.rstrip("/")
+    location = store.get_experiment(experiment).artifact_location.rstrip("/")  # type: ignore[no-untyped-call]
     rows: list[dict[str, Any]] = []
     for run in runs:
         artifacts = f"{location}/{run.id}/artifacts"
         if run.files:
             repository = get_artifact_repository(artifacts)
             for file in run.files:
-                repository.log_artifact(str(file))
+                repository.log_artifact(str(file))  # type: ignore[no-untyped-call]
         rows.append({
             "run_uuid": run.id, "experiment_id": int(experiment), "name": run.name[:LONGEST_NAME],
             "source_type": "UNKNOWN", "source_name": "", "entry_point_name": "", "source_version": "",
