@@ -105,9 +105,30 @@ def _journal(path: Path, *, create: bool) -> BaseStorage:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         return JournalStorage(JournalFileBackend(str(path), ProcessLock(path.with_name(f".{path.name}.lock"))))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AssertionError) as error:
+        if line := _damaged_line(path):
+            raise InputError(
+                f"storage {path}: line {line} is damaged; remove that line, or the whole file (runs that have a record "
+                "are not trained again), and give the same command again"
+            ) from None
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(f"storage {path}: cannot be used ({reason}); name a journal file or a URL") from None
+
+
+def _damaged_line(journal: Path) -> int | None:
+    """The number of the first line of a journal that is not one; None where there is none, or no file to read."""
+    try:
+        with journal.open("rb") as lines:
+            for number, line in enumerate(lines, 1):
+                try:
+                    entry = json.loads(line)
+                except ValueError:
+                    return number
+                if not isinstance(entry, dict) or "op_code" not in entry:
+                    return number
+    except OSError:
+        pass
+    return None
 
 
 def create_or_go_on(

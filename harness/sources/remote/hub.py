@@ -9,12 +9,15 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from harness.errors import InputError, RunError, root_cause
 from harness.errors import InputError, OutOfReach, root_cause
 from harness.files.redaction import redacted
 from harness.sources.remote.cache_folder import writing
 
 if TYPE_CHECKING:
     from datasets import Dataset
+
+SILENCE = 60.0  # seconds without a byte after which a connection is given up; huggingface_hub itself waits for ever
 
 
 @cache
@@ -49,8 +52,9 @@ def _out_of_reach(what: str) -> str:
 def _clear_errors(
     what: str, repo: str, revision: str | None, folder: str | Path, kind: str = "data set"
 ) -> Iterator[None]:
-    from huggingface_hub import errors
+    from huggingface_hub import errors, get_session
 
+    get_session().timeout = SILENCE
     at = f" at revision {revision}" if revision else ""
     try:
         with writing(what, Path(folder)), warnings.catch_warnings():
@@ -70,6 +74,20 @@ def _clear_errors(
         raise OutOfReach(_out_of_reach(what)) from None
     except errors.HfHubHTTPError as error:
         raise InputError(f"{what}: the hub answered with an error: {first_line(error)}") from None
+    except Exception as error:
+        if not _is_broken_connection(error):
+            raise
+        raise RunError(
+            f"{what}: the connection to the hub broke ({type(error).__name__}: {first_line(error)}); "
+            "what was downloaded is kept, give the same command again"
+        ) from None
+
+
+def _is_broken_connection(error: BaseException) -> bool:
+    """Was a connection cut, garbled or silent? As the HTTP library and huggingface_hub's check of sizes say it."""
+    kinds = ((kind.__module__.partition(".")[0], kind.__name__) for kind in type(error).__mro__)
+    of_http = any(name == "RequestError" and library.startswith("httpx") for library, name in kinds)
+    return of_http or (isinstance(error, OSError) and "Consistency check failed" in str(error))
 
 
 def first_line(error: BaseException) -> str:
@@ -85,6 +103,7 @@ def hub_file(
 
     Raises:
         InputError: no such data set, revision or file; hub out of reach and no cached copy; disk full.
+        RunError: the connection broke; the next call goes on from what was downloaded.
     """
     from huggingface_hub import constants, hf_hub_download
     from huggingface_hub.errors import HfHubHTTPError
@@ -104,7 +123,7 @@ def hub_split(repo: str, split: str, revision: str | None = None) -> Dataset:
     """One split of the data set `repo`, in whatever layout the hub keeps it.
 
     Raises:
-        InputError: as `hub_file`; or no such split.
+        InputError, RunError: as `hub_file`; or no such split.
     """
     import datasets
     from datasets.exceptions import DatasetNotFoundError, DatasetsError
@@ -126,8 +145,8 @@ def hub_split(repo: str, split: str, revision: str | None = None) -> Dataset:
             ) from None
         except DatasetsError as error:
             cause = root_cause(error)
-            if isinstance(cause, OSError) and cause.errno:
-                raise cause from None  # a full disk is told apart above
+            if _is_broken_connection(cause) or (isinstance(cause, OSError) and cause.errno):
+                raise cause from None  # told apart above
             raise InputError(f"{what}: cannot be read: {first_line(cause)}") from None
         except ValueError as error:
             if not hub_reachable():

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -48,6 +50,50 @@ def test_a_hub_out_of_reach_is_one_line_that_names_the_data_set_and_the_remedy(t
     assert lines[1].startswith(f"{REPOSITORY}/senteval.tar: ")
     assert lines[2].startswith("hf://datasets/mteb/sts12-sts ")
     assert all("the hub at http://127.0.0.1:9 cannot be reached" in line and "HF_ENDPOINT" in line for line in lines)
+
+
+class Breaking(BaseHTTPRequestHandler):
+    """A hub with one file of a million bytes, whose connection breaks in the middle of it, as `how` says."""
+
+    how = ""
+
+    def do_HEAD(self) -> None:
+        self.send_response(200)
+        for name, value in (("ETag", '"abc"'), ("X-Repo-Commit", "a" * 40), ("Content-Length", "1000000")):
+            self.send_header(name, value)
+        self.end_headers()
+
+    def do_GET(self) -> None:
+        if self.how == "garbled":
+            self.wfile.write(b"no protocol at all")
+        else:
+            self.do_HEAD()
+            self.wfile.write(b"a line of text\n" * 100)
+        self.close_connection = True
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize("how", ["cut", "garbled"])
+def test_a_connection_that_breaks_is_one_line_and_no_wrong_input(tmp_path: Path, how: str) -> None:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Hub", (Breaking,), {"how": how}))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("HF_", "HUGGINGFACE"))}
+    environment |= {
+        "HF_HOME": str(tmp_path / "hf"),
+        "HARNESS_CACHE": str(tmp_path / "cache"),
+        "HF_HUB_DISABLE_XET": "1",
+    }
+    environment |= {"HF_ENDPOINT": f"http://127.0.0.1:{server.server_port}", "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
+    file = tmp_path / "small.toml"
+    file.write_text('[corpus]\nuri = "wiki1m"\n[dev]\ntask = "Embedded-STS-natural"\n[[methods]]\nmethod = "simcse"\n')
+    command = [sys.executable, "-m", "harness", "compare", str(file), "--workdir", str(tmp_path / "work")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    server.shutdown()
+    assert done.returncode == 1, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "the connection to the hub broke" in done.stderr.splitlines()[-1]
 
 
 def test_offline_mode_is_named(tmp_path: Path) -> None:
