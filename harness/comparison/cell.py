@@ -67,11 +67,10 @@ def run_cell(
     if done is not None:
         return done
     with run_lock(folder.path):
-        done = finished(cell, plan, workdir)  # another comparison may have made it meanwhile
-        return done or _run(cell, plan, workdir, command=command, progress=progress, on_dev=on_dev)
+        return run_held_cell(cell, plan, workdir, command=command, progress=progress, on_dev=on_dev)
 
 
-def _run(
+def run_held_cell(
     cell: PlannedCell,
     plan: Plan,
     workdir: Path,
@@ -80,6 +79,10 @@ def _run(
     progress: Progress | None,
     on_dev: Callable[[int, float], None] | None,
 ) -> Record:
+    """As `run_cell`, for a caller that holds the `run_lock` of the cell's folder."""
+    done = finished(cell, plan, workdir)  # another comparison may have made it while this one waited
+    if done is not None:
+        return done
     folder = RunFolder(workdir, cell.id)
     folder.sweep()
     if damage := folder.put_damaged_record_aside():

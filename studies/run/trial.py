@@ -12,10 +12,11 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
 
-from harness.comparison.cell import Progress, run_cell
+from harness.comparison.cell import Progress, run_held_cell
 from harness.comparison.plan import LoadedData, Plan, PlannedCell, make_plan
 from harness.comparison.rescoring import due
 from harness.errors import InputError, TrainingStopped
+from harness.files.locks import run_lock
 from harness.results.record import Record
 from harness.results.run_folder import RunFolder
 from studies.definition.space import Space
@@ -161,17 +162,13 @@ def _run(
     cell: PlannedCell, plan: Plan, desk: Desk, on_dev: Callable[[int, float], None], progress: Progress | None
 ) -> Record:
     """Train and evaluate a cell; where another worker does so just now, wait for its record."""
-    from filelock import FileLock
-
-    folder = RunFolder(desk.workdir, cell.id).path
-    folder.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder / ".lock"):
+    with run_lock(RunFolder(desk.workdir, cell.id).path):
         done = desk.known(cell, plan)
         if done is not None:
             return done
         study = desk.study
         command = shlex.join(["harness", "study", "run", study.name, "--workdir", "NEW_FOLDER"])
-        return run_cell(cell, plan, desk.workdir, command=command, progress=progress, on_dev=on_dev)
+        return run_held_cell(cell, plan, desk.workdir, command=command, progress=progress, on_dev=on_dev)
 
 
 def _watch(
