@@ -9,8 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from harness.errors import InputError, RunError, root_cause
-from harness.errors import InputError, OutOfReach, root_cause
+from harness.errors import InputError, OutOfReach, RunError, root_cause
 from harness.files.redaction import redacted
 from harness.sources.remote.cache_folder import writing
 
