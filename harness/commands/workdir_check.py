@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness.errors import InputError
+from harness.files.printable import tell, tell_json
 from harness.results.checksums import MODEL, changed, lost
 from harness.results.run_folder import RunFolder
 
@@ -36,7 +37,7 @@ def run(workdir: Path, *, as_json: bool = False) -> int:
     for run_id in runs:
         faults += of_run(RunFolder(workdir, run_id))
     if as_json:
-        print(json.dumps({"runs": len(runs), "faults": [fault._asdict() for fault in faults]}, indent=1))
+        tell_json({"runs": len(runs), "faults": [fault._asdict() for fault in faults]})
     else:
         _print(workdir, len(runs), faults)
     return 1 if faults else 0
@@ -88,4 +89,4 @@ def _print(workdir: Path, runs: int, faults: list[Fault]) -> None:
 
     if faults:
         print_table(f"Damage in {workdir}", ["File", "What", "What it costs"], [list(fault) for fault in faults])
-    print(f"{runs} runs checked, {len(faults) or 'no'} files damaged")
+    tell(f"{runs} runs checked, {len(faults) or 'no'} files damaged")
