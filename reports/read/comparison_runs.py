@@ -157,7 +157,7 @@ class Comparison:
             by_task = RunFolder(self.workdir, record.id).figures()
             if all(isinstance(part, dict) for part in by_task.values()):
                 return by_task
-        except (OSError, ValueError, AttributeError):
+        except InputError:
             pass
         self.warnings.append(f"figures of run {record.id} are unreadable")
         return {}

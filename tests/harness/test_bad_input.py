@@ -145,10 +145,19 @@ def test_a_readme_that_is_not_utf8_gets_its_card(tmp_path: Path) -> None:
 
 
 def test_offline_the_key_that_needs_the_hub_is_named(
-    file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    file: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
 ) -> None:
     from huggingface_hub import constants
 
+    from harness.sources.remote.hub import hub_file, hub_reachable
+
+    for kept in (hub_file, hub_reachable):  # what other tests of this process have found
+        kept.cache_clear()
+        request.addfinalizer(kept.cache_clear)
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
