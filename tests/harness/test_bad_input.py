@@ -129,7 +129,7 @@ def test_a_static_model_without_its_files(damage: str, tmp_path: Path, capsys: p
 def test_parts_of_a_run_that_are_no_files(tmp_path: Path) -> None:
     run = RunFolder(tmp_path, "abc")
     run.record_file.mkdir(parents=True)
-    with pytest.raises(InputError, match="no ordinary file"):
+    with pytest.raises(InputError, match="it is a folder"):
         run.read()
     for content in ("null", "[]", "{"):
         run.figures_file.write_text(content)
