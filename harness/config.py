@@ -10,8 +10,8 @@ from typing import Any, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
 
-from harness.config_faults import phrase
 from harness.errors import InputError
+from harness.files.config_faults import phrase
 
 NO_VALUE = object()  # no value at all; None is one
 
