@@ -62,11 +62,7 @@ def run_cell(
     refuses (see `harness.files.faults`) and the user's interrupt end the comparison: what is kept then, the next call
     goes on from.
     """
-    folder = RunFolder(workdir, cell.id)
-    done = finished(cell, plan, workdir)
-    if done is not None:
-        return done
-    with run_lock(folder.path):
+    with run_lock(RunFolder(workdir, cell.id).path):
         return run_held_cell(cell, plan, workdir, command=command, progress=progress, on_dev=on_dev)
 
 
