@@ -22,7 +22,9 @@ from harness.results.migrations import EXPERIMENT
 class CorpusSettings(Config):
     """Where the training text comes from."""
 
-    uri: str = option("embedded:sentences", "embedded:NAME, hf://datasets/ORG/NAME/FILE, a path, or wiki1m, nli")
+    uri: str = option(
+        "embedded:sentences", "a name of `harness data list`, hf://datasets/ORG/NAME, a path, embedded:NAME"
+    )
     kind: Literal["sentences", "pairs", "documents"] = option("sentences", "what the corpus holds")
     limit: int | None = option(None, "use the first N items only", ge=2)
     columns: dict[str, str] | None = option(None, "role -> column, for .csv, .tsv and .jsonl")

@@ -12,24 +12,29 @@ from typing_extensions import TypeVar
 
 from harness.config import nearest
 from harness.errors import InputError
-from harness.sources.corpus.rows import rows, text_format
-from harness.sources.corpus.text_store import StoreWriter, TextStore, mapped_lines
+from harness.sources.corpus.taking import Columns, columns_of, take
+from harness.sources.corpus.text_store import TextStore
 from harness.sources.corpus.uri import Location, locate
 
 Kind = Literal["sentences", "pairs", "documents"]
 _REQUIRED = {"sentences": ("text",), "documents": ("text",), "pairs": ("anchor", "positive")}
-_OPTIONAL = {"sentences": (), "documents": (), "pairs": ("negative",)}
+# "label" is read where it is named alone: a file that has a column of that name by chance has always been read without.
+_OPTIONAL = {"sentences": (), "documents": (), "pairs": ("negative", "label")}
 
 Item = TypeVar("Item", default=Any)
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two texts that belong together and, where there is one, a text that resembles the anchor but does not."""
+    """Two texts that belong together and, where there is one, a text that resembles the anchor but does not.
+
+    With a `label`, such as "neutral", they belong together as it says, and `positive` is just the second of them.
+    """
 
     anchor: str
     positive: str
     negative: str | None = None
+    label: str | None = None
 
 
 class Corpus(Sequence[Item]):
@@ -40,14 +45,28 @@ class Corpus(Sequence[Item]):
         sha256: hash of the texts themselves, in order: neither the file's format nor its name matters.
         path: the one file behind it, or None where there are several.
         skipped: how many empty lines (or rows without anchor or positive) were left out.
+        name: that of the catalogue ("wiki1m") whose text it is, "" for any other.
+        about: how it came about, where that is more than a file: source, revision, selection.
     """
 
-    def __init__(self, uri: str, kind: Kind, store: TextStore, *, path: Path | None, skipped: int) -> None:
+    def __init__(
+        self,
+        uri: str,
+        kind: Kind,
+        store: TextStore,
+        *,
+        path: Path | None,
+        skipped: int,
+        name: str = "",
+        about: Mapping[str, Any] | None = None,
+    ) -> None:
         self.uri = uri
         self.kind = kind
         self.sha256 = store.sha256
         self.path = path
         self.skipped = skipped
+        self.name = name
+        self.about = dict(about or {})
         self._store = store
 
     def __len__(self) -> int:
@@ -74,12 +93,14 @@ class Corpus(Sequence[Item]):
     def _item(self, index: int) -> Item:
         texts = self._store.row(index)
         if self.kind == "pairs":
-            return cast(Item, Pair(texts[0], texts[1], texts[2] or None))
+            return cast(Item, Pair(texts[0], texts[1], *(text or None for text in texts[2:])))
         return cast(Item, texts[0])
 
     def describe(self) -> dict[str, Any]:
-        """What a record keeps of it: uri, kind, count, sha256."""
-        return {"uri": self.uri, "kind": self.kind, "count": len(self), "sha256": self.sha256}
+        """What a record keeps of it: uri, kind, count and sha256; name, source, revision (the hub's commit), selection
+        and left_out (how many texts that had for too short or repeated) where there are such."""
+        named = {"name": self.name} if self.name else {}
+        return {"uri": self.uri, "kind": self.kind, "count": len(self), "sha256": self.sha256, **named, **self.about}
 
 
 @overload
@@ -104,15 +125,23 @@ def load_corpus(
     """Open a corpus.
 
     Args:
-        uri: "embedded:sentences" (pairs, documents), "hf://datasets/ORG/NAME/FILE" ("NAME@REVISION"), a path to a
-            .txt (one text a line), .csv, .tsv or .jsonl file or the .gz of one, or a preset: "wiki1m", "nli".
+        uri: one of
+            a name of the catalogue (`harness data list`): "wiki1m", "stsb-sentences?parts=train";
+            "hf://datasets/ORG/NAME?config=...&split=...", a whole data set of the hub, read by `datasets` as a stream;
+            "hf://datasets/ORG/NAME/FILE", a .txt (one text a line), .csv, .tsv or .jsonl file, or the .gz of one;
+            "embedded:sentences" (pairs, documents);
+            a path to such a file.
+            After "?", joined by "&", all but paths take min_words=N, min_tokens=N with tokenizer=MODEL, distinct=yes
+            (`harness.sources.corpus.selection`), and those of the hub revision=... and columns=ROLE:COLUMN,ROLE:COLUMN.
         kind: what to read from it.
-        columns: role -> name of the column. Roles: text (sentences, documents); anchor, positive, negative (pairs).
-            Without it a column is called like its role.
-        limit: only the first so many (empty ones not counted); the rest of the file is neither read nor checked.
+        columns: role -> name of the column. Roles: text (sentences, documents; "a+b": both columns, one text each);
+            anchor, positive, negative, label (pairs; the label is read only where it is named). Without it a column is
+            called like its role.
+        limit: only the first so many (empty ones not counted); the rest is neither read nor checked.
 
     Raises:
         InputError: unknown or missing source, a file that is not what it should be (file and line), fewer than 2 texts.
+        RunError: the connection to the hub broke.
     """
     if kind not in get_args(Kind):
         raise InputError(
@@ -124,48 +153,39 @@ def load_corpus(
     location = locate(uri)
     if location.kind not in (None, kind) and columns is None:
         raise InputError(f'corpus "{uri}": holds {location.kind}, not {kind}; name the columns to use with `columns`')
-    names = _columns(uri, kind, location, columns)
-    store, skipped = _read(location.files, kind, names, limit, named=set(columns or ()))
-    if len(store) < 2:
-        raise InputError(
-            f'corpus "{uri}": {"is empty" if not len(store) else f"holds only one of {kind}"}; '
-            f"training needs at least 2 {kind}"
-        )
+    taken = take(location, _columns(uri, kind, location, columns), limit)
+    if len(taken.store) < 2:
+        left_out = f" after {taken.left_out:,} were left out ({location.selection})" if taken.left_out else ""
+        held = "is empty" if not len(taken.store) else f"holds only one of {kind}"
+        raise InputError(f'corpus "{uri}": {held}{left_out}; training needs at least 2 {kind}')
     path = location.files[0] if len(location.files) == 1 else None
-    return Corpus(uri, kind, store, path=path, skipped=skipped)
+    about = {
+        "source": location.source,
+        "revision": taken.revision,
+        "selection": str(location.selection),
+        "left_out": taken.left_out,
+    }
+    return Corpus(
+        uri,
+        kind,
+        taken.store,
+        path=path,
+        skipped=taken.skipped,
+        name=location.name if columns is None else "",
+        about={key: value for key, value in about.items() if value},
+    )
 
 
-def _columns(uri: str, kind: Kind, location: Location, given: Mapping[str, str] | None) -> dict[str, str]:
-    roles = [*_REQUIRED[kind], *_OPTIONAL[kind]]
-    for role in given or ():
+def _columns(uri: str, kind: Kind, location: Location, given: Mapping[str, str] | None) -> Columns:
+    required, optional = _REQUIRED[kind], _OPTIONAL[kind]
+    roles = [*required, *optional]
+    named = dict(given) if given is not None else dict(location.asked)
+    for role in named:
         if role not in roles:
             raise InputError(
                 f'corpus "{uri}": columns has the unknown key "{role}"{nearest(role, roles)}; '
                 f"for {kind} they are: {', '.join(roles)}"
             )
-    return {role: (given or {}).get(role) or location.columns.get(role, role) for role in roles}
-
-
-def _read(
-    files: tuple[Path, ...], kind: Kind, names: Mapping[str, str], limit: int | None, *, named: set[str]
-) -> tuple[TextStore, int]:
-    """All rows of the files, and how many were skipped as empty."""
-    if len(files) == 1 and text_format(files[0]) == (".txt", False) and list(names.values()) == ["text"]:
-        return mapped_lines(files[0], limit)
-    required = [names[role] for role in _REQUIRED[kind]]
-    optional = [names[role] for role in _OPTIONAL[kind]]
-    skipped, count = 0, 0
-    with StoreWriter(len(names)) as writer:
-        for file in files:
-            # a column that the user named must be there, also where its role is optional
-            must = required + [names[role] for role in _OPTIONAL[kind] if role in named]
-            for _, values in rows(file, must, [column for column in optional if column not in must]):
-                texts = [(value or "").strip() for value in values]
-                if not all(texts[: len(required)]):
-                    skipped += 1
-                    continue
-                writer.add([text.encode() for text in texts])
-                count += 1
-                if limit is not None and count >= limit:
-                    return writer.finish(), skipped
-        return writer.finish(), skipped
+    usual = dict(location.columns) | named
+    read = tuple(role for role in optional if role != "label" or "label" in usual)
+    return columns_of({role: usual.get(role) or role for role in roles}, required, read, set(named))

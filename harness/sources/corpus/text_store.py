@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import IO, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from harness.sources.corpus.rows import byte_lines, decoded, opened, without_end
 from harness.sources.remote.cache_folder import cache_root, writing
@@ -25,26 +26,33 @@ IN_MEMORY = 256 << 20  # bytes of text
 class TextStore:
     """(n, columns) texts with random access; the empty text stands for "none" in an optional column."""
 
-    def __init__(self, buffer: mmap.mmap | bytes, places: array[int], columns: int, sha256: str) -> None:
+    def __init__(
+        self, buffer: mmap.mmap | bytes, places: array[int] | NDArray[np.int64], columns: int, sha256: str
+    ) -> None:
         """`places` holds start and end of every text in `buffer`, row by row."""
         self._buffer = buffer
-        self._places = np.frombuffer(places, dtype=np.int64).reshape(-1, columns, 2)
+        flat = np.frombuffer(places, dtype=np.int64) if isinstance(places, array) else places
+        self.places: NDArray[np.int64] = flat.reshape(-1, columns, 2)
         self.sha256 = sha256
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self.places)
 
     def row(self, index: int) -> list[str]:
         """The texts of one row, 0 <= index < len."""
         buffer = self._buffer
-        return [buffer[start:end].decode("utf-8") for start, end in self._places[index].tolist()]
+        return [buffer[start:end].decode("utf-8") for start, end in self.places[index].tolist()]
 
 
 class StoreWriter:
-    """Collects texts into a TextStore; a context manager, so that a failure leaves nothing behind."""
+    """Collects texts into a TextStore; a context manager, so that a failure leaves nothing behind.
 
-    def __init__(self, columns: int) -> None:
+    The buffer is kept as `file` where one is named.
+    """
+
+    def __init__(self, columns: int, file: Path | None = None) -> None:
         self._columns = columns
+        self._path = file
         self._chunk = bytearray()
         self._file: IO[bytes] | None = None
         self._flushed = 0
@@ -74,7 +82,9 @@ class StoreWriter:
     def _flush(self) -> None:
         folder = cache_root()
         with writing("a converted copy of the corpus", folder):
-            if self._file is None:
+            if self._file is None and self._path is not None:
+                self._file = self._path.open("w+b")
+            elif self._file is None:
                 folder.mkdir(parents=True, exist_ok=True)
                 self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 (closed by __exit__)
             self._file.write(self._chunk)
@@ -84,7 +94,9 @@ class StoreWriter:
 
     def finish(self) -> TextStore:
         """The store of what was added."""
-        if self._file is None:
+        if self._path is not None:
+            self._flush()
+        if self._file is None or not self._flushed + len(self._chunk):  # what is empty cannot be mapped
             buffer: mmap.mmap | bytes = bytes(self._chunk)
             self._chunk.clear()
         else:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -118,16 +120,15 @@ def hub_file(
             raise InputError(f"{what}: {first_line(error)}") from None
 
 
-def hub_split(repo: str, split: str, revision: str | None = None) -> Dataset:
-    """One split of the data set `repo`, in whatever layout the hub keeps it.
-
-    Raises:
-        InputError, RunError: as `hub_file`; or no such split.
-    """
+@contextmanager
+def dataset_errors(what: str, repo: str, revision: str | None) -> Iterator[None]:
+    """While `datasets` reads `what`, its errors as those of `hub_file`, and nothing of its own on the terminal."""
     import datasets
     from datasets.exceptions import DatasetNotFoundError, DatasetsError
+    from huggingface_hub.utils import logging as hub_logging
 
-    what = f"hf://datasets/{repo} (split {split})"
+    of_hub = hub_logging.get_verbosity()
+    hub_logging.set_verbosity(logging.ERROR)  # else a line for each set without a card
     offline, verbosity = datasets.config.HF_HUB_OFFLINE, datasets.logging.get_verbosity()
     bars = not datasets.are_progress_bars_disabled()
     datasets.disable_progress_bars()
@@ -136,8 +137,7 @@ def hub_split(repo: str, split: str, revision: str | None = None) -> Dataset:
         try:
             # Without an answer from the hub `datasets` serves its own cache only when told that it is offline.
             datasets.config.HF_HUB_OFFLINE = not hub_reachable()
-            data: Dataset = datasets.load_dataset(repo, split=split, revision=revision)
-            return data
+            yield
         except DatasetNotFoundError:
             raise InputError(
                 f"{what}: the hub has no data set {repo}; check its name (private ones need HF_TOKEN)"
@@ -156,5 +156,42 @@ def hub_split(repo: str, split: str, revision: str | None = None) -> Dataset:
         finally:
             datasets.config.HF_HUB_OFFLINE = offline
             datasets.logging.set_verbosity(verbosity)
+            hub_logging.set_verbosity(of_hub)
             if bars:
                 datasets.enable_progress_bars()
+
+
+def hub_split(repo: str, split: str, revision: str | None = None) -> Dataset:
+    """One split of the data set `repo`, in whatever layout the hub keeps it.
+
+    Raises:
+        InputError, RunError: as `hub_file`; or no such split.
+    """
+    import datasets
+
+    with dataset_errors(f"hf://datasets/{repo} (split {split})", repo, revision):
+        data: Dataset = datasets.load_dataset(repo, split=split, revision=revision)
+        return data
+
+
+def hub_commit(repo: str, revision: str | None = None) -> str | None:
+    """The commit (40 hex digits) that `revision` (a branch, a tag; None: the newest) of a data set stands for now.
+
+    None while the hub cannot be reached.
+
+    Raises:
+        InputError: no such data set or revision.
+    """
+    from huggingface_hub import HfApi, constants
+
+    if revision and re.fullmatch("[0-9a-f]{40}", revision):
+        return revision
+    if not hub_reachable():
+        return None
+    with _clear_errors(f"hf://datasets/{repo}", repo, revision, constants.HF_HUB_CACHE):
+        return HfApi().dataset_info(repo, revision=revision).sha
+
+
+def out_of_reach(what: str) -> OutOfReach:
+    """The error for what is not in the local cache and cannot be fetched now."""
+    return OutOfReach(_out_of_reach(what))

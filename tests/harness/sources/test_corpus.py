@@ -256,7 +256,7 @@ def test_unknown_names(tmp_path: Path) -> None:
     assert '(did you mean "wiki1m"?)' in error("wiki1n")
     assert "no such file" in error(tmp_path / "none.txt")
     assert "is a folder" in error(tmp_path)
-    assert "hf://datasets/ORG/NAME/FILE" in error("hf://datasets/org/name")
+    assert "hf://datasets/ORG/NAME/FILE" in error("hf://datasets/name")
     assert "hf://datasets/ORG/NAME/FILE" in error("hf://org/name/file.txt")
     assert "holds documents, not sentences" in error("embedded:documents")
     assert "limit = 1" in error("embedded:sentences", limit=1)
