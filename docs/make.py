@@ -15,7 +15,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
 from harness import registry
-from harness.comparison.experiment import CorpusSettings, DevSettings, Entry, Experiment
+from harness.comparison.experiment import Block, CorpusSettings, DevSettings, Entry, Experiment, Rehearsal
 from harness.config import Config
 from studies.definition.study import Study
 
@@ -121,6 +121,8 @@ MADE: dict[str, Callable[[], str]] = {
     "groups": groups,
     "experiment": lambda: keys(Experiment),
     "methods": lambda: keys(Entry),
+    "blocks": lambda: keys(Block),
+    "rehearsal": lambda: keys(Rehearsal),
     "corpus": lambda: keys(CorpusSettings),
     "dev": lambda: keys(DevSettings),
     "study": lambda: keys(Study),

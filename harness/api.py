@@ -22,7 +22,8 @@ from harness.comparison import other_code
 from harness.comparison.cell import take_part
 from harness.comparison.comparison_result import ComparisonResult
 from harness.comparison.experiment import DevSettings, Experiment, read_experiment
-from harness.comparison.plan import LoadedData, make_plan
+from harness.comparison.part import part_of
+from harness.comparison.plan import LoadedData, PlannedCell, make_plan
 from harness.comparison.repeat import repeated
 from harness.comparison.run import run_comparison
 from harness.comparison.tuning import Budget, checked_budget, tune_rows
@@ -53,6 +54,7 @@ def compare(
     *,
     workdir: str | Path = "work",
     overrides: Sequence[str] = (),
+    only: Sequence[str] = (),
     tune: Budget | None = None,
     tracked: bool = True,
     tracking_uri: str | None = None,
@@ -66,6 +68,7 @@ def compare(
         experiment: a TOML file, a preset's name, the keys of such a file, or a whole `Experiment`.
         workdir: everything that is kept. The same call goes on where it stopped.
         overrides: as `--set`: "seeds=[1]", "methods.simcse.temperature=0.1".
+        only: blocks of the file, or patterns of rows ("SCD*"): what part of it is made, as a comparison of its own.
         tune: search every row under this budget first, and add the best configuration as a row of its own.
         tracked, tracking_uri: whether runs go to MLflow, and to which store (default: sqlite in `workdir`).
         formats: of the report.
@@ -80,7 +83,7 @@ def compare(
         InputError: anything in the input that cannot work; nothing is written then.
         RunError: a search or the report failed; the message says what was kept.
     """
-    asked = read_experiment(experiment, overrides)
+    asked = part_of(read_experiment(experiment, overrides), only)
     source = str(experiment) if isinstance(experiment, str | Path) else read_experiment(experiment)
     where = source if isinstance(source, str) else f'experiment "{source.name}"'
     budget = checked_budget(tune, asked) if tune is not None else None
@@ -112,14 +115,23 @@ def compare(
             records = run_comparison(
                 plan,
                 folder,
-                command_of=lambda cell: repeated(source, overrides, cell, tuning),
+                command_of=lambda cell: repeated(source, overrides, cell, tuning, options=_alone(cell)),
                 tracker=tracker,
                 reporter=ending.enter_context(progress),
                 tuned=tuning,
+                only=only,
             )
         builder = report_builder()
         written = builder.build_comparison(folder, asked.name, formats=formats) if builder is not None else {}
-    return ComparisonResult(plan.experiment, folder, records, written, tuning)
+        further = {
+            name: builder.build_report(name, folder, formats=formats) for name in asked.reports if builder is not None
+        }
+    return ComparisonResult(plan.experiment, folder, records, written, tuning, further)
+
+
+def _alone(cell: PlannedCell) -> dict[str, Any]:
+    """What has `compare` make the run of one cell of a file with parts."""
+    return {"only": [cell.row.label]} if cell.blocks != ("",) else {}
 
 
 def evaluate(

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.comparison.experiment import Entry, Experiment, Row, resolve_rows
+from harness.comparison.experiment import Entry, Experiment
+from harness.comparison.rows import Row, resolve_rows
 from harness.comparison.tuning import Budget, RowSearch
 from harness.errors import InputError
 from harness.files.printable import tell
@@ -45,7 +46,7 @@ def tune(
         InputError: a row's study cannot be made, or exists with another definition; nothing has been run then.
         RunError: from a study.
     """
-    rows = resolve_rows(experiment, "--tune")
+    rows = [row for row in resolve_rows(experiment, "--tune") if row.base_model == experiment.base_models[0]]
     url = default_url(workdir)
     searches = [_prepare(experiment, *pair, budget, workdir) for pair in zip(experiment.methods, rows, strict=True)]
     for search in searches:

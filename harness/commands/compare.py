@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from harness.commands.terminal import plain, print_table
@@ -31,6 +32,9 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--workdir", default="work", help="everything that is kept (default: work)")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="overrides",
                         help="override a value, as seeds='[1]' or methods.simcse.temperature=0.1")  # fmt: skip
+    parser.add_argument("--only", action="append", default=[], metavar="NAME",
+                        help="make this block of the file alone, or the rows of this pattern, as 'SCD*'; may be "
+                        "repeated")  # fmt: skip
     parser.add_argument("--tune", type=int, metavar="TRIALS", help="search every row's declared ranges with so many "
                         "trials on the dev set, and add the best configuration as a row of its own")  # fmt: skip
     parser.add_argument("--tune-steps", type=int, metavar="N", help="updates of a trial (default: max_steps)")
@@ -50,11 +54,12 @@ def run(args: argparse.Namespace) -> int:
 
     budget = _budget(args.tune, args.tune_steps, args.tune_seeds)
     if args.dry_run:
-        return dry_run(args.experiment, args.workdir, args.overrides, budget)
+        return dry_run(args.experiment, args.workdir, args.overrides, budget, only=args.only)
     result = api.compare(
         args.experiment,
         workdir=args.workdir,
         overrides=args.overrides,
+        only=args.only,
         tune=budget,
         tracked=not args.no_tracking,
         tracking_uri=args.tracking_uri,
@@ -85,7 +90,9 @@ def _budget(trials: int | None, steps: int | None, seeds: str | None) -> Budget 
     return Budget(trials, steps, numbers)
 
 
-def dry_run(experiment: str, workdir: str, overrides: list[str], budget: Budget | None) -> int:
+def dry_run(
+    experiment: str, workdir: str, overrides: list[str], budget: Budget | None, *, only: Sequence[str] = ()
+) -> int:
     """Print what a comparison would do and about how long it would take on this machine."""
     from rich.console import Console
     from rich.table import Table
@@ -93,13 +100,14 @@ def dry_run(experiment: str, workdir: str, overrides: list[str], budget: Budget 
     from harness.comparison import other_code
     from harness.comparison.estimate import estimates
     from harness.comparison.experiment import read_experiment
+    from harness.comparison.part import part_of
     from harness.comparison.plan import make_plan
     from harness.comparison.tuning import checked_budget
     from harness.results.run_folder import checked_workdir
 
     if follower():
         return 0
-    asked = read_experiment(experiment, overrides)
+    asked = part_of(read_experiment(experiment, overrides), only)
     if budget is not None:
         budget = checked_budget(budget, asked)
     folder = checked_workdir(workdir, create=False)
@@ -131,9 +139,14 @@ def _show(result: ComparisonResult) -> None:
         tell(f"no reporter is installed; the records are in {result.workdir / 'runs'}")
     else:
         name = result.experiment.name
-        print_table(result.experiment.title or name, *builder.summary_table(result.workdir, name))
+        for part, block in result.experiment.parts.items():
+            title = block.title or part or result.experiment.title or name
+            print_table(title, *builder.summary_table(result.workdir, name, part))
         for kind, path in result.report.items():
             tell(f"{kind}: {path}")
+        for report, written in result.further.items():
+            for kind, path in written.items():
+                tell(f"report {report}, {kind}: {path}")
     if result.tuning is not None:
         print_table(*result.tuning.table())
     for record in result.failed:

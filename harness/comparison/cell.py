@@ -19,7 +19,7 @@ from harness.comparison.kept_weights import keep, kept_report
 from harness.comparison.measured_precision import precision_of
 from harness.comparison.plan import Plan, PlannedCell, describe_data
 from harness.comparison.rescoring import due, merged, merged_figures, merged_pairs
-from harness.errors import TrainingStopped
+from harness.errors import InputError, TrainingStopped
 from harness.evaluation.scoring import each, error_file, set_aside
 from harness.evaluation.vector_cache import EmbeddingCache, folder_hash
 from harness.files.atomic import write_atomic
@@ -84,7 +84,7 @@ def run_held_cell(
     if damage := folder.put_damaged_record_aside():
         log.warning("%s: put aside, and the run scored anew", damage)
     earlier = earlier_record(cell, folder)
-    tasks = due(earlier, plan)
+    tasks = due(earlier, cell, plan)
     started = datetime.now(UTC).isoformat(timespec="seconds")
     status, reason = "finished", ""
     result: TaskResult | None = None
@@ -92,6 +92,8 @@ def run_held_cell(
     method = cell.row.method(cell.row.config, base_model=cell.base_model)
     reset_peak_memory(plan.device)
     try:
+        if cell.fault:
+            raise InputError(cell.fault)
         method = _fitted(method, cell, plan, workdir, progress, on_dev)
         content = folder_hash(folder.model) if cell.row.trained else cell.id
         result = _evaluate(method, tasks, plan, progress, EmbeddingCache(workdir / "embeddings"), content)
@@ -111,7 +113,7 @@ def run_held_cell(
             set_aside(result, *faults)
         else:
             said = redacted(str(error)).splitlines() or [""]
-            status, reason = "failed", f"{type(error).__name__}: {said[0]}"
+            status, reason = "failed", said[0] if cell.fault else f"{type(error).__name__}: {said[0]}"
         write_atomic(folder.path / "error.txt", redacted(traceback.format_exc()))
     report = method.fit_report
     memory = {"peak_memory_bytes": float(peak_memory_bytes(plan.device))}
@@ -128,7 +130,7 @@ def run_held_cell(
         seed=cell.seed,
         supervision=cell.row.method.supervision_for(cell.row.config),
         **describe_data(plan, cell.row),
-        inputs=cell.row.method.inputs(cell.row.config),
+        inputs={} if cell.fault else cell.row.method.inputs(cell.row.config),
         identity=cell.identity,
         scores=result.scores if result else [],
         missing=result.missing if result else {},
@@ -230,7 +232,7 @@ def _conditions(cell: PlannedCell, plan: Plan, workdir: Path, precision: str) ->
         device=plan.device,
         precision=precision,
         folder=RunFolder(workdir, cell.id).path,
-        max_steps=plan.experiment.max_steps,
+        max_steps=cell.row.max_steps,
         team=plan.team,
     )
 

@@ -20,6 +20,7 @@ class ComparisonResult:
     records: list[Record]  # one a cell, in the order of the table
     report: dict[str, Path] = field(default_factory=dict)  # format -> what was written
     tuning: Tuning | None = None
+    further: dict[str, dict[str, Path]] = field(default_factory=dict)  # reports that the file asks for beside its own
 
     @property
     def failed(self) -> list[Record]:

@@ -46,7 +46,7 @@ def steps_of(cell: PlannedCell, plan: Plan) -> int:
     if corpus is None or not issubclass(cell.row.method, TrainedMethod):
         return 0
     method = cell.row.method(cell.row.config, base_model=cell.base_model)
-    return planned_steps(method.config, method.stream(corpus, cell.seed), plan.experiment.max_steps)
+    return planned_steps(method.config, method.stream(corpus, cell.seed), cell.row.max_steps)
 
 
 def estimate_seconds(cell: PlannedCell, plan: Plan, train: bool, tasks: list[Task], probe_steps: int = 4) -> float:

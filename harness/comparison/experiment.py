@@ -1,21 +1,21 @@
-"""An experiment file (TOML) -> a validated experiment -> its rows: method, config and text of each."""
+"""An experiment file (TOML) -> a validated experiment; `harness.comparison.rows` makes its rows."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field, field_validator
 
 from harness import registry
+from harness.comparison.grid import expanded
 from harness.config import Config, nearest, option, setting
 from harness.errors import InputError
 from harness.files.names import name_fault
 from harness.files.reading import is_there, read_toml
-from harness.method import Method, MethodConfig
+from harness.method import DEFAULT_BASE_MODEL
 from harness.results.migrations import EXPERIMENT
 
 
@@ -51,6 +51,13 @@ class Entry(Config):
     name: str = option("", "row label; the method's name when empty")
     preset: str | None = option(None, "a preset of the method")
     config: dict[str, Any] = option({}, "values that override the preset")
+    grid: dict[str, list[Any]] = option(
+        {}, "key -> values: a row for each combination; the name says them as {key}, else they follow it"
+    )
+    blocks: list[str] = option([], "the parts of the file that it stands in; empty: all")
+    base_models: list[str] = option([], "of this row alone; empty: its blocks', else the comparison's")
+    seeds: list[int] = option([], "of this row alone; empty: its blocks', else the comparison's")
+    max_steps: int | None = option(None, "of this row alone; empty: its blocks', else the comparison's", ge=1)
     corpus: CorpusSettings | None = option(None, "text of this row alone; empty: the comparison's")
     space: dict[str, Any] = option({}, "what --tune searches, as [space] of a study file; empty: all declared ranges")
 
@@ -58,6 +65,28 @@ class Entry(Config):
     @classmethod
     def _short_corpus(cls, value: Any) -> Any:
         return {"uri": value} if isinstance(value, str) else value
+
+
+class Block(Config):
+    """A named part of a comparison: a table or a figure of a paper."""
+
+    title: str = option("", "heading of its tables; its name when empty")
+    description: str = option("", "a paragraph for the report")
+    base_models: list[str] = option([], "for the rows that name none of their own; empty: the comparison's")
+    seeds: list[int] = option([], "for the rows that name none of their own; empty: the comparison's")
+    max_steps: int | None = option(None, "for the rows that name none of their own; empty: the comparison's", ge=1)
+    suites: list[str] = option([], "what its rows are evaluated on; empty: the comparison's suites")
+
+
+class Rehearsal(Config):
+    """What `--rehearse` makes of the file on a laptop."""
+
+    base_model: str = option(DEFAULT_BASE_MODEL, "what every row starts from instead of its base models")
+    max_steps: int = option(8, "upper bound on updates of every method", ge=1)
+    seeds: int = option(1, "runs of a row: the first so many of its seeds", ge=1)
+    limit: int = option(512, "use the first N items of a corpus only", ge=2)
+    corpora: dict[str, str] = option({}, "uri -> uri of the text instead; others: themselves, else embedded text")
+    sentences: int = option(20_000, "a task that asks for more than this many is left out, and says so", ge=1)
 
 
 class Conditions(Config):
@@ -101,6 +130,12 @@ class Experiment(Conditions):
     suites: list[str] = option(["embedded"], "suites or tasks to evaluate")
     max_steps: int | None = option(None, "upper bound on updates of every method", ge=1)
     shared: dict[str, Any] = option({}, "for every method that has the key: beats presets, not a row's own config")
+    reports: list[str] = option([], "reports of papers that are built at the end, beside the comparison's own")
+    keep: Literal["all", "selected", "none"] = option(
+        "all", "whose weights stay after scoring; selected: the best run by dev score of each row and base model"
+    )
+    rehearsal: Rehearsal = option(Rehearsal(), "what --rehearse makes of the file")
+    blocks: dict[str, Block] = option({}, "named parts of the file, which --only may ask for")
     methods: list[Entry] = Field(description="the rows of the table")
 
     @field_validator("methods", "seeds", "base_models")
@@ -111,6 +146,14 @@ class Experiment(Conditions):
         if len({str(v) for v in value}) != len(value):
             raise ValueError("holds the same entry twice")
         return value
+
+    @property
+    def parts(self) -> dict[str, Block]:
+        """Its blocks by name; one without a name where the file has none."""
+        return dict(self.blocks) or {"": Block()}
+
+
+_OF_ALL = ("base_models", "seeds", "max_steps")  # keys that blocks and rows have too
 
 
 def presets() -> dict[str, Path]:
@@ -140,6 +183,7 @@ def read_experiment(source: str | Path | Mapping[str, Any] | Experiment, overrid
     tree = EXPERIMENT.migrated(tree, where)
     tree.pop(EXPERIMENT.key, None)
     if isinstance(tree.get("methods"), list):
+        tree["methods"] = expanded(tree["methods"], where)
         for number, entry in enumerate(tree["methods"], 1):
             if not isinstance(entry, dict):
                 raise InputError(f'{where}: methods[{number}]: expected a table such as {{method = "simcse"}}')
@@ -147,7 +191,29 @@ def read_experiment(source: str | Path | Mapping[str, Any] | Experiment, overrid
     experiment = Experiment.parse(tree, where)
     if fault := name_fault(experiment.name):
         raise InputError(f'{where}: key "name": {fault}')
+    _check_blocks(experiment, where)
     return experiment
+
+
+def _check_blocks(experiment: Experiment, where: str) -> None:
+    """Raises:
+    InputError: a block whose name can be none, that no row stands in, or that a row names and the file has not.
+    """
+    known = list(experiment.blocks)
+    for name in known:
+        if fault := name_fault(name):
+            raise InputError(f'{where}: blocks: "{name}": {fault}')
+    for number, entry in enumerate(experiment.methods, 1):
+        for name in entry.blocks:
+            if name not in known:
+                label = entry.name or entry.method
+                raise InputError(
+                    f'{where}: methods[{number}] ({label}): no block "{name}"{nearest(name, known)}; '
+                    f"tables [blocks.NAME] of the file: {', '.join(known) or 'none'}"
+                )
+    for name in known:
+        if not any(name in (entry.blocks or known) for entry in experiment.methods):
+            raise InputError(f'{where}: blocks: no row stands in "{name}"; name it in the key "blocks" of its rows')
 
 
 def _file_of(name: str) -> Path:
@@ -166,8 +232,17 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _override(tree: dict[str, Any], override: str) -> None:
-    """Set one value of the tree; in `methods`, a row is named by its label, method or number (from 1)."""
+    """Set one value of the tree; in `methods`, a row is named by its label, method or number (from 1).
+
+    Base models, seeds and updates of the comparison beat those of its blocks and rows: who types them means all runs.
+    """
     path, value = setting(override, 'seeds="[1, 2]"')
+    if path in _OF_ALL:
+        blocks, rows = tree.get("blocks"), tree.get("methods")
+        tables = [*(blocks.values() if isinstance(blocks, dict) else ()), *(rows if isinstance(rows, list) else ())]
+        for table in tables:
+            if isinstance(table, dict):
+                table.pop(path, None)
     place: Any = tree
     keys = path.split(".")
     for i, key in enumerate(keys):
@@ -189,69 +264,3 @@ def _override(tree: dict[str, Any], override: str) -> None:
             place = place.setdefault(key, {})
             if not isinstance(place, (dict, list)):
                 raise InputError(f'--set {override}: "{key}" is a single value, not a table')
-
-
-@dataclass(frozen=True)
-class Row:
-    """A resolved row: label, plugin class and validated config."""
-
-    label: str
-    method: type[Method]
-    config: MethodConfig
-    corpus: CorpusSettings | None  # None for methods that learn from no text
-
-    @property
-    def trained(self) -> bool:
-        """Does `fit` learn from text?"""
-        return self.corpus is not None
-
-
-def corpus_for(experiment: Experiment, entry: Entry, kind: str, where: str) -> CorpusSettings | None:
-    """The text of a row whose method learns from `kind`.
-
-    Raises:
-        InputError: the experiment names none of that kind.
-    """
-    if kind == "none":
-        return None
-    own = entry.corpus
-    if own is not None:
-        own = own if "kind" in own.model_fields_set else own.model_copy(update={"kind": kind})
-    text = own or next((c for c in (experiment.corpus, *experiment.corpora.values()) if c.kind == kind), None)
-    if text is None or text.kind != kind:
-        label = entry.name or entry.method
-        held = text.kind if text is not None else experiment.corpus.kind
-        raise InputError(
-            f'{where}: row "{label}" learns from {kind}, but its corpus holds {held}; add a table [corpora.{kind}]'
-        )
-    return text
-
-
-def resolve_rows(experiment: Experiment, where: str) -> list[Row]:
-    """Load every plugin and validate its config; `shared` values reach the methods that have the key.
-
-    Raises:
-        InputError: unknown method, preset or key, value out of range, a shared key that no method has, equal labels.
-    """
-    rows: list[Row] = []
-    used: set[str] = set()
-    for number, entry in enumerate(experiment.methods, 1):
-        place = f"{where}: methods[{number}] ({entry.name or entry.method})"
-        try:
-            method: type[Method] = registry.load(registry.METHODS, entry.method)
-        except InputError as error:
-            raise InputError(f"{where}: methods[{number}]: {error}") from None
-        shared = {k: v for k, v in experiment.shared.items() if k in method.Config.model_fields}
-        used.update(shared)
-        config = method.configure({**shared, **entry.config}, preset=entry.preset, where=place)
-        corpus = corpus_for(experiment, entry, method.text_for(config), where)
-        rows.append(Row(entry.name or entry.method, method, config, corpus))
-    unused = sorted(set(experiment.shared) - used)
-    if unused:
-        known = sorted({name for row in rows for name in row.method.Config.model_fields})
-        raise InputError(f'{where}: shared: no method here has the key "{unused[0]}"{nearest(unused[0], known)}')
-    labels = [row.label for row in rows]
-    for label in labels:
-        if labels.count(label) > 1:
-            raise InputError(f'{where}: two rows are called "{label}"; give one of them another name')
-    return rows

@@ -28,7 +28,7 @@ def finished(cell: PlannedCell, plan: Plan, workdir: Path) -> Record | None:
     record = folder.read_if_sound()
     if record is None or record.status in ("failed", "pruned"):
         return None
-    if record.status == "finished" and (due(record, plan) or _to_repair(cell, folder, record)):
+    if record.status == "finished" and (due(record, cell, plan) or _to_repair(cell, folder, record)):
         return None
     return record
 
@@ -37,7 +37,7 @@ def remaining(cell: PlannedCell, plan: Plan, workdir: Path) -> tuple[bool, list[
     """Whether a cell that is not `finished` has to be trained, and the tasks that it has to be scored on."""
     folder = RunFolder(workdir, cell.id)
     earlier = earlier_record(cell, folder)
-    return earlier is None and not (cell.row.trained and kept_report(folder) is not None), due(earlier, plan)
+    return earlier is None and not (cell.row.trained and kept_report(folder) is not None), due(earlier, cell, plan)
 
 
 def earlier_record(cell: PlannedCell, folder: RunFolder) -> Record | None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.comparison.experiment import DevSettings, Experiment, Row, resolve_rows
+from harness.comparison.experiment import CorpusSettings, DevSettings, Experiment
+from harness.comparison.rows import Row, resolve_rows
 from harness.errors import InputError, OutOfReach
 from harness.evaluation.scoring import each
 from harness.files.hashing import content_id
@@ -28,14 +29,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PlannedCell:
-    """One run: a row, a base model and a seed. `id` hashes all that its weights depend on, `identity` and config."""
+    """One run: a row, a base model and a seed. `id` hashes all that its weights depend on, `identity` and config.
+
+    Attributes:
+        seeds: how many runs the row has on this base model.
+        blocks: the parts of the file that it stands in, and `tasks` what they evaluate.
+        fault: why it cannot be run here and now; empty for a run that can.
+    """
 
     id: str
     row: Row
     base_model: str
     seed: int
-    seeds: int  # how many runs the row has
+    seeds: int
     identity: dict[str, Any] = field(default_factory=dict, compare=False)
+    blocks: tuple[str, ...] = field(default=(), compare=False)
+    tasks: tuple[Task, ...] = field(default=(), compare=False)
+    fault: str = field(default="", compare=False)
 
     @property
     def label(self) -> str:
@@ -50,10 +60,25 @@ class Plan:
     rows: list[Row]
     corpora: dict[str, Corpus]  # by the content of their settings, see `corpus`
     dev: DevSet | None
-    tasks: list[Task]
+    block_tasks: dict[str, list[Task]]  # what each part of the experiment is evaluated on
     device: str
     team: Team = ALONE
     workdir: Path | None = None  # where runs may be kept under another id of the same code; None: nowhere yet
+    tolerant: bool = False  # a row that cannot be run here leaves the others be
+
+    @cached_property
+    def tasks(self) -> list[Task]:
+        """Those of all parts, each once."""
+        return list({task_key(task): task for tasks in self.block_tasks.values() for task in tasks}.values())
+
+    def keys_of(self, block: str) -> list[str]:
+        """The keys of the tasks of one part."""
+        return [task_key(task) for task in self.tasks_of([block])]
+
+    def tasks_of(self, blocks: Iterable[str]) -> tuple[Task, ...]:
+        """What these parts are evaluated on, in the order of `tasks`."""
+        wanted = {task_key(task) for block in blocks for task in self.block_tasks[block]}
+        return tuple(task for task in self.tasks if task_key(task) in wanted)
 
     @cached_property
     def scoring(self) -> dict[str, tuple[str, ...]]:
@@ -79,35 +104,55 @@ class Plan:
         return device_name(self.device)
 
     def corpus(self, row: Row) -> Corpus | None:
-        """The text that a row learns from."""
-        return self.corpora[row.corpus.model_dump_json()] if row.corpus is not None else None
+        """The text that a row learns from; None where it learns from none, or its text cannot be had."""
+        return self.corpora.get(row.corpus.model_dump_json()) if row.corpus is not None else None
 
     @cached_property
     def cells(self) -> list[PlannedCell]:
+        runs: dict[tuple[str, str], tuple[Row, dict[int, tuple[str, ...]]]] = {}
+        for row in self.rows:  # a method that starts from something else has one row, not one a base model
+            _, seeds = runs.setdefault((row.label, row.method.base_for(row.config, row.base_model)), (row, {}))
+            for seed, blocks in row.seeds.items():
+                seeds[seed] = tuple(dict.fromkeys((*seeds.get(seed, ()), *blocks)))
         cells = []
-        seen = set()
-        for base_model in self.experiment.base_models:
-            for row in self.rows:
-                base = row.method.base_for(row.config, base_model)
-                if (row.label, base) in seen:  # a method that starts from something else has one row, not one a base
-                    continue
-                seen.add((row.label, base))
-                model = model_fingerprint(base) if base == base_model else base
-                deterministic = row.method.card.deterministic
-                seeds = self.experiment.seeds[:1] if deterministic else self.experiment.seeds
-                cells += [self._cell(row, base, model, seed, len(seeds)) for seed in seeds]
+        for (_, base_model), (row, seeds) in runs.items():
+            if row.method.card.deterministic:
+                seeds = {next(iter(seeds)): tuple(dict.fromkeys(b for some in seeds.values() for b in some))}
+            cells += [self._cell(row, base_model, seed, blocks, len(seeds)) for seed, blocks in seeds.items()]
         return cells
 
-    def _cell(self, row: Row, base_model: str, model: str, seed: int, seeds: int) -> PlannedCell:
+    def _cell(self, row: Row, base_model: str, seed: int, blocks: tuple[str, ...], seeds: int) -> PlannedCell:
         """A cell under the first of its ids that has a run; under the present one where none has."""
-        candidates = []
-        for number, code in enumerate(code_ids(row.method)):
-            identity = self._identity(row, model, seed, code, number)
-            run_id = content_id({**identity, "method": row.method.name, "config": row.config.for_id()})
-            candidates.append(PlannedCell(run_id, row, base_model, seed, seeds, identity))
-            if self.workdir is None or RunFolder(self.workdir, run_id).path.exists():
-                return candidates[-1]
-        return candidates[0]
+        more = (seeds, blocks, self.tasks_of(blocks))
+        try:
+            if row.fault:
+                raise InputError(row.fault)
+            model = model_fingerprint(base_model) if base_model == row.base_model else base_model
+            candidates = []
+            for number, code in enumerate(code_ids(row.method)):
+                identity = self._identity(row, model, seed, code, number)
+                candidates.append(self._planned(row, base_model, seed, identity, *more))
+                if self.workdir is None or RunFolder(self.workdir, candidates[-1].id).path.exists():
+                    return candidates[-1]
+            return candidates[0]
+        except InputError as error:
+            if not self.tolerant:
+                raise
+            return self._planned(row, base_model, seed, {"seed": seed, "without": base_model}, *more, str(error))
+
+    @staticmethod
+    def _planned(
+        row: Row,
+        base_model: str,
+        seed: int,
+        identity: dict[str, Any],
+        seeds: int,
+        blocks: tuple[str, ...],
+        tasks: tuple[Task, ...],
+        fault: str = "",
+    ) -> PlannedCell:
+        run_id = content_id({**identity, "method": row.method.name, "config": row.config.for_id()})
+        return PlannedCell(run_id, row, base_model, seed, seeds, identity, blocks, tasks, fault)
 
     def _identity(self, row: Row, model: str, seed: int, code: str, number: int) -> dict[str, Any]:
         """What a run's weights depend on besides method and config; `number` is the place of `code` among its ids."""
@@ -120,7 +165,7 @@ class Plan:
             "corpus": corpus.sha256 if corpus is not None else None,
             "inputs": {key: twin(value, number) for key, value in row.method.inputs(row.config).items()},
             "dev": self.dev.sha256 if selects and self.dev is not None else None,
-            "max_steps": self.experiment.max_steps if trains else None,
+            "max_steps": row.max_steps if trains else None,
             "precision": self.experiment.precision if trains else None,
             "code": code,
         }
@@ -133,19 +178,22 @@ class LoadedData:
         self._corpora: dict[str, Corpus] = {}
         self._dev: dict[str, DevSet] = {}
 
-    def corpora(self, rows: Sequence[Row]) -> dict[str, Corpus]:
-        """The text of every row that learns from some, by its settings."""
+    def corpus(self, c: CorpusSettings) -> Corpus:
+        """The text that settings name.
+
+        Raises:
+            InputError: it cannot be had, or is not what the settings say.
+        """
         from harness.sources import load_corpus
 
-        wanted = {row.corpus.model_dump_json(): row.corpus for row in rows if row.corpus is not None}
-        for key, c in wanted.items():
-            if key not in self._corpora:
-                try:
-                    self._corpora[key] = load_corpus(c.uri, kind=c.kind, columns=c.columns, limit=c.limit)
-                except OutOfReach as error:
-                    embedded = f'embedded: --set corpus.uri="embedded:{c.kind}"'
-                    raise InputError(f'{error} (corpus "{c.uri}" asks for it; {embedded})') from None
-        return {key: self._corpora[key] for key in wanted}
+        key = c.model_dump_json()
+        if key not in self._corpora:
+            try:
+                self._corpora[key] = load_corpus(c.uri, kind=c.kind, columns=c.columns, limit=c.limit)
+            except OutOfReach as error:
+                embedded = f'embedded: --set corpus.uri="embedded:{c.kind}"'
+                raise InputError(f'{error} (corpus "{c.uri}" asks for it; {embedded})') from None
+        return self._corpora[key]
 
     def dev_set(self, dev: DevSettings) -> DevSet:
         """The set that selects checkpoints."""
@@ -182,27 +230,45 @@ def make_plan(
     from harness.tasks.catalogue import resolve_tasks
 
     data = data or LoadedData()
-    rows = resolve_rows(experiment, where)
-    for base_model in experiment.base_models:
-        model_fingerprint(base_model)
-    corpora = data.corpora(rows)
-    for row in rows:
-        text = corpora[row.corpus.model_dump_json()] if row.corpus is not None else None
-        row.method(row.config, base_model=experiment.base_models[0]).check(text)
-    selects = any(row.method.uses_dev(row.config) for row in rows)
+    tolerant = bool(experiment.blocks)
+    corpora: dict[str, Corpus] = {}
+    rows = [_with_text(row, data, corpora, tolerant) for row in resolve_rows(experiment, where)]
     dev = None
-    if experiment.dev is not None and selects:
+    if experiment.dev is not None and any(row.method.uses_dev(row.config) for row in rows):
         try:
             dev = data.dev_set(experiment.dev)
         except OutOfReach as error:
             given = "dev" in experiment.model_fields_set
             asks = "asks for it" if given else "is not there, and its default asks for it"
             raise InputError(f"{error} (table [dev] {asks}; embedded: --set dev.task=Embedded-STS-natural)") from None
-    if tasks is None:
-        tasks = resolve_tasks(experiment.suites, source=experiment.source)
-    plan = Plan(experiment, rows, corpora, dev, tasks, team.device or pick_device(experiment.device), team, workdir)
-    _ = plan.cells  # reads what configs refer to: word vectors and models that are not there are told here
+    by_block = {
+        name: tasks if tasks is not None else resolve_tasks(block.suites or experiment.suites, source=experiment.source)
+        for name, block in experiment.parts.items()
+    }
+    device = team.device or pick_device(experiment.device)
+    plan = Plan(experiment, rows, corpora, dev, by_block, device, team, workdir, tolerant)
+    if plan.cells and all(cell.fault for cell in plan.cells):  # reads what configs refer to, such as word vectors
+        raise InputError(plan.cells[0].fault)
     return plan
+
+
+def _with_text(row: Row, data: LoadedData, corpora: dict[str, Corpus], tolerant: bool) -> Row:
+    """The row after a look at its base model and its text, which is put into `corpora`.
+
+    Raises:
+        InputError: one of them cannot be had, or does not suit; where that is tolerated, the row keeps it as its fault.
+    """
+    try:
+        model_fingerprint(row.base_model)
+        text = data.corpus(row.corpus) if row.corpus is not None else None
+        if row.corpus is not None and text is not None:
+            corpora[row.corpus.model_dump_json()] = text
+        row.method(row.config, base_model=row.base_model).check(text)
+    except InputError as error:
+        if not tolerant:
+            raise
+        return replace(row, fault=str(error))
+    return row
 
 
 def describe_data(plan: Plan, row: Row) -> dict[str, Any]:

@@ -10,23 +10,23 @@ from harness.tasks.base import task_key
 if TYPE_CHECKING:
     import pandas as pd
 
-    from harness.comparison.plan import Plan
+    from harness.comparison.plan import Plan, PlannedCell
     from harness.tasks.base import Task
 
 _SUMS = ("sentences", "sentences_cached", "encode_seconds", "evaluate_seconds")
 
 
-def due(record: Record | None, plan: Plan) -> list[Task]:
-    """The tasks of a plan that a run has to be scored on: all of them, for a run that is not finished.
+def due(record: Record | None, cell: PlannedCell, plan: Plan) -> list[Task]:
+    """The tasks of a cell that its run has to be scored on: all of them, for a run that is not finished.
 
     Those that it has no scores of, or scores by other code than today's; and those whose data was missing and has come.
     """
     if record is None or record.status != "finished":
-        return plan.tasks
-    done = {task.name for task in plan.tasks if record.evaluation.get(task_key(task)) in plan.scoring[task_key(task)]}
+        return list(cell.tasks)
+    done = {task.name for task in cell.tasks if record.evaluation.get(task_key(task)) in plan.scoring[task_key(task)]}
     unread = done & {task for task, why in record.missing.items() if why.kind != "unfit"}
     done -= unread - plan.unreadable if unread else set()
-    return [task for task in plan.tasks if task.name not in done]
+    return [task for task in cell.tasks if task.name not in done]
 
 
 def merged(old: Record, new: Record, tasks: list[Task]) -> Record:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from harness.results.manifest import asked, write_manifest
 from harness.results.migrations import MANIFEST
 from harness.results.record import Record
 from harness.results.run_folder import RunFolder
+from harness.tasks.base import task_key
 
 if TYPE_CHECKING:
     from harness.comparison.tuning import Tuning
@@ -38,6 +39,7 @@ def run_comparison(
     tracker: Tracker | None = None,
     reporter: Reporter | None = None,
     tuned: Tuning | None = None,
+    only: Sequence[str] = (),
 ) -> list[Record]:
     """Run every cell that has no record yet; the records of all, in the order of the plan.
 
@@ -48,18 +50,19 @@ def run_comparison(
         tracker: gets every record; without one nothing is tracked.
         reporter: shows how far it is.
         tuned: how rows were tuned, for the manifest.
+        only: what part of an experiment the plan was made of (see `harness.comparison.part`), for the manifest.
 
     Raises:
         OSError: the disk is full or fails. A cell that fails has a record with that status, and does not end the
             others.
     """
-    manifest = _manifest(plan, tuned)
+    manifest = _manifest(plan, tuned, only)
     write_manifest(workdir, manifest)
     reporter = reporter or Reporter(quiet=True)
     records = []
     said: set[str] = set()
     for ending in one_by_one(plan, workdir, command_of, reporter):
-        record = asked(ending.record, plan.evaluation).model_copy(
+        record = asked(ending.record, map(task_key, ending.cell.tasks)).model_copy(
             update={"row": ending.cell.row.label, "comparison": plan.experiment.name}
         )
         records.append(record)
@@ -88,8 +91,13 @@ def one_by_one(
         yield Ending(cell, record, kept=known is not None)
 
 
-def _manifest(plan: Plan, tuned: Tuning | None) -> dict[str, Any]:
-    """Which runs the comparison consists of, the experiment as it was resolved, and how its rows were tuned."""
+def _manifest(plan: Plan, tuned: Tuning | None, only: Sequence[str]) -> dict[str, Any]:
+    """Which runs the comparison and its blocks consist of, the experiment as it was resolved, and how its rows were
+    tuned."""
+    blocks = [
+        {"name": name, "title": b.title or name, "description": b.description, "tasks": plan.keys_of(name)}
+        for name, b in plan.experiment.blocks.items()
+    ]
     return {
         MANIFEST.key: MANIFEST.version,
         "name": plan.experiment.name,
@@ -97,7 +105,13 @@ def _manifest(plan: Plan, tuned: Tuning | None) -> dict[str, Any]:
         "description": plan.experiment.description,
         "experiment": plan.experiment.model_dump(mode="json"),
         "tasks": list(plan.evaluation),
-        "cells": [{"id": c.id, "row": c.row.label, "base_model": c.base_model, "seed": c.seed} for c in plan.cells],
+        "cells": [
+            {"id": c.id, "row": c.row.label, "base_model": c.base_model, "seed": c.seed}
+            | ({"blocks": list(c.blocks)} if blocks else {})
+            for c in plan.cells
+        ],
+        **({"blocks": blocks} if blocks else {}),
+        **({"only": list(only)} if only else {}),
         **({"tuned": tuned.manifest()} if tuned else {}),
     }
 

@@ -78,6 +78,10 @@ def checked_budget(budget: Budget, experiment: Experiment) -> Budget:
         )
     if experiment.dev is None:
         raise InputError("--tune: the experiment has no dev set to search on; give it a table [dev]")
+    if experiment.blocks or any(entry.base_models or entry.seeds or entry.max_steps for entry in experiment.methods):
+        raise InputError(
+            "--tune: searches rows that have base models, seeds and updates in common; this file has parts"
+        )
     if len(experiment.base_models) > 1:
         raise InputError("--tune: searches on one base model at a time; choose it with --set 'base_models=[\"NAME\"]'")
     steps = budget.steps or experiment.max_steps

@@ -20,7 +20,8 @@ _FOLDER = "comparisons"
 
 def manifest_file(workdir: Path, comparison: str) -> Path:
     """Which runs a comparison consists of: `{"title", "tasks": ["SOURCE:TASK"], "cells": [{"id", "row"}],
-    ...}` in the order of the table.
+    ...}` in the order of the table. Of a file with parts also `"blocks": [{"name", "title", "tasks"}]`, and with each
+    cell the `"blocks"` that it stands in.
 
     Raises:
         InputError: the name can be none of a file.
@@ -56,6 +57,13 @@ def read_manifest(workdir: Path, comparison: str) -> dict[str, Any] | None:
     except (InputError, KeyError, TypeError):
         raise InputError(f"{file}: damaged; `harness compare` with the same experiment writes it anew") from None
     return MANIFEST.migrated(tree, str(file))
+
+
+def tasks_of(manifest: dict[str, Any], cell: dict[str, Any]) -> list[str] | None:
+    """The tasks ("SOURCE:TASK") that a cell was to be scored on; None in the oldest manifests, which do not say."""
+    if "blocks" not in cell:
+        return manifest.get("tasks")
+    return [task for block in manifest["blocks"] if block["name"] in cell["blocks"] for task in block["tasks"]]
 
 
 def asked(record: Record, tasks: Iterable[str] | None) -> Record:
@@ -96,9 +104,11 @@ def read_records(
 
     manifest = read_manifest(workdir, comparison) if comparison else None
     if manifest is not None:
-        cells = [(cell["row"], read(cell["id"])) for cell in manifest["cells"]]
-        known = [r.model_copy(update={"row": row, "comparison": comparison}) for row, r in cells if r is not None]
-        return [asked(record, manifest.get("tasks")) for record in known]
+        known = [(cell, r) for cell in manifest["cells"] if (r := read(cell["id"])) is not None]
+        return [
+            asked(record, tasks_of(manifest, cell)).model_copy(update={"row": cell["row"], "comparison": comparison})
+            for cell, record in known
+        ]
     kept = [read(file.parent.name) for file in sorted((workdir / "runs").glob("*/record.json"))]
     records = [r for r in kept if r is not None and comparison in (None, r.comparison)]
     return sorted(records, key=lambda r: (r.comparison, r.row, r.base_model, r.seed, r.id))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 from reports.comparison.headline import headline
-from reports.document.blocks import Block, Document, Figure, Section
+from reports.document.blocks import Block, Document, Figure, Section, Text, slug
 from reports.document.table import Table
 from reports.read.comparison_runs import Comparison
 from reports.read.provenance import provenance_of
@@ -25,6 +26,7 @@ SECTIONS = {
     "cost": "Cost",
 }
 _LAST = {"run": "How it was run", "limits": "Limits"}  # limits: what reading the others has shown stands there too
+_BY_PART = ("scores", "mteb")  # a file with parts has these once for each
 _NOT_SCORED = ("geometry", "layers", "efficiency")  # suites that look at a model rather than score it
 
 
@@ -90,9 +92,22 @@ def _sections(comparison: Comparison, bootstrap: PairedBootstrap) -> Iterator[Se
     builders.append(TableBuilder("scores", partial(suite_tables, shown=shown), 400))
     builders.sort(key=lambda builder: builder.order)
     own = {b.section: b.section for b in builders if b.section not in SECTIONS | _LAST}
+    for part in comparison.parts:
+        yield _part(part, [builder for builder in builders if builder.section in _BY_PART])
     for key, title in (SECTIONS | own | _LAST).items():
+        if comparison.parts and key in _BY_PART:
+            continue
         parts = [builder for builder in builders if builder.section == key]
         yield Section(key, title, [block for builder in parts for block in builder(comparison, bootstrap)])
+
+
+def _part(part: Comparison, builders: list[TableBuilder]) -> Section:
+    """The scores of one block of the file: its own rows alone, on what it asks for."""
+    bootstrap = PairedBootstrap(part)
+    blocks: list[Block] = [Text((part.description,))] if part.description else []
+    for block in (block for builder in builders for block in builder(part, bootstrap)):
+        blocks.append(block if isinstance(block, Text) else replace(block, key=f"{part.name}-{block.key}"))
+    return Section(f"part-{slug(part.name)}", part.title, blocks)
 
 
 def _over_tasks(comparison: Comparison, bootstrap: PairedBootstrap) -> list[Table | Figure | None]:

@@ -10,15 +10,17 @@ from reports.tables.score_cells import HEAD, head_cells
 from reports.tables.sts_scores import score_tables
 
 
-def summary_table(workdir: Path, name: str) -> tuple[list[str], list[list[str]]]:
+def summary_table(workdir: Path, name: str, part: str = "") -> tuple[list[str], list[list[str]]]:
     """Columns and rows of text for a terminal: every score as mean ± deviation, best marked with "*".
 
-    No bootstrap: it answers at once. Where several sources or suites were run, their columns follow one another.
+    `part` is the name of a block of the comparison's file: its rows and tasks alone. No bootstrap: it answers at once.
+    Where several sources or suites were run, their columns follow one another.
 
     Raises:
         InputError: no such comparison, damaged record.
     """
-    comparison = read_comparison(workdir, name)
+    whole = read_comparison(workdir, name)
+    comparison = next((one for one in whole.parts if one.name == part), whole)
     tables = score_tables(comparison, None)
     several = len(comparison.base_models) > 1
     columns = ["Method", *(["Base model"] if several else []), "Seeds"]

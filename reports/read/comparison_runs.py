@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from harness import registry
 from harness.config import nearest
 from harness.errors import InputError
-from harness.results.manifest import manifest_files, read_manifest, read_records
+from harness.results.manifest import asked, manifest_files, read_manifest, read_records
 from harness.results.record import Record, Score
 from harness.results.run_folder import RunFolder
 from harness.tasks.catalogue import tasks_of
@@ -94,6 +94,7 @@ class Comparison:
     rows: tuple[ResultRow, ...]
     title: str = ""  # heading and paragraph of the experiment file
     description: str = ""
+    parts: tuple[Comparison, ...] = ()  # the blocks of its file, each with its own rows and tasks
     set_aside: tuple[Record, ...] = ()  # runs of an older configuration of the same row, in no table
     warnings: list[str] = field(default_factory=list)  # filled while pairs and curves are read
 
@@ -206,6 +207,29 @@ def _row(label: str, base_model: str, records: Iterable[Record]) -> tuple[Result
     return ResultRow(label, base_model, tuple(kept[seed] for seed in sorted(kept))), aside
 
 
+def _rows(records: Iterable[Record]) -> tuple[tuple[ResultRow, ...], list[Record]]:
+    """Records by label and base model, and those that a newer configuration replaces."""
+    grouped: dict[tuple[str, str], list[Record]] = {}
+    for record in records:
+        grouped.setdefault((record.row, record.base_model), []).append(record)
+    rows, aside = [], []
+    for (label, base_model), members in grouped.items():
+        row, old = _row(label, base_model, members)
+        rows.append(row)
+        aside += old
+    rows.sort(key=lambda r: (r.base_model, SUPERVISION.index(r.supervision)))  # inside: the order of the experiment
+    return tuple(rows), aside
+
+
+def _part(
+    name: str, workdir: Path, manifest: dict[str, Any], block: dict[str, Any], records: Iterable[Record]
+) -> Comparison:
+    """One block of a comparison: its own runs alone, with the scores that it asks for."""
+    cells = {(c["id"], c["row"]) for c in manifest["cells"] if block["name"] in c["blocks"]}
+    own = [asked(record, block["tasks"]) for record in records if (record.id, record.row) in cells]
+    return Comparison(block["name"], workdir, _rows(own)[0], block["title"], block.get("description", ""))
+
+
 def _stand_in(cell: dict[str, Any], name: str, records: list[Record], entries: list[Any], reason: str) -> Record:
     """A failed run in the place of one whose record cannot be read.
 
@@ -245,17 +269,11 @@ def read_comparison(workdir: Path, name: str) -> Comparison:
         known = comparisons(workdir)
         text = f"known: {', '.join(known)}" if known else "it holds no runs: run `harness compare` first"
         raise InputError(f'{workdir}: no runs of a comparison "{name}"{nearest(name, list(known))}; {text}')
-    grouped: dict[tuple[str, str], list[Record]] = {}
-    for record in records:
-        grouped.setdefault((record.row, record.base_model), []).append(record)
-    rows, aside = [], []
-    for (label, base_model), members in grouped.items():
-        row, old = _row(label, base_model, members)
-        rows.append(row)
-        aside += old
-    rows.sort(key=lambda r: (r.base_model, SUPERVISION.index(r.supervision)))  # inside: the order of the experiment
+    rows, aside = _rows(records)
+    parts = tuple(_part(name, workdir, manifest, block, records) for block in manifest.get("blocks", ()))
     title, description = manifest.get("title") or name, (manifest.get("description") or "").strip()
-    return Comparison(name, workdir, tuple(rows), title, description, tuple(aside), list(damaged.values()))
+    warnings = list(damaged.values())
+    return Comparison(name, workdir, rows, title, description, parts, tuple(aside), warnings)
 
 
 def comparisons(workdir: Path) -> dict[str, int]:

@@ -73,7 +73,7 @@ class Desk:
             return record if own and self.study.pruner != "none" else None
         if record.status != "finished" or not self.tasks:
             return record  # a comparison may have evaluated it on more: all the better
-        return record if not due(record, plan) else None
+        return record if not due(record, cell, plan) else None
 
 
 @dataclass

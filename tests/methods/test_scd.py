@@ -11,7 +11,8 @@ import pytest
 import torch
 from scipy.stats import pearsonr
 
-from harness.comparison.experiment import read_experiment, resolve_rows
+from harness.comparison.experiment import read_experiment
+from harness.comparison.rows import resolve_rows
 from harness.errors import InputError
 from harness.method import FitContext
 from harness.sources import Corpus, load_corpus

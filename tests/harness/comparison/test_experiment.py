@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.comparison.experiment import presets, read_experiment, resolve_rows
+from harness.comparison.experiment import presets, read_experiment
+from harness.comparison.rows import resolve_rows
 from harness.errors import InputError
 
 GOOD = """

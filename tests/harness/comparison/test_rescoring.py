@@ -164,8 +164,8 @@ def test_a_record_of_an_older_version_is_scored_anew(one: Record, tmp_path: Path
     record = RunFolder(tmp_path / "work", one.id).read()
     path = str(experiment(tmp_path, "one", [NATURAL]))
     plan = make_plan(read_experiment(path, []), path)
-    assert [task.name for task in due(record, plan)] == [NATURAL]
-    assert due(one, plan) == []
+    assert [task.name for task in due(record, plan.cells[0], plan)] == [NATURAL]
+    assert due(one, plan.cells[0], plan) == []
     again, before = ([s for s in r.scores if s.task == NATURAL] for r in (compared(tmp_path, "one", [NATURAL]), one))
     assert again == before
 

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.comparison.experiment import read_experiment, resolve_rows
+from harness.comparison.experiment import read_experiment
+from harness.comparison.rows import resolve_rows
 from harness.errors import InputError
 from harness.results.run_folder import RunFolder
 from reports.build import build_report
