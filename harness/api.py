@@ -187,6 +187,7 @@ def train(
     out: str | Path | None = None,
     config: Mapping[str, Any] | None = None,
     preset: str | None = None,
+    family: str | None = None,
     base_model: str = DEFAULT_BASE_MODEL,
     corpus: str = "embedded:sentences",
     limit: int | None = None,
@@ -203,6 +204,7 @@ def train(
         out: folder of the saved model; checkpoints and curves lie beside it, and a call that was interrupted goes on.
             Without it nothing is written.
         config, preset: values of the method's config, above those of a preset of it.
+        family: whose values of the preset; those of the base model's own family when left out.
         corpus, limit: a text URI, and how many items of it at most.
         dev: the set that selects the checkpoint; None: the last weights are kept.
         seed: the one source of randomness.
@@ -218,7 +220,9 @@ def train(
     from harness.training import TrainedMethod
 
     kind: type[Method] = registry.load(registry.METHODS, method)
-    settled = kind.configure(dict(config or {}), preset=preset, where=f'method "{method}"')
+    settled = kind.configure(
+        dict(config or {}), preset=preset, family=family, base_model=base_model, where=f'method "{method}"'
+    )
     target = Path(out) if out is not None else None
     team = join(device)
     with team.main_first():

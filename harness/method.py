@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
@@ -17,6 +17,7 @@ from harness.errors import InputError, NotFitted
 from harness.files.atomic import write_atomic
 from harness.files.reading import read_json
 from harness.machine.distributed import ALONE, Team
+from harness.recipes import Presets, Recipe, recipe_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -112,7 +113,7 @@ class Method(ABC):
     name: ClassVar[str]
     card: ClassVar[MethodCard]
     Config: ClassVar[type[MethodConfig]] = MethodConfig
-    presets: ClassVar[dict[str, dict[str, Any]]] = {}
+    presets: ClassVar[Presets] = {}
     version: ClassVar[str | int | None] = None
     """For packages without a ledger of their own: raise it when the numbers of the method change, so that its runs are
     made anew. Where it is None, any change of the package's code that `harness.identity` cannot tell to be one of words
@@ -125,20 +126,40 @@ class Method(ABC):
         self._encoder: Encoder | None = None
 
     @classmethod
-    def configure(cls, values: dict[str, Any], *, preset: str | None = None, where: str = "") -> MethodConfig:
+    def configure(
+        cls,
+        values: Mapping[str, Any],
+        *,
+        preset: str | None = None,
+        family: str | None = None,
+        base_model: str | None = None,
+        where: str = "",
+    ) -> MethodConfig:
         """The validated config: defaults, then the preset, then `values`.
 
+        Args:
+            family: the family of base models that the preset's values are for, where they differ by family.
+            base_model: what has a family, where `family` names none; it is read only where the preset depends on it.
+            where: the place, for an error message.
+
         Raises:
-            InputError: unknown preset, unknown key or a value out of range; `where` names the place.
+            InputError: unknown preset or none for this base model, unknown key or a value out of range.
         """
-        base: dict[str, Any] = {}
         where = where or f'method "{cls.name}"'
-        if preset is not None:
-            if preset not in cls.presets:
-                known = ", ".join(sorted(cls.presets)) or "none"
-                raise InputError(f'{where}: unknown preset "{preset}" of method "{cls.name}"; known: {known}')
-            base = cls.presets[preset]
+        base = {} if preset is None else cls.recipe(preset, family, base_model=base_model, where=where).values
         return cls.Config.parse({**base, **values}, where)
+
+    @classmethod
+    def recipe(
+        cls, preset: str, family: str | None = None, *, base_model: str | None = None, where: str = ""
+    ) -> Recipe:
+        """The values of a preset for a family of base models, and their source; arguments as in `configure`.
+
+        Raises:
+            InputError: no such preset, or no values of it for this base model.
+        """
+        where = where or f'method "{cls.name}"'
+        return recipe_of(cls.presets, preset, family=family, base_model=base_model, where=where)
 
     @classmethod
     def text_for(cls, config: Any) -> Text:

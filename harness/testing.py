@@ -18,6 +18,7 @@ from typing import Any
 from harness import registry
 from harness.conformance import CHECKS, Check, Subject, run_check
 from harness.method import DEFAULT_BASE_MODEL, Method
+from harness.recipes import preset_names
 
 __all__ = ["Check", "assert_method", "check_method"]
 
@@ -50,7 +51,7 @@ def check_method(
     import torch
 
     cls: type[Method] = registry.load(registry.METHODS, method) if isinstance(method, str) else method
-    if preset is None and "mini" in cls.presets:
+    if preset is None and "mini" in preset_names(cls.presets):
         preset = "mini"
     with tempfile.TemporaryDirectory(prefix="harness-check-") as folder, torch.random.fork_rng(devices=[]):
         subject = Subject(

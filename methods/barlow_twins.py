@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from harness.config import option
 from harness.method import MethodCard, MethodConfig
+from harness.recipes import Presets, Recipe, Recipes
 from methods.objectives import barlow_twins
+from methods.parts.later_models import REHEARSAL, SEARCHED, later_models
 from methods.parts.two_views import TwoViewConfig, TwoViewMethod
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+NC = "Farina & Pappadopulo 2023"
+VISION = "facebookresearch/barlowtwins: main.py, its lambda and projector; the rest as Farina & Pappadopulo train"
+PROTOCOL = {"batch_size": 256, "learning_rate": 2e-5, "epochs": 2, "train_length": 32, "eval_every": 60, "bucket": 1}
+MINI = {
+    "batch_size": 64,
+    "learning_rate": 3e-4,
+    "off_diagonal_weight": 5e-3,
+    "epochs": 1,
+    "eval_every": 10,
+    "projector": (1024, 1024, 1024),
+    "bucket": 32,
+}
 
 
 class BarlowTwinsConfig(TwoViewConfig):
@@ -49,36 +64,56 @@ class BarlowTwins(TwoViewMethod):
         "With view = paraphrase it learns from pairs, one side per branch, and no negatives.",
     )
     Config: ClassVar[type[MethodConfig]] = BarlowTwinsConfig
-    presets: ClassVar[dict[str, dict[str, Any]]] = {
+    presets: ClassVar[Presets] = {
         # The augmentations and rates of the models in the paper's Table 2; EDA's best in Table 1.
-        "paper": {"view": "dropout", "dropout": 0.05},
-        "paper-shuffle": {"view": "shuffle", "shuffle": 0.5},
-        "paper-eda": {"view": "eda", "eda": 0.1},
-        "paper-roberta": {"view": "dropout", "dropout": 0.1},
-        "paper-roberta-shuffle": {"view": "shuffle", "shuffle": 0.5},
-        "paper-roberta-eda": {"view": "eda", "eda": 0.2},
-        "paper-pairs": {"view": "paraphrase"},
-        "code": {"projector_bias": "none"},
-        # Both found by studies/search_embedded.py on the embedded dev part.
-        "mini": {
-            "pooling": "cls",
-            "batch_size": 64,
-            "learning_rate": 1e-4,
-            "off_diagonal_weight": 0.025,
-            "epochs": 1,
-            "eval_every": 10,
-            "projector": (1024, 1024, 1024),
-        },
-        "mini-shuffle": {
-            "view": "shuffle",
-            "pooling": "cls",
-            "batch_size": 64,
-            "learning_rate": 3e-4,
-            "off_diagonal_weight": 0.005,
-            "epochs": 1,
-            "eval_every": 10,
-            "projector": (1024, 1024, 1024),
-        },
+        "paper": Recipes(
+            {
+                "bert-base": Recipe({"dropout": 0.05}, f"{NC}, Table 2"),
+                "roberta-base": Recipe({"dropout": 0.1}, f"{NC}, Table 2"),
+                **later_models({"dropout": 0.05}),
+                "mini": Recipe({**MINI, "learning_rate": 1e-4, "off_diagonal_weight": 0.025}, SEARCHED),
+            },
+            shared={**PROTOCOL, "view": "dropout"},
+            aliases={"paper-roberta": "roberta-base", "mini": "mini"},
+        ),
+        "paper-shuffle": Recipes(
+            {
+                "bert-base": Recipe({"shuffle": 0.5}, f"{NC}, Table 2"),
+                "roberta-base": Recipe({"shuffle": 0.5}, f"{NC}, Table 2"),
+                **later_models({"shuffle": 0.5}),
+                "mini": Recipe(MINI, SEARCHED),
+            },
+            shared={**PROTOCOL, "view": "shuffle"},
+            aliases={"paper-roberta-shuffle": "roberta-base", "mini-shuffle": "mini"},
+        ),
+        "paper-eda": Recipes(
+            {
+                "bert-base": Recipe({"eda": 0.1}, f"{NC}, Table 1"),
+                "roberta-base": Recipe({"eda": 0.2}, f"{NC}, Table 1"),
+                **later_models({"eda": 0.1}),
+                "mini": Recipe(MINI, REHEARSAL),
+            },
+            shared={**PROTOCOL, "view": "eda"},
+            aliases={"paper-roberta-eda": "roberta-base"},
+        ),
+        "paper-pairs": Recipes(
+            {
+                "bert-base": Recipe({}, f"{NC}, section 3"),
+                "roberta-base": Recipe({}, f"{NC}, section 3"),
+                **later_models({}),
+                "mini": Recipe(MINI, REHEARSAL),
+            },
+            shared={**PROTOCOL, "view": "paraphrase"},
+        ),
+        "code": Recipes(
+            {
+                "bert-base": Recipe({}, VISION),
+                "roberta-base": Recipe({}, VISION),
+                **later_models({}),
+                "mini": Recipe(MINI, REHEARSAL),
+            },
+            shared={**PROTOCOL, "off_diagonal_weight": 0.0051, "projector_bias": "none"},
+        ),
     }
 
     def objective(self, z_a: Tensor, z_b: Tensor) -> Tensor:

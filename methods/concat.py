@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
@@ -30,6 +30,7 @@ from harness.method import (
     require_corpus,
     unfitted,
 )
+from harness.recipes import Recipes
 from methods.parts.saved_folder import new_folder
 from methods.parts.vector_maps import text_chunks
 from methods.whitening import moments_of, whitening_matrix
@@ -48,6 +49,7 @@ class PartConfig(Config):
 
     method: str = Field(description="name of the method")
     preset: str | None = option(None, "a preset of it")
+    family: str | None = option(None, "whose values of the preset; empty: those for the base model", neutral=None)
     config: dict[str, Any] = option({}, "values that override the preset")
     seed: int = option(0, "added to the run's seed, so that two equal parts can differ", ge=0)
 
@@ -58,7 +60,7 @@ class PartConfig(Config):
 
     def settings(self) -> Any:
         """Its validated config."""
-        return self.kind.configure(self.config, preset=self.preset)
+        return self.kind.configure(self.config, preset=self.preset, family=self.family)
 
 
 class ConcatConfig(MethodConfig):
@@ -111,6 +113,23 @@ class Concat(Method):
         "ensemble": {"parts": [{"method": "simcse"}, {"method": "simcse", "seed": 1000}]},
         "mini": {"parts": [{"method": "pooling"}, {"method": "simcse", "preset": "mini"}]},
     }
+
+    @classmethod
+    def configure(
+        cls,
+        values: Mapping[str, Any],
+        *,
+        preset: str | None = None,
+        family: str | None = None,
+        base_model: str | None = None,
+        where: str = "",
+    ) -> MethodConfig:
+        """As `Method.configure`. A part whose preset depends on the base model is told its family."""
+        base = {} if preset is None else cls.recipe(preset, family, base_model=base_model, where=where).values
+        merged = {**base, **values}
+        if isinstance(merged.get("parts"), list | tuple):
+            merged["parts"] = [_with_family(part, family, base_model) for part in merged["parts"]]
+        return super().configure(merged, where=where)
 
     def __init__(self, config: MethodConfig | None = None, **options: Any) -> None:
         super().__init__(config, **options)
@@ -280,6 +299,23 @@ class Concat(Method):
             arrays = load_file(folder / WHITENING)
             method._whitening = arrays["matrix"], arrays["bias"]
         return method
+
+
+def _with_family(part: Any, family: str | None, base_model: str | None) -> Any:
+    """A part's table, with the family whose values its preset has where these differ by family."""
+    if not isinstance(part, Mapping) or part.get("family") or not part.get("preset"):
+        return part
+    try:
+        presets = registry.load(registry.METHODS, str(part.get("method"))).presets
+    except InputError:  # told when the part is validated
+        return part
+    if not isinstance(presets.get(part["preset"]), Recipes):
+        return part
+    if family is None and base_model is not None:
+        from harness.encoder.families import family_of
+
+        family = family_of(base_model)
+    return {**part, "family": family} if family else part
 
 
 def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:

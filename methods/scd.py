@@ -2,18 +2,39 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from harness.config import option
 from harness.method import POOLING_HELP, MethodCard, MethodConfig
+from harness.recipes import Presets, Recipe, Recipes
 from harness.training import Batch, TrainedMethod, TrainingConfig
 from methods.objectives import decorrelation, self_contrast
+from methods.parts.later_models import REHEARSAL, SEARCHED, later_models
 from methods.parts.projection_heads import Widths, projector
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from harness.encoder import Encoder
+
+PROTOCOL = {"learning_rate": 3e-5, "batch_size": 192, "epochs": 1, "train_length": 32, "eval_every": 250, "bucket": 1}
+PAPER_BERT = {"decorrelation_weight": 0.005, "off_diagonal_weight": 0.013, "dropout_a": 0.05, "dropout_b": 0.15}
+PAPER_ROBERTA = {"decorrelation_weight": 0.0033, "off_diagonal_weight": 0.028, "dropout_a": 0.065, "dropout_b": 0.24}
+CODE_BERT = {"decorrelation_weight": 0.005225, "off_diagonal_weight": 0.012, "dropout_a": 0.05, "dropout_b": 0.155}
+# A projector four times narrower makes the sums of L_C four times smaller: the weight makes up for it.
+MINI = Recipe(
+    {
+        **CODE_BERT,
+        "decorrelation_weight": 0.0209,
+        "temperature": 0.05,
+        "batch_size": 64,
+        "learning_rate": 3e-4,
+        "eval_every": 10,
+        "projector": (1024, 1024, 1024),
+        "bucket": 32,
+    },
+    SEARCHED,
+)
 
 
 class SCDConfig(TrainingConfig):
@@ -72,39 +93,39 @@ class SCD(TrainedMethod):
         "(dev.task = SICK-R gives the code's). Late checkpoints can be far worse than early ones: evaluate often.",
     )
     Config: ClassVar[type[MethodConfig]] = SCDConfig
-    presets: ClassVar[dict[str, dict[str, Any]]] = {
-        "paper": {
-            "decorrelation_weight": 0.005,
-            "off_diagonal_weight": 0.013,
-            "dropout_a": 0.05,
-            "dropout_b": 0.15,
-            "temperature": 1.0,
-        },
-        "code": {
-            "decorrelation_weight": 0.005225,
-            "off_diagonal_weight": 0.012,
-            "dropout_a": 0.05,
-            "dropout_b": 0.155,
-            "temperature": 0.05,
-        },
-        "released-weights": {"reduction": "sum", "decorrelation_weight": 1.05},
-        # The paper gives no temperature for RoBERTa either; the code's is assumed, as the code is what was run.
-        "paper-roberta": {
-            "decorrelation_weight": 0.0033,
-            "off_diagonal_weight": 0.028,
-            "dropout_a": 0.065,
-            "dropout_b": 0.24,
-        },
-        # Found by studies/search_embedded.py on the embedded dev part.
-        # A projector four times narrower makes the sums of L_C four times smaller: the weight makes up for it.
-        "mini": {
-            "pooling": "cls",
-            "batch_size": 64,
-            "learning_rate": 3e-4,
-            "eval_every": 10,
-            "projector": (1024, 1024, 1024),
-            "decorrelation_weight": 0.0209,
-        },
+    presets: ClassVar[Presets] = {
+        "paper": Recipes(
+            {
+                "bert-base": Recipe(PAPER_BERT, "Klein & Nabi 2022, section 3.1; Eq. 2 has no temperature"),
+                "roberta-base": Recipe(PAPER_ROBERTA, "Klein & Nabi 2022, section 3.1; Eq. 2 has no temperature"),
+                **later_models(PAPER_BERT),
+                "mini": MINI,
+            },
+            shared={**PROTOCOL, "temperature": 1.0},
+            aliases={"paper-roberta": "roberta-base", "mini": "mini"},
+        ),
+        "code": Recipes(
+            {
+                "bert-base": Recipe(CODE_BERT, "SAP-samples/acl2022-self-contrastive-decorrelation: README"),
+                "roberta-base": Recipe(
+                    PAPER_ROBERTA, "Klein & Nabi 2022, section 3.1, at the code's temperature; no command is released"
+                ),
+                **later_models(CODE_BERT),
+                "mini": MINI,
+            },
+            shared={**PROTOCOL, "temperature": 0.05},
+        ),
+        "released-weights": Recipes(
+            {
+                "bert-base": Recipe(
+                    {**CODE_BERT, "decorrelation_weight": 1.05},
+                    "SAP-samples/acl2022-self-contrastive-decorrelation: issue 2; what it leaves open as in its README",
+                ),
+                # 0.0209 x 64: the weight of a sum over the batch instead of a mean
+                "mini": Recipe({**MINI.values, "decorrelation_weight": 1.34}, REHEARSAL),
+            },
+            shared={**PROTOCOL, "reduction": "sum", "temperature": 0.05},
+        ),
     }
 
     def heads(self, encoder: Encoder) -> nn.Module:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from harness.config import option
 from harness.method import POOLING_HELP, MethodCard, MethodConfig
+from harness.recipes import Presets, Recipe, Recipes
 from harness.training import Batch, TrainedMethod, TrainingConfig
 from methods.objectives import nt_xent
+from methods.parts.later_models import SEARCHED, later_models
 from methods.parts.projection_heads import tanh_mlp
 
 if TYPE_CHECKING:
@@ -16,6 +18,13 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from harness.encoder import Encoder
+
+BERT = {"batch_size": 64, "learning_rate": 3e-5}
+BERT_LARGE = {"batch_size": 64, "learning_rate": 1e-5}
+ROBERTA = {"batch_size": 512, "learning_rate": 1e-5}
+ROBERTA_LARGE = {"batch_size": 512, "learning_rate": 3e-5}
+STATED = {"dropout": 0.1}  # the rate that BERT's checkpoints have
+MINI = Recipe({"batch_size": 64, "learning_rate": 3e-4, "epochs": 1, "eval_every": 10, "bucket": 32}, SEARCHED)
 
 
 class ContrastiveConfig(TrainingConfig):
@@ -67,19 +76,58 @@ class SimCSE(TrainedMethod):
         "Reruns of the script by others stay near 74.5 on the STS average, below the published 76.25.",
     )
     Config: ClassVar[type[MethodConfig]] = SimCSEConfig
-    presets: ClassVar[dict[str, dict[str, Any]]] = {
-        "paper": {"batch_size": 64, "learning_rate": 3e-5, "epochs": 1, "train_length": 32, "eval_every": 250},
-        "code": {"batch_size": 64, "learning_rate": 3e-5, "epochs": 1, "train_length": 32, "eval_every": 125},
-        "paper-large": {"batch_size": 64, "learning_rate": 1e-5, "eval_every": 250},
-        "code-large": {"batch_size": 64, "learning_rate": 1e-5, "eval_every": 125},
-        "paper-roberta": {"batch_size": 512, "learning_rate": 1e-5, "eval_every": 250},
-        "code-roberta": {"batch_size": 512, "learning_rate": 1e-5, "eval_every": 125},
-        "paper-roberta-large": {"batch_size": 512, "learning_rate": 3e-5, "eval_every": 250},
-        "code-roberta-large": {"batch_size": 512, "learning_rate": 3e-5, "eval_every": 125},
-        "paper-mlm": {"mlm_weight": 0.1, "eval_every": 250},
-        "noncontrastive-baseline": {"batch_size": 256, "learning_rate": 3e-5, "epochs": 2, "eval_every": 60},
-        # Found by studies/search_embedded.py on the embedded dev part.
-        "mini": {"pooling": "cls", "batch_size": 64, "learning_rate": 3e-4, "eval_every": 10},
+    presets: ClassVar[Presets] = {
+        "paper": Recipes(
+            {
+                "bert-base": Recipe(BERT, "Gao et al. 2021, appendix A"),
+                "bert-large": Recipe(BERT_LARGE, "Gao et al. 2021, appendix A"),
+                "roberta-base": Recipe(ROBERTA, "Gao et al. 2021, appendix A"),
+                "roberta-large": Recipe(ROBERTA_LARGE, "Gao et al. 2021, appendix A"),
+                **later_models(BERT, STATED),
+                "mini": MINI,
+            },
+            shared={"epochs": 1, "train_length": 32, "eval_every": 250, "bucket": 1},
+            aliases={
+                "paper-large": "bert-large",
+                "paper-roberta": "roberta-base",
+                "paper-roberta-large": "roberta-large",
+                "mini": "mini",
+            },
+        ),
+        "code": Recipes(
+            {
+                "bert-base": Recipe(BERT, "princeton-nlp/SimCSE: run_unsup_example.sh"),
+                "bert-large": Recipe(BERT_LARGE, "princeton-nlp/SimCSE: README"),
+                "roberta-base": Recipe(ROBERTA, "princeton-nlp/SimCSE: README"),
+                "roberta-large": Recipe(ROBERTA_LARGE, "princeton-nlp/SimCSE: README"),
+                **later_models(BERT, STATED),
+                "mini": MINI,
+            },
+            shared={"epochs": 1, "train_length": 32, "eval_every": 125, "bucket": 1},
+            aliases={
+                "code-large": "bert-large",
+                "code-roberta": "roberta-base",
+                "code-roberta-large": "roberta-large",
+            },
+        ),
+        "paper-mlm": Recipes(
+            {
+                "bert-base": Recipe(BERT, "Gao et al. 2021, section 7 and appendix A"),
+                "roberta-base": Recipe(ROBERTA, "Gao et al. 2021, section 7 and appendix A"),
+                **later_models(BERT, STATED),
+                "mini": MINI,
+            },
+            shared={"mlm_weight": 0.1, "epochs": 1, "train_length": 32, "eval_every": 250, "bucket": 1},
+        ),
+        "noncontrastive-baseline": Recipes(
+            {
+                "bert-base": Recipe({"learning_rate": 3e-5}, "Farina & Pappadopulo, appendix A"),
+                "roberta-base": Recipe({"learning_rate": 1e-5}, "Farina & Pappadopulo, appendix A"),
+                **later_models({"learning_rate": 3e-5}, STATED),
+                "mini": MINI,
+            },
+            shared={"batch_size": 256, "epochs": 2, "train_length": 32, "eval_every": 60, "bucket": 1},
+        ),
     }
 
     def heads(self, encoder: Encoder) -> nn.Module:

@@ -76,6 +76,7 @@ def study_of(experiment: Experiment, entry: Entry, row: Row, budget: Budget) -> 
             "title": f"{row.label}, tuned for {experiment.title or experiment.name}",
             "description": "",
             "corpus": row.corpus or experiment.corpus,
+            "family": entry.family or experiment.family,
         },
         method=entry.method,
         preset=entry.preset,

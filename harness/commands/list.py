@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import tomllib
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from harness import registry
 from harness.config import Config
 from harness.errors import InputError
 from harness.files.printable import tell_json, told, visible
+from harness.recipes import Recipe, Recipes
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -17,8 +19,7 @@ if TYPE_CHECKING:
     from harness.method import Method
 
 CARD = ("paper", "equations", "reference", "text", "supervision", "deterministic", "cost", "kept", "notes")
-# What the parts of a preset's name say about the base model that it was made for.
-FAMILIES = {"mini": "embedded:mini-bert", "roberta": "RoBERTa", "distilroberta": "DistilRoBERTa", "large": "large"}
+ANY = "any base model"
 
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -68,7 +69,8 @@ def _details(console: Console, name: str, about: dict[str, Any]) -> None:
     rows = [(key, _option(field)) for key, field in written.items() if not field["shared"]]
     shared = ", ".join(key for key, field in written.items() if field["shared"])
     _block(console, "options", [*rows, *([("as for all methods", shared)] if shared else [])])
-    _block(console, "presets", [(key, _preset(preset)) for key, preset in about["presets"].items()])
+    presets = [line for key, preset in about["presets"].items() for line in _preset(key, preset)]
+    _block(console, "presets", [*presets, *([("default", "the defaults of the options, on any base model")])])
     console.print()
 
 
@@ -101,10 +103,16 @@ def _sweep(sweep: dict[str, Any]) -> str:
     return f"{sweep['low']} to {sweep['high']}{', logarithmic' if sweep['log'] else ''}"
 
 
-def _preset(preset: dict[str, Any]) -> str:
-    values = ", ".join(f"{key} = {_value(value)}" for key, value in preset["values"].items()) or "the defaults"
-    learns = "" if preset["text"] == "none" else f"; learns from {preset['text']}"
-    return f"({preset['base_model']}{learns}) {values}"
+def _preset(name: str, preset: dict[str, Any]) -> list[tuple[str, str]]:
+    """A preset, then a line for each family of base models."""
+    learns = "" if preset["text"] == "none" else f"learns from {preset['text']}"
+    lines = []
+    for family, recipe in preset["families"].items():
+        values = ", ".join(f"{key} = {_value(value)}" for key, value in recipe["values"].items()) or "the defaults"
+        also = ", ".join(alias for alias, meant in preset["aliases"].items() if meant == family)
+        notes = [f"also called {also}" if also else "", learns, recipe["source"]]
+        lines.append((f"{name} ({family})", f"{values} [{'; '.join(filter(None, notes))}]".removesuffix(" []")))
+    return lines
 
 
 def _value(value: Any) -> str:
@@ -137,10 +145,7 @@ def _about(method: type[Method]) -> dict[str, Any]:
         }
         for key, field in method.Config.model_fields.items()
     }
-    presets = {
-        name: {"base_model": preset_family(name), "text": _text(method, name), "values": values}
-        for name, values in method.presets.items()
-    }
+    presets = {name: _by_family(method, name, preset) for name, preset in method.presets.items()}
     return {
         "about": method.card.title,
         "card": asdict(method.card),
@@ -150,18 +155,21 @@ def _about(method: type[Method]) -> dict[str, Any]:
     }
 
 
-def preset_family(name: str) -> str:
-    """The base model that a preset was made for, by the parts of its name: "paper-roberta" -> "RoBERTa"; a paper's or
-    a code's without another part: "BERT-base"."""
-    parts = name.replace("_", "-").split("-")
-    families = " ".join(FAMILIES[part] for part in parts if part in FAMILIES)
-    return families or ("BERT-base" if {"paper", "code"} & set(parts) else "any base model")
+def _by_family(method: type[Method], name: str, preset: Mapping[str, Any] | Recipes) -> dict[str, Any]:
+    """A preset's families with their values and sources, its other names, and the kind of text it learns from."""
+    if isinstance(preset, Recipes):
+        recipes = {family: preset.of(family) for family in preset.families}
+        aliases = dict(preset.aliases)
+    else:
+        recipes, aliases = {ANY: Recipe(preset)}, {}
+    families = {family: {"values": dict(recipe.values), "source": recipe.source} for family, recipe in recipes.items()}
+    return {"text": _text(method, name, next(iter(families))), "families": families, "aliases": aliases}
 
 
-def _text(method: type[Method], preset: str) -> str:
+def _text(method: type[Method], preset: str, family: str) -> str:
     """The kind of corpus under a preset; the card's where the preset needs more than it says."""
     try:
-        return method.text_for(method.configure({}, preset=preset))
+        return method.text_for(method.configure({}, preset=preset, family=family))
     except InputError:
         return method.card.text
 

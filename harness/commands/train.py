@@ -25,6 +25,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--corpus", default="embedded:sentences", help="text URI (default: embedded:sentences)")
     parser.add_argument("--limit", type=int, help="use the first N items of the corpus")
     parser.add_argument("--preset", help="a preset of the method")
+    parser.add_argument("--family", help="whose values of the preset (default: those for the base model)")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a value of its config")
     parser.add_argument("--seed", type=int, default=1, help="the one source of randomness (default: 1)")
     parser.add_argument("--dev", default="Embedded-STS-natural", help="task whose dev split selects (or none)")
@@ -46,6 +47,7 @@ def run(args: argparse.Namespace) -> int:
             out=args.out,
             config=dict(setting(text) for text in args.set),
             preset=args.preset,
+            family=args.family,
             base_model=args.base_model,
             corpus=args.corpus,
             limit=args.limit,

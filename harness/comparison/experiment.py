@@ -50,6 +50,7 @@ class Entry(Config):
     method: str = Field(description="an installed method (harness list methods)")
     name: str = option("", "row label; the method's name when empty")
     preset: str | None = option(None, "a preset of the method")
+    family: str | None = option(None, "whose values of the preset, for this row alone; empty: the comparison's")
     config: dict[str, Any] = option({}, "values that override the preset")
     grid: dict[str, list[Any]] = option(
         {}, "key -> values: a row for each combination; the name says them as {key}, else they follow it"
@@ -101,6 +102,7 @@ class Conditions(Config):
         {}, "further text, by kind, for the methods that learn from another kind than corpus holds"
     )
     dev: DevSettings | None = option(DevSettings(), "the set that selects checkpoints")
+    family: str | None = option(None, "whose values presets have: bert-base, mini, ...; empty: the base model's family")
     device: str = option("auto", "auto, cpu, cuda, cuda:N or mps")
     precision: Literal["auto", "fp32", "bf16", "fp16"] = option("auto", "training precision; auto measures")
 

@@ -57,7 +57,7 @@ class Plan:
     """What a comparison will do."""
 
     experiment: Experiment
-    rows: list[Row]
+    rows: list[Row]  # one for each row of the file and base model
     corpora: dict[str, Corpus]  # by the content of their settings, see `corpus`
     dev: DevSet | None
     block_tasks: dict[str, list[Task]]  # what each part of the experiment is evaluated on

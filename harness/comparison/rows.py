@@ -41,8 +41,8 @@ def resolve_rows(experiment: Experiment, where: str) -> list[Row]:
     """Every row on each of its base models, base model by base model.
 
     Raises:
-        InputError: unknown method, preset or key, value out of range, a shared key that no method has, equal labels,
-            blocks of one row that ask for different numbers of updates.
+        InputError: unknown method, preset or key, value out of range, a preset that is none for a base model, a shared
+            key that no method has, equal labels, blocks of one row that ask for different numbers of updates.
     """
     shares = [(number, entry, _shares(experiment, entry)) for number, entry in enumerate(experiment.methods, 1)]
     rows = []
@@ -101,7 +101,13 @@ def _resolved(
         raise InputError(f"{place}: {error}") from None
     label = entry.name or entry.method
     shared = {k: v for k, v in experiment.shared.items() if k in method.Config.model_fields}
-    config = method.configure({**shared, **entry.config}, preset=entry.preset, where=f"{place} ({label})")
+    config = method.configure(
+        {**shared, **entry.config},
+        preset=entry.preset,
+        family=entry.family or experiment.family,
+        base_model=base_model,
+        where=f"{place} ({label})",
+    )
     corpus = corpus_for(experiment, entry, method.text_for(config), where)
     return Row(label, method, base_model, config, corpus, seeds, max_steps)
 

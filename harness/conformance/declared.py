@@ -11,6 +11,7 @@ from typing import Any, get_args
 from harness.conformance.subject import BrokenPromiseError, Subject, expect
 from harness.errors import InputError, NotFitted
 from harness.method import Supervision, Text
+from harness.recipes import declared
 
 
 def refusal(call: Callable[[], Any], what: str, kind: type[Exception] = InputError) -> str:
@@ -61,9 +62,9 @@ def help_texts(s: Subject) -> str:
 
 def presets_and_sweeps(s: Subject) -> str:
     """Every preset is a valid configuration, every value that a study may try is allowed."""
-    for preset in s.method.presets:
-        s.method.configure(s.values, preset=preset)
-    plain = s.method.configure(s.values, preset=s.preset).model_dump()
+    for preset, family in declared(s.method.presets):
+        s.method.configure(s.values, preset=preset, family=family)
+    plain = s.method.configure(s.values, preset=s.preset, base_model=s.base_model).model_dump()
     sweeps = s.method.Config.sweeps()
     for key, sweep in sweeps.items():
         for value in sweep.get("choices") or (sweep["low"], sweep["high"]):

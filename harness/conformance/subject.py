@@ -71,7 +71,7 @@ class Subject:
         Raises:
             InputError: the caller's values or the preset are not valid.
         """
-        plain = self.method.configure(self.values, preset=self.preset)
+        plain = self.method.configure(self.values, preset=self.preset, base_model=self.base_model)
         if not self.quick:
             return plain
         small: dict[str, Any] = {"batch_size": 8, "epochs": 3, "log_every": 1}
@@ -79,7 +79,7 @@ class Subject:
         if "batch_size" in lowered:
             lowered["batch_size"] = min(8, getattr(plain, "batch_size"))  # noqa: B009 - no method must have it
         try:
-            return self.method.configure({**self.values, **lowered}, preset=self.preset)
+            return self.method.configure({**self.values, **lowered}, preset=self.preset, base_model=self.base_model)
         except InputError:  # the method asks for more than that
             return plain
 

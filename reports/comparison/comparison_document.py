@@ -105,8 +105,11 @@ def _part(part: Comparison, builders: list[TableBuilder]) -> Section:
     """The scores of one block of the file: its own rows alone, on what it asks for."""
     bootstrap = PairedBootstrap(part)
     blocks: list[Block] = [Text((part.description,))] if part.description else []
-    for block in (block for builder in builders for block in builder(part, bootstrap)):
-        blocks.append(block if isinstance(block, Text) else replace(block, key=f"{part.name}-{block.key}"))
+    blocks.extend(
+        block if isinstance(block, Text) else replace(block, key=f"{part.name}-{block.key}")
+        for builder in builders
+        for block in builder(part, bootstrap)
+    )
     return Section(f"part-{slug(part.name)}", part.title, blocks)
 
 

@@ -155,7 +155,8 @@ def make_space(study: Study, where: str) -> Space:
     """
     method: type[Method] = registry.load(registry.METHODS, study.method)
     declared = method.Config.sweeps()
-    base = method.configure(study.config, preset=study.preset, where=f"{where}: config").model_dump()
+    recipe = {"preset": study.preset, "family": study.family, "base_model": study.base_model}
+    base = method.configure(study.config, **recipe, where=f"{where}: config").model_dump()
     wanted = dict(study.space) or {EVERYTHING: DECLARED}
     if EVERYTHING in wanted:
         wanted.pop(EVERYTHING)
@@ -184,7 +185,7 @@ def make_space(study: Study, where: str) -> Space:
             number = int(value) if parameter.integer and not parameter.choices else value
             method.configure(
                 {**study.config, **conditions, parameter.name: number},
-                preset=study.preset,
+                **recipe,
                 where=f"{where}: space: {parameter.name}",
             )
     if study.by is not None and not any(p.name == study.by and p.finite for p in ordered):

@@ -17,6 +17,7 @@ from scipy.special import logsumexp
 from harness.encoder import Encoder
 from harness.errors import InputError
 from harness.method import FitContext
+from harness.recipes import declared
 from harness.sources import Corpus, load_corpus
 from harness.training import Batch
 from methods.declutr import DeCLUTR, slanted_triangle
@@ -425,8 +426,8 @@ def test_bad_settings_are_one_line(values: dict[str, Any], message: str) -> None
 
 
 def test_presets_are_settings() -> None:
-    for preset in DeCLUTR.presets:
-        config = DeCLUTR.configure({}, preset=preset)
+    for preset, family in declared(DeCLUTR.presets):
+        config = DeCLUTR.configure({}, preset=preset, family=family)
         assert DeCLUTR.Config.parse(json.loads(config.model_dump_json()), "round trip") == config
     assert make().config.select == "last"
     sentences = load_corpus("embedded:sentences", limit=4)

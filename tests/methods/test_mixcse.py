@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from harness.errors import InputError
+from harness.recipes import declared
 from harness.sources import load_corpus
 from harness.training import Batch
 from methods.mixcse import MixCSE, mixed_negatives
@@ -123,5 +124,5 @@ def test_bad_settings_are_refused_in_one_line(values: dict[str, Any]) -> None:
         MixCSE.configure(values)
     assert next(iter(values)) in str(error.value)
     assert "\n" not in str(error.value)
-    for preset in MixCSE.presets:
-        assert MixCSE.configure({}, preset=preset).mix == 0.2
+    for preset, family in declared(MixCSE.presets):
+        assert MixCSE.configure({}, preset=preset, family=family).mix == 0.2

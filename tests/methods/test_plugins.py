@@ -14,6 +14,7 @@ import torch
 from harness import registry
 from harness.errors import InputError, NotFitted
 from harness.method import FitContext, Method
+from harness.recipes import declared
 from harness.sources import Corpus, load_corpus
 from harness.training import Batch
 from methods.barlow_twins import BarlowTwins
@@ -63,8 +64,8 @@ def test_every_plugin_is_reached_by_its_own_name() -> None:
 
 @pytest.mark.parametrize("method", [PoolingMethod, RandomVectors, Whitening, SimCSE, SCD, BarlowTwins])
 def test_presets_and_sweeps_are_valid_settings(method: type[Method]) -> None:
-    for preset in method.presets:
-        config = method.configure({}, preset=preset)
+    for preset, family in declared(method.presets):
+        config = method.configure({}, preset=preset, family=family)
         assert method.Config.parse(json.loads(config.model_dump_json()), "round trip") == config
     for field, sweep in method.Config.sweeps().items():
         for value in sweep.get("choices") or (sweep["low"], sweep["high"]):

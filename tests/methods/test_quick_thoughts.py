@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from harness.errors import InputError
 from harness.method import FitContext
+from harness.recipes import declared
 from harness.sources import Corpus, load_corpus
 from harness.training import Batch
 from methods.quick_thoughts import ConsecutiveSentences, QuickThoughts, neighbour_loss, neighbours, split_sentences
@@ -254,8 +255,8 @@ def test_a_step_lowers_the_loss(corpus: Corpus) -> None:
 
 
 def test_presets_and_bad_settings() -> None:
-    for preset in QuickThoughts.presets:
-        config = QuickThoughts.configure({}, preset=preset)
+    for preset, family in declared(QuickThoughts.presets):
+        config = QuickThoughts.configure({}, preset=preset, family=family)
         assert QuickThoughts.Config.parse(json.loads(config.model_dump_json()), "round trip") == config
     for values in ({"temperature": 0}, {"context": 0}, {"test": "g"}, {"batch_size": 1}):
         with pytest.raises(InputError):

@@ -184,17 +184,19 @@ def test_biases_of_the_projector() -> None:
 
 
 def test_presets_are_the_table_of_paper_code_and_released_weights() -> None:
-    def preset(name: str) -> Any:
-        return SCD.configure({}, preset=name)
+    def preset(name: str, family: str = "bert-base") -> Any:
+        return SCD.configure({}, preset=name, family=family)
 
-    paper, code, released, roberta = (preset(p) for p in ("paper", "code", "released-weights", "paper-roberta"))
+    paper, code, released = (preset(p) for p in ("paper", "code", "released-weights"))
+    roberta = preset("paper", "roberta-base")
     assert (paper.decorrelation_weight, paper.off_diagonal_weight, paper.temperature) == (0.005, 0.013, 1.0)
     assert (paper.dropout_a, paper.dropout_b) == (0.05, 0.15)
     assert (code.decorrelation_weight, code.off_diagonal_weight, code.temperature) == (0.005225, 0.012, 0.05)
     assert (code.dropout_a, code.dropout_b, code.batch_size, code.eval_every) == (0.05, 0.155, 192, 250)
     assert (released.reduction, released.decorrelation_weight) == ("sum", 1.05)
     assert (roberta.decorrelation_weight, roberta.off_diagonal_weight) == (0.0033, 0.028)
-    assert (roberta.dropout_a, roberta.dropout_b) == (0.065, 0.24)
+    assert (roberta.dropout_a, roberta.dropout_b, roberta.temperature) == (0.065, 0.24, paper.temperature)
+    assert SCD.configure({}, preset="paper-roberta") == roberta, "its earlier name"
     # divided by the batch of 192, the released weights have the ratio of the two terms that the mean form has
     assert released.decorrelation_weight / 192 == pytest.approx(0.00547, abs=5e-6)
 

@@ -14,6 +14,7 @@ from scipy.special import erf, logsumexp
 from harness.encoder import Encoder
 from harness.errors import InputError
 from harness.method import FitContext
+from harness.recipes import declared
 from harness.sources import Corpus, load_corpus
 from harness.training import Batch
 from methods.parts.self_guided_terms import opt2_as_coded, squared_distance
@@ -362,8 +363,8 @@ def test_layers_that_the_model_does_not_have(values: dict[str, Any]) -> None:
 
 
 def test_presets_are_valid_and_say_what_they_say() -> None:
-    for preset in SelfGuided.presets:
-        SelfGuided.configure({}, preset=preset)
+    for preset, family in declared(SelfGuided.presets):
+        SelfGuided.configure({}, preset=preset, family=family)
     assert SelfGuided.configure({}, preset="paper") == SelfGuided.Config()
     for field, sweep in SelfGuided.Config.sweeps().items():
         for value in sweep.get("choices") or (sweep["low"], sweep["high"]):

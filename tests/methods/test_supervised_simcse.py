@@ -13,6 +13,7 @@ import torch
 
 from harness.errors import InputError
 from harness.method import FitContext
+from harness.recipes import declared
 from harness.sources import Corpus, Pair, load_corpus
 from harness.training import Batch
 from methods.supervised_simcse import SupervisedSimCSE
@@ -117,8 +118,8 @@ def test_weight_of_minus_twenty_all_but_removes_the_own_negative(pairs: Corpus[P
 
 
 def test_presets_are_settings_and_the_card_says_what_it_learns_from() -> None:
-    for preset in SupervisedSimCSE.presets:
-        config = SupervisedSimCSE.configure({}, preset=preset)
+    for preset, family in declared(SupervisedSimCSE.presets):
+        config = SupervisedSimCSE.configure({}, preset=preset, family=family)
         assert (config.train_length, config.temperature, config.head) == (32, 0.05, "mlp")
     assert SupervisedSimCSE.configure({}, preset="code").batch_size == 512
     assert SupervisedSimCSE.configure({}, preset="code-large").learning_rate == 1e-5

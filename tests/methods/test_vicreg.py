@@ -12,6 +12,7 @@ import torch
 
 from harness.errors import InputError
 from harness.method import FitContext
+from harness.recipes import declared
 from harness.sources import load_corpus
 from methods.vicreg import VICReg
 
@@ -125,8 +126,8 @@ def test_half_precision_and_one_row() -> None:
 
 
 def test_presets_and_sweeps_are_valid_settings() -> None:
-    for preset in VICReg.presets:
-        config = VICReg.configure({}, preset=preset)
+    for preset, family in declared(VICReg.presets):
+        config = VICReg.configure({}, preset=preset, family=family)
         assert VICReg.Config.parse(json.loads(config.model_dump_json()), "round trip") == config
     sweeps = VICReg.Config.sweeps()
     for field, sweep in sweeps.items():

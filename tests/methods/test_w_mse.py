@@ -14,6 +14,7 @@ from scipy.linalg import cholesky, solve
 
 from harness.errors import InputError, TrainingStopped
 from harness.method import FitContext
+from harness.recipes import declared
 from harness.sources import Corpus, load_corpus
 from harness.training import Batch, BatchStream
 from methods.w_mse import WMSE, WholeBatches, cholesky_whiten, slices, whitened_mse
@@ -176,8 +177,8 @@ def test_a_width_that_the_batch_cannot_whiten_is_named_with_both_numbers() -> No
         WMSE.configure({"slice": 32}, preset="paper")
     # both views together are twice the rows
     assert WMSE.configure({"shrinkage": 0, "batch_size": 64, "slice": 64, "statistics": "both"}).slice == 64
-    for preset in WMSE.presets:
-        WMSE.configure({}, preset=preset)
+    for preset, family in declared(WMSE.presets):
+        WMSE.configure({}, preset=preset, family=family)
     for values in ({"projector": ()}, {"shrinkage": 1.0}, {"slice": 1}, {"statistics": "none"}):
         with pytest.raises(InputError, match=next(iter(values))):
             WMSE.configure(values)

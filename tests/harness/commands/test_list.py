@@ -12,7 +12,6 @@ import pytest
 
 from harness import registry
 from harness.cli import main
-from harness.commands.list import preset_family
 from harness.errors import InputError
 from harness.results import published
 from methods.simcse import SimCSE
@@ -91,8 +90,8 @@ def test_a_card_is_printed_whole_and_wrapped(
     assert "STS12 66.94, STS13 78.03" in text
     assert 'no model "None"' in text  # a key without rows does not take the list down
     assert "study: 0.001 to 1.0, logarithmic" in text
-    assert "(RoBERTa; learns from sentences) batch_size = 512" in text
-    assert "(embedded:mini-bert; learns from sentences)" in text
+    assert "paper (roberta-base)" in text
+    assert "also called paper-roberta; learns from sentences; Gao et al. 2021, appendix A" in text
     assert text.count("patience = ") == 1  # what all trained methods share is in one line
 
 
@@ -103,18 +102,11 @@ def test_the_machine_readable_list_has_the_same(
     assert main(["list", "methods", "--json"]) == 0
     about = json.loads(capsys.readouterr().out)["only"]
     assert about["published"]["mine.csv:My-BERT"][0].endswith("STS12 66.94, STS13 78.03")
-    assert about["presets"]["mini"] == {
-        "base_model": "embedded:mini-bert",
-        "text": "sentences",
-        "values": SimCSE.presets["mini"],
-    }
+    paper = about["presets"]["paper"]
+    assert paper["text"] == "sentences"
+    assert paper["aliases"]["paper-roberta"] == "roberta-base"
+    assert paper["families"]["roberta-base"]["values"]["batch_size"] == 512
+    assert paper["families"]["bert-base"]["source"].startswith("Gao et al. 2021")
     assert about["options"]["temperature"]["range"] == "above 0"
     assert about["options"]["temperature"]["sweep"] == {"low": 0.001, "high": 1.0, "log": True}
     assert about["options"]["warmup"]["shared"] is True
-
-
-def test_the_base_model_of_a_preset() -> None:
-    names = ("paper", "code", "paper-roberta", "mini-shuffle", "code-roberta-large", "mean")
-    assert [preset_family(name) for name in names] == [
-        "BERT-base", "BERT-base", "RoBERTa", "embedded:mini-bert", "RoBERTa large", "any base model",
-    ]  # fmt: skip

@@ -9,6 +9,7 @@ import pytest
 from harness.comparison.experiment import presets, read_experiment
 from harness.comparison.rows import resolve_rows
 from harness.errors import InputError
+from tests.support.configurations import know_base_models
 
 GOOD = """
 corpus = "embedded:sentences"
@@ -93,7 +94,8 @@ def test_an_unknown_file_names_the_presets() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(presets()))
-def test_every_shipped_experiment_is_valid(name: str) -> None:
+def test_every_shipped_experiment_is_valid(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    know_base_models(monkeypatch)
     experiment = read_experiment(name)
     assert resolve_rows(experiment, name)
     assert experiment.title

@@ -43,8 +43,8 @@ CHANGES = {
         'option(0.06, "divides the similarities", gt=0, sweep=(0.001',
     ),
     "a preset": (
-        '"mini": {"pooling": "cls", "batch_size": 64, "learning_rate": 3e-4, "eval_every": 10}',
-        '"mini": {"pooling": "cls", "batch_size": 64, "learning_rate": 3e-3, "eval_every": 10}',
+        'ROBERTA = {"batch_size": 512, "learning_rate": 1e-5}',
+        'ROBERTA = {"batch_size": 512, "learning_rate": 1e-3}',
     ),
     "the tokenisation": (
         "truncation=True,\n            max_length=limit",

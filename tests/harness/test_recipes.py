@@ -1,0 +1,146 @@
+"""Presets by family of base model: which values a name means, and what is refused in one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness import registry
+from harness.comparison.experiment import Experiment
+from harness.comparison.rows import resolve_rows
+from harness.errors import InputError
+from harness.files.hashing import content_id
+from harness.recipes import Presets, Recipe, Recipes, declared, preset_names, recipe_of
+from tests.support.configurations import ROBERTA, folder_of
+
+PRESETS: Presets = {
+    "paper": Recipes(
+        {"bert-base": Recipe({"rate": 3e-5}, "Table 1"), "roberta-base": Recipe({"rate": 1e-5, "batch": 512}, "§ 4")},
+        shared={"batch": 64, "bucket": 1},
+        aliases={"paper-roberta": "roberta-base"},
+    ),
+    "plain": {"rate": 1.0},
+}
+
+
+def recipe(name: str, family: str | None = None, base_model: str | None = None) -> Recipe:
+    return recipe_of(PRESETS, name, family=family, base_model=base_model, where="row 1")
+
+
+def refusal(name: str, family: str | None = None, base_model: str | None = None) -> str:
+    with pytest.raises(InputError) as error:
+        recipe(name, family, base_model)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def test_a_familys_own_values_beat_the_shared_ones() -> None:
+    assert recipe("paper", "bert-base") == Recipe({"rate": 3e-5, "batch": 64, "bucket": 1}, "Table 1")
+    assert recipe("paper", "roberta-base") == Recipe({"rate": 1e-5, "batch": 512, "bucket": 1}, "§ 4")
+
+
+def test_the_base_models_configuration_decides_unless_a_family_is_named(tmp_path: Path) -> None:
+    base = folder_of(tmp_path, ROBERTA)
+    assert recipe("paper", base_model=base).source == "§ 4"
+    assert recipe("paper", "bert-base", base).source == "Table 1"
+
+
+def test_an_alias_means_its_family_and_no_other(tmp_path: Path) -> None:
+    base = folder_of(tmp_path, ROBERTA)
+    assert recipe("paper-roberta") == recipe("paper-roberta", base_model=base) == recipe("paper", "roberta-base")
+    told = refusal("paper-roberta", base_model="embedded:mini-bert")
+    assert "not for mini, the family of embedded:mini-bert" in told
+    assert 'preset = "paper"' in told
+    assert 'family = "roberta-base"' in told
+
+
+def test_a_preset_is_never_applied_to_another_family() -> None:
+    told = refusal("paper", base_model="embedded:mini-bert")
+    assert "no values for mini, the family of embedded:mini-bert, but for bert-base, roberta-base" in told
+    assert 'preset = "default"' in told
+    assert "depends on the base model" in refusal("paper")
+
+
+def test_default_and_plain_presets_are_for_every_base_model() -> None:
+    # No such model is there: its configuration is not read where nothing depends on it.
+    assert recipe("default", base_model="no/where").values == {}
+    assert recipe("plain", base_model="no/where").values == {"rate": 1.0}
+
+
+def test_an_unknown_preset_names_the_known_ones() -> None:
+    assert 'unknown preset "papper" (did you mean "paper"?)' in refusal("papper")
+    assert "known: paper, paper-roberta, plain, default" in refusal("x")
+    assert preset_names(PRESETS) == ["paper", "plain", "paper-roberta"]
+
+
+def experiment(**values: Any) -> Experiment:
+    methods = [{"method": "scd", "preset": "paper", **values.pop("row", {})}]
+    return Experiment.parse({"name": "t", "methods": methods, **values}, "file")
+
+
+def test_a_row_is_resolved_for_each_base_model(tmp_path: Path) -> None:
+    base = folder_of(tmp_path, ROBERTA)
+    rows = resolve_rows(experiment(base_models=["embedded:mini-bert", base]), "file")
+    assert [(row.base_model, row.config.off_diagonal_weight) for row in rows] == [  # type: ignore[attr-defined]
+        ("embedded:mini-bert", 0.012), (base, 0.028),
+    ]  # fmt: skip
+
+
+def test_a_family_can_be_named_for_a_row_or_for_all() -> None:
+    for settings in ({"family": "bert-base"}, {"row": {"family": "bert-base"}, "family": "mini"}):
+        (row,) = resolve_rows(experiment(**settings), "file")
+        assert row.config.off_diagonal_weight == 0.013  # type: ignore[attr-defined]
+
+
+def test_aliases_are_names_of_nothing_else() -> None:
+    for name in registry.names(registry.METHODS):
+        names = preset_names(registry.load(registry.METHODS, name).presets)
+        assert len(names) == len(set(names)), f"{name}: a name twice among {names}"
+        assert "default" not in names
+
+
+# content_id of `for_id()` under the presets for the embedded model, as they were before presets had families
+KEPT = {
+    ("barlow_twins", "mini"): "71af9ea960695470",
+    ("barlow_twins", "mini-shuffle"): "75ebd0c463b23c18",
+    ("byol", "mini"): "3730b57ea828a46c",
+    ("cert", "mini"): "8b13f807a3cf2212",
+    ("concat", "mini"): "6dcd2c25f14c42e7",
+    ("contrastive_tension", "mini"): "e42aa6683800e461",
+    ("contrastive_tension", "mini-in-batch"): "41670504263930cc",
+    ("declutr", "mini"): "9b35fceb1d701284",
+    ("flow", "mini"): "7ea37331a2ad720f",
+    ("is_bert", "mini"): "99625ca171f149e8",
+    ("mixcse", "mini"): "d2d3e484010fac67",
+    ("pretrained", "minilm"): "919d9a8bfe58e01f",
+    ("pretrained", "mini"): "21ea06059e574e67",
+    ("quick_thoughts", "mini"): "f9d400895b2dc579",
+    ("scd", "mini"): "3deeb787be0864a0",
+    ("self_guided", "mini"): "36e6a392a35c034e",
+    ("simcse", "mini"): "626dc41390b6d2e3",
+    ("simcse_supervised", "mini"): "20c79559312260c8",
+    ("static", "mini"): "4a4d90d0a5399498",
+    ("tsdae", "mini"): "7e72ce1350cd34d2",
+    ("vicreg", "mini"): "d3116bd99ca7fa9e",
+    ("vicreg", "mini-shuffle"): "b32ba1424a912090",
+    ("w_mse", "mini"): "7c7517ab633ed3eb",
+    ("whitening", "mini"): "b1828a28de79439b",
+    ("wk_pooling", "mini"): "eceade8d887e1152",
+}
+
+
+@pytest.mark.parametrize(("method", "preset"), KEPT)
+def test_runs_that_were_kept_are_found_under_their_ids(method: str, preset: str) -> None:
+    kind = registry.load(registry.METHODS, method)
+    config = kind.configure({}, preset=preset, base_model="embedded:mini-bert")
+    assert content_id(config.for_id()) == KEPT[method, preset]
+
+
+def test_every_recipe_says_where_it_stands() -> None:
+    for name in registry.names(registry.METHODS):
+        method = registry.load(registry.METHODS, name)
+        for preset, family in declared(method.presets):
+            if family is not None:
+                assert method.recipe(preset, family).source.strip(), f"{name}: {preset} on {family}"
