@@ -12,7 +12,9 @@ from torch.nn import functional
 from harness.config import option
 from harness.encoder import Encoder
 from harness.method import POOLING_HELP, MethodCard, MethodConfig
+from harness.recipes import Presets, Recipe, Recipes
 from harness.training import Batch, TrainedMethod, TrainingConfig
+from methods.parts.later_models import SEARCHED, alike
 from methods.parts.row_vectors import check_rows, check_temperature, full_precision, unit
 
 
@@ -112,20 +114,33 @@ class CERT(TrainedMethod):
         "script's epoch by epoch. With a momentum of 0.999 the key encoder needs thousands of updates to move.",
     )
     Config: ClassVar[type[MethodConfig]] = CERTConfig
-    presets: ClassVar[dict[str, dict[str, Any]]] = {
-        "paper": {"pooling": "cls_pooler"},
-        "mini": {
-            "batch_size": 64,
-            "learning_rate": 3e-5,
-            "optimizer": "adamw",
-            "max_grad_norm": 1.0,
-            "epochs": 1,
-            "train_length": 32,
-            "momentum": 0.99,
-            "queue_size": 512,
-            "keep": "query",
-            "eval_every": 10,
-        },
+    presets: ClassVar[Presets] = {
+        "paper": Recipes(
+            {
+                "bert-large": Recipe({}, "UCSD-AI4H/CERT: MOCO.py"),
+                **alike({}, "ours: the values of BERT-large; untested at full size", "bert-base"),
+                **alike({}, "ours: the values of BERT-large; untested at full size", "bert-base-multilingual"),
+                "mini": Recipe(
+                    {
+                        "pooling": "cls",
+                        "batch_size": 64,
+                        "learning_rate": 3e-5,
+                        "optimizer": "adamw",
+                        "max_grad_norm": 1.0,
+                        "epochs": 1,
+                        "train_length": 32,
+                        "momentum": 0.99,
+                        "queue_size": 512,
+                        "keep": "query",
+                        "eval_every": 10,
+                        "bucket": 32,
+                    },
+                    SEARCHED,
+                ),
+            },
+            shared={"pooling": "cls_pooler", "bucket": 1},
+            aliases={"mini": "mini"},
+        ),
     }
 
     def heads(self, encoder: Encoder) -> nn.Module:

@@ -30,7 +30,7 @@ from harness.method import (
     require_corpus,
     unfitted,
 )
-from harness.recipes import Recipes
+from harness.recipes import Presets, Recipes
 from methods.parts.saved_folder import new_folder
 from methods.parts.vector_maps import text_chunks
 from methods.whitening import moments_of, whitening_matrix
@@ -108,7 +108,7 @@ class Concat(Method):
         notes="Text and supervision are those of the parts; a part that learns nothing adds its vectors.",
     )
     Config: ClassVar[type[MethodConfig]] = ConcatConfig
-    presets: ClassVar[dict[str, dict[str, Any]]] = {
+    presets: ClassVar[Presets] = {
         "poolings": {"parts": [{"method": "pooling", "preset": "cls"}, {"method": "pooling", "preset": "mean"}]},
         "ensemble": {"parts": [{"method": "simcse"}, {"method": "simcse", "seed": 1000}]},
         "mini": {"parts": [{"method": "pooling"}, {"method": "simcse", "preset": "mini"}]},

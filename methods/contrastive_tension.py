@@ -13,8 +13,10 @@ from torch.nn import functional
 from harness.config import option
 from harness.encoder import Encoder
 from harness.method import POOLING_HELP, MethodCard, MethodConfig
+from harness.recipes import Presets, Recipe, Recipes
 from harness.training import Batch, TrainedMethod, TrainingConfig
 from methods.objectives import Similarity
+from methods.parts.later_models import REHEARSAL, SEARCHED, alike, later_models
 from methods.parts.row_vectors import check_rows, full_precision, unit
 
 if TYPE_CHECKING:
@@ -77,6 +79,22 @@ def pairs_of(texts: Sequence[str], negatives: int, rng: np.random.Generator) -> 
     return order[: alike + half], order[:alike] + order[alike + half : alike + 2 * half]
 
 
+OURS = "ours: the values of BERT-base; untested at full size"
+PORTED = "sentence-transformers' example"
+MINI = {"learning_rate": 3e-5, "train_length": 32, "eval_every": 10, "bucket": 32}
+MINI_IN_BATCH = {
+    **MINI,
+    "batch_size": 64,
+    "keep": "better",
+    "max_grad_norm": 1e9,
+    "min_characters": 0,
+    "warmup": 0.0,
+    "weight_decay": 0.0,
+    "similarity": "cosine",
+    "scale": 20.0,
+}
+
+
 class ContrastiveTensionConfig(TrainingConfig):
     """Defaults: the official code; presets hold the port to sentence-transformers and its in-batch form."""
 
@@ -134,34 +152,51 @@ class ContrastiveTension(TrainedMethod):
         "A batch shares out its sentences, where the code draws with replacement; both move on by 30 an update.",
     )
     Config: ClassVar[type[MethodConfig]] = ContrastiveTensionConfig
-    presets: ClassVar[dict[str, dict[str, Any]]] = {
+    presets: ClassVar[Presets] = {
         # 10 rounds of 500 updates, however often that goes through the corpus. Random pairs: no bucketing by length.
-        "official": {"max_steps": 5000, "epochs": 1000, "bucket": 1},
-        "port": {**PORT, "reduction": "sum", "optimizer": "rmsprop_torch", "decay": "constant"},
+        "official": Recipes(
+            {
+                **later_models({}),
+                **alike(
+                    {},
+                    "FreddeFrallan/Contrastive-Tension: Training.py, the same for every base model",
+                    *("bert-base", "bert-large", "distilbert", "bert-base-multilingual"),
+                ),
+                **alike({}, OURS, "roberta-base", "roberta-large"),
+                "mini": Recipe({**MINI, "batch_size": 60, "max_steps": None, "epochs": 1}, SEARCHED),
+            },
+            shared={"max_steps": 5000, "epochs": 1000, "bucket": 1},
+            aliases={"mini": "mini"},
+        ),
+        "port": Recipes(
+            {
+                **later_models({}),
+                **alike({}, f"{PORTED} (train_stsb_ct.py)", "bert-base", "distilbert"),
+                **alike({}, OURS, "roberta-base"),
+                "mini": Recipe({**MINI, "batch_size": 60}, REHEARSAL),
+            },
+            shared={**PORT, "reduction": "sum", "optimizer": "rmsprop_torch", "decay": "linear"},
+        ),
         # Warm-up: 1,000 of the 7,813 updates that a million sentences give.
-        "in-batch": {
-            **PORT,
-            "objective": "in_batch",
-            "batch_size": 128,
-            "learning_rate": 5e-5,
-            "optimizer": "adamw",
-            "decay": "linear",
-            "warmup": 0.128,
-            "weight_decay": 0.01,
-        },
-        "mini": {"learning_rate": 3e-5, "batch_size": 60, "train_length": 32, "eval_every": 10},
-        "mini-in-batch": {
-            "objective": "in_batch",
-            "batch_size": 64,
-            "learning_rate": 3e-5,
-            "optimizer": "adamw",
-            "decay": "linear",
-            "dropout": True,
-            "train_length": 32,
-            "eval_every": 10,
-            "similarity": "cosine",
-            "scale": 20.0,
-        },
+        "in-batch": Recipes(
+            {
+                **later_models({}),
+                **alike({}, f"{PORTED} (train_stsb_ct-improved.py)", "bert-base", "distilbert"),
+                **alike({}, OURS, "roberta-base"),
+                "mini": Recipe(MINI_IN_BATCH, SEARCHED),
+            },
+            shared={
+                **PORT,
+                "objective": "in_batch",
+                "batch_size": 128,
+                "learning_rate": 5e-5,
+                "optimizer": "adamw",
+                "decay": "linear",
+                "warmup": 0.128,
+                "weight_decay": 0.01,
+            },
+            aliases={"mini-in-batch": "mini"},
+        ),
     }
 
     def heads(self, encoder: Encoder) -> nn.Module:

@@ -18,10 +18,12 @@ from harness.encoder.pooling import average_layers
 from harness.encoder.sentences import clean
 from harness.errors import InputError
 from harness.method import DEFAULT_BASE_MODEL, POOLING_HELP, FitContext, MethodCard, MethodConfig
+from harness.recipes import Presets, Recipe, Recipes
 from harness.training import Batch, BatchStream, TrainedMethod, TrainingConfig
 from methods.objectives import nt_xent_symmetric
 from methods.parts.cross_batch_memory import CrossBatchMemory
 from methods.parts.document_tokens import DocumentTokens, cut
+from methods.parts.later_models import REHEARSAL, SEARCHED, alike, later_models
 from methods.parts.optimizers import adamw
 from methods.parts.spans import SpanSampler, Strategy
 
@@ -32,6 +34,19 @@ if TYPE_CHECKING:
 _TOLERATED = 2
 
 Schedule = Literal["updates", "instances", "released"]
+
+OURS = "ours: the values of roberta-base; untested at full size"
+PROTOCOL = {"batch_size": 16, "learning_rate": 5e-5, "epochs": 1, "bucket": 1}
+# Spans as long as the sentences of the tests, which the 64 positions hold; documents need 120 word pieces.
+MINI = {
+    "batch_size": 16,
+    "learning_rate": 3e-5,
+    "train_length": 64,
+    "l_min": 8,
+    "l_max": 30,
+    "epochs": 2,
+    "eval_every": 10,
+}
 
 
 class DeCLUTRConfig(TrainingConfig):
@@ -125,20 +140,26 @@ class DeCLUTR(TrainedMethod):
     )
     Config: ClassVar[type[MethodConfig]] = DeCLUTRConfig
     # The two paper presets differ in the base model only: distilroberta-base and roberta-base.
-    presets: ClassVar[dict[str, dict[str, Any]]] = {
-        "paper-small": {"lr_schedule": "instances", "reduction": "sum", "anchor_grid": False},
-        "paper-base": {"lr_schedule": "instances", "reduction": "sum", "anchor_grid": False},
-        "code": {"lr_schedule": "released"},
-        # Spans as long as the sentences of the tests, which the 64 positions hold; documents need 120 word pieces.
-        "mini": {
-            "batch_size": 16,
-            "learning_rate": 3e-5,
-            "train_length": 64,
-            "l_min": 8,
-            "l_max": 30,
-            "epochs": 2,
-            "eval_every": 10,
-        },
+    presets: ClassVar[Presets] = {
+        "paper": Recipes(
+            {
+                **alike({}, "Giorgi et al. 2020, section 4.1", "distilroberta", "roberta-base"),
+                **alike({}, OURS, "bert-base"),
+                **later_models({}),
+                "mini": Recipe({**MINI, "lr_schedule": "updates", "reduction": "mean", "anchor_grid": True}, SEARCHED),
+            },
+            shared={**PROTOCOL, "lr_schedule": "instances", "reduction": "sum", "anchor_grid": False},
+            aliases={"paper-small": "distilroberta", "paper-base": "roberta-base", "mini": "mini"},
+        ),
+        "code": Recipes(
+            {
+                **alike({}, "JohnGiorgi/DeCLUTR: training_config", "distilroberta", "roberta-base"),
+                **alike({}, OURS, "bert-base"),
+                **later_models({}),
+                "mini": Recipe({**MINI, "lr_schedule": "updates"}, REHEARSAL),
+            },
+            shared={**PROTOCOL, "lr_schedule": "released"},
+        ),
     }
 
     def __init__(self, config: MethodConfig | None = None, *, base_model: str = DEFAULT_BASE_MODEL) -> None:

@@ -17,6 +17,7 @@ from harness.config import option
 from harness.encoder import Encoder
 from harness.encoder.batching import token_budget_batches
 from harness.method import FitContext, FitReport, MethodCard, MethodConfig
+from harness.recipes import Presets
 from harness.seeds import derive
 from harness.sources.remote.cache_folder import writing
 from harness.training import BatchStream, Descent, planned_steps
@@ -69,7 +70,7 @@ class Flow(VectorMap):
         "dropout is an option. No SentenceTransformer can hold the flow: Method.load reads what is saved.",
     )
     Config: ClassVar[type[MethodConfig]] = FlowConfig
-    presets: ClassVar[dict[str, dict[str, Any]]] = {
+    presets: ClassVar[Presets] = {
         "paper": {"pooling": "last2_avg", "fit_on": "pairs"},
         "code": {"pooling": "first_last_avg", "first_layer": 1, "fit_on": "pairs", "dropout": True},
         "code-target": {"pooling": "first_last_avg", "first_layer": 1, "fit_on": "task", "dropout": True},

@@ -9,7 +9,9 @@ from pydantic import field_validator
 
 from harness.config import option
 from harness.method import MethodCard, MethodConfig
+from harness.recipes import Presets, Recipe, Recipes
 from harness.training import Batch, TrainedMethod, TrainingConfig
+from methods.parts.later_models import REHEARSAL, SEARCHED, alike, later_models
 from methods.parts.optimizers import adamw
 
 if TYPE_CHECKING:
@@ -56,6 +58,9 @@ def jensen_shannon_information(local: Tensor, mask: Tensor, vectors: Tensor) -> 
     return own, others
 
 
+MINI = {"batch_size": 64, "learning_rate": 1e-4, "train_length": 32, "eval_every": 10, "bucket": 32}
+
+
 class ISBertConfig(TrainingConfig):
     """Defaults: the released script."""
 
@@ -97,10 +102,31 @@ class ISBert(TrainedMethod):
         "of SNLI and MultiNLI, without labels. The code lets padding leak into the convolutions; here it is 0.",
     )
     Config: ClassVar[type[MethodConfig]] = ISBertConfig
-    presets: ClassVar[dict[str, dict[str, Any]]] = {
-        "paper": {"batch_size": 32, "learning_rate": 2e-6, "epochs": 1},
-        "code": {"batch_size": 32, "learning_rate": 2e-6, "epochs": 1, "bias_correction": False, "adam_eps": 1e-7},
-        "mini": {"batch_size": 64, "learning_rate": 1e-4, "train_length": 32, "eval_every": 10},
+    presets: ClassVar[Presets] = {
+        "paper": Recipes(
+            {
+                **alike({}, "Zhang et al. 2020, experimental settings", "bert-base"),
+                **later_models({}),
+                "mini": Recipe(MINI, SEARCHED),
+            },
+            shared={"batch_size": 32, "learning_rate": 2e-6, "epochs": 1, "bucket": 1},
+            aliases={"mini": "mini"},
+        ),
+        "code": Recipes(
+            {
+                **alike({}, "yanzhangnlp/IS-BERT: its NLI script", "bert-base"),
+                **later_models({}),
+                "mini": Recipe(MINI, REHEARSAL),
+            },
+            shared={
+                "batch_size": 32,
+                "learning_rate": 2e-6,
+                "epochs": 1,
+                "bias_correction": False,
+                "adam_eps": 1e-7,
+                "bucket": 1,
+            },
+        ),
     }
 
     def load_base(self) -> Encoder:

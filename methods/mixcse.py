@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import torch
 from torch.nn import functional
 
 from harness.config import option
 from harness.method import MethodCard, MethodConfig
+from harness.recipes import Presets, Recipe, Recipes
 from harness.training import Batch
+from methods.parts.later_models import REHEARSAL, later_models
 from methods.parts.row_vectors import check_rows, check_temperature, full_precision, unit
-from methods.simcse import SimCSE, SimCSEConfig
+from methods.simcse import BERT, BERT_LARGE, MINI, ROBERTA, STATED, SimCSE, SimCSEConfig
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -44,6 +46,10 @@ def mixed_negatives(anchors: Tensor, positives: Tensor, *, shift: int, mix: floa
     return functional.cross_entropy(logits / temperature, torch.arange(n, device=a.device))
 
 
+RELEASED = "BDBC-KG-NLP/MixCSE_AAAI2022: run_unsup_example.sh"
+PROTOCOL = {"epochs": 1, "train_length": 32, "eval_every": 125, "bucket": 1}
+
+
 class MixCSEConfig(SimCSEConfig):
     """Defaults: SimCSE's, and the paper's share."""
 
@@ -65,12 +71,29 @@ class MixCSE(SimCSE):
         cost="as SimCSE",
         notes="One mixed negative an anchor, of unit vectors, with a partner drawn anew each step. The released script "
         "mixes unscaled vectors with the next row's, shows every mixture to every anchor, does the same in the other "
-        "direction, and has lambda 0.6; that form is not offered.",
+        "direction; that form is not offered, its lambda (0.2; 0.6 before June 2022) is.",
     )
     Config: ClassVar[type[MethodConfig]] = MixCSEConfig
-    presets: ClassVar[dict[str, dict[str, Any]]] = {
-        "paper": {"batch_size": 64, "learning_rate": 3e-5, "epochs": 1, "train_length": 32, "eval_every": 125},
-        "mini": {"batch_size": 64, "learning_rate": 3e-4, "eval_every": 10},
+    presets: ClassVar[Presets] = {
+        "paper": Recipes(
+            {
+                "bert-base": Recipe(BERT, "Zhang et al. 2022, experimental settings"),
+                "bert-large": Recipe(BERT_LARGE, "Zhang et al. 2022; the optimisation as SimCSE's"),
+                "roberta-base": Recipe(ROBERTA, "ours: the optimisation as SimCSE's"),
+                **later_models(BERT, STATED),
+                "mini": MINI,
+            },
+            shared={**PROTOCOL, "mix": 0.2},
+            aliases={"mini": "mini"},
+        ),
+        "code": Recipes(
+            {"bert-base": Recipe(BERT, f"{RELEASED} since June 2022"), **later_models(BERT, STATED), "mini": MINI},
+            shared={**PROTOCOL, "mix": 0.2},
+        ),
+        "code-before-june-2022": Recipes(
+            {"bert-base": Recipe(BERT, f"{RELEASED} until June 2022"), "mini": Recipe(MINI.values, REHEARSAL)},
+            shared={**PROTOCOL, "mix": 0.6},
+        ),
     }
 
     def contrast(self, z_a: Tensor, z_b: Tensor, batch: Batch) -> Tensor:

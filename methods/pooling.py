@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from harness.method import FitContext, Method, MethodCard
+from harness.recipes import Presets
 
 if TYPE_CHECKING:
     from harness.sources import Corpus
@@ -22,7 +23,7 @@ class PoolingMethod(Method):
         notes="first_last_avg: the SimCSE and SCD tables used the embedding block as first layer (first_layer=0), "
         "today's SimCSE code and BERT-flow / whitening use layer 1 (the default here).",
     )
-    presets: ClassVar[dict[str, dict[str, Any]]] = {
+    presets: ClassVar[Presets] = {
         "cls": {"pooling": "cls"},
         "cls_pooler": {"pooling": "cls_pooler"},
         "mean": {"pooling": "mean"},

@@ -25,6 +25,7 @@ from harness.method import (
     Supervision,
     unfitted,
 )
+from harness.recipes import Presets
 
 if TYPE_CHECKING:
     import numpy as np
@@ -66,7 +67,7 @@ class Pretrained(Method):
         "been in its training data. Prompts and modules that only sentence-transformers knows are run by it.",
     )
     Config: ClassVar[type[MethodConfig]] = PretrainedConfig
-    presets: ClassVar[dict[str, dict[str, Any]]] = {
+    presets: ClassVar[Presets] = {
         "sbert-nli": {"model": "sentence-transformers/bert-base-nli-mean-tokens", "supervision": "supervised"},
         "simcse": {"model": "princeton-nlp/unsup-simcse-bert-base-uncased", "pooling": "cls", **_UNLABELLED},
         "simcse-sup": {"model": "princeton-nlp/sup-simcse-bert-base-uncased", "pooling": "cls_pooler"},

@@ -13,8 +13,10 @@ from torch import Tensor, nn
 from harness.config import option
 from harness.errors import InputError
 from harness.method import POOLING_HELP, MethodCard, MethodConfig
+from harness.recipes import Presets, Recipe, Recipes
 from harness.seeds import derive
 from harness.training import Batch, BatchStream, TrainedMethod, TrainingConfig
+from methods.parts.later_models import REHEARSAL, SEARCHED, alike, later_models
 from methods.parts.row_vectors import check_rows, check_temperature, full_precision, unit
 
 if TYPE_CHECKING:
@@ -94,6 +96,11 @@ def neighbour_loss(
     return (scores.logsumexp(1) - near).mean()
 
 
+OBJECTIVE = "batch, context and objective; ours: the optimisation of a transformer"
+PROTOCOL = {"batch_size": 400, "context": 1, "similarity": "dot", "temperature": 1.0}
+MINI = {"batch_size": 64, "learning_rate": 1e-4, "train_length": 32, "eval_every": 10}
+
+
 class QuickThoughtsConfig(TrainingConfig):
     """Defaults: the paper's objective, with the optimisation that suits a pretrained transformer."""
 
@@ -127,10 +134,24 @@ class QuickThoughts(TrainedMethod):
         "documents do not count here; in the code they do. The recipe for a transformer (learning rate) is ours.",
     )
     Config: ClassVar[type[MethodConfig]] = QuickThoughtsConfig
-    presets: ClassVar[dict[str, dict[str, Any]]] = {
-        "paper": {"batch_size": 400, "context": 1, "similarity": "dot", "temperature": 1.0, "own": "left_out"},
-        "code": {"batch_size": 400, "context": 1, "similarity": "dot", "temperature": 1.0, "own": "zero"},
-        "mini": {"batch_size": 64, "learning_rate": 1e-4, "train_length": 32, "eval_every": 10},
+    presets: ClassVar[Presets] = {
+        "paper": Recipes(
+            {
+                **alike({}, f"Logeswaran & Lee 2018: {OBJECTIVE}", "bert-base", "roberta-base"),
+                **later_models({}),
+                "mini": Recipe({**MINI, "own": "left_out"}, SEARCHED),
+            },
+            shared={**PROTOCOL, "own": "left_out"},
+            aliases={"mini": "mini"},
+        ),
+        "code": Recipes(
+            {
+                **alike({}, f"lajanugen/S2V: {OBJECTIVE}", "bert-base", "roberta-base"),
+                **later_models({}),
+                "mini": Recipe(MINI, REHEARSAL),
+            },
+            shared={**PROTOCOL, "own": "zero"},
+        ),
     }
 
     def heads(self, encoder: Encoder) -> nn.Module:

@@ -14,6 +14,7 @@ from harness.config import option
 from harness.encoder.sentences import clean
 from harness.errors import NotFitted
 from harness.method import FitContext, FitReport, Method, MethodCard, MethodConfig, unfitted
+from harness.recipes import Presets
 from methods.parts.saved_folder import new_folder
 from methods.parts.word_vectors import read_word_vectors, vectors_hash
 
@@ -64,7 +65,7 @@ class Static(Method):
         "line has two fields; DeCLUTR's script always drops the first line, GloVe's comma. Base models do not enter.",
     )
     Config: ClassVar[type[MethodConfig]] = StaticConfig
-    presets: ClassVar[dict[str, dict[str, Any]]] = {
+    presets: ClassVar[Presets] = {
         "paper": {"tokens": "space", "lower_case": False},
         "glove-6b-50d": {"vectors": "package:glove-6b-50d", "lower_case": True, "tokens": "space"},
         "raw-text": {"vectors": "package:glove-6b-50d", "lower_case": True, "tokens": "punctuation"},

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from harness.config import option
 from harness.errors import InputError
 from harness.method import POOLING_HELP, MethodCard, MethodConfig
+from harness.recipes import Presets, Recipe, Recipes
 from harness.training import Batch, TrainedMethod, TrainingConfig
+from methods.parts.later_models import REHEARSAL, SEARCHED, alike
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -99,6 +101,11 @@ def _share(decoder: PreTrainedModel, encoder: Encoder) -> None:
                 module.__dict__[leaf] = twins[id(p)]
 
 
+DECODERS = ("bert-base", "roberta-base", "bert-base-multilingual", "xlm-roberta-base")  # ModernBERT has none
+PROTOCOL = {"batch_size": 8, "learning_rate": 3e-5, "deletion": 0.6, "tied": True, "bucket": 1}
+MINI = Recipe({"pooling": "mean", "batch_size": 32, "train_length": 32, "eval_every": 10, "bucket": 32}, SEARCHED)
+
+
 class TSDAEConfig(TrainingConfig):
     """Defaults: the released example."""
 
@@ -128,10 +135,27 @@ class TSDAE(TrainedMethod):
         "by a rule of ours, not nltk's tokeniser. The paper's figures are on domain tasks: no published row for STS.",
     )
     Config: ClassVar[type[MethodConfig]] = TSDAEConfig
-    presets: ClassVar[dict[str, dict[str, Any]]] = {
-        "paper": {"batch_size": 8, "learning_rate": 3e-5, "deletion": 0.6, "tied": True, "max_steps": 100_000},
-        "code": {"batch_size": 8, "learning_rate": 3e-5, "deletion": 0.6, "tied": True, "epochs": 1},
-        "mini": {"pooling": "mean", "batch_size": 32, "learning_rate": 3e-5, "train_length": 32, "eval_every": 10},
+    presets: ClassVar[Presets] = {
+        "paper": Recipes(
+            {
+                **alike({}, "Wang et al. 2021, section 4", *DECODERS),
+                "mini": Recipe({**MINI.values, "max_steps": None}, SEARCHED),
+            },
+            shared={**PROTOCOL, "max_steps": 100_000},
+            aliases={"mini": "mini"},
+        ),
+        "code": Recipes(
+            {**alike({}, "sentence-transformers: train_tsdae_from_file.py", *DECODERS), "mini": MINI},
+            shared={**PROTOCOL, "epochs": 1},
+        ),
+        # Its 100 updates of warm-up are a share of the 125,000 that a million sentences give.
+        "code-stsb": Recipes(
+            {
+                **alike({}, "sentence-transformers: train_stsb_tsdae.py", *DECODERS),
+                "mini": Recipe({**MINI.values, "warmup": 0.1}, REHEARSAL),
+            },
+            shared={**PROTOCOL, "epochs": 1, "decay": True, "warmup": 0.0008, "train_length": 75},
+        ),
     }
 
     def schedule(self, step: int, steps: int) -> float:

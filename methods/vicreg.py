@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from harness.config import option
 from harness.method import MethodCard, MethodConfig
+from harness.recipes import Presets, Recipe, Recipes
 from methods.objectives import vicreg
+from methods.parts.later_models import REHEARSAL, SEARCHED, alike, later_models
 from methods.parts.two_views import TwoViewConfig, TwoViewMethod
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+NC = "Farina & Pappadopulo 2023"
+VISION = "facebookresearch/vicreg: main_vicreg.py, its weights and scaling; the rest as Farina & Pappadopulo train"
+PROTOCOL = {"batch_size": 256, "learning_rate": 2e-5, "epochs": 2, "train_length": 32, "eval_every": 60, "bucket": 1}
+CODE = {"scaling": "code", "invariance_weight": 25.0, "variance_weight": 25.0, "covariance_weight": 1.0}
+# In short runs on the embedded text the paper's small lambda_C lets features covary and dev scores fall.
+MINI = {
+    **CODE,
+    "batch_size": 64,
+    "learning_rate": 3e-4,
+    "epochs": 1,
+    "eval_every": 10,
+    "projector": (1024, 1024, 1024),
+    "bucket": 32,
+}
 
 
 class VICRegConfig(TwoViewConfig):
@@ -53,47 +70,52 @@ class VICReg(TwoViewMethod):
         "(view = paraphrase) is not reported.",
     )
     Config: ClassVar[type[MethodConfig]] = VICRegConfig
-    presets: ClassVar[dict[str, dict[str, Any]]] = {
+    presets: ClassVar[Presets] = {
         # The augmentations and rates of the models in the paper's Table 2; EDA as its caption says.
-        "paper": {"view": "dropout", "dropout": 0.05},
-        "paper-shuffle": {"view": "shuffle", "shuffle": 0.5},
-        "paper-eda": {"view": "eda", "eda": 0.1},
-        "paper-roberta": {"view": "dropout", "dropout": 0.2},
-        "paper-roberta-shuffle": {"view": "shuffle", "shuffle": 0.5},
-        "paper-roberta-eda": {"view": "eda", "eda": 0.1},
-        "paper-pairs": {"view": "paraphrase"},
-        "code": {
-            "scaling": "code",
-            "invariance_weight": 25.0,
-            "variance_weight": 25.0,
-            "covariance_weight": 1.0,
-        },
-        # In short runs on the embedded text the paper's small lambda_C lets features covary and dev scores fall.
-        "mini": {
-            "scaling": "code",
-            "invariance_weight": 25.0,
-            "variance_weight": 25.0,
-            "covariance_weight": 1.0,
-            "pooling": "cls",
-            "batch_size": 64,
-            "learning_rate": 3e-5,
-            "epochs": 1,
-            "eval_every": 10,
-            "projector": (1024, 1024, 1024),
-        },
-        "mini-shuffle": {
-            "view": "shuffle",
-            "scaling": "code",
-            "invariance_weight": 25.0,
-            "variance_weight": 25.0,
-            "covariance_weight": 1.0,
-            "pooling": "cls",
-            "batch_size": 64,
-            "learning_rate": 3e-4,
-            "epochs": 1,
-            "eval_every": 10,
-            "projector": (1024, 1024, 1024),
-        },
+        "paper": Recipes(
+            {
+                "bert-base": Recipe({"dropout": 0.05}, f"{NC}, Table 2"),
+                "roberta-base": Recipe({"dropout": 0.2}, f"{NC}, Table 2"),
+                **later_models({"dropout": 0.05}),
+                "mini": Recipe({**MINI, "learning_rate": 3e-5}, SEARCHED),
+            },
+            shared={**PROTOCOL, "view": "dropout"},
+            aliases={"paper-roberta": "roberta-base", "mini": "mini"},
+        ),
+        "paper-shuffle": Recipes(
+            {
+                **alike({"shuffle": 0.5}, f"{NC}, Table 2", "bert-base", "roberta-base"),
+                **later_models({"shuffle": 0.5}),
+                "mini": Recipe(MINI, SEARCHED),
+            },
+            shared={**PROTOCOL, "view": "shuffle"},
+            aliases={"paper-roberta-shuffle": "roberta-base", "mini-shuffle": "mini"},
+        ),
+        "paper-eda": Recipes(
+            {
+                **alike({"eda": 0.1}, f"{NC}, Table 1's caption", "bert-base", "roberta-base"),
+                **later_models({"eda": 0.1}),
+                "mini": Recipe(MINI, REHEARSAL),
+            },
+            shared={**PROTOCOL, "view": "eda"},
+            aliases={"paper-roberta-eda": "roberta-base"},
+        ),
+        "paper-pairs": Recipes(
+            {
+                **alike({}, f"{NC}, section 3, as for Barlow Twins", "bert-base", "roberta-base"),
+                **later_models({}),
+                "mini": Recipe(MINI, REHEARSAL),
+            },
+            shared={**PROTOCOL, "view": "paraphrase"},
+        ),
+        "code": Recipes(
+            {
+                **alike({}, VISION, "bert-base", "roberta-base"),
+                **later_models({}),
+                "mini": Recipe({**MINI, "learning_rate": 3e-5}, SEARCHED),
+            },
+            shared={**PROTOCOL, **CODE},
+        ),
     }
 
     def objective(self, z_a: Tensor, z_b: Tensor) -> Tensor:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from harness.config import option
 from harness.errors import InputError
 from harness.method import FitContext, FitReport, MethodCard, MethodConfig
+from harness.recipes import Presets
 from methods.parts.vector_maps import VectorMap, VectorMapConfig, text_chunks, twin
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ class Whitening(VectorMap):
         "without variance are dropped; the code divides by noise.",
     )
     Config: ClassVar[type[MethodConfig]] = WhiteningConfig
-    presets: ClassVar[dict[str, dict[str, Any]]] = {
+    presets: ClassVar[Presets] = {
         "paper": _PAPER,
         "paper-256": {**_PAPER, "k": 256},
         "nli": {**_PAPER, "fit_on": "pairs"},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 import torch
 from torch import Tensor
@@ -13,12 +13,15 @@ from harness.config import option
 from harness.encoder import Encoder
 from harness.errors import InputError
 from harness.method import FitContext, Method, MethodCard, MethodConfig, unfitted
+from harness.recipes import Presets, Recipe, Recipes
+from methods.parts.later_models import alike
 from methods.parts.saved_folder import new_folder
 
 if TYPE_CHECKING:
     from harness.sources import Corpus
 
 ENCODER = "encoder"  # the folder of the base model inside of a saved method
+TWELVE_LAYERS = ("bert-base", "roberta-base", "bert-base-multilingual", "xlm-roberta-base")
 _NOTHING = 1e-12  # squares below this share of their vector are rounding noise
 
 
@@ -162,10 +165,22 @@ class WKPooling(Method):
         "model is read by Method.load, and its folder encoder/ alone is the base model with plain mean pooling.",
     )
     Config: ClassVar[type[MethodConfig]] = WKPoolingConfig
-    presets: ClassVar[dict[str, dict[str, Any]]] = {
-        "paper": {"layer_start": 4, "window": 2, "left": "available"},
-        "code": {"layer_start": 4, "window": 2, "left": "code"},
-        "mini": {"layer_start": 1, "window": 2, "left": "code"},
+    presets: ClassVar[Presets] = {
+        "paper": Recipes(
+            {
+                **alike({"layer_start": 4}, "Wang & Kuo 2020", *TWELVE_LAYERS),
+                "mini": Recipe({"layer_start": 1}, "the mini model has 4 layers"),
+            },
+            shared={"window": 2, "left": "available"},
+        ),
+        "code": Recipes(
+            {
+                **alike({"layer_start": 4}, "BinWang28/SBERT-WK-Sentence-Embedding: utils.py", *TWELVE_LAYERS),
+                "mini": Recipe({"layer_start": 1}, "the mini model has 4 layers"),
+            },
+            shared={"window": 2, "left": "code"},
+            aliases={"mini": "mini"},
+        ),
     }
 
     def fit(self, corpus: Corpus | None = None, context: FitContext | None = None) -> Self:

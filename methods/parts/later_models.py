@@ -25,3 +25,8 @@ def later_models(bert_base: Mapping[str, Any], dropout: Mapping[str, Any] | None
         "xlm-roberta-base": Recipe(bert_base, ours),
         "modernbert-base": modern,
     }
+
+
+def alike(values: Mapping[str, Any], source: str, *families: str) -> dict[str, Recipe]:
+    """Family -> the same recipe, for an author who trains all of them alike."""
+    return dict.fromkeys(families, Recipe(values, source))

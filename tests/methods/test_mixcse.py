@@ -125,4 +125,5 @@ def test_bad_settings_are_refused_in_one_line(values: dict[str, Any]) -> None:
     assert next(iter(values)) in str(error.value)
     assert "\n" not in str(error.value)
     for preset, family in declared(MixCSE.presets):
-        assert MixCSE.configure({}, preset=preset, family=family).mix == 0.2
+        share = 0.6 if preset == "code-before-june-2022" else 0.2
+        assert MixCSE.configure({}, preset=preset, family=family).mix == share

@@ -365,7 +365,7 @@ def test_layers_that_the_model_does_not_have(values: dict[str, Any]) -> None:
 def test_presets_are_valid_and_say_what_they_say() -> None:
     for preset, family in declared(SelfGuided.presets):
         SelfGuided.configure({}, preset=preset, family=family)
-    assert SelfGuided.configure({}, preset="paper") == SelfGuided.Config()
+    assert SelfGuided.configure({"bucket": 32}, preset="paper", family="bert-base") == SelfGuided.Config()
     for field, sweep in SelfGuided.Config.sweeps().items():
         for value in sweep.get("choices") or (sweep["low"], sweep["high"]):
             SelfGuided.configure({field: value})

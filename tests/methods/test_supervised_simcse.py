@@ -121,6 +121,6 @@ def test_presets_are_settings_and_the_card_says_what_it_learns_from() -> None:
     for preset, family in declared(SupervisedSimCSE.presets):
         config = SupervisedSimCSE.configure({}, preset=preset, family=family)
         assert (config.train_length, config.temperature, config.head) == (32, 0.05, "mlp")
-    assert SupervisedSimCSE.configure({}, preset="code").batch_size == 512
+    assert SupervisedSimCSE.configure({}, preset="code", family="bert-base").batch_size == 512
     assert SupervisedSimCSE.configure({}, preset="code-large").learning_rate == 1e-5
     assert (SupervisedSimCSE.card.text, SupervisedSimCSE.card.supervision) == ("pairs", "supervised")

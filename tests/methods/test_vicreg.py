@@ -138,7 +138,7 @@ def test_presets_and_sweeps_are_valid_settings() -> None:
     assert sweeps["covariance_weight"] == {"low": 1e-3, "high": 1e-1, "log": True}
     assert sweeps["learning_rate"] == {"choices": [1e-5, 2e-5, 5e-5]}
     assert VICReg.configure({}).invariance_weight == 1
-    code = VICReg.configure({}, preset="code")
+    code = VICReg.configure({}, preset="code", family="bert-base")
     assert (code.scaling, code.invariance_weight, code.variance_weight, code.covariance_weight) == ("code", 25, 25, 1)
 
 

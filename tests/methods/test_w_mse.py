@@ -174,7 +174,7 @@ def test_a_width_that_the_batch_cannot_whiten_is_named_with_both_numbers() -> No
     assert "projector" in str(error.value)
     assert "\n" not in str(error.value)
     with pytest.raises(InputError, match="without shrinkage 32 rows cannot"):
-        WMSE.configure({"slice": 32}, preset="paper")
+        WMSE.configure({"slice": 32}, preset="paper", family="bert-base")
     # both views together are twice the rows
     assert WMSE.configure({"shrinkage": 0, "batch_size": 64, "slice": 64, "statistics": "both"}).slice == 64
     for preset, family in declared(WMSE.presets):
@@ -185,7 +185,7 @@ def test_a_width_that_the_batch_cannot_whiten_is_named_with_both_numbers() -> No
 
 
 def test_a_corpus_too_small_for_its_projector_is_refused(corpus: Corpus) -> None:
-    method = WMSE(WMSE.configure({}, preset="paper"))
+    method = WMSE(WMSE.configure({}, preset="paper", family="bert-base"))
     with pytest.raises(InputError) as error:
         method.fit(corpus, FitContext(precision="fp32"))
     assert "its 26 sentences make batches of 26, whose slices of 26 rows cannot whiten a projector 64 wide" in str(
