@@ -99,8 +99,16 @@ class Config(BaseModel):
                 raise InputError(f"{where}: {own or phrase(first)}") from None
             raise InputError(f'{where}: key "{key}": {phrase(first)}') from None
 
+    def corrections(self) -> list[str]:
+        """What was corrected in the code that these values use, one name a correction: it enters ids.
+
+        For corrections that change the numbers of some values only: runs with other values keep their ids, which a
+        new version of the code would take from them.
+        """
+        return []
+
     def for_id(self) -> dict[str, Any]:
-        """As `model_dump`, without the options that are neutral: what of it stands in ids."""
+        """As `model_dump`, without the options that are neutral, and with the corrections: what of it stands in ids."""
         values: dict[str, Any] = _for_id(self)
         return values
 
@@ -119,7 +127,9 @@ def _for_id(value: Any) -> Any:
     """A value of a config, plain, every config in it without its neutral options."""
     if isinstance(value, Config):
         fields = type(value).model_fields.items()
-        return {name: _for_id(inner) for name, field in fields if not _is_neutral(field, inner := getattr(value, name))}
+        plain = {name: _for_id(v) for name, field in fields if not _is_neutral(field, v := getattr(value, name))}
+        corrected = value.corrections()
+        return {**plain, "corrections": corrected} if corrected else plain
     if isinstance(value, dict):
         return {key: _for_id(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):

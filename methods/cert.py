@@ -81,6 +81,9 @@ class CERTConfig(TrainingConfig):
     momentum: float = option(0.999, "of the key encoder: the share of its own weights that it keeps", ge=0, le=1)
     queue_size: int = option(6720, "earlier keys that serve as negatives", ge=1)
     head_width: int = option(128, "output width of the projection Linear-ReLU-Linear", ge=1)
+    head_dropout: float = option(
+        0.0, "dropout of the vector before both heads (the script's classifier has 0.1)", ge=0, lt=1, neutral=0.0
+    )
     keep: Literal["key", "query"] = option("key", "which of the two encoders is kept; the README exports the key")
 
 
@@ -158,19 +161,25 @@ class CERT(TrainedMethod):
     def schedule(self, step: int, steps: int) -> float:
         """Share of the peak rate: half a cosine from 1 to 0 after the warm-up."""
         linear = super().schedule(step, steps)
-        if self.config.decay == "linear" or step < round(self.config.warmup * steps):
+        if self.config.decay == "linear" or step < self.config.warm_updates(steps):
             return linear
         return 0.5 * (1 - math.cos(math.pi * linear))
 
     def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, Tensor]:
         assert isinstance(heads, MoCo)
         length = self.config.train_length
-        queries = heads.head(encoder(encoder.collate(encoder.tokenize(batch.texts, max_length=length))))
+        vectors = encoder(encoder.collate(encoder.tokenize(batch.texts, max_length=length)))
+        queries = heads.head(self._dropped(vectors))
         with torch.no_grad():
             paraphrases = encoder.tokenize([pair.positive for pair in batch.items], max_length=length)
-            keys = unit(heads.key_head(heads.key(encoder.collate(paraphrases))).float())
+            keys = unit(heads.key_head(self._dropped(heads.key(encoder.collate(paraphrases)))).float())
         heads.fresh = keys
         return {"loss": info_nce(queries, keys, heads.queue.keys, temperature=self.config.temperature)}
+
+    def _dropped(self, vectors: Tensor) -> Tensor:
+        """`vectors` with units dropped, as BertForSequenceClassification does before its classifier."""
+        rate: float = self.config.head_dropout
+        return functional.dropout(vectors, rate) if rate else vectors  # without one no random number is drawn
 
     def after_update(self, encoder: Encoder, heads: nn.Module) -> None:
         """The key encoder and its head follow; the batch's keys enter the queue."""

@@ -62,6 +62,10 @@ class PartConfig(Config):
         """Its validated config."""
         return self.kind.configure(self.config, preset=self.preset, family=self.family)
 
+    def corrections(self) -> list[str]:
+        """Those of the part's own config, of which `config` here holds a piece."""
+        return self.settings().corrections()  # type: ignore[no-any-return]
+
 
 class ConcatConfig(MethodConfig):
     """The parts, and what is done with their vectors."""

@@ -213,9 +213,9 @@ class ContrastiveTension(TrainedMethod):
         """Share of the peak rate; "steps" falls at 500, 1000, 1500 and 2000 of the official 5,000 updates."""
         if self.config.decay == "linear":
             return super().schedule(step, steps)
-        warm: int = round(self.config.warmup * steps)
+        warm: int = self.config.warm_updates(steps)
         if step < warm:
-            return (step + 1) / warm
+            return step / warm
         if self.config.decay == "constant":
             return 1.0
         return STEPS[sum(10 * step > part * steps for part in (1, 2, 3, 4))]

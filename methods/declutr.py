@@ -20,6 +20,7 @@ from harness.errors import InputError
 from harness.method import DEFAULT_BASE_MODEL, POOLING_HELP, FitContext, MethodCard, MethodConfig
 from harness.recipes import Presets, Recipe, Recipes
 from harness.training import Batch, BatchStream, TrainedMethod, TrainingConfig
+from harness.training.loop import WARM_UP
 from methods.objectives import nt_xent_symmetric
 from methods.parts.cross_batch_memory import CrossBatchMemory
 from methods.parts.document_tokens import DocumentTokens, cut
@@ -96,6 +97,8 @@ class DeCLUTRConfig(TrainingConfig):
     def _consistent(self) -> Self:
         if self.l_min > self.l_max:
             raise ValueError(f"l_min ({self.l_min}) must not be greater than l_max ({self.l_max})")
+        if self.warmup_steps is not None:
+            raise ValueError("warmup_steps has no effect on the schedules of declutr; set warmup, a share")
         rows = 2 * self.anchors * self.batch_size
         if self.memory and self.memory_terms == "library" and self.memory < rows:
             raise ValueError(
@@ -103,6 +106,11 @@ class DeCLUTRConfig(TrainingConfig):
                 'raise it, or set memory_terms = "in_batch"'
             )
         return self
+
+    def corrections(self) -> list[str]:
+        """The warm-up of the schedules here is their own; a memory dropped the wrong rows until November 2026."""
+        others = [name for name in super().corrections() if name != WARM_UP]
+        return [*others, "memory's oldest rows"] if self.memory else others
 
 
 def slanted_triangle(update: int, length: int, *, cut: float = 0.1, ratio: float = 32.0) -> float:
@@ -222,7 +230,14 @@ class DeCLUTR(TrainedMethod):
                 "l_max or anchors"
             )
         c = self.config
-        return BatchStream(_Chosen(corpus, long), batch_size=c.batch_size, bucket=c.bucket, seed=seed, length_cap=1)
+        return BatchStream(
+            _Chosen(corpus, long),
+            batch_size=c.batch_size,
+            bucket=c.bucket,
+            seed=seed,
+            length_cap=1,
+            drop_last=c.drop_last,
+        )
 
     def optimizer(self, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
         c = self.config

@@ -161,7 +161,8 @@ class QuickThoughts(TrainedMethod):
         return heads
 
     def stream(self, corpus: Corpus, seed: int) -> BatchStream:
-        return ConsecutiveSentences(corpus, batch_size=self.config.batch_size, seed=seed)
+        config = self.config
+        return ConsecutiveSentences(corpus, batch_size=config.batch_size, seed=seed, drop_last=config.drop_last)
 
     def candidates(self, encoder: Encoder, heads: Any) -> tuple[Encoder, ...]:
         return (encoder, heads.g) if self.config.test == "better" and not self.config.shared else (encoder,)
@@ -197,7 +198,7 @@ class Sentence(str):
 class ConsecutiveSentences(BatchStream):
     """Batches of consecutive sentences: documents are shuffled every epoch and their sentences keep their order."""
 
-    def __init__(self, corpus: Corpus, *, batch_size: int, seed: int) -> None:
+    def __init__(self, corpus: Corpus, *, batch_size: int, seed: int, drop_last: bool = False) -> None:
         super().__init__(corpus, batch_size=batch_size, bucket=1, seed=seed, length_cap=1)
         self._counts = np.array([len(split_sentences(text)) for text in corpus])
         total = int(self._counts.sum())
@@ -207,7 +208,7 @@ class ConsecutiveSentences(BatchStream):
             )
         self.batch_size = min(batch_size, total)
         whole, rest = divmod(total, self.batch_size)
-        self.steps_per_epoch = whole + (1 if rest >= 2 else 0)
+        self.steps_per_epoch = whole + (1 if rest >= 2 and not drop_last else 0)
         self._split = lru_cache(maxsize=64)(self._sentences)
         self._ends: tuple[int, np.ndarray] | None = None
 

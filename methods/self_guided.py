@@ -77,7 +77,7 @@ class SelfGuidedConfig(TrainingConfig):
     beta2: float = option(0.9, "AdamW's second beta (the usual one is 0.999)", ge=0, lt=1)
     eval_every: int = option(50, "updates between two evaluations on the dev set", ge=1)
     patience: int | None = option(
-        10, "stop after this many evaluations that were worse than the one before; empty: never", ge=1
+        10, "stop after this many evaluations worse than the one before (the first: than 0); empty: never", ge=1
     )
     objective: Objective = option(
         "opt3", "base (SG), opt1, opt2, opt3 (SG-OPT); back_translation and the sum with opt3 learn from pairs"

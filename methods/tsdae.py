@@ -159,8 +159,8 @@ class TSDAE(TrainedMethod):
     }
 
     def schedule(self, step: int, steps: int) -> float:
-        warm: int = round(self.config.warmup * steps)
-        return super().schedule(step, steps) if self.config.decay or step < warm else 1.0
+        warming = step < self.config.warm_updates(steps)
+        return super().schedule(step, steps) if self.config.decay or warming else 1.0
 
     def heads(self, encoder: Encoder) -> nn.Module:
         config = self.config

@@ -22,8 +22,6 @@ from methods.parts.row_vectors import check_rows, full_precision, unit
 from methods.parts.two_views import ViewMethod
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from harness.encoder import Encoder
     from harness.sources import Corpus
 
@@ -120,6 +118,9 @@ class WMSEConfig(ViewConfig, TrainingConfig):
     normalise: bool = option(True, "distance of unit vectors; false: of the whitened vectors themselves")
     projector: Widths = option((1024, 64), "widths of the projector's layers")
     projector_init: Literal["normal", "pytorch"] = option("pytorch", "N(0, 0.02) as in BERT, or PyTorch's default")
+    joint_head: bool = option(
+        False, "the projector runs once on both views, whose batch statistics it shares (code)", neutral=False
+    )
 
     @field_validator("projector")
     @classmethod
@@ -133,17 +134,6 @@ class WMSEConfig(ViewConfig, TrainingConfig):
                     "raise slice and batch_size, or set a shrinkage"
                 )
         return value
-
-
-class WholeBatches(BatchStream):
-    """A stream without the shorter batch at the end of an epoch."""
-
-    def __init__(self, corpus: Sequence[Any], **settings: Any) -> None:
-        super().__init__(corpus, **settings)
-        self.steps_per_epoch = len(corpus) // self.batch_size
-
-    def _megabatch(self, epoch: int, number: int) -> list[np.ndarray]:
-        return [batch for batch in super()._megabatch(epoch, number) if len(batch) == self.batch_size]
 
 
 class WMSE(ViewMethod):
@@ -196,8 +186,13 @@ class WMSE(ViewMethod):
                 f"{rows} rows cannot whiten a projector {config.projector[-1]} wide: narrow the projector, or set a "
                 "shrinkage"
             )
-        return WholeBatches(
-            corpus, batch_size=batches.batch_size, bucket=batches.bucket, seed=seed, length_cap=batches.length_cap
+        return BatchStream(
+            corpus,
+            batch_size=batches.batch_size,
+            bucket=batches.bucket,
+            seed=seed,
+            length_cap=batches.length_cap,
+            drop_last=True,  # a short batch could not be whitened
         )
 
     def heads(self, encoder: Encoder) -> nn.Module:
@@ -207,7 +202,7 @@ class WMSE(ViewMethod):
     def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, Tensor]:
         config: WMSEConfig = self.config
         h_a, h_b = encode_views(encoder, batch, config, max_length=config.train_length)
-        z_a, z_b = heads(h_a), heads(h_b)
+        z_a, z_b = heads(torch.cat([h_a, h_b])).chunk(2) if config.joint_head else (heads(h_a), heads(h_b))
         total = torch.zeros((), device=z_a.device)
         for _ in range(config.slicings):
             for rows in slices(len(z_a), config.slice, batch.rng):

@@ -14,19 +14,30 @@ from harness.views.batch import Batch
 class BatchStream:
     """Batches by step number: shuffled per epoch, length-sorted inside megabatches, batch order shuffled again.
 
+    With bucket = 1 they are those of transformers' and PyTorch's shuffling samplers: any permutation, cut into batches.
     The order depends on (corpus, seed, batch size, bucket) only, so methods of one comparison see the same batches.
-    A last batch of a single item is dropped: batch statistics need two.
+    A last batch of a single item is dropped: batch statistics need two. `drop_last` drops any that is shorter.
     """
 
-    def __init__(self, corpus: Sequence[Any], *, batch_size: int, bucket: int, seed: int, length_cap: int) -> None:
+    def __init__(
+        self,
+        corpus: Sequence[Any],
+        *,
+        batch_size: int,
+        bucket: int,
+        seed: int,
+        length_cap: int,
+        drop_last: bool = False,
+    ) -> None:
         self.corpus = corpus
         self.batch_size = min(batch_size, len(corpus))
         self.mega = bucket * self.batch_size
         self.bucket = bucket
         self.seed = seed
         self.length_cap = length_cap
+        self.shortest = self.batch_size if drop_last else 2
         whole, rest = divmod(len(corpus), self.batch_size)
-        self.steps_per_epoch = whole + (1 if rest >= 2 else 0)
+        self.steps_per_epoch = whole + (1 if rest >= self.shortest else 0)
         self._epoch: tuple[int, np.ndarray] | None = None
         self._cut: tuple[tuple[int, int], list[np.ndarray]] | None = None
 
@@ -47,7 +58,7 @@ class BatchStream:
             if self.bucket > 1:
                 rng = np.random.default_rng(derive(self.seed, f"batch order {epoch} {number}"))
                 batches = [batches[i] for i in rng.permutation(len(batches))]
-            self._cut = ((epoch, number), batches)
+            self._cut = ((epoch, number), [b for b in batches if len(b) >= self.shortest])
         return self._cut[1]
 
     def _length(self, index: int) -> int:

@@ -30,6 +30,8 @@ from harness.views.batch import Batch
 if TYPE_CHECKING:
     from harness.sources import Corpus
 
+WARM_UP = "warm-up from 0"  # the correction of configs whose schedule has the warm-up of `TrainedMethod.schedule`
+
 
 class TrainingConfig(MethodConfig):
     """Optimisation, as the Hugging Face Trainer's defaults that SimCSE and SCD inherit."""
@@ -40,18 +42,31 @@ class TrainingConfig(MethodConfig):
     max_steps: int | None = option(None, "upper bound on updates; empty: no bound", ge=1)
     train_length: int = option(32, "word pieces kept in training, special tokens included", ge=4)
     warmup: float = option(0.0, "share of the updates with rising learning rate", ge=0, lt=1)
+    warmup_steps: int | None = option(None, "updates with rising rate; empty: the share warmup", ge=1, neutral=None)
     weight_decay: float = option(0.0, "decoupled weight decay (none on biases and LayerNorm)", ge=0)
     max_grad_norm: float = option(1.0, "gradient norm is clipped to this", gt=0)
     eval_every: int = option(125, "updates between two evaluations on the dev set", ge=1)
     select: Literal["best", "last"] = option("best", "which weights are kept: best on the dev set, or the last")
     patience: int | None = option(
-        None, "stop after this many evaluations that were worse than the one before; empty: never", ge=1
+        None, "stop after this many evaluations worse than the one before (the first: than 0); empty: never", ge=1
     )
     select_initial: bool = option(False, "may the untrained weights be selected as the best checkpoint")
-    bucket: int = option(32, "batches per length-sorted megabatch; 1 turns length bucketing off", ge=1)
+    bucket: int = option(
+        32, "batches per length-sorted megabatch, for less padding; 1: random batches, as the originals have", ge=1
+    )
+    drop_last: bool = option(False, "leave out an epoch's last batch where it is shorter", neutral=False)
     log_every: int = option(5, "updates between two lines of the training curve", ge=1)
     min_std: float = option(0.01, "collapse guard: least spread of the unit-length dev embeddings (1 = sphere)", ge=0)
     min_rank: float = option(1.5, "collapse guard: least effective rank of the dev embeddings", ge=0)
+
+    def corrections(self) -> list[str]:
+        """Warm-up began at 1/warm instead of 0, patience with the untrained weights, until November 2026."""
+        warm = [WARM_UP] if self.warmup else []
+        return [*super().corrections(), *warm, *(["patience"] if self.patience is not None else [])]
+
+    def warm_updates(self, steps: int) -> int:
+        """With how many of `steps` updates the learning rate rises; a share is rounded up, as transformers does."""
+        return self.warmup_steps if self.warmup_steps is not None else math.ceil(self.warmup * steps)
 
 
 class TrainedMethod(Method):
@@ -78,6 +93,7 @@ class TrainedMethod(Method):
             bucket=self.config.bucket,
             seed=seed,
             length_cap=6 * self.config.train_length,  # about the characters that survive the cut
+            drop_last=self.config.drop_last,
         )
 
     def check(self, corpus: Corpus | None) -> None:
@@ -89,9 +105,13 @@ class TrainedMethod(Method):
         return torch.optim.AdamW(groups, lr=self.config.learning_rate, betas=(0.9, 0.999), eps=1e-8, fused=True)
 
     def schedule(self, step: int, steps: int) -> float:
-        """Share of the peak learning rate at update `step` of `steps`: linear warm-up, then linear decay to 0."""
-        warm: int = round(self.config.warmup * steps)
-        return (step + 1) / warm if step < warm else (steps - step) / max(1, steps - warm)
+        """Share of the peak learning rate at update `step` of `steps`: linear warm-up from 0, linear decay to 0.
+
+        The first update has 0 for `step`, so with a warm-up its rate is 0: the schedule of transformers, which
+        sentence-transformers has too.
+        """
+        warm: int = self.config.warm_updates(steps)
+        return step / warm if step < warm else (steps - step) / max(1, steps - warm)
 
     def after_update(self, encoder: Encoder, heads: nn.Module) -> None:
         """Called after every update: moving averages, queues. State belongs in buffers of the heads."""
@@ -239,8 +259,9 @@ class Trainer(Descent):
         self.curves.add(self.step, "dev", {**seen, **which})
         if self.step == 0:
             self.initial_dev = seen["spearman"]
-        elif seen["spearman"] < self.last["spearman"]:
-            self.worse += 1
+        else:  # SG's code compares the first evaluation with 0, and not with the untrained weights
+            before = self.last["spearman"] if self.step > self.config.eval_every else 0.0
+            self.worse += seen["spearman"] < before
         self.last = seen
         self._guard(seen)
         last = self.config.select == "last"

@@ -38,6 +38,8 @@ def nt_xent_memory(a: Tensor, b: Tensor, older: Tensor, *, temperature: float, t
 class CrossBatchMemory(nn.Module):
     """The last `size` embeddings, newest first, in buffers, so that a run resumes with them.
 
+    The last row of a batch counts as its newest: where the end of the queue cuts a batch in two, its first rows go.
+
     The library puts the current batch into the queue before it compares, so that of `size` places only those that the
     batch leaves hold older embeddings; with "in_batch" terms all `size` do.
     """
@@ -63,7 +65,7 @@ class CrossBatchMemory(nn.Module):
         older = self.rows[: min(int(self.filled), room)]
         value = nt_xent_memory(a, b, older, temperature=temperature, terms=terms)
         with torch.no_grad():
-            newest = torch.cat([a, b]).detach().to(self.rows.dtype)
+            newest = torch.cat([a, b]).detach().to(self.rows.dtype).flip(0)
             # A new tensor, because the old one may still be needed by the backward pass.
             self.rows = torch.cat([newest, self.rows])[:size]
             self.filled.add_(len(newest)).clamp_(max=size)

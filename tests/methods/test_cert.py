@@ -141,6 +141,14 @@ def test_momentum_by_hand() -> None:
     assert float(slow.weight.detach()) == 2.0
 
 
+def project(vectors: Any, head: Any) -> np.ndarray:
+    """Linear-ReLU-Linear in float64."""
+    first, second = head[0], head[2]
+    x = np.asarray(vectors, dtype=np.float64) @ first.weight.detach().double().numpy().T
+    x = np.maximum(x + first.bias.detach().double().numpy(), 0)
+    return x @ second.weight.detach().double().numpy().T + second.bias.detach().double().numpy()
+
+
 def test_one_update_of_the_whole(pairs: Corpus) -> None:
     """Keys are the paraphrases' vectors before the update; they enter the queue after it, and the key model follows."""
     method = make()
@@ -157,15 +165,9 @@ def test_one_update_of_the_whole(pairs: Corpus) -> None:
     assert all(p.grad is None for p in (*heads.key.parameters(), *heads.key_head.parameters()))
     assert all(p.grad is not None for p in heads.head.parameters())
 
-    def project(model: Any, head: Any, texts: list[str]) -> np.ndarray:
-        x = np.asarray(model.encode([" ".join(t.split()) for t in texts]), dtype=np.float64)
-        first, second = head[0], head[2]
-        x = np.maximum(x @ first.weight.detach().double().numpy().T + first.bias.detach().double().numpy(), 0)
-        return x @ second.weight.detach().double().numpy().T + second.bias.detach().double().numpy()
-
     encoder.max_length = heads.key.max_length = SMALL["train_length"]
-    q = project(encoder, heads.head, [p.anchor for p in items])
-    k = project(heads.key, heads.key_head, [p.positive for p in items])
+    q = project(encoder.encode([p.anchor for p in items]), heads.head)
+    k = project(heads.key.encode([p.positive for p in items]), heads.key_head)
     expected = np_info_nce(q, k, before.double().numpy(), 0.07)
     assert float(terms["loss"].detach()) == pytest.approx(expected, rel=1e-4)
 
@@ -179,6 +181,29 @@ def test_one_update_of_the_whole(pairs: Corpus) -> None:
     assert torch.equal(heads.queue.keys[4:], before[4:])
     for p, was in zip(heads.key.parameters(), old, strict=True):
         assert torch.allclose(p, was + 0.05, atol=1e-6)
+
+
+def test_dropout_lies_between_the_vector_and_both_heads(pairs: Corpus) -> None:
+    """head(drop(pooled)), as in BertForSequenceClassification: the query's units are drawn first, then the key's."""
+    method = make(head_dropout=0.4)
+    torch.manual_seed(0)
+    encoder = method.load_base().eval()
+    heads = moco(method, encoder).eval()
+    items = list(pairs[:4])
+    torch.manual_seed(7)
+    loss = float(method.loss(encoder, heads, Batch(items, np.random.default_rng(0), 0))["loss"].detach())
+
+    torch.manual_seed(7)
+    kept = [torch.nn.Dropout(0.4)(torch.ones(4, encoder.dimension)).numpy() for _ in range(2)]
+    assert np.mean([part == 0 for part in kept]) == pytest.approx(0.4, abs=0.05)
+    encoder.max_length = heads.key.max_length = SMALL["train_length"]
+    sides = [(encoder, heads.head, [p.anchor for p in items]), (heads.key, heads.key_head, [p.positive for p in items])]
+    q, k = (
+        project(np.asarray(model.encode(texts)) * units, head)
+        for (model, head, texts), units in zip(sides, kept, strict=True)
+    )
+    expected = np_info_nce(q, k, heads.queue.keys.double().numpy(), 0.07)
+    assert loss == pytest.approx(expected, rel=1e-4)
 
 
 # ---------------------------------------------------------------- runs
@@ -229,7 +254,7 @@ def test_schedule_is_half_a_cosine() -> None:
     rates = [make().schedule(step, 100) for step in (0, 25, 50, 75, 99)]
     expected = [(1 + math.cos(math.pi * step / 100)) / 2 for step in (0, 25, 50, 75, 99)]
     assert rates == pytest.approx(expected)
-    assert make(warmup=0.1).schedule(4, 100) == 0.5
+    assert make(warmup=0.1).schedule(5, 100) == 0.5
     assert make(warmup=0.1).schedule(10, 100) == 1.0
     assert make(decay="linear").schedule(25, 100) == 0.75
 

@@ -143,3 +143,8 @@ def test_whitening_cannot_follow_a_part_that_changes_with_the_task() -> None:
     parts = [{"method": "pooling"}, {"method": "whitening", "config": {"fit_on": "task"}}]
     with pytest.raises(InputError, match="no part may be fitted to the task's text"):
         concat(parts, whiten=True).fit(load_corpus("embedded:sentences", limit=8))
+
+
+def test_a_correction_of_a_part_is_one_of_the_whole() -> None:
+    parts = concat([{"method": "pooling"}, {"method": "is_bert"}]).config.for_id()["parts"]
+    assert [part.get("corrections") for part in parts] == [None, ["warm-up from 0"]]

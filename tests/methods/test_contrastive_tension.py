@@ -187,6 +187,9 @@ def test_schedule_falls_where_the_official_one_does() -> None:
     assert rates == pytest.approx([1e-5, 1e-5, 8e-6, 8e-6, 6e-6, 6e-6, 4e-6, 4e-6, 2e-6, 2e-6])
     assert {make(decay="constant").schedule(step, 10) for step in range(10)} == {1.0}
     assert make(decay="linear", warmup=0.5).schedule(5, 10) == 1.0
+    # WarmupLinear of sentence-transformers, with no warm-up as its example has it: from the peak to 0
+    assert [make(decay="linear").schedule(step, 4) for step in range(4)] == [1, 0.75, 0.5, 0.25]
+    assert [make(warmup_steps=2).schedule(step, 40) for step in range(3)] == [0, 0.5, 1]
 
 
 class Judge:

@@ -110,23 +110,43 @@ def test_gradient_flows_through_both_sides_in_batch_and_through_the_query_alone_
         assert float(library[i, j]) == pytest.approx(numeric, abs=1e-7)
 
 
-@pytest.mark.parametrize(("terms", "older"), [("library", [0, 4, 4, 4]), ("in_batch", [0, 4, 8, 8])])
-def test_the_queue_holds_the_newest_embeddings(terms: Any, older: list[int]) -> None:
-    """A queue of 8 and batches of 4: the library's own batch takes 4 of the places."""
-    memory = CrossBatchMemory(8, 3)
+class Ring:
+    """pytorch-metric-learning's memory: rows enter in order, at a place that goes round, over what is there."""
+
+    def __init__(self, size: int, dimension: int) -> None:
+        self.rows, self.used, self.place = np.zeros((size, dimension)), np.zeros(size, dtype=bool), 0
+
+    def add(self, rows: np.ndarray) -> np.ndarray:
+        """The rows of earlier batches that are left when `rows` have entered."""
+        places = np.arange(self.place, self.place + len(rows)) % len(self.rows)
+        self.rows[places], self.used[places] = rows, True
+        self.place = (self.place + len(rows)) % len(self.rows)
+        return self.rows[self.used & ~np.isin(np.arange(len(self.rows)), places)]
+
+
+@pytest.mark.parametrize("size", [8, 7, 10])  # batches have 4 rows, and the last one of an epoch 2
+@pytest.mark.parametrize("terms", ["library", "in_batch"])
+def test_the_queue_drops_its_oldest_rows(terms: Any, size: int) -> None:
+    """ "library": the batch enters first and takes its places; "in_batch": all places hold earlier rows."""
+    memory, ring = CrossBatchMemory(size, 3), Ring(size, 3)
     rng = np.random.default_rng(0)
-    rows = np.zeros((0, 3))
-    for m in older:
-        a, b = rng.normal(size=(2, 2, 3)).astype(np.float32)
+    for n in (2, 2, 2, 1, 2, 2, 1, 2):
+        a, b = rng.normal(size=(2, n, 3)).astype(np.float32)
+        before = ring.rows[ring.used].copy()
+        left = ring.add(np.concatenate([a, b]))
         value = memory.loss(torch.tensor(a), torch.tensor(b), temperature=0.3, terms=terms)
-        assert float(value) == pytest.approx(np_memory(a, b, rows[:m], 0.3), rel=1e-5)
-        rows = np.concatenate([a, b, rows])
-        again = CrossBatchMemory(8, 3)
+        older = left if terms == "library" else before
+        assert float(value) == pytest.approx(np_memory(a, b, older, 0.3), rel=1e-5)
+        again = CrossBatchMemory(size, 3)
         again.load_state_dict(memory.state_dict())
-        assert int(again.filled) == min(len(rows), 8)
-        np.testing.assert_array_equal(again.rows[: min(len(rows), 8)].numpy(), rows[:8].astype(np.float32))
+        assert int(again.filled) == ring.used.sum()
+        held = again.rows[: int(again.filled)].numpy().tolist()
+        assert sorted(held) == sorted(ring.rows[ring.used].tolist())
+
+
+def test_a_queue_shorter_than_a_batch_is_refused() -> None:
     with pytest.raises(ValueError, match="fewer than the 10 of one batch"):
-        memory.loss(torch.ones(5, 3), torch.ones(5, 3), temperature=1.0, terms="library")
+        CrossBatchMemory(8, 3).loss(torch.ones(5, 3), torch.ones(5, 3), temperature=1.0, terms="library")
 
 
 # ------------------------------------------------------------------------------------- schedule and optimiser
@@ -433,3 +453,10 @@ def test_presets_are_settings() -> None:
     sentences = load_corpus("embedded:sentences", limit=4)
     with pytest.raises(InputError, match="learns from documents"):
         make().fit(sentences)
+
+
+def test_only_runs_with_a_memory_have_other_ids_and_warm_up_in_updates_is_refused() -> None:
+    assert "corrections" not in make().config.for_id()
+    assert make(memory=64).config.for_id()["corrections"] == ["memory's oldest rows"]
+    with pytest.raises(InputError, match="warmup_steps has no effect on the schedules of declutr; set warmup"):
+        make(warmup_steps=10)

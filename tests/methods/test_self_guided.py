@@ -333,6 +333,12 @@ def test_text_and_supervision_follow_the_objective(sentences: Corpus) -> None:
         make(objective="back_translation").fit(sentences)
 
 
+def test_schedule_is_the_code_s() -> None:
+    """17,256 sentences in batches of 16 are 1,079 updates, of which ceil(17256 / 16 * 0.1) = 108 are warm-up."""
+    rates = [make().schedule(step, 1079) for step in (0, 1, 54, 108, 1078)]
+    assert rates == pytest.approx([0, 1 / 108, 0.5, 1, 1 / 971])
+
+
 def test_optimiser_is_the_code_s() -> None:
     optimizer = make().optimizer([{"params": [torch.nn.Parameter(torch.zeros(2, 2))], "weight_decay": 0.01}])
     assert optimizer.param_groups[0]["betas"] == (0.9, 0.9)

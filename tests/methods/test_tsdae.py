@@ -191,5 +191,8 @@ def test_gradients_reach_the_encoder_and_the_noise_comes_from_the_batch(tied: bo
 
 
 def test_the_learning_rate_is_constant_unless_it_decays() -> None:
-    assert [method(warmup=0.5).schedule(step, 4) for step in range(4)] == [0.5, 1.0, 1.0, 1.0]
+    assert [method(warmup=0.5).schedule(step, 4) for step in range(4)] == [0.0, 0.5, 1.0, 1.0]
     assert [method(decay=True).schedule(step, 4) for step in range(4)] == [1.0, 0.75, 0.5, 0.25]
+    # the example on Wikipedia: 100 updates up, then down to 0
+    example = method(decay=True, warmup_steps=100)
+    assert [example.schedule(step, 1100) for step in (0, 50, 100, 600, 1099)] == [0.0, 0.5, 1.0, 0.5, 0.001]

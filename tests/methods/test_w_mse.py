@@ -17,7 +17,7 @@ from harness.method import FitContext
 from harness.recipes import declared
 from harness.sources import Corpus, load_corpus
 from harness.training import Batch, BatchStream
-from methods.w_mse import WMSE, WholeBatches, cholesky_whiten, slices, whitened_mse
+from methods.w_mse import WMSE, cholesky_whiten, slices, whitened_mse
 from tests.support.kill_and_resume import weights_whole_and_resumed
 
 pytestmark = pytest.mark.timeout(300)
@@ -167,6 +167,33 @@ def test_loss_is_the_mean_over_slices_and_slicings(corpus: Corpus) -> None:
     assert loss == pytest.approx(total / 18, rel=1e-3)
 
 
+def np_head(heads: Any, x: np.ndarray) -> np.ndarray:
+    """Linear, batch normalisation over the rows of `x` (biased variance), ReLU, Linear, in float64."""
+    first, norm, last = heads[0], heads[1], heads[3]
+
+    def at(tensor: torch.Tensor) -> np.ndarray:
+        return tensor.detach().double().numpy()
+
+    x = x @ at(first.weight).T + at(first.bias)
+    x = at(norm.weight) * (x - x.mean(0)) / np.sqrt(x.var(0) + norm.eps) + at(norm.bias)
+    return np.maximum(x, 0) @ at(last.weight).T
+
+
+@pytest.mark.parametrize("joint", [False, True])
+def test_the_head_sees_a_view_or_both(corpus: Corpus, joint: bool) -> None:
+    """The released code: h = head(cat(views)), then each view's rows are whitened by themselves."""
+    method = WMSE(WMSE.configure({**SMALL, "slice": 9, "shrinkage": 0.01, "joint_head": joint}))
+    encoder = method.load_base()
+    heads = method.heads(encoder).train()
+    a, b = (torch.from_numpy(view).float() for view in views(9, encoder.dimension))
+    encoder.two_views = lambda *_, **__: (a, b)
+    loss = float(method.loss(encoder, heads, Batch(list(corpus[:9]), np.random.default_rng(3), 0))["loss"].detach())
+    parts = [np.concatenate([a, b])] if joint else [a.numpy(), b.numpy()]
+    z_a, z_b = np.split(np.concatenate([np_head(heads, part.astype(np.float64)) for part in parts]), 2)
+    expected = np_w_mse(z_a, z_b, shrinkage=0.01, statistics="view", normalise=True)
+    assert loss == pytest.approx(expected, rel=1e-4)
+
+
 def test_a_width_that_the_batch_cannot_whiten_is_named_with_both_numbers() -> None:
     with pytest.raises(InputError) as error:
         WMSE.configure({"shrinkage": 0, "batch_size": 64, "projector": [1024, 64]})
@@ -194,14 +221,13 @@ def test_a_corpus_too_small_for_its_projector_is_refused(corpus: Corpus) -> None
 
 
 def test_without_shrinkage_short_batches_are_left_out_and_the_rest_keeps_its_order(corpus: Corpus) -> None:
-    stream: dict[str, Any] = {"batch_size": 6, "bucket": 2, "seed": 1, "length_cap": 48}
-    whole, plain = WholeBatches(corpus, **stream), BatchStream(corpus, **stream)
+    whole = WMSE(WMSE.configure({**SMALL, "bucket": 2, "shrinkage": 0.0})).stream(corpus, 1)
+    plain = BatchStream(corpus, batch_size=6, bucket=2, seed=1, length_cap=48)
     assert (whole.steps_per_epoch, plain.steps_per_epoch) == (4, 5)  # 26 = 4 * 6 + 2
     for epoch in range(3):
         seen = [plain.batch(epoch * 5 + step).texts for step in range(5)]
         assert [whole.batch(epoch * 4 + step).texts for step in range(4)] == [t for t in seen if len(t) == 6]
-    assert isinstance(WMSE(WMSE.configure({**SMALL, "shrinkage": 0.0})).stream(corpus, 0), WholeBatches)
-    assert not isinstance(WMSE(WMSE.configure(SMALL)).stream(corpus, 0), WholeBatches)
+    assert WMSE(WMSE.configure(SMALL)).stream(corpus, 0).steps_per_epoch == 5
 
 
 def test_two_sentences_are_enough_with_shrinkage_and_collapse_is_an_outcome_without(corpus: Corpus) -> None:

@@ -10,13 +10,15 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 import torch
+import transformers
 from torch import nn
+from torch.utils.data import DataLoader
 
 from harness.encoder import Encoder
 from harness.errors import InputError, TrainingStopped
 from harness.method import FitContext, MethodCard
 from harness.sources import Corpus, load_corpus
-from harness.training import Batch, BatchStream, TrainedMethod, Trainer, TrainingConfig
+from harness.training import Batch, BatchStream, TrainedMethod, TrainingConfig
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -104,6 +106,39 @@ def test_buckets_bring_similar_lengths_together(corpus: Corpus) -> None:
     assert spread(8) < 0.6 * spread(1)
 
 
+def test_batches_without_buckets_are_as_random_as_a_shuffling_loader_s() -> None:
+    """Lengths deviate within a batch as in the corpus; a divisor of n - 1 makes the mean variance unbiased."""
+    corpus = load_corpus("embedded:sentences", limit=2000)
+
+    def deviation(batches: list[list[str]]) -> float:
+        return math.sqrt(np.mean([np.var([len(text) for text in batch], ddof=1) for batch in batches]))
+
+    whole = float(np.std([len(text) for text in corpus]))
+    ours = [stream(corpus, bucket=1).batch(step).texts for step in range(250)]
+    theirs = list(DataLoader(list(corpus), batch_size=8, shuffle=True, generator=torch.Generator().manual_seed(1)))
+    assert deviation(ours) == pytest.approx(whole, rel=0.05)
+    assert deviation(theirs) == pytest.approx(whole, rel=0.05)
+    assert deviation([stream(corpus, bucket=32).batch(step).texts for step in range(250)]) < 0.2 * whole
+
+
+@pytest.mark.parametrize("bucket", [1, 3])
+@pytest.mark.parametrize("count", [16, 18, 21])
+def test_the_last_batch_is_kept_or_dropped_as_a_loader_does(bucket: int, count: int) -> None:
+    corpus = load_corpus("embedded:sentences", limit=count)
+    kept = stream(corpus, bucket=bucket)
+    for drop_last in (False, True):
+        batches = stream(corpus, bucket=bucket, drop_last=drop_last)
+        loader = DataLoader(list(corpus), batch_size=8, shuffle=True, drop_last=drop_last)
+        steps = batches.steps_per_epoch
+        assert steps == len(loader)
+        for epoch in range(3):
+            seen = [batches.batch(epoch * steps + step).texts for step in range(steps)]
+            assert sorted(map(len, seen)) == sorted(map(len, loader))
+            every = [kept.batch(epoch * kept.steps_per_epoch + step).texts for step in range(kept.steps_per_epoch)]
+            assert seen == [texts for texts in every if len(texts) == 8 or not drop_last]
+    assert stream(corpus[:3], drop_last=True).steps_per_epoch == 1, "a corpus shorter than a batch is a batch"
+
+
 def test_a_last_batch_of_one_is_dropped() -> None:
     corpus = load_corpus("embedded:sentences", limit=17)
     batches = stream(corpus)
@@ -111,12 +146,43 @@ def test_a_last_batch_of_one_is_dropped() -> None:
     assert all(len(batches.batch(step).items) == 8 for step in range(4))
 
 
-def test_linear_warm_up_and_decay(corpus: Corpus) -> None:
-    method = Pull(config(warmup=0.25, learning_rate=1.0))
-    encoder = method.load_base()
-    trainer = Trainer(method, encoder, nn.Identity(), corpus, FitContext(precision="fp32"))
-    rates = [trainer.config.learning_rate * trainer.method.schedule(s, trainer.steps) for s in range(8)]
-    assert rates == pytest.approx([1 / 2, 1, 1, 5 / 6, 4 / 6, 3 / 6, 2 / 6, 1 / 6])
+@pytest.mark.parametrize(
+    ("values", "warm", "steps"),
+    [({}, 0, 8), ({"warmup": 0.25}, 2, 8), ({"warmup": 0.1}, 108, 1079), ({"warmup_steps": 3}, 3, 8)],
+)
+def test_the_schedule_is_transformers(values: dict[str, Any], warm: int, steps: int) -> None:
+    """0 at the first update of a warm-up, whose share is rounded up."""
+    adam = torch.optim.AdamW([nn.Parameter(torch.zeros(1))], lr=1.0)
+    theirs = transformers.get_linear_schedule_with_warmup(adam, warm, steps)
+    method = Pull(config(**values))
+    for step in range(steps):
+        assert method.schedule(step, steps) == pytest.approx(adam.param_groups[0]["lr"], abs=1e-12)
+        adam.step()
+        theirs.step()
+
+
+def test_only_runs_whose_numbers_were_corrected_have_other_ids() -> None:
+    assert "corrections" not in config().for_id()
+    assert "warmup_steps" not in config().for_id()
+    assert config(warmup=0.1).for_id()["corrections"] == ["warm-up from 0"]
+    assert config(patience=3).for_id()["corrections"] == ["patience"]
+
+
+def test_patience_counts_from_the_second_evaluation_on(corpus: Corpus) -> None:
+    """SG's fit: last = 0; after each evaluation: worse += score < last; stop at the limit; last = score."""
+    scores = [0.5, 0.3, 0.4, 0.35, 0.45, 0.2, 0.1]  # the first is that of the untrained weights, and is not compared
+    last, worse, stop = 0.0, 0, None
+    for number, score in enumerate(scores[1:], 1):
+        worse += score < last
+        last = score
+        if worse == 2 and stop is None:
+            stop = number
+    assert stop == 5
+    method = Pull(config(eval_every=1, patience=2, train_length=8))
+    dev: Any = FakeDev([seen(score) for score in scores])
+    report = method.fit(corpus, FitContext(dev=dev, precision="fp32")).fit_report
+    assert report.training["steps"] == stop
+    assert report.training["stopped_early"]
 
 
 def weights(method: Pull) -> dict[str, torch.Tensor]:
