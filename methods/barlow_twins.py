@@ -60,7 +60,8 @@ class BarlowTwins(TwoViewMethod):
             "noncontrastive.csv:Barlow Twins (WikiAuto)",
         ),
         notes="The paper does not print its final lambda, optimiser, lengths, or how it treats special tokens; "
-        "the vision code's projector has no biases (preset code), the paper follows VICReg's. "
+        "the vision code's projector has no biases (preset code), the paper follows VICReg's. Optimisation is "
+        "SimCSE's in every preset, not the LARS of the vision code. "
         "With view = paraphrase it learns from pairs, one side per branch, and no negatives.",
     )
     Config: ClassVar[type[MethodConfig]] = BarlowTwinsConfig

@@ -97,7 +97,8 @@ class BYOL(ViewMethod):
         supervision="unsupervised",
         cost="one epoch, two forwards of both views (one without gradient), a second copy of the encoder in memory",
         notes="A method for images, here on sentence views. The target's momentum is constant; the paper raises it to "
-        "1 along a cosine. BatchNorm's running statistics are not averaged: the target has its own.",
+        "1 along a cosine. BatchNorm's running statistics are not averaged: the target has its own. Optimisation is "
+        "SimCSE's, not LARS.",
     )
     Config: ClassVar[type[MethodConfig]] = BYOLConfig
     presets: ClassVar[Presets] = {

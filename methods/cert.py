@@ -114,7 +114,9 @@ class CERT(TrainedMethod):
         notes="Pairs come from outside; the paper translates to German and to Chinese and back. What made them decides "
         "whether a row is unsupervised, so it is marked supervised. The released code fills its queue with a constant "
         "instead of the keys; this is a proper queue. The learning rate follows the cosine update by update, the "
-        "script's epoch by epoch. With a momentum of 0.999 the key encoder needs thousands of updates to move.",
+        "script's epoch by epoch; it decays biases too, and saves every tenth epoch without a dev set. The pooled "
+        "vector is dropped out before the head (head_dropout), as its classifier does. With a momentum of 0.999 the "
+        "key encoder needs thousands of updates to move.",
     )
     Config: ClassVar[type[MethodConfig]] = CERTConfig
     presets: ClassVar[Presets] = {

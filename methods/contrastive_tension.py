@@ -149,7 +149,8 @@ class ContrastiveTension(TrainedMethod):
         ),
         notes="The published BERT row is SimCSE's evaluation of released weights, which the authors say were trained "
         "with later settings than the paper's. Different pairs that happen to hold the same text count as identical. "
-        "A batch shares out its sentences, where the code draws with replacement; both move on by 30 an update.",
+        "A batch shares out its sentences, where the code draws with replacement; both move on by 30 an update. "
+        "The port leaves short sentences out of the corpus, min_characters out of their batch, which is then smaller.",
     )
     Config: ClassVar[type[MethodConfig]] = ContrastiveTensionConfig
     presets: ClassVar[Presets] = {

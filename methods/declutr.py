@@ -144,7 +144,8 @@ class DeCLUTR(TrainedMethod):
         notes="Paper and code differ in the anchor rule (anchor_grid), the reduction and which anchors are contrasted. "
         "The printed schedule only climbs, the released one never leaves its floor (lr_schedule). On several GPUs the "
         "released code divides the contrastive gradient by their number (contrastive_weight). Spans are cut from the "
-        "text, without the leading space that the code gives them, as test sentences get none either.",
+        "text, without the leading space that the code gives them, as test sentences get none either. Its loader "
+        "leaves out an epoch's last, shorter batch (drop_last).",
     )
     Config: ClassVar[type[MethodConfig]] = DeCLUTRConfig
     # The two paper presets differ in the base model only: distilroberta-base and roberta-base.

@@ -131,7 +131,8 @@ class QuickThoughts(TrainedMethod):
         cost="one epoch, two encoders (f and g), one forward of each",
         notes="The paper trains two GRUs and tests on f and g side by side (2d values). A sentence-transformers folder "
         "holds one transformer, so f is kept, or the better of the two (test). Neighbours across the border of two "
-        "documents do not count here; in the code they do. The recipe for a transformer (learning rate) is ours.",
+        "documents do not count here; in the code they do. Batches are consecutive sentences, so bucket has no effect. "
+        "The recipe for a transformer (learning rate) is ours.",
     )
     Config: ClassVar[type[MethodConfig]] = QuickThoughtsConfig
     presets: ClassVar[Presets] = {

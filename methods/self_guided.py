@@ -144,8 +144,9 @@ class SelfGuided(TrainedMethod):
         ),
         notes="The paper trains on the STS-B sentences themselves, test part included. The released L_base and BT fail "
         "(labels for half of the rows); the code's opt2 loses one negative, its frozen copy drops, and it reports the "
-        "last weights. The paper's translations for BT are not available: bring pairs; what made them decides whether "
-        "a row is unsupervised, so it is marked supervised.",
+        "last weights; the untrained ones count as best until a later checkpoint beats them, whereas here the best of "
+        "the trained ones is kept whatever it scores. The paper's translations for BT are not available: bring pairs; "
+        "what made them decides whether a row is unsupervised, so it is marked supervised.",
     )
     Config: ClassVar[type[MethodConfig]] = SelfGuidedConfig
     presets: ClassVar[Presets] = {

@@ -132,7 +132,9 @@ class TSDAE(TrainedMethod):
         supervision="unsupervised",
         cost="one epoch; an encoder forward, a decoder forward and logits over the vocabulary for every token",
         notes="The decoder sees one vector only, and is dropped afterwards. Words and punctuation marks are told apart "
-        "by a rule of ours, not nltk's tokeniser. The paper's figures are on domain tasks: no published row for STS.",
+        "by a rule of ours, not nltk's tokeniser. The examples leave out sentences under 10 characters and an epoch's "
+        "last, shorter batch (drop_last); one has a constant rate, one a warm-up of 100 updates and linear decay. The "
+        "paper's figures are on domain tasks: no published row for STS.",
     )
     Config: ClassVar[type[MethodConfig]] = TSDAEConfig
     presets: ClassVar[Presets] = {

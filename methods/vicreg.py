@@ -67,7 +67,7 @@ class VICReg(TwoViewMethod):
         notes="The printed equation weighs invariance d times and variance twice as much as the vision code (preset "
         "code); the searched ranges fit the equation. The selected weights are not printed: the defaults lie in the "
         "ranges' part that the paper reports as good (large lambda_V, small lambda_C). Learning from pairs "
-        "(view = paraphrase) is not reported.",
+        "(view = paraphrase) is not reported. Optimisation is SimCSE's in every preset, not the vision code's LARS.",
     )
     Config: ClassVar[type[MethodConfig]] = VICRegConfig
     presets: ClassVar[Presets] = {

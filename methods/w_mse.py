@@ -149,7 +149,9 @@ class WMSE(ViewMethod):
         supervision="unsupervised",
         cost="one epoch, both views in one forward, a Cholesky factor a slice",
         notes="A method for images, here on sentence views. Paper and code whiten without shrinkage (their presets); "
-        "then an epoch's last, shorter batch is left out. The code whitens each view's slice by itself (the default).",
+        "then an epoch's last, shorter batch is left out. The code whitens each view's slice by itself (the default), "
+        "and its head sees both views in one call (joint_head). It has 512 images of two views or 256 of four in a "
+        "batch; the four-view form is not offered. Optimisation is SimCSE's, not that for images.",
     )
     Config: ClassVar[type[MethodConfig]] = WMSEConfig
     presets: ClassVar[Presets] = {
