@@ -116,6 +116,8 @@ def run_held_cell(
             status, reason = "failed", said[0] if cell.fault else f"{type(error).__name__}: {said[0]}"
         write_atomic(folder.path / "error.txt", redacted(traceback.format_exc()))
     report = method.fit_report
+    dev = plan.dev if cell.identity["dev"] is not None else None
+    notes = [*(dev.notes if dev else []), *(result.notes if result else [])]
     memory = {"peak_memory_bytes": float(peak_memory_bytes(plan.device))}
     environment = describe(plan.device, precision_of(plan, workdir) if report.training.get("precision") else "fp32")
     record = Record(
@@ -136,7 +138,7 @@ def run_held_cell(
         missing=result.missing if result else {},
         protocols=result.protocols if result else {},
         evaluation={task_key(task): plan.evaluation[task_key(task)] for task in tasks},
-        training={**report.training, **({"notes": result.notes} if result and result.notes else {})},
+        training={**report.training, **({"notes": notes} if notes else {})},
         cost={**report.cost, **timing, **memory},
         environment=environment,
         command=command,

@@ -35,7 +35,7 @@ def merged(old: Record, new: Record, tasks: list[Task]) -> Record:
     scores = [s for s in old.scores if s.made_by not in scored] + new.scores
     used = {i for s in scores for i in (s.protocol, s.comparable)}
     missing = {name: why for name, why in old.missing.items() if name not in names} | new.missing
-    said = [note for note in old.training.get("notes", []) if note.partition(": ")[0] not in names]
+    said = [note for note in old.training.get("notes", []) if not _is_of(note, names)]
     notes = list(dict.fromkeys([*said, *new.training.get("notes", [])]))
     return new.model_copy(
         update={
@@ -48,6 +48,12 @@ def merged(old: Record, new: Record, tasks: list[Task]) -> Record:
             "environment": old.environment,  # that of the training
         }
     )
+
+
+def _is_of(note: str, tasks: set[str]) -> bool:
+    """Is a note one of these tasks' ("TASK: ...") or of a subset of theirs ("TASK SUBSET: ...")?"""
+    subject = note.partition(": ")[0]
+    return any(subject == task or subject.startswith(f"{task} ") for task in tasks)
 
 
 def _cost(old: dict[str, float], new: dict[str, float]) -> dict[str, float]:

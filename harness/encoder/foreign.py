@@ -90,19 +90,43 @@ def open_model(name: str) -> Encoder | ForeignEncoder:
     try:
         return Encoder.load(name)
     except UnsupportedModel as error:
-        why = str(error)
+        return run_by_sentence_transformers(name, str(error))
+
+
+def run_by_sentence_transformers(name: str, why: str) -> ForeignEncoder:
+    """A model as sentence-transformers runs it, from a folder that holds no pickled weights.
+
+    Raises:
+        InputError: it cannot be loaded, or a module's weights are there as a pickle alone.
+    """
     from sentence_transformers import SentenceTransformer
 
     from harness.sources import resolve_model
 
-    resolved = resolve_model(name)
-    for folder in (Path(resolved), *Path(resolved).glob("[0-9]*_*")):  # each module may bring weights
-        refuse_pickled(name, folder)
     options = {"use_safetensors": True}
     try:
+        resolved = Path(resolve_model(name))
+        folder = resolved if resolved.is_dir() else _without_pickles(name)
+        for file in folder.rglob("pytorch_model*.bin"):  # each module may bring weights
+            refuse_pickled(name, file.parent)
         with quiet_transformers():
-            model = SentenceTransformer(resolved, device="cpu", trust_remote_code=False, model_kwargs=options)
+            model = SentenceTransformer(str(folder), device="cpu", trust_remote_code=False, model_kwargs=options)
+    except InputError:
+        raise
     except Exception as error:  # whatever a module of a stranger raises
+        if "pytorch_model.bin" in str(error):  # a module has no other weights, and these were not downloaded
+            raise InputError(
+                f'model "{name}": a module beside its transformer has its weights as a pickle alone '
+                "(pytorch_model.bin), which is not read; give one with safetensors files"
+            ) from None
         reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
         raise InputError(f"{why}; sentence-transformers cannot load it either: {reason:.200}") from None
     return ForeignEncoder(model.eval(), why)
+
+
+def _without_pickles(name: str) -> Path:
+    """A model of the hub in a folder here: all but what is pickled or made for other libraries."""
+    from huggingface_hub import snapshot_download
+
+    others = ["*.bin", "*.pt", "*.pth", "*.pkl", "*.ckpt", "*.h5", "*.msgpack", "*.ot", "onnx/*", "openvino/*"]
+    return Path(snapshot_download(name, ignore_patterns=others))

@@ -44,11 +44,19 @@ def read_csv(file: Path) -> Columns:
     Raises:
         InputError: a line that is none, or too few of them.
     """
+    rows: list[list[str]] = []
+    whole = 0  # lines of the rows that were read; a quote that is never closed swallows all that follow
     with file.open(encoding="utf-8", newline="") as stream:
+        reader = csv.reader(stream, strict=True)
         try:
-            return _checked(file, list(csv.reader(stream, strict=True)))
+            for row in reader:
+                rows.append(row)
+                whole = reader.line_num
         except (csv.Error, UnicodeDecodeError) as error:
-            raise InputError(f"{file}: not readable as CSV ({error}); delete it to download it again") from None
+            raise InputError(
+                f"{file}, line {whole + 1}: not readable as CSV ({error}); delete it to download it again"
+            ) from None
+    return _checked(file, rows)
 
 
 def _read_parquet(file: Path) -> Columns:

@@ -18,6 +18,7 @@ from harness.sources import multilingual
 from harness.sources.embedded import embedded_rows
 from harness.sources.remote.hub import hub_split
 from harness.sources.senteval import similarity as senteval
+from harness.sources.senteval.sizes import unusual_sizes
 
 Source = Literal["senteval", "mteb", "embedded", "stsb-multi-mt"]
 YEARS = tuple(senteval.STS_SUBSETS)
@@ -60,6 +61,11 @@ class PairSet:
     subsets: tuple[Subset, ...]
     sha256: str
     preparation: str
+
+    def unusual_sizes(self) -> list[str]:
+        """One sentence about subsets of SentEval's files that have not the published number of pairs, or none."""
+        sizes = {subset.name: len(subset.gold) for subset in self.subsets}
+        return unusual_sizes(self.task, sizes) if self.source == "senteval" else []
 
 
 def load_sts(task: str, *, source: Source, split: str = "test") -> PairSet:

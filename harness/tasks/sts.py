@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from harness.errors import InputError
 from harness.sources import multilingual
 from harness.sources.pair_sets import EMBEDDED_PARTS
-from harness.sources.senteval.sizes import unusual_sizes
 from harness.tasks.averages import Mean, Number
 from harness.tasks.base import Array, Encode, TaskResult, Vectors, as_array, checked, finite, unit_rows
 from harness.tasks.family import TaskFamily
@@ -147,9 +146,7 @@ class STSTask:
         import pandas as pd
 
         result = TaskResult()
-        if self.source == "senteval":
-            sizes = {subset.name: len(subset.gold) for subset in self.data.subsets}
-            result.notes += [f"{self.name}: {text}" for text in unusual_sizes(self.name, sizes)]
+        result.notes += [f"{self.name}: {text}" for text in self.data.unusual_sizes()]
         frames, similarities, golds = [], [], []
         damaged = 0
         for subset in self.data.subsets:
@@ -217,6 +214,11 @@ class DevSet:
         if gold.size < 2 or np.ptp(gold) == 0:
             raise InputError(f"{self.name} ({pairs.source}): a dev set needs at least two different gold scores")
         self._gold_ranks = _ranks(gold)
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader of runs that were selected by it should know."""
+        return [f"dev set {self.name}: {text}" for text in self.pairs.unusual_sizes()]
 
     def __len__(self) -> int:
         """Number of pairs."""

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from harness.encoder import Encoder
-from harness.encoder.foreign import ForeignEncoder, open_model
+from harness.encoder.foreign import ForeignEncoder, open_model, run_by_sentence_transformers
 from harness.errors import InputError, NotFitted
 from harness.evaluation.any_model import open_for_evaluation
 from harness.identity.models import model_fingerprint
@@ -130,6 +130,55 @@ def test_unknown_to_both_is_one_line(cls_model: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="sentence-transformers cannot load it either") as error:
         open_model(str(tmp_path / "exotic"))
     assert "\n" not in str(error.value)
+
+
+@pytest.fixture
+def with_dense(prompted: Path, tmp_path: Path) -> Path:
+    """The prompted model with a dense module, as sentence-transformers writes it."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Dense
+
+    model = SentenceTransformer(str(prompted), device="cpu")
+    model.append(Dense(256, 8))
+    model.save(str(tmp_path / "dense"), create_model_card=False)
+    return tmp_path / "dense"
+
+
+@pytest.mark.parametrize("pickled", [False, True])
+def test_a_module_of_a_hub_model_is_never_unpickled(
+    with_dense: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pickled: bool
+) -> None:
+    import shutil
+
+    import huggingface_hub
+    from huggingface_hub.utils import filter_repo_objects
+
+    (module,) = with_dense.glob("*_Dense")
+    torch.save({"linear.weight": torch.zeros(8, 256), "linear.bias": torch.zeros(8)}, module / "pytorch_model.bin")
+    if pickled:
+        (module / "model.safetensors").unlink()
+
+    def downloaded(name: str, ignore_patterns: list[str]) -> str:
+        assert name == "org/dense"
+        files = [str(file.relative_to(with_dense)) for file in with_dense.rglob("*") if file.is_file()]
+        for file in filter_repo_objects(files, ignore_patterns=ignore_patterns):
+            (tmp_path / "hub" / file).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(with_dense / file, tmp_path / "hub" / file)
+        return str(tmp_path / "hub")
+
+    def never(*args: Any, **rest: Any) -> Any:
+        raise AssertionError("unpickled")
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", downloaded)
+    monkeypatch.setattr(torch, "load", never)
+    if not pickled:
+        assert np.asarray(run_by_sentence_transformers("org/dense", "why").encode(TEXTS)).shape == (4, 8)
+        return
+    with pytest.raises(InputError, match="a module beside its transformer has its weights as a pickle alone") as error:
+        run_by_sentence_transformers("org/dense", "why")
+    assert "\n" not in str(error.value)
+    with pytest.raises(InputError, match="has its weights as a pickle alone"):  # in a folder too
+        run_by_sentence_transformers(str(with_dense), "why")
 
 
 def test_evaluate_opens_whatever_can_encode(cls_model: Path, prompted: Path, tmp_path: Path) -> None:

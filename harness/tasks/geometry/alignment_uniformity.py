@@ -198,6 +198,7 @@ class GeometryTask:
             sign = ">" if options.strict else ">="
             raise InputError(f"{self.name} ({self.source}): no pair has a gold score {sign} {options.threshold:g}")
         result = TaskResult()
+        result.notes += [f"{self.name}: {text}" for part in self.data for text in part.unusual_sizes()]
         x, damaged = finite(vectors(self.texts()))
         if damaged:
             result.notes.append(f"{self.name}: vectors with NaN or infinity, replaced by 0: {damaged}")

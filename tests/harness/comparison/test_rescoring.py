@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from harness.cli import main
 from harness.comparison.experiment import read_experiment
 from harness.comparison.plan import make_plan
-from harness.comparison.rescoring import due
+from harness.comparison.rescoring import due, merged
 from harness.evaluation import scoring
 from harness.results.manifest import read_records
 from harness.results.missing import Missing
@@ -182,3 +183,12 @@ def test_scores_name_the_task_that_gave_them(suite: str) -> None:
     result = evaluate(encoder.encode, tasks, pooling="mean", model=encoder)
     assert {s.made_by for s in result.scores} == {task_key(task) for task in tasks}
     assert set(result.figures) <= {task.name for task in tasks}
+
+
+def test_notes_of_a_task_and_of_its_subsets_are_replaced(one: Record) -> None:
+    told = ["STS12 MSRpar: all 2 pairs have the same similarity", "STS12: examples: few", "STS1: examples: few"]
+    other = ["dev set STS12 dev: examples: few", "geometry:STS12: examples: few"]
+    old = one.model_copy(update={"training": {"notes": [*told, *other]}})
+    new = one.model_copy(update={"training": {"notes": ["STS12: now"]}})
+    scored: Any = [SimpleNamespace(name="STS12", source="senteval", suite="sts")]
+    assert merged(old, new, scored).training["notes"] == ["STS1: examples: few", *other, "STS12: now"]

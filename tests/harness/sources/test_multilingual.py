@@ -32,7 +32,8 @@ def test_a_file_is_read(tmp_path: Path) -> None:
         ("\n".join([*lines(5), "a,b,viel"]), "row 6: expected two sentences and a score"),
         ("\n".join([*lines(5), "a,b,7"]), "row 6: score 7; expected a number from 0 to 5"),
         ("\n".join([*lines(5), "a,b,nan"]), "row 6: score nan"),
-        ("\n".join([*lines(5), '"a,b,3']), "not readable as CSV"),
+        ("\n".join([*lines(5), '"a,b,3']), "line 6: not readable as CSV"),
+        ("\n".join([*lines(5), '"two\nlines",b,3', '"a,b,3', *lines(9)]), "line 8: not readable as CSV"),
         ("", "0 pairs"),
     ],
 )

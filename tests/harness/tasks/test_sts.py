@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import warnings
 from collections.abc import Sequence
@@ -200,6 +201,16 @@ def test_dev_set_encodes_each_sentence_once_and_equals_the_task() -> None:
     assert calls == [dev.texts()]
     assert sorted(calls[0]) == ["0", "10", "120", "180", "190", "60", "90"]
     assert (dev.name, dev.sha256, len(dev)) == ("STS12 dev", pairs.sha256, 5)
+
+
+def test_a_dev_set_that_was_cut_says_so() -> None:
+    """STS-B has 1,500 dev pairs in SentEval's files; other sources have no count of their own."""
+    cut = PairSet("STS-B", "senteval", "dev", (Subset("dev", ["a", "b"], ["c", "d"], np.array([1.0, 2.0])),), "", "")
+    (note,) = DevSet(cut).notes
+    assert note.startswith("dev set STS-B dev: examples: 2 in dev (not 1,500); files cut short")
+    assert DevSet(dataclasses.replace(cut, source="mteb")).notes == []
+    whole = Subset("dev", ["a"] * 1500, ["b"] * 1500, np.arange(1500.0))
+    assert DevSet(dataclasses.replace(cut, subsets=(whole,))).notes == []
 
 
 def test_dev_set_statistics_show_collapse() -> None:

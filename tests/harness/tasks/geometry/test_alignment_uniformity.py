@@ -205,3 +205,10 @@ def test_counts_of_the_whole_sts_benchmark(source: str) -> None:
 def test_counts_at_four_and_above() -> None:
     task = GeometryTask("STS-B", "mteb", splits=("train", "dev", "test"), options=GeometryOptions(strict=False))
     assert len(task.positives()[0]) == 2008
+
+
+def test_pair_sets_that_were_cut_are_told() -> None:
+    cut = PairSet("STS-B", "senteval", "test", (Subset("test", ["a", "b"], ["c", "d"], np.array([5.0, 5.0])),), "", "")
+    task = GeometryTask.of([cut], options=GeometryOptions())
+    (note,) = task.evaluate(lambda texts: np.eye(5)[[ord(t) - ord("a") for t in texts]], pooling="mean").notes
+    assert note.startswith(f"{task.name}: examples: 2 in test (not 1,379); files cut short")
