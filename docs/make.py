@@ -17,6 +17,8 @@ from typing import Any, Literal, Union, get_args, get_origin
 from harness import registry
 from harness.comparison.experiment import Block, CorpusSettings, DevSettings, Entry, Experiment, Rehearsal
 from harness.config import Config
+from harness.sources.corpus.catalogue import CATALOGUE
+from harness.sources.senteval.prepared import PREPARED
 from studies.definition.study import Study
 
 REPOSITORY = Path(__file__).parents[1]
@@ -109,6 +111,33 @@ def _kind(annotation: Any) -> str:
     return "table"
 
 
+def corpora() -> str:
+    """The corpora that have a name."""
+    head = ("name", "holds", "items", "parts", "stands behind it", "whose text it is")
+    return table(
+        head,
+        (
+            (f"`{name}`", c.kind, f"{c.items:,}", ", ".join(c.parts), f"`{c.uri}`", _tried(c.purpose, c.untried))
+            for name, c in CATALOGUE.items()
+        ),
+    )
+
+
+def prepared() -> str:
+    """The data of tasks that comes from no hub."""
+    return table(
+        ("name", "for", "items", "download", "from"),
+        (
+            (f"`{name}`", _tried(d.purpose, d.untried), d.items, d.size, f"`{d.address}`")
+            for name, d in PREPARED.items()
+        ),
+    )
+
+
+def _tried(purpose: str, untried: bool) -> str:
+    return purpose + (" (untried on the real server)" if untried else "")
+
+
 def _value(default: Any) -> str:
     if isinstance(default, Config):
         default = default.model_dump(exclude_defaults=True)
@@ -124,6 +153,8 @@ MADE: dict[str, Callable[[], str]] = {
     "blocks": lambda: keys(Block),
     "rehearsal": lambda: keys(Rehearsal),
     "corpus": lambda: keys(CorpusSettings),
+    "corpora": corpora,
+    "prepared": prepared,
     "dev": lambda: keys(DevSettings),
     "study": lambda: keys(Study),
 }

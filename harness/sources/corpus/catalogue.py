@@ -19,7 +19,7 @@ class NamedCorpus:
         paper: where the text comes from. purpose: whose training text it is, and what differs from theirs.
         parts: names of `?parts=` -> splits of the data set; taken when none is named: `default_parts`, or all of them.
         labels: names of whole-number labels, for data sets that do not carry them.
-        untried: it was never read from the hub itself by us, only from a file of the same layout.
+        untried: we had no copy of the data set to read, only a made file of the same layout.
     """
 
     uri: str

@@ -17,6 +17,9 @@ from harness.files.reading import require_ordinary
 
 FORMATS = (".txt", ".csv", ".tsv", ".jsonl")
 LONGEST = 16 * 2**20  # bytes of a line, or of one value of a table: more is no text but a fault or a trap
+# Text packs ten times smaller, very monotonous text thirty times; a bomb of short lines a thousand times.
+MOST_UNPACKED = 40  # times the packed size,
+LEAST_UNPACKED = 64 * 2**20  # or so many bytes where that is more
 _BOM = b"\xef\xbb\xbf"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")  # how such a file begins
 NumberedRow = tuple[int, tuple[str | None, ...]]  # line number, one value for each column asked for
@@ -59,13 +62,20 @@ def opened(path: Path, zipped: bool) -> Iterator[IO[bytes]]:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from None
 
 
-def byte_lines(path: Path, stream: IO[bytes]) -> Iterator[bytes]:
+def byte_lines(path: Path, stream: IO[bytes], zipped: bool = False) -> Iterator[bytes]:
     """The lines as they stand, split at newlines only and without a byte-order mark at the start.
 
     Raises:
-        InputError: a line longer than LONGEST, such as that of a gzip bomb; it is not read to its end.
+        InputError: a gzip bomb: a line longer than LONGEST, which is not read to its end, or a file that unpacks to
+            more than MOST_UNPACKED times its size.
     """
+    most = max(LEAST_UNPACKED, MOST_UNPACKED * path.stat().st_size)
     for number, line in enumerate(iter(partial(stream.readline, LONGEST + 1), b""), 1):
+        if zipped and stream.tell() > most:
+            raise InputError(
+                f"{path}, line {number}: unpacks to more than {MOST_UNPACKED} times its size, which text does not; "
+                "if it is right, unpack it and name the unpacked file"
+            )
         if len(line) > LONGEST:
             raise InputError(
                 f"{path}, line {number}: longer than {LONGEST // 2**20} MiB; put one text on a line, and shorter ones"
@@ -116,7 +126,7 @@ def rows(path: Path, required: Sequence[str], optional: Sequence[str] = ()) -> I
     """
     ending, zipped = text_format(path)
     with opened(path, zipped) as stream:
-        lines = ((n, decoded(path, n, line)) for n, line in enumerate(byte_lines(path, stream), 1))
+        lines = ((n, decoded(path, n, line)) for n, line in enumerate(byte_lines(path, stream, zipped), 1))
         if ending == ".txt":
             missing = [column for column in required if column != "text"]
             if missing:

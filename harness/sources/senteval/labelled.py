@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from harness.errors import InputError
 from harness.sources.senteval.lines import damaged, numbered_lines, table_rows
+from harness.sources.senteval.prepared import given_or_prepared, prepared_root
 from harness.sources.senteval.similarity import SICK_LABELS, read_stsb, senteval_root, sick_rows
 
 PREPARATION = "SentEval's files; words joined by single spaces; an empty sentence is read as a full stop"
@@ -86,16 +87,18 @@ def downstream_folder(root: Path | None = None) -> Path:
 
 
 def probing_folder(root: Path | None = None) -> Path:
-    """The folder of the probing files, which no hub offers: below `root` or HARNESS_SENTEVAL.
+    """The folder of the probing files, which no hub offers: below `root` or HARNESS_SENTEVAL, or the prepared ones.
 
     Raises:
-        InputError: neither is given, or the folder does not exist.
+        InputError: neither is given and none are prepared, or the folder does not exist.
     """
     given = _given(root)
     if given is None:
+        if (prepared := prepared_root() / "probing").is_dir():
+            return prepared
         raise InputError(
-            "the probing files are not on the hub: set HARNESS_SENTEVAL to SentEval's data folder "
-            "(it holds downstream and probing)"
+            "the probing files are not on the hub: `harness data prepare probing` fetches them; or set "
+            "HARNESS_SENTEVAL to SentEval's data folder (it holds downstream and probing)"
         )
     return given / "probing" if (given / "probing").is_dir() else given
 
@@ -127,7 +130,7 @@ def read_task(task: str, root: Path) -> Labelled:
         "SICK-E": (lambda: {p: _sick(root, p, entailment=True) for p in ("train", "dev", "test")}, 3),
         "SICK-R": (lambda: {p: _sick(root, p, entailment=False) for p in ("train", "dev", "test")}, 0),
         "STS-B": (lambda: {p: _stsb(root, p) for p in ("train", "dev", "test")}, 0),
-        "SNLI": (lambda: {p: _snli(root / "SNLI", p) for p in ("train", "dev", "test")}, 3),
+        "SNLI": (lambda: {p: _snli(given_or_prepared(root, "SNLI"), p) for p in ("train", "dev", "test")}, 3),
     }  # fmt: skip
     read, classes = readers[task]
     return _labelled(read(), classes=classes, second_first=task == "SNLI")

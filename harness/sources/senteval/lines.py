@@ -82,4 +82,6 @@ def no_such_file(file: Path, needed: str = "") -> InputError:
         return InputError(f"{file}: no such file; {needed or 'the SentEval folder is not complete'}")
     name = "/".join(file.parts[-2:])
     text = f"{name}: not in the copy of {REPOSITORY}; set HARNESS_SENTEVAL to a SentEval data folder that has it"
+    if file.parent.name in ("SNLI", "COCO"):
+        text += f", or fetch it: `harness data prepare {file.parent.name.lower()}`"
     return InputError(f"{text}; {needed}" if needed else text)

@@ -44,9 +44,10 @@ class CaptionRetrievalTask:
     def data(self) -> CaptionSet:
         from harness.sources.senteval.captions import read_captions
         from harness.sources.senteval.labelled import downstream_folder
+        from harness.sources.senteval.prepared import given_or_prepared
 
         images, captions, digest = {}, {}, hashlib.sha256()
-        folder = downstream_folder(self.root) / "COCO"
+        folder = given_or_prepared(downstream_folder(self.root), "COCO")
         for part, file in (("train", "train"), ("dev", "valid"), ("test", "test")):
             images[part], captions[part] = read_captions(folder, file)
             digest.update(np.ascontiguousarray(images[part]).tobytes())

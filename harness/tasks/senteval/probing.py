@@ -35,4 +35,4 @@ def probing_task(
 
 
 TASKS = TaskFamily(PROBING, lambda name, source: probing_task(name))
-SUITE = Suite(PROBING, "SentEval's ten probing tasks; their files must be at HARNESS_SENTEVAL", metric="accuracy")
+SUITE = Suite(PROBING, "SentEval's ten probing tasks; their files: `harness data prepare probing`", metric="accuracy")

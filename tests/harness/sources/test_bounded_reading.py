@@ -63,6 +63,16 @@ def test_a_gzip_bomb_is_refused_in_bounded_memory(tmp_path: Path) -> None:
     assert "line 1: longer than 16 MiB" in done.stdout
 
 
+def test_a_gzip_bomb_of_many_short_lines_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows, "LEAST_UNPACKED", 2**20)
+    file = tmp_path / "bomb.txt.gz"
+    file.write_bytes(gzip.compress(b"a\n" * 2**20))
+    with pytest.raises(InputError, match="unpacks to more than 40 times its size"):
+        load_corpus(str(file))
+    file.write_bytes(gzip.compress(b"a\n" * 2**18))  # as monotonous, and small
+    assert len(load_corpus(str(file))) == 2**18
+
+
 def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe.txt"
     os.mkfifo(pipe)
