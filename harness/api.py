@@ -24,6 +24,7 @@ from harness.comparison.comparison_result import ComparisonResult
 from harness.comparison.experiment import DevSettings, Experiment, read_experiment
 from harness.comparison.part import part_of
 from harness.comparison.plan import LoadedData, PlannedCell, make_plan
+from harness.comparison.rehearsal import StandIns, rehearsed
 from harness.comparison.repeat import repeated
 from harness.comparison.run import run_comparison
 from harness.comparison.tuning import Budget, checked_budget, tune_rows
@@ -55,6 +56,7 @@ def compare(
     workdir: str | Path = "work",
     overrides: Sequence[str] = (),
     only: Sequence[str] = (),
+    rehearse: bool = False,
     tune: Budget | None = None,
     tracked: bool = True,
     tracking_uri: str | None = None,
@@ -69,6 +71,8 @@ def compare(
         workdir: everything that is kept. The same call goes on where it stopped.
         overrides: as `--set`: "seeds=[1]", "methods.simcse.temperature=0.1".
         only: blocks of the file, or patterns of rows ("SCD*"): what part of it is made, as a comparison of its own.
+        rehearse: the same with the embedded model, the beginning of each text and few updates, as the file's
+            [rehearsal] says: a row that cannot be had, or a task without its data, is told and ends nothing.
         tune: search every row under this budget first, and add the best configuration as a row of its own.
         tracked, tracking_uri: whether runs go to MLflow, and to which store (default: sqlite in `workdir`).
         formats: of the report.
@@ -92,6 +96,9 @@ def compare(
         raise InputError("--tune: searches in one process; start it without a launcher (the search goes on later)")
     progress = progress or Reporter(quiet=True)
     data = LoadedData()
+    if rehearse:
+        data = StandIns(asked.rehearsal)
+        asked = rehearsed(asked, data)
     with team.main_first():
         plan = make_plan(asked, where, Path(workdir), data=data, team=team)
         folder = checked_workdir(str(workdir))
@@ -115,7 +122,7 @@ def compare(
             records = run_comparison(
                 plan,
                 folder,
-                command_of=lambda cell: repeated(source, overrides, cell, tuning, options=_alone(cell)),
+                command_of=lambda cell: repeated(source, overrides, cell, tuning, options=_alone(cell, rehearse)),
                 tracker=tracker,
                 reporter=ending.enter_context(progress),
                 tuned=tuning,
@@ -129,9 +136,12 @@ def compare(
     return ComparisonResult(plan.experiment, folder, records, written, tuning, further)
 
 
-def _alone(cell: PlannedCell) -> dict[str, Any]:
+def _alone(cell: PlannedCell, rehearse: bool) -> dict[str, Any]:
     """What has `compare` make the run of one cell of a file with parts."""
-    return {"only": [cell.row.label]} if cell.blocks != ("",) else {}
+    return {
+        **({"only": [cell.row.label]} if cell.blocks != ("",) else {}),
+        **({"rehearse": True} if rehearse else {}),
+    }
 
 
 def evaluate(

@@ -26,6 +26,7 @@ from harness.method import (
     unfitted,
 )
 from harness.recipes import Presets
+from harness.sources.remote.hub import hub_reachable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -177,6 +178,6 @@ def fingerprint(name: str) -> str:
         from huggingface_hub import hf_hub_download
 
         try:
-            return Path(hf_hub_download(name, "modules.json")).parent.name
+            return Path(hf_hub_download(name, "modules.json", local_files_only=not hub_reachable())).parent.name
         except Exception:  # the hub client raises classes of its own
             raise error from None

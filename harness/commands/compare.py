@@ -35,6 +35,8 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--only", action="append", default=[], metavar="NAME",
                         help="make this block of the file alone, or the rows of this pattern, as 'SCD*'; may be "
                         "repeated")  # fmt: skip
+    parser.add_argument("--rehearse", action="store_true", help="try the file out on a laptop: every row with the "
+                        "embedded model, little text and few updates (see [rehearsal])")  # fmt: skip
     parser.add_argument("--tune", type=int, metavar="TRIALS", help="search every row's declared ranges with so many "
                         "trials on the dev set, and add the best configuration as a row of its own")  # fmt: skip
     parser.add_argument("--tune-steps", type=int, metavar="N", help="updates of a trial (default: max_steps)")
@@ -60,6 +62,7 @@ def run(args: argparse.Namespace) -> int:
         workdir=args.workdir,
         overrides=args.overrides,
         only=args.only,
+        rehearse=args.rehearse,
         tune=budget,
         tracked=not args.no_tracking,
         tracking_uri=args.tracking_uri,
@@ -149,6 +152,8 @@ def _show(result: ComparisonResult) -> None:
                 tell(f"report {report}, {kind}: {path}")
     if result.tuning is not None:
         print_table(*result.tuning.table())
+    for record in result.left_out:
+        tell(f"n/a: {one_line(record.row)}: {one_line(record.reason)}")
     for record in result.failed:
         tell(f"failed: {one_line(record.row)}, seed {record.seed}: {one_line(record.reason)} "
               f"(details: {result.workdir / 'runs' / record.id / 'error.txt'}; all other runs are kept)")  # fmt: skip

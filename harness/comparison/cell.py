@@ -20,7 +20,7 @@ from harness.comparison.measured_precision import precision_of
 from harness.comparison.plan import Plan, PlannedCell, describe_data
 from harness.comparison.rescoring import due, merged, merged_figures, merged_pairs
 from harness.errors import InputError, TrainingStopped
-from harness.evaluation.scoring import each, error_file, set_aside
+from harness.evaluation.scoring import announced, each, error_file, set_aside
 from harness.evaluation.vector_cache import EmbeddingCache, folder_hash
 from harness.files.atomic import write_atomic
 from harness.files.faults import storage_fault
@@ -123,6 +123,7 @@ def run_held_cell(
     record = Record(
         id=cell.id,
         comparison=plan.experiment.name,
+        rehearsal=plan.rehearsal is not None,
         status=status,  # type: ignore[arg-type]
         reason=reason,
         row=cell.row.label,
@@ -275,7 +276,14 @@ def _evaluate(
         stored = cache.of(content, pooling, code=code_ids(type(method))[0], device=plan.device_name)
         origin = Origin(f"harness/{method.name}", stored.name, results=cache.folder.parent / "mteb")
         return evaluate(
-            encoder_of(method), tasks, pooling=pooling, cache=stored, origin=origin, model=method, device=device
+            encoder_of(method),
+            tasks,
+            pooling=pooling,
+            cache=stored,
+            origin=origin,
+            model=method,
+            device=device,
+            most=plan.most,
         )
 
     def alone(task: Task) -> TaskResult:
@@ -283,7 +291,7 @@ def _evaluate(
         how = f"{pooling}, fitted to the task's text"
         return evaluate(encoder_of(fitted), [task], pooling=how, model=fitted, device=device)
 
-    readable, unread = each(tasks, lambda task: task.texts())
+    readable, unread = each(tasks, lambda task: announced(task, plan.most))
     parts, unscored = each([task for task, _ in readable], alone)
     result = joined([part for _, part in parts])
     set_aside(result, unread, unscored)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from harness.comparison.experiment import Experiment
+from harness.comparison.plan import WITHOUT
 from harness.comparison.tuning import Tuning
 from harness.results.record import Record
 
@@ -24,8 +25,13 @@ class ComparisonResult:
 
     @property
     def failed(self) -> list[Record]:
-        """The records of cells that failed; the same call tries them again."""
-        return [record for record in self.records if record.status == "failed"]
+        """The records of cells that failed; the same call tries them again. A rehearsal goes without what it lacks."""
+        return [r for r in self.records if r.status == "failed" and r not in self.left_out]
+
+    @property
+    def left_out(self) -> list[Record]:
+        """The records of a rehearsal whose row asks for something that is not there."""
+        return [r for r in self.records if r.rehearsal and WITHOUT in r.identity]
 
     @property
     def status(self) -> Literal["finished", "failed"]:

@@ -8,10 +8,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.comparison.experiment import CorpusSettings, DevSettings, Experiment
+from harness.comparison.experiment import CorpusSettings, DevSettings, Experiment, Rehearsal
 from harness.comparison.rows import Row, resolve_rows
 from harness.errors import InputError, OutOfReach
-from harness.evaluation.scoring import each
+from harness.evaluation.scoring import announced, each
 from harness.files.hashing import content_id
 from harness.identity.code import code_ids, evaluation_ids, twin
 from harness.identity.models import model_fingerprint
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from harness.sources import Corpus
     from harness.tasks.base import Task
     from harness.tasks.sts import DevSet
+
+
+WITHOUT = "without"  # in the identity of a cell that cannot be run here, and so depends on nothing more
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,7 @@ class Plan:
     team: Team = ALONE
     workdir: Path | None = None  # where runs may be kept under another id of the same code; None: nowhere yet
     tolerant: bool = False  # a row that cannot be run here leaves the others be
+    rehearsal: Rehearsal | None = None  # of a rehearsal alone
 
     @cached_property
     def tasks(self) -> list[Task]:
@@ -90,11 +94,16 @@ class Plan:
         """Task -> the present id of the code that scores it."""
         return {task: ids[0] for task, ids in self.scoring.items()}
 
+    @property
+    def most(self) -> int | None:
+        """How many sentences a task may ask for; None: any number."""
+        return self.rehearsal.sentences if self.rehearsal is not None else None
+
     @cached_property
     def unreadable(self) -> set[str]:
         """The tasks whose data cannot be had now."""
         try:
-            return set(each(self.tasks, lambda task: task.texts())[1])
+            return set(each(self.tasks, lambda task: announced(task, self.most))[1])
         except InputError:
             return {task.name for task in self.tasks}
 
@@ -138,7 +147,7 @@ class Plan:
         except InputError as error:
             if not self.tolerant:
                 raise
-            return self._planned(row, base_model, seed, {"seed": seed, "without": base_model}, *more, str(error))
+            return self._planned(row, base_model, seed, {"seed": seed, WITHOUT: base_model}, *more, str(error))
 
     @staticmethod
     def _planned(
@@ -168,11 +177,15 @@ class Plan:
             "max_steps": row.max_steps if trains else None,
             "precision": self.experiment.precision if trains else None,
             "code": code,
+            **({"rehearsal": True} if self.rehearsal is not None else {}),
         }
 
 
 class LoadedData:
     """Corpora and selection sets, each read once: for all plans of one process."""
+
+    rehearsal: Rehearsal | None = None
+    """What its texts are cut by, where they stand in for those of the experiment."""
 
     def __init__(self) -> None:
         self._corpora: dict[str, Corpus] = {}
@@ -230,9 +243,13 @@ def make_plan(
     from harness.tasks.catalogue import resolve_tasks
 
     data = data or LoadedData()
-    tolerant = bool(experiment.blocks)
+    rehearsal = data.rehearsal
+    tolerant = rehearsal is not None or bool(experiment.blocks)
     corpora: dict[str, Corpus] = {}
-    rows = [_with_text(row, data, corpora, tolerant) for row in resolve_rows(experiment, where)]
+    rows = [
+        _with_text(row, data, corpora, tolerant)
+        for row in resolve_rows(experiment, where, tolerant=rehearsal is not None)
+    ]
     dev = None
     if experiment.dev is not None and any(row.method.uses_dev(row.config) for row in rows):
         try:
@@ -246,7 +263,7 @@ def make_plan(
         for name, block in experiment.parts.items()
     }
     device = team.device or pick_device(experiment.device)
-    plan = Plan(experiment, rows, corpora, dev, by_block, device, team, workdir, tolerant)
+    plan = Plan(experiment, rows, corpora, dev, by_block, device, team, workdir, tolerant, rehearsal)
     if plan.cells and all(cell.fault for cell in plan.cells):  # reads what configs refer to, such as word vectors
         raise InputError(plan.cells[0].fault)
     return plan
@@ -258,6 +275,8 @@ def _with_text(row: Row, data: LoadedData, corpora: dict[str, Corpus], tolerant:
     Raises:
         InputError: one of them cannot be had, or does not suit; where that is tolerated, the row keeps it as its fault.
     """
+    if row.fault:
+        return row
     try:
         model_fingerprint(row.base_model)
         text = data.corpus(row.corpus) if row.corpus is not None else None

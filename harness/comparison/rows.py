@@ -10,6 +10,7 @@ from harness.comparison.experiment import CorpusSettings, Entry, Experiment
 from harness.config import nearest
 from harness.errors import InputError
 from harness.method import Method, MethodConfig
+from harness.recipes import preset_names
 
 
 @dataclass(frozen=True)
@@ -37,8 +38,10 @@ class Row:
         return self.corpus is not None
 
 
-def resolve_rows(experiment: Experiment, where: str) -> list[Row]:
+def resolve_rows(experiment: Experiment, where: str, *, tolerant: bool = False) -> list[Row]:
     """Every row on each of its base models, base model by base model.
+
+    Where that is tolerated, a row whose preset has no values for its base model keeps this as its fault.
 
     Raises:
         InputError: unknown method, preset or key, value out of range, a preset that is none for a base model, a shared
@@ -55,7 +58,7 @@ def resolve_rows(experiment: Experiment, where: str) -> list[Row]:
                         f'{where}: row "{entry.name or entry.method}": its blocks bound the updates differently '
                         f"({', '.join(str(bound) for bound in bounds)}); give the row a max_steps of its own"
                     )
-                rows.append(_resolved(experiment, entry, base_model, number, where, seeds, bounds[0]))
+                rows.append(_resolved(experiment, entry, base_model, number, where, seeds, bounds[0], tolerant))
     known = {name for row in rows for name in row.method.Config.model_fields}
     unused = sorted(set(experiment.shared) - known)
     if unused:
@@ -92,6 +95,7 @@ def _resolved(
     where: str,
     seeds: Mapping[int, tuple[str, ...]],
     max_steps: int | None,
+    tolerant: bool,
 ) -> Row:
     """A row on one base model: its plugin is loaded; `shared` values reach it where it has the key."""
     place = f"{where}: methods[{number}]"
@@ -101,15 +105,16 @@ def _resolved(
         raise InputError(f"{place}: {error}") from None
     label = entry.name or entry.method
     shared = {k: v for k, v in experiment.shared.items() if k in method.Config.model_fields}
-    config = method.configure(
-        {**shared, **entry.config},
-        preset=entry.preset,
-        family=entry.family or experiment.family,
-        base_model=base_model,
-        where=f"{place} ({label})",
-    )
+    values, place, fault = {**shared, **entry.config}, f"{place} ({label})", ""
+    family = entry.family or experiment.family
+    try:
+        config = method.configure(values, preset=entry.preset, family=family, base_model=base_model, where=place)
+    except InputError as error:
+        if not tolerant or entry.preset not in preset_names(method.presets):
+            raise
+        config, fault = method.configure(values, where=place), str(error)
     corpus = corpus_for(experiment, entry, method.text_for(config), where)
-    return Row(label, method, base_model, config, corpus, seeds, max_steps)
+    return Row(label, method, base_model, config, corpus, seeds, max_steps, fault)
 
 
 def corpus_for(experiment: Experiment, entry: Entry, kind: str, where: str) -> CorpusSettings | None:

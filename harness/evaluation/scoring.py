@@ -65,6 +65,22 @@ def each(tasks: Sequence[Task], ask: Callable[[Task], T]) -> tuple[list[tuple[Ta
     return answers, faults
 
 
+def announced(task: Task, most: int | None = None) -> Sequence[str]:
+    """The texts of a task.
+
+    Raises:
+        InputError: its data cannot be read, or it has more than `most` texts.
+    """
+    texts = task.texts()
+    _check_number(texts, most)
+    return texts
+
+
+def _check_number(texts: Sequence[str], most: int | None) -> None:
+    if most is not None and len(texts) > most:
+        raise InputError(f"asks for {len(texts):,} sentences; a rehearsal encodes up to {most:,} (rehearsal.sentences)")
+
+
 def error_file(task: str) -> str:
     """Where a run keeps the traceback of a task that failed."""
     return f"errors/{''.join(c if c.isalnum() or c in '-.' else '-' for c in task)}.txt"
@@ -92,13 +108,15 @@ def evaluate(
     origin: Origin = UNNAMED,
     model: Any = None,
     device: str = "cpu",
+    most: int | None = None,
 ) -> TaskResult:
     """All scores of `tasks` for one encoder, whose texts are encoded once.
 
     A task whose data is missing or damaged, or that fails, does not stop the others: it has no scores, stands in
-    `missing` with the reason, and in `notes`. A task that cannot know its texts beforehand gets them encoded when it
-    asks. `pooling` names how the vectors are made (it enters the protocol ids), `origin` whose they are. `model` (a
-    method, an `Encoder`) and `device` are for tasks that look into the model or time it.
+    `missing` with the reason, and in `notes`; so does one that asks for more than `most` texts. A task that cannot
+    know its texts beforehand gets them encoded when it asks. `pooling` names how the vectors are made (it enters the
+    protocol ids), `origin` whose they are. `model` (a method, an `Encoder`) and `device` are for tasks that look into
+    the model or time it.
 
     `cost` of the result has "sentences" (distinct texts), "sentences_cached" (those of them that `cache` had),
     "encode_seconds" and "sentences_per_second" of the others (neither where there were none), and "evaluate_seconds"
@@ -109,11 +127,12 @@ def evaluate(
         RunError: `encode` returned something else than one vector a text.
         OSError: the disk is full or fails.
     """
-    readable, unread = each(tasks, lambda task: task.texts())
-    shared = (announced for task, announced in readable if not needs_model(task))
-    texts = list(dict.fromkeys(text for announced in shared for text in announced))
+    readable, unread = each(tasks, lambda task: announced(task, most))
+    shared = (texts for task, texts in readable if not needs_model(task))
+    texts = list(dict.fromkeys(text for some in shared for text in some))
 
     def more(unknown: list[str]) -> EmbeddingTable:
+        _check_number(unknown, most)
         return encode_once(encode, unknown, cache=cache)
 
     start = time.perf_counter()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from harness.errors import InputError
 from harness.sources import resolve_model
+from harness.sources.remote.hub import hub_reachable
 
 WEIGHTS_AND_SETTINGS = {".safetensors", ".json", ".txt", ".model", ".bin"}
 
@@ -31,7 +32,7 @@ def model_fingerprint(name: str) -> str:
     from transformers import AutoConfig
 
     try:
-        commit = AutoConfig.from_pretrained(where)._commit_hash
+        commit = AutoConfig.from_pretrained(where, local_files_only=not hub_reachable())._commit_hash
     except (OSError, ValueError) as error:
         raise InputError(
             f'base model "{name}": not a folder here and not found on the hub ({str(error).splitlines()[0]})'

@@ -61,7 +61,12 @@ def _without_blocks(tree: Tree) -> Tree:
     return tree
 
 
-# 2: `evaluation` by task, `identity`. 3: `files`.
-RECORD = Schema("schema_version", 3, {1: _scored_by_task, 2: _without_hashes})
+def _no_rehearsal(tree: Tree) -> Tree:
+    """There were none."""
+    return tree
+
+
+# 2: `evaluation` by task, `identity`. 3: `files`. 4: `rehearsal`.
+RECORD = Schema("schema_version", 4, {1: _scored_by_task, 2: _without_hashes, 3: _no_rehearsal})
 MANIFEST = Schema("schema", 2, {1: _without_blocks})  # 2: `blocks`
 EXPERIMENT = Schema("schema", 1, {})

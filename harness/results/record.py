@@ -52,6 +52,7 @@ class Record(BaseModel):
     schema_version: int = RECORD.version
     id: str
     comparison: str
+    rehearsal: bool = False  # made with a small model, little text and few updates, to try a file out
     status: Status
     reason: str = ""  # why it collapsed, diverged or failed; empty when finished
     row: str  # label of the table row: the method's name, or the name given in the experiment file

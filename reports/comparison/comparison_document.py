@@ -104,13 +104,10 @@ def _sections(comparison: Comparison, bootstrap: PairedBootstrap) -> Iterator[Se
 def _part(part: Comparison, builders: list[TableBuilder]) -> Section:
     """The scores of one block of the file: its own rows alone, on what it asks for."""
     bootstrap = PairedBootstrap(part)
-    blocks: list[Block] = [Text((part.description,))] if part.description else []
-    blocks.extend(
-        block if isinstance(block, Text) else replace(block, key=f"{part.name}-{block.key}")
-        for builder in builders
-        for block in builder(part, bootstrap)
-    )
-    return Section(f"part-{slug(part.name)}", part.title, blocks)
+    built = (block for builder in builders for block in builder(part, bootstrap))
+    blocks = [block if isinstance(block, Text) else replace(block, key=f"{part.name}-{block.key}") for block in built]
+    said: list[Block] = [Text((part.description,))] if part.description else []
+    return Section(f"part-{slug(part.name)}", part.title, said + blocks)
 
 
 def _over_tasks(comparison: Comparison, bootstrap: PairedBootstrap) -> list[Table | Figure | None]:

@@ -166,18 +166,23 @@ class Comparison:
     def columns(self, suite: str) -> list[tuple[str, str]]:
         """(task, source) of every test score of a suite, in the order of the papers, else as first met.
 
-        A task of the suite whose data was missing stands among them too, where the suite has any score: an average
-        without it must not look whole.
+        A task of the suite whose data was missing stands among them too: an average without it must not look whole.
         """
         met = dict.fromkeys(
             (s.source, s.task) for r in self.records for s in r.scores if s.suite == suite and s.split != "dev"
         )
         wanted = {task for r in self.records for task in r.missing if task in tasks_of(suite)}
-        wanted = set() if suite == "geometry" else wanted  # each of its tasks has a table of its own
-        met |= dict.fromkeys((source, task) for source in {source for source, _ in met} for task in sorted(wanted))
+        wanted = set() if suite == "geometry" and met else wanted  # each of its tasks has a table of its own
+        sources = {source for source, _ in met} or self._sources_of(wanted)
+        met |= dict.fromkeys((source, task) for source in sorted(sources) for task in sorted(wanted))
         place = {task: i for i, task in enumerate(STS_ORDER)}
         ordered = sorted(met, key=lambda key: (key[0], place.get(key[1], len(place))))
         return [(task, source) for source, task in ordered]
+
+    def _sources_of(self, tasks: set[str]) -> set[str]:
+        """Where tasks that no run has a score of were to be read from."""
+        keys = {key for record in self.records for key in record.evaluation}
+        return {source for source, _, task in (key.partition(":") for key in keys) if task in tasks}
 
 
 def _configuration(record: Record) -> str:

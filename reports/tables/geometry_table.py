@@ -26,8 +26,10 @@ def geometry_tables(comparison: Comparison) -> list[Table]:
     for task, source in comparison.columns("geometry"):
         data = task.removeprefix("geometry:")
         columns, cells = list(HEAD), [list(head_cells(row)) for row in comparison.rows]
+        found = [m for m in GEOMETRY if any(row.scores(task, source, m) for row in comparison.rows)]
+        shown = found or ["alignment", "uniformity"]  # of data that could not be had, with the reason
         for metric, (title, digits) in GEOMETRY.items():
-            if not any(row.scores(task, source, metric) for row in comparison.rows):
+            if metric not in shown:
                 continue
             size = size_text(
                 comparison.rows, task, source, metric, "", "pairs" if metric == "alignment" else "sentences"
