@@ -53,6 +53,7 @@ class BYOLConfig(ViewConfig, TrainingConfig):
         0.996, "share of itself that the target keeps at an update (tau); 1: it never moves", ge=0, le=1
     )
     target_dropout: bool = option(True, "does the target drop units in training as the online encoder does")
+    in_parts: ClassVar[bool] = True
 
 
 def _encode(encoder: Encoder, views: Views) -> tuple[Tensor, Tensor]:

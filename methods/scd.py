@@ -64,6 +64,7 @@ class SCDConfig(TrainingConfig):
         "center", "Pearson correlation (code), without centring, or Eq. 3 as printed"
     )
     literal_sign: bool = option(False, "Eq. 4's minus sign as printed, for demonstration only")
+    in_parts: ClassVar[bool] = True
 
 
 class SCD(TrainedMethod):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
+
+from pydantic import model_validator
 
 from harness.config import option
 from harness.method import POOLING_HELP, MethodCard, MethodConfig
@@ -40,6 +42,16 @@ class ContrastiveConfig(TrainingConfig):
         0.0, "weight of masked-language modelling on separately masked copies (paper: 0.1); 0: none", ge=0
     )
     mlm_probability: float = option(0.15, "share of the tokens that it masks", gt=0, lt=1)
+    in_parts: ClassVar[bool] = True
+
+    @model_validator(mode="after")
+    def _mlm_needs_all_tokens(self) -> Self:
+        if self.mlm_weight and self.micro_batch is not None:
+            raise ValueError(
+                'keys "mlm_weight" and "micro_batch": masked-language modelling encodes the batch as a whole; leave '
+                "micro_batch empty (gradient_checkpointing = true saves memory too)"
+            )
+        return self
 
 
 class SimCSEConfig(ContrastiveConfig):

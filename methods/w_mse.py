@@ -3,7 +3,7 @@ because whitened vectors cannot collapse."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -121,6 +121,7 @@ class WMSEConfig(ViewConfig, TrainingConfig):
     joint_head: bool = option(
         False, "the projector runs once on both views, whose batch statistics it shares (code)", neutral=False
     )
+    in_parts: ClassVar[bool] = True
 
     @field_validator("projector")
     @classmethod

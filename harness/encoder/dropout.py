@@ -12,6 +12,8 @@ which the first door covers: probabilities are (rows, heads, length, length), hi
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -37,8 +39,9 @@ class ViewRates:
         self.attention: Rates | None = None
         self.used: set[str] = set()
 
-    def set(self, rows: int, hidden: Rates | None, attention: Rates | None) -> None:
-        """Use these rates for the next forward pass of `rows` rows.
+    @contextmanager
+    def inside(self, rows: int, hidden: Rates | None, attention: Rates | None) -> Iterator[None]:
+        """Use these rates for forward passes of `rows` rows inside the block.
 
         Raises:
             InputError: a rate outside [0, 1).
@@ -46,12 +49,18 @@ class ViewRates:
         for name, pair in (("hidden_dropout", hidden), ("attention_dropout", attention)):
             if pair is not None and not all(0.0 <= rate < 1.0 for rate in pair):
                 raise InputError(f"{name} must be two rates in [0, 1), not {pair!r}")
+        before = self.rows, self.hidden, self.attention
         self.rows, self.hidden, self.attention = rows, hidden, attention
         self.used = set()
+        try:
+            yield
+        finally:
+            self.rows, self.hidden, self.attention = before
 
-    def clear(self) -> None:
-        """Back to the checkpoint's own rates."""
-        self.rows, self.hidden, self.attention = 0, None, None
+    def again(self) -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
+        """For gradient checkpointing: contexts of a layer's pass and of its repetition in the backward pass, which has
+        the rates that are in force now."""
+        return nullcontext(), self.inside(self.rows, self.hidden, self.attention)
 
     def check_used(self, model_type: str) -> None:
         """Raise InputError where a rate was asked for and the model has no place that took it."""

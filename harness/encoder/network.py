@@ -16,6 +16,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from harness.encoder.batching import token_budget_batches
 from harness.encoder.dropout import Rates, attach
 from harness.encoder.eval_mode import evaluation
+from harness.encoder.micro_batches import cuts, in_parts
 from harness.encoder.pooling import Pooling, average_layers, reduce_tokens
 from harness.encoder.precision import autocast
 from harness.encoder.sentences import clean
@@ -40,6 +41,8 @@ class Network(nn.Module):
         head: modules applied to the pooled vector (the checkpoint's tanh pooler, dense layers, normalisation).
         affine: a linear map applied last, such as a whitening; None for none. Assign an `nn.Linear` to set it.
         max_length: tokens kept of a sentence, special tokens included.
+        micro_batch: sentences (with both views) that `forward` and `two_views` encode at a time where a gradient is
+            wanted, so that a large batch needs the memory of a small one; None for all.
     """
 
     token_module: nn.Module | None
@@ -67,6 +70,25 @@ class Network(nn.Module):
         self.view_rates = attach(transformer)
         self._inputs = set(inspect.signature(transformer.forward).parameters)
         self._depth = int(transformer.config.num_hidden_layers)
+        self.micro_batch: int | None = None
+
+    def checkpoint_gradients(self) -> None:
+        """Keep of each layer its input alone in training, and compute the rest again in the backward pass.
+
+        Raises:
+            InputError: transformers cannot do that for this model.
+        """
+        model = self.transformer  # the switch has a new name in later versions of transformers
+        enable = getattr(model, "activation_checkpointing_enable", None) or model.gradient_checkpointing_enable
+        try:
+            enable({"use_reentrant": False, "context_fn": self.view_rates.again})
+        except ValueError:
+            raise InputError(
+                f'a model of type "{model.config.model_type}" has no gradient checkpointing in transformers; '
+                "leave gradient_checkpointing at false, or take another base model"
+            ) from None
+        # Only reentrant checkpointing needs what the switch does to the embeddings.
+        model.disable_input_require_grads()  # type: ignore[no-untyped-call]
 
     @property
     def dimension(self) -> int:
@@ -116,9 +138,11 @@ class Network(nn.Module):
 
     def forward(self, features: dict[str, Tensor]) -> Tensor:
         """Vectors (n, d) of collated `features`, head and affine applied; the checkpoint's own dropout in training."""
-        self.view_rates.clear()
         with share(len(features["attention_mask"])) as part:
-            return part.gather(self._vectors({name: tensor[part.rows] for name, tensor in features.items()}))
+            own = {name: tensor[part.rows] for name, tensor in features.items()}
+            slices = cuts(len(own["attention_mask"]), self.micro_batch)
+            parts = [self._placed({name: tensor[rows] for name, tensor in own.items()}) for rows in slices]
+            return part.gather(torch.cat(in_parts(self._vectors, parts)))
 
     def two_views(
         self,
@@ -139,19 +163,21 @@ class Network(nn.Module):
         """
         if len(ids_a) != len(ids_b) or not len(ids_a):
             raise InputError(f"two views need as many sentences each, and one at least: {len(ids_a)}, {len(ids_b)}")
-        rates = self.view_rates
         with share(len(ids_a)) as part:
             a, b = ids_a[part.rows], ids_b[part.rows]
-            rates.set(2 * len(a), hidden_dropout, attention_dropout)
-            try:
-                vectors = self._vectors(self.collate([*a, *b]))
-                if self.training:
-                    rates.check_used(str(self.transformer.config.model_type))
-            finally:
-                # Gradient checkpointing runs the layers again in the backward pass, which then needs the same rates.
-                if not any(getattr(module, "gradient_checkpointing", False) for module in self.transformer.modules()):
-                    rates.clear()
-            return part.gather(vectors[: len(a)]), part.gather(vectors[len(a) :])
+            slices = cuts(len(a), self.micro_batch)
+            parts = [self._placed(self.collate([*a[rows], *b[rows]])) for rows in slices]
+
+            def encode(features: dict[str, Tensor]) -> Tensor:
+                rows = len(features["attention_mask"])
+                with self.view_rates.inside(rows, hidden_dropout, attention_dropout):
+                    vectors = self._vectors(features)
+                    if self.training:
+                        self.view_rates.check_used(str(self.transformer.config.model_type))
+                return vectors.reshape(2, rows // 2, -1)
+
+            views = torch.cat(in_parts(encode, parts), dim=1)
+            return part.gather(views[0]), part.gather(views[1])
 
     def encode(
         self,
@@ -210,7 +236,6 @@ class Network(nn.Module):
 
         H_0 is the output of the embedding block, H_L what the last layer gives, its final normalisation included.
         """
-        self.view_rates.clear()
         with share(len(features["attention_mask"])) as part:
             own = {name: tensor[part.rows] for name, tensor in features.items()}
             output = self.transformer(**self._placed(own), output_hidden_states=True)
@@ -219,7 +244,6 @@ class Network(nn.Module):
     def token_states(self, features: dict[str, Tensor]) -> Tensor:
         """What pooling reduces over tokens (n, length, d): H_L, or the average of the layers that the pooling names,
         after the token module if there is one; the checkpoint's own dropout in training."""
-        self.view_rates.clear()
         with share(len(features["attention_mask"])) as part:
             own = {name: tensor[part.rows] for name, tensor in features.items()}
             return part.gather(self._tokens(self._placed(own)))
@@ -238,7 +262,6 @@ class Network(nn.Module):
         return copy.deepcopy(self, {id(self.tokenizer): self.tokenizer})
 
     def _vectors(self, features: dict[str, Tensor]) -> Tensor:
-        features = self._placed(features)
         return self.pool(self._tokens(features), features["attention_mask"])
 
     def _placed(self, features: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import torch
+from pydantic import field_validator
 from torch import nn
 
 from harness.config import option
@@ -58,6 +59,28 @@ class TrainingConfig(MethodConfig):
     log_every: int = option(5, "updates between two lines of the training curve", ge=1)
     min_std: float = option(0.01, "collapse guard: least spread of the unit-length dev embeddings (1 = sphere)", ge=0)
     min_rank: float = option(1.5, "collapse guard: least effective rank of the dev embeddings", ge=0)
+    micro_batch: int | None = option(
+        None,
+        "sentences (or pairs) encoded at a time, to need less memory for the same gradient; empty: all",
+        ge=1,
+        neutral=None,
+    )
+    gradient_checkpointing: bool = option(
+        False, "keep only what enters each layer and compute the rest twice, to need less memory", neutral=False
+    )
+
+    in_parts: ClassVar[bool] = False
+    """May `micro_batch` be set? True for a loss that asks the encoder for nothing but `two_views` and `forward`."""
+
+    @field_validator("micro_batch")
+    @classmethod
+    def _in_parts(cls, value: int | None) -> int | None:
+        if value is not None and not cls.in_parts:
+            raise ValueError(
+                "must be empty, for this method encodes its batch as a whole (gradient_checkpointing = true saves "
+                "memory too)"
+            )
+        return value
 
     def corrections(self) -> list[str]:
         """Warm-up began at 1/warm instead of 0, patience with the untrained weights, until November 2026."""
@@ -77,6 +100,14 @@ class TrainedMethod(Method):
     """
 
     Config: ClassVar[type[MethodConfig]] = TrainingConfig
+
+    def load_base(self) -> Encoder:
+        """As `Method.load_base`, ready to be trained in the memory that the config leaves it."""
+        encoder = super().load_base()
+        encoder.micro_batch = self.config.micro_batch
+        if self.config.gradient_checkpointing:
+            encoder.checkpoint_gradients()
+        return encoder
 
     def heads(self, encoder: Encoder) -> nn.Module:
         """Modules trained beside the encoder and dropped afterwards (projectors); none by default.

@@ -28,6 +28,7 @@ class TwoViewConfig(ViewConfig, TrainingConfig):
     projector: Widths = option((8192, 8192, 8192), "widths of the projector's layers")
     projector_bias: Literal["first", "hidden", "none", "all"] = option("hidden", "which projector layers have a bias")
     projector_init: Literal["normal", "pytorch"] = option("pytorch", "N(0, 0.02) as in BERT, or PyTorch's default")
+    in_parts: ClassVar[bool] = True
 
 
 class ViewMethod(TrainedMethod):

@@ -1,0 +1,140 @@
+"""Batches in parts and gradient checkpointing: the gradient of each method's whole batch, and who refuses parts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from harness import registry
+from harness.errors import InputError
+from harness.sources import Pair, load_corpus
+from harness.training import Batch, TrainedMethod
+from tests.support.encoder_models import WORDS, base_model
+from tests.support.kill_and_resume import weights_whole_and_resumed
+
+pytestmark = pytest.mark.timeout(300)
+
+NARROW = {"projector": [24, 24]}
+IN_PARTS: dict[str, dict[str, Any]] = {
+    "simcse": {"dropout": 0.0},
+    "mixcse": {"dropout": 0.0},
+    "simcse_supervised": {},
+    "scd": {"dropout_a": 0.0, "dropout_b": 0.0, **NARROW},
+    "barlow_twins": {"dropout": 0.0, **NARROW},
+    "vicreg": {"dropout": 0.0, **NARROW},
+    "byol": {"dropout": 0.0, "target_dropout": False, **NARROW},
+    "w_mse": {"dropout": 0.0, "batch_size": 7, "slice": 7, **NARROW},
+}
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return base_model(tmp_path_factory.mktemp("base"))
+
+
+def items(kind: str, count: int = 7) -> list[Any]:
+    """Sentences of 1 to 20 words, or pairs of them with negatives."""
+    rng = np.random.default_rng(0)
+    texts = [" ".join(rng.choice(WORDS, int(rng.integers(1, 21)))) for _ in range(3 * count)]
+    if kind == "sentences":
+        return texts[:count]
+    return [Pair(*texts[3 * i : 3 * i + 3]) for i in range(count)]
+
+
+def method(name: str, base: str = "", **values: Any) -> TrainedMethod:
+    cls = registry.load(registry.METHODS, name)
+    made: TrainedMethod = cls(cls.configure(values), base_model=base)
+    return made
+
+
+def gradients(made: TrainedMethod, *, dropout: bool) -> dict[str, Tensor]:
+    """Of one loss, in float64, by parameter; the loss and the buffers beside them."""
+    torch.manual_seed(1)
+    encoder = made.load_base()
+    both = nn.ModuleDict({"heads": made.heads(encoder), "encoder": encoder}).double().train()
+    for module in () if dropout else both.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = 0.0
+    torch.manual_seed(2)
+    batch = Batch(items(made.text_for(made.config)), np.random.default_rng(3), 0)
+    loss = made.loss(encoder, both["heads"], batch)["loss"]
+    loss.backward()  # type: ignore[no-untyped-call]
+    found = {name: p.grad for name, p in both.named_parameters() if p.grad is not None}
+    return {**found, **dict(both.named_buffers()), "loss": loss.detach()}
+
+
+def expect_equal(found: dict[str, Tensor], expected: dict[str, Tensor], tolerance: float = 1e-6) -> None:
+    """Every tensor relative to its own largest entry."""
+    assert found.keys() == expected.keys()
+    largest = max(float(tensor.abs().max()) for tensor in expected.values())
+    for name, tensor in expected.items():
+        # What is zero but for rounding, as the gradient of a bias before a BatchNorm, has no scale of its own.
+        scale = max(float(tensor.abs().max()), 1e-6 * largest)
+        assert float((found[name] - tensor).abs().max()) <= tolerance * scale, name
+
+
+@pytest.mark.parametrize("name", list(IN_PARTS))
+def test_the_gradient_in_parts_is_that_of_the_whole_batch(name: str, base: str) -> None:
+    """Of every parameter of encoder and heads, whose BatchNorms see all rows. 7 = 3 + 3 + 1."""
+    whole = gradients(method(name, base, **IN_PARTS[name]), dropout=False)
+    parts = gradients(method(name, base, **IN_PARTS[name], micro_batch=3), dropout=False)
+    assert any(bool(tensor.any()) for name, tensor in whole.items() if name.startswith("encoder"))
+    expect_equal(parts, whole)
+
+
+@pytest.mark.parametrize("name", ["simcse", "scd", "barlow_twins", "vicreg"])
+def test_with_dropout_it_is_that_of_one_backward_pass_through_the_same_parts(
+    name: str, base: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = {key: value for key, value in IN_PARTS[name].items() if not key.startswith("dropout")}
+    parts = gradients(method(name, base, **values, micro_batch=3), dropout=True)
+    whole = gradients(method(name, base, **values), dropout=True)
+    assert not torch.allclose(parts["loss"], whole["loss"], rtol=1e-6)  # masks are drawn part by part
+    monkeypatch.setattr("harness.encoder.network.in_parts", lambda encode, cut: [encode(part) for part in cut])
+    expect_equal(parts, gradients(method(name, base, **values, micro_batch=3), dropout=True))
+
+
+# Two views at their own rates; a frozen copy beside the encoder; a trained copy beside it.
+@pytest.mark.parametrize("name", ["scd", "byol", "contrastive_tension"])
+def test_gradient_checkpointing_changes_no_gradient(name: str, base: str) -> None:
+    values = {"dropout": True} if name == "contrastive_tension" else NARROW
+    expected = gradients(method(name, base, **values), dropout=True)
+    expect_equal(gradients(method(name, base, **values, gradient_checkpointing=True), dropout=True), expected, 1e-12)
+
+
+def test_training_in_parts_resumes_bit_for_bit(tmp_path: Path) -> None:
+    values = {"batch_size": 5, "train_length": 8, "micro_batch": 3, "gradient_checkpointing": True, **NARROW}
+    cls = registry.load(registry.METHODS, "scd")
+    corpus = load_corpus("embedded:sentences", limit=20)
+    whole, resumed = weights_whole_and_resumed(cls, values, corpus, tmp_path)
+    assert all(torch.equal(tensor, resumed[name]) for name, tensor in whole.items())
+
+
+def test_methods_whose_loss_is_no_function_of_the_vectors_alone_refuse_parts() -> None:
+    trained = {
+        name: cls
+        for name in registry.names(registry.METHODS)
+        if issubclass(cls := registry.load(registry.METHODS, name), TrainedMethod)
+    }
+    assert {name for name, cls in trained.items() if cls.Config.in_parts} == set(IN_PARTS)  # type: ignore[attr-defined]
+    for name in trained.keys() - IN_PARTS.keys():
+        with pytest.raises(InputError, match=rf'method "{name}": key "micro_batch": must be empty') as error:
+            method(name, micro_batch=32)
+        assert "\n" not in str(error.value)
+
+
+def test_masked_language_modelling_refuses_parts() -> None:
+    with pytest.raises(InputError, match='method "simcse": keys "mlm_weight" and "micro_batch": ') as error:
+        method("simcse", micro_batch=32, mlm_weight=0.1)
+    assert "\n" not in str(error.value)
+
+
+def test_ids_know_parts_that_are_asked_for_and_no_others() -> None:
+    plain = method("simcse").config
+    assert {"micro_batch", "gradient_checkpointing"}.isdisjoint(plain.for_id())
+    assert method("simcse", micro_batch=3).config.for_id() == {**plain.for_id(), "micro_batch": 3}
