@@ -11,6 +11,7 @@ from harness.errors import InputError
 from harness.files.printable import tell, tell_json
 from harness.results.checksums import MODEL, changed, lost
 from harness.results.run_folder import RunFolder
+from harness.tracking.database import unsound
 
 SCORES = "its weights are kept; the next comparison that asks for it scores it anew"
 TRAINING = "the next comparison that scores it on more trains it again"
@@ -33,7 +34,7 @@ def run(workdir: Path, *, as_json: bool = False) -> int:
     if not (workdir / "runs").is_dir():
         raise InputError(f"--workdir {workdir}: no runs/ there; name a work directory of `harness compare`")
     runs = sorted(folder.name for folder in (workdir / "runs").iterdir() if folder.is_dir())
-    faults = [*_of_shared_files(workdir)]
+    faults = [*_of_shared_files(workdir), *_of_stores(workdir)]
     for run_id in runs:
         faults += of_run(RunFolder(workdir, run_id))
     if as_json:
@@ -82,6 +83,30 @@ def _of_shared_files(workdir: Path) -> Iterator[Fault]:
                 yield Fault(str(file.relative_to(workdir)), "not a table", costs)
         except (OSError, ValueError):
             yield Fault(str(file.relative_to(workdir)), "damaged", costs)
+
+
+def _of_stores(workdir: Path) -> Iterator[Fault]:
+    """What runs are kept in beside their folders: MLflow's sqlite file, and journals, which are JSON line by line."""
+    store = workdir / "mlflow.db"
+    if store.is_file() and (what := unsound(store)):
+        yield Fault(store.name, what, "no run: delete it, and harness track sync sends all that have a record")
+    for journal in sorted(workdir.glob("*.journal")):
+        if number := _damaged_line(journal):
+            what = f"line {number} is damaged"
+            yield Fault(journal.name, what, "no run: remove that line; the trial that it speaks of is asked for again")
+
+
+def _damaged_line(journal: Path) -> int:
+    """The number of the first line that is no JSON object; 0 where all are."""
+    with journal.open("rb") as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                entry = json.loads(line)
+            except ValueError:
+                return number
+            if not isinstance(entry, dict):
+                return number
+    return 0
 
 
 def _print(workdir: Path, runs: int, faults: list[Fault]) -> None:

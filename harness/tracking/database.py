@@ -47,6 +47,16 @@ def _holds_runs(database: Path) -> bool:
         return False
 
 
+def unsound(database: Path) -> str:
+    """What sqlite finds wrong with a store, in a few words; empty where nothing is. It is only read."""
+    try:
+        with closing(sqlite3.connect(f"{database.resolve().as_uri()}?mode=ro", uri=True, timeout=10)) as store:
+            found = str(store.execute("PRAGMA quick_check(1)").fetchone()[0])
+    except sqlite3.DatabaseError as error:
+        found = str(error)
+    return "" if found == "ok" else found.splitlines()[-1]
+
+
 def _opens_as_copy(database: Path, copy: Path) -> bool:
     """Can MLflow open a store? It is tried on a copy: an attempt changes the file, and MLflow keeps it open."""
     shutil.copyfile(database, copy)
