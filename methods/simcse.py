@@ -86,7 +86,8 @@ class SimCSE(TrainedMethod):
         ),
         notes="The paper evaluates every 250 steps, the released script every 125 (the default). "
         "Reruns of the script by others stay near 74.5 on the STS average, below the published 76.25. The script's "
-        "batches are random (bucket = 1); a last batch of a single sentence, which has no negatives, is left out here.",
+        "batches are random (bucket = 1); a last batch of a single sentence, which has no negatives, is left out here, "
+        "and the last update is always evaluated, there only where eval_every divides it.",
     )
     Config: ClassVar[type[MethodConfig]] = SimCSEConfig
     presets: ClassVar[Presets] = {
