@@ -56,12 +56,13 @@ class BYOLConfig(ViewConfig, TrainingConfig):
     in_parts: ClassVar[bool] = True
 
 
-def _encode(encoder: Encoder, views: Views) -> tuple[Tensor, Tensor]:
+def _encode(encoder: Encoder, views: Views, differ_by: str = "") -> tuple[Tensor, Tensor]:
     return encoder.two_views(
         views.ids_a,
         views.ids_b,
         hidden_dropout=views.hidden_dropout,
         attention_dropout=views.attention_dropout,
+        differ_by=differ_by,
     )
 
 
@@ -135,7 +136,7 @@ class BYOL(ViewMethod):
         config: BYOLConfig = self.config
         views = make_views(batch.items, encoder, config, batch.rng, max_length=config.train_length)
         predict = nn.Sequential(heads.projector, heads.predictor)
-        q_a, q_b = (predict(h) for h in _encode(encoder, views))
+        q_a, q_b = (predict(h) for h in _encode(encoder, views, config.differ_by))
         with torch.no_grad():
             heads.target_encoder.train(config.target_dropout)
             t_a, t_b = (heads.target_projector(h) for h in _encode(heads.target_encoder, views))

@@ -8,6 +8,7 @@ from harness.config import option
 from harness.method import POOLING_HELP, MethodCard, MethodConfig
 from harness.recipes import Presets, Recipe, Recipes
 from harness.training import Batch, TrainedMethod, TrainingConfig
+from harness.views.settings import both
 from methods.objectives import decorrelation, self_contrast
 from methods.parts.later_models import REHEARSAL, SEARCHED, later_models
 from methods.parts.projection_heads import Widths, projector
@@ -53,11 +54,23 @@ class SCDConfig(TrainingConfig):
     )
     temperature: float = option(0.05, "divides the mean cosine L_S; the paper has none (1)", gt=0)
     reduction: Literal["mean", "sum"] = option("mean", "of the cosines over the batch; the released weights used sum")
-    dropout_a: float = option(0.05, "dropout rate of the first view (r_A)", ge=0, lt=1, sweep=(0.0, 0.2))
-    dropout_b: float = option(0.155, "dropout rate of the second view (r_B)", ge=0, lt=1, sweep=(0.05, 0.4))
+    dropout_a: float | None = option(
+        0.05, "dropout rate of the first view (r_A); empty: the checkpoint's own", ge=0, lt=1, sweep=(0.0, 0.2)
+    )
+    dropout_b: float | None = option(
+        0.155, "dropout rate of the second view (r_B); empty: the checkpoint's own", ge=0, lt=1, sweep=(0.05, 0.4)
+    )
     attention_dropout: Literal["views", "checkpoint"] = option(
         "views", "attention probabilities: the views' two rates (code), or the checkpoint's own rate"
     )
+    attention_rate_a: float | None = option(
+        None, "first view: rate of attention probabilities alone; empty: as attention_dropout says", ge=0, lt=1,
+        neutral=None,
+    )  # fmt: skip
+    attention_rate_b: float | None = option(
+        None, "second view: rate of attention probabilities alone; empty: as attention_dropout says", ge=0, lt=1,
+        neutral=None,
+    )  # fmt: skip
     projector: Widths = option((4096, 4096, 4096), "widths of the projector's layers")
     projector_bias: Literal["first", "hidden", "none", "all"] = option("first", "which projector layers have a bias")
     normalisation: Literal["center", "no_center", "literal"] = option(
@@ -139,9 +152,11 @@ class SCD(TrainedMethod):
     def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, Tensor]:
         config = self.config
         ids = encoder.tokenize(batch.texts, max_length=config.train_length)
-        rates = (config.dropout_a, config.dropout_b)
-        attention = rates if config.attention_dropout == "views" else None
-        h_a, h_b = encoder.two_views(ids, ids, hidden_dropout=rates, attention_dropout=attention)
+        rates = both(config.dropout_a, config.dropout_b)
+        own = both(config.attention_rate_a, config.attention_rate_b)
+        attention = own or (rates if config.attention_dropout == "views" else None)
+        differ_by = "set dropout_a and dropout_b, or attention_rate_a and attention_rate_b, to rates above 0"
+        h_a, h_b = encoder.two_views(ids, ids, hidden_dropout=rates, attention_dropout=attention, differ_by=differ_by)
         terms: dict[str, Tensor] = {}
         if config.terms != "decorrelation":
             repel = self_contrast(h_a, h_b, temperature=config.temperature)

@@ -199,7 +199,7 @@ class SelfGuided(TrainedMethod):
         terms: dict[str, Tensor] = {}
         if config.objective.startswith("back_translation"):
             paraphrases = encoder.tokenize([pair.positive for pair in batch.items], max_length=config.train_length)
-            h, h_p = encoder.two_views(ids, paraphrases)
+            h, h_p = encoder.two_views(ids, paraphrases, differ_by="give pairs whose two sides are not the same text")
             c = heads.head(h)
             terms["back_translation"] = self._scaled(nt_xent_symmetric(c, heads.head(h_p), temperature=t))
         else:

@@ -10,6 +10,7 @@ from harness.config import option
 from harness.method import POOLING_HELP, MethodCard, MethodConfig
 from harness.recipes import Presets, Recipe, Recipes
 from harness.training import Batch, TrainedMethod, TrainingConfig
+from harness.views.settings import both
 from methods.objectives import nt_xent
 from methods.parts.later_models import SEARCHED, later_models
 from methods.parts.projection_heads import tanh_mlp
@@ -59,6 +60,9 @@ class SimCSEConfig(ContrastiveConfig):
 
     dropout: float | None = option(
         None, "hidden and attention dropout of both views; empty: the checkpoint's own", ge=0, lt=1, sweep=(0.0, 0.5)
+    )
+    attention_rate: float | None = option(
+        None, "dropout of attention probabilities in both views; empty: as dropout", ge=0, lt=1, neutral=None
     )
     same_mask: bool = option(False, "drop the same units in both views (the paper's ablation, which fails)")
 
@@ -163,8 +167,15 @@ class SimCSE(TrainedMethod):
     def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, Tensor]:
         config: SimCSEConfig = self.config
         ids = encoder.tokenize(batch.texts, max_length=config.train_length)
-        rates = None if config.dropout is None else (config.dropout, config.dropout)
-        h_a, h_b = encoder.two_views(ids, ids, hidden_dropout=rates, attention_dropout=rates)
+        attention = config.dropout if config.attention_rate is None else config.attention_rate
+        differ_by = "set dropout, or attention_rate alone, to a rate above 0, such as 0.1"
+        h_a, h_b = encoder.two_views(
+            ids,
+            ids,
+            hidden_dropout=both(config.dropout, config.dropout),
+            attention_dropout=both(attention, attention),
+            differ_by="" if config.same_mask else differ_by,
+        )
         if config.same_mask:
             h_b = h_a  # equal text and equal masks are equal vectors
         contrast = self.contrast(heads.mlp(h_a), heads.mlp(h_b), batch)  # type: ignore[operator]

@@ -8,6 +8,8 @@ Two doors lead in. Hidden states pass through `nn.Dropout` modules, which `attac
 dropped inside a fused kernel that takes one scalar rate, so transformers' attention registry gets a function that
 calls the kernel once a half. Models outside that registry (MPNet, DeBERTa) drop their probabilities by an `nn.Dropout`,
 which the first door covers: probabilities are (rows, heads, length, length), hidden states (rows, length, d).
+ModernBERT, whose checkpoints drop nothing, has no module behind its attention then: rates act on its embeddings, in its
+feed-forward blocks and on attention probabilities.
 """
 
 from __future__ import annotations
@@ -66,9 +68,10 @@ class ViewRates:
         """Raise InputError where a rate was asked for and the model has no place that took it."""
         for place, pair in (("hidden", self.hidden), ("attention", self.attention)):
             if pair is not None and place not in self.used:
+                other = {"hidden": "attention", "attention": "hidden"}[place]
                 raise InputError(
-                    f'a model of type "{model_type}" has no {place} dropout that can differ between views; '
-                    f"leave {place}_dropout at None (the checkpoint's own rate) or take another base model"
+                    f'a model of type "{model_type}" has no {place} dropout whose rate could be set; leave the '
+                    f"{place} rate empty and set the {other} rate alone, or take another base model"
                 )
 
 

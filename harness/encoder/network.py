@@ -27,6 +27,7 @@ from harness.machine.progress import encoding_bar
 # Tokens a batch holds per unit of `batch_size`. Sentences average some 25 tokens, so short ones make wider batches.
 # Small batches stay in a CPU's cache; a GPU needs wide ones to be busy.
 _TOKENS_PER_ROW = {"cpu": 24, "cuda": 256}
+_SAME = 1e-3  # distance of two views, as a share of their length, that rounding may explain; dropout makes it 0.1
 _WINDOW = 65_536  # distinct sentences tokenised at a time, which bounds the memory of a million of them
 
 
@@ -71,6 +72,7 @@ class Network(nn.Module):
         self._inputs = set(inspect.signature(transformer.forward).parameters)
         self._depth = int(transformer.config.num_hidden_layers)
         self.micro_batch: int | None = None
+        self._views_differ = False  # told by the first batch of training
 
     def checkpoint_gradients(self) -> None:
         """Keep of each layer its input alone in training, and compute the rest again in the backward pass.
@@ -151,15 +153,19 @@ class Network(nn.Module):
         *,
         hidden_dropout: Rates | None = None,
         attention_dropout: Rates | None = None,
+        differ_by: str = "",
     ) -> tuple[Tensor, Tensor]:
         """Vectors (n, d) of both views of n sentences from one forward pass of 2n rows.
 
         A pair of rates is (view a, view b): `hidden_dropout` for embedding, attention-output and feed-forward-output
         dropout, `attention_dropout` for attention probabilities; None keeps the checkpoint's own. In evaluation mode
-        nothing is dropped.
+        nothing is dropped. `differ_by` is for an objective that means nothing on equal views: the setting that makes
+        them differ. The first batch in training is then held against it: checkpoints of newer models (ModernBERT,
+        Qwen3) drop nothing by themselves, and training would collapse without a word.
 
         Raises:
-            InputError: views of different counts, a rate outside [0, 1), or a model that cannot drop per view.
+            InputError: views of different counts, a rate outside [0, 1), a model that cannot drop per view, or, with
+                `differ_by`, views that are equal for every sentence.
         """
         if len(ids_a) != len(ids_b) or not len(ids_a):
             raise InputError(f"two views need as many sentences each, and one at least: {len(ids_a)}, {len(ids_b)}")
@@ -176,8 +182,19 @@ class Network(nn.Module):
                         self.view_rates.check_used(str(self.transformer.config.model_type))
                 return vectors.reshape(2, rows // 2, -1)
 
-            views = torch.cat(in_parts(encode, parts), dim=1)
-            return part.gather(views[0]), part.gather(views[1])
+            view_a, view_b = torch.cat(in_parts(encode, parts), dim=1)
+            if differ_by and self.training and not self._views_differ:
+                self._refuse_equal(view_a, view_b, differ_by)
+            return part.gather(view_a), part.gather(view_b)
+
+    def _refuse_equal(self, view_a: Tensor, view_b: Tensor, differ_by: str) -> None:
+        apart, length = (view_a - view_b).detach().float().norm(dim=1), view_a.detach().float().norm(dim=1)
+        if bool((apart <= _SAME * length).all()):
+            raise InputError(
+                "the two views of every sentence of the first batch are equal, so there is nothing to learn from them "
+                f'(base model of type "{self.transformer.config.model_type}"); {differ_by}'
+            )
+        self._views_differ = True
 
     def encode(
         self,

@@ -79,6 +79,7 @@ def encode_views(
         views.ids_b,
         hidden_dropout=views.hidden_dropout,
         attention_dropout=views.attention_dropout,
+        differ_by=config.differ_by,
     )
 
 

@@ -14,6 +14,11 @@ TOKEN_VIEWS = ("shuffle", "deletion", "repetition", "crop")
 VIEWS = ("dropout", *TEXT_VIEWS, *TOKEN_VIEWS)
 
 
+def both(rate_a: float | None, rate_b: float | None) -> tuple[float, float] | None:
+    """The dropout rates of both views; None, the checkpoint's own, unless both are given."""
+    return None if rate_a is None or rate_b is None else (rate_a, rate_b)
+
+
 class ViewConfig(Config):
     """How the two views of a sentence differ. Rates of views that `view` does not name have no effect."""
 
@@ -21,12 +26,24 @@ class ViewConfig(Config):
         "dropout",
         f"how the two views differ: {', '.join(VIEWS)}; several, in this order of making, as in crop+shuffle",
     )
-    dropout: float = option(
-        0.1, "dropout view: rate of both views", ge=0, lt=1, sweep=[0.05, 0.1, 0.2], when={"view": "dropout"}
+    dropout: float | None = option(
+        0.1,
+        "dropout view: rate of both views; empty: of hidden states, the checkpoint's own",
+        ge=0,
+        lt=1,
+        sweep=[0.05, 0.1, 0.2],
+        when={"view": "dropout"},
     )
     dropout_b: float | None = option(None, "dropout view: rate of the second view; empty: as the first", ge=0, lt=1)
     attention_dropout: Literal["views", "checkpoint"] = option(
         "views", "dropout view: attention probabilities get the views' rates, or the checkpoint's own"
+    )
+    attention_rate: float | None = option(
+        None,
+        "dropout view: rate of attention probabilities in both views; empty: as attention_dropout says",
+        ge=0,
+        lt=1,
+        neutral=None,
     )
     native_dropout: bool = option(False, "views without dropout: keep the checkpoint's own (default: none)")
     shuffle: float = option(
@@ -89,5 +106,17 @@ class ViewConfig(Config):
         if "dropout" not in self.views:
             # "Augmentations are not combined" (Farina & Pappadopulo, section 3), read literally
             return (None, None) if self.native_dropout else ((0.0, 0.0), (0.0, 0.0))
-        rates = (self.dropout, self.dropout if self.dropout_b is None else self.dropout_b)
-        return rates, rates if self.attention_dropout == "views" else None
+        hidden = both(self.dropout, self.dropout if self.dropout_b is None else self.dropout_b)
+        if self.attention_rate is not None:
+            return hidden, (self.attention_rate, self.attention_rate)
+        return hidden, hidden if self.attention_dropout == "views" else None
+
+    @property
+    def differ_by(self) -> str:
+        """What to set where the two views turn out to be equal."""
+        if "dropout" in self.views:
+            return "set dropout, or attention_rate alone, to a rate above 0, such as 0.1"
+        if self.view == "paraphrase":
+            return "give pairs whose two sides are not the same text"
+        rates = " or ".join(name for name in self.views if name in TOKEN_VIEWS or name == "eda")
+        return f"raise {rates}, or set native_dropout = true where the checkpoint has rates of its own"

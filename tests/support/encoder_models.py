@@ -10,9 +10,11 @@ from transformers import (
     AutoModel,
     BertConfig,
     DistilBertConfig,
+    ModernBertConfig,
     MPNetConfig,
     PreTrainedConfig,
     PreTrainedTokenizerFast,
+    Qwen3Config,
     RobertaConfig,
     XLMRobertaConfig,
 )
@@ -62,6 +64,12 @@ FAMILIES: dict[str, PreTrainedConfig] = {
     "xlm-roberta": XLMRobertaConfig(**SHAPE),
 }
 
+# Types whose checkpoints drop nothing by themselves. Qwen3 has no place for dropout of hidden states either.
+NO_DROPOUT: dict[str, PreTrainedConfig] = {
+    "modernbert": ModernBertConfig(**SHAPE, global_attn_every_n_layers=2, local_attention=8),
+    "qwen3": Qwen3Config(**SHAPE, num_key_value_heads=2, head_dim=8),
+}
+
 
 def tokenizer(lower: bool = True) -> PreTrainedTokenizerFast:
     vocabulary = {word: i for i, word in enumerate([*SPECIAL, *WORDS])}
@@ -77,7 +85,7 @@ def tokenizer(lower: bool = True) -> PreTrainedTokenizerFast:
 def base_model(folder: Path, family: str = "bert", *, lower: bool = True) -> str:
     """Save a random model of `family`, weights large enough that layers and tokens matter, and return its folder."""
     torch.manual_seed(7)
-    model = AutoModel.from_config(FAMILIES[family])
+    model = AutoModel.from_config({**FAMILIES, **NO_DROPOUT}[family])
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(0.2 * torch.randn_like(parameter))

@@ -101,6 +101,21 @@ def test_every_place_of_the_model(encoder):
         assert halves == pytest.approx(expected, abs=0.02), name
 
 
+def test_rates_reach_a_model_whose_checkpoint_has_none(tmp_path):
+    """ModernBERT: embeddings, then the feed-forward block of each of three layers, and attention probabilities."""
+    encoder = Encoder.from_pretrained(base_model(tmp_path, "modernbert"))
+    torch.manual_seed(0)
+    ids = torch.randint(4, 20, (300, 12)).tolist()
+    halves_of = places(encoder, ids, hidden_dropout=(0.05, 0.2), attention_dropout=(0.4, 0.1))
+    assert len(halves_of) == 1 + 3
+    for name, halves in halves_of.items():
+        assert halves == pytest.approx((0.05, 0.2), abs=0.02), name
+    with torch.no_grad():
+        views = [encoder.two_views(ids, ids, attention_dropout=rates) for rates in (None, (0.3, 0.3))]
+    equal = [torch.allclose(*pair, atol=1e-5) for pair in views]
+    assert equal == [True, False], "attention probabilities are dropped where a rate is given, and only there"
+
+
 def test_no_dropout_equals_evaluation(encoder):
     ids = encoder.tokenize(TEXTS)
     shorter = encoder.tokenize([text[:9] for text in TEXTS])  # other lengths in the other view
