@@ -19,6 +19,7 @@ from harness.comparison.experiment import Block, CorpusSettings, DevSettings, En
 from harness.config import Config
 from harness.sources.corpus.catalogue import CATALOGUE
 from harness.sources.senteval.prepared import PREPARED
+from harness.recipes import Recipes
 from studies.definition.study import Study
 
 REPOSITORY = Path(__file__).parents[1]
@@ -144,7 +145,21 @@ def _value(default: Any) -> str:
     return "empty" if default is None or default in ({}, []) or default == "" else f"`{json.dumps(default)}`"
 
 
+def presets() -> str:
+    """Every preset of every method: the families that it has values for, and its other names."""
+    rows = []
+    for name in registry.names(registry.METHODS):
+        for preset, recipes in registry.load(registry.METHODS, name).presets.items():
+            families, aliases = "every base model", ""
+            if isinstance(recipes, Recipes):
+                families = ", ".join(recipes.families)
+                aliases = ", ".join(f"`{alias}` ({family})" for alias, family in recipes.aliases.items())
+            rows.append((f"`{name}`", f"`{preset}`", families, aliases))
+    return table(("method", "preset", "families", "other names"), rows)
+
+
 MADE: dict[str, Callable[[], str]] = {
+    "presets": presets,
     "layers": layers,
     "rooms": rooms,
     "groups": groups,

@@ -157,13 +157,13 @@ class ContrastiveTension(TrainedMethod):
         # 10 rounds of 500 updates, however often that goes through the corpus. Random pairs: no bucketing by length.
         "official": Recipes(
             {
-                **later_models({}),
                 **alike(
                     {},
                     "FreddeFrallan/Contrastive-Tension: Training.py, the same for every base model",
-                    *("bert-base", "bert-large", "distilbert", "bert-base-multilingual"),
+                    *("bert-base", "bert-large", "distilbert"),
                 ),
                 **alike({}, OURS, "roberta-base", "roberta-large"),
+                **later_models({}),
                 "mini": Recipe({**MINI, "batch_size": 60, "max_steps": None, "epochs": 1}, SEARCHED),
             },
             shared={"max_steps": 5000, "epochs": 1000, "bucket": 1},
@@ -171,9 +171,9 @@ class ContrastiveTension(TrainedMethod):
         ),
         "port": Recipes(
             {
-                **later_models({}),
                 **alike({}, f"{PORTED} (train_stsb_ct.py)", "bert-base", "distilbert"),
                 **alike({}, OURS, "roberta-base"),
+                **later_models({}),
                 "mini": Recipe({**MINI, "batch_size": 60}, REHEARSAL),
             },
             shared={**PORT, "reduction": "sum", "optimizer": "rmsprop_torch", "decay": "linear"},
@@ -181,9 +181,9 @@ class ContrastiveTension(TrainedMethod):
         # Warm-up: 1,000 of the 7,813 updates that a million sentences give.
         "in-batch": Recipes(
             {
-                **later_models({}),
                 **alike({}, f"{PORTED} (train_stsb_ct-improved.py)", "bert-base", "distilbert"),
                 **alike({}, OURS, "roberta-base"),
+                **later_models({}),
                 "mini": Recipe(MINI_IN_BATCH, SEARCHED),
             },
             shared={

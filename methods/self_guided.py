@@ -58,8 +58,9 @@ def _recipes(
 ) -> Recipes:
     """A preset of one objective: the paper's base models alike, and the mini model's."""
     families = {
+        **alike({}, source, "bert-base", "bert-large", "roberta-base", "roberta-large"),
         **later_models({}),
-        **alike({}, source, "bert-base", "bert-large", "roberta-base", "roberta-large", "bert-base-multilingual"),
+        "bert-base-multilingual": Recipe({}, source),
         "mini": Recipe(MINI, searched),
     }
     return Recipes(families, shared={**PROTOCOL, **own}, aliases=aliases or {})
