@@ -87,7 +87,9 @@ def _prepare(args: argparse.Namespace) -> int:
     if args.name in PREPARED:
         if args.limit is not None:
             raise InputError(f'data "{args.name}": --limit is for corpora')
-        with Reporter(len(PREPARED[args.name].downloads) + 1, quiet=args.quiet) as progress:
+        about = PREPARED[args.name]
+        tell(f"{args.name}: {about.size} from {args.source or about.address}; licence: {about.licence}")
+        with Reporter(len(about.downloads) + 1, quiet=args.quiet) as progress:
             tell(f"{args.name}: {prepare(args.name, progress, args.source)}")
         return 0
     if args.source is not None:

@@ -106,7 +106,7 @@ def sha256_of(file: Path) -> str:
 
 
 def verify(file: Path, name: str, known: Path) -> str:
-    """The sha256 of a downloaded file, compared with that of the first download of `name`, kept in the file `known`.
+    """The sha256 of a file, compared with that of the first one called `name`, which the JSON file `known` keeps.
 
     Raises:
         InputError: it has other bytes than then.
@@ -116,8 +116,8 @@ def verify(file: Path, name: str, known: Path) -> str:
     first = checksums.setdefault(name, {"sha256": found, "bytes": file.stat().st_size})
     if first["sha256"] != found:
         raise InputError(
-            f"{file}: is not what was downloaded first as {name} (sha256 {found[:16]}, then {first['sha256'][:16]}); "
-            f'delete it to download it again, or the entry "{name}" of {known} if it has changed by right'
+            f"{file}: is not what {name} was at first (sha256 {found[:16]}, then {first['sha256'][:16]}); delete it "
+            f'and prepare it again, or delete the entry "{name}" of {known} if it has changed by right'
         )
     with writing("checksums", known.parent):
         write_atomic(known, json.dumps(checksums, indent=1) + "\n")

@@ -26,7 +26,7 @@ _MEGABYTE = 1e6
 
 
 def prepare(name: str, progress: Reporter, source: str | None = None) -> Path:
-    """The folder with the files of `name`, made unless it is there.
+    """The folder with the files of `name`, made unless it is there; then verified.
 
     Args:
         source: a folder that has the files to convert, or another address of such a folder.
@@ -36,8 +36,12 @@ def prepare(name: str, progress: Reporter, source: str | None = None) -> Path:
         RunError: a connection broke; the next call goes on.
     """
     data = PREPARED[name]
-    final = prepared_root() / data.folder
+    final, checksums = prepared_root() / data.folder, prepared_root() / "checksums.json"
     if is_prepared(data):
+        progress.start(f"{name}: verifying")
+        for file in data.made:
+            verify(final / file, f"{data.folder}/{file}", checksums)
+        progress.done(f"{len(data.made)} files in {final}, as they were made")
         return final
     downloads, ours = prepared_root() / "downloads" / name, source is None or "://" in source
     files = []
@@ -49,7 +53,7 @@ def prepare(name: str, progress: Reporter, source: str | None = None) -> Path:
             had = Path(source or "").expanduser() / file
             if not had.is_file():
                 raise InputError(f"{had}: no such file; --from needs a folder with {', '.join(data.downloads)}")
-        sha256 = verify(had, f"{name}/{file}", prepared_root() / "checksums.json")
+        sha256 = verify(had, f"{name}/{file}", checksums)
         progress.done(f"{had.stat().st_size / _MEGABYTE:,.1f} MB, sha256 {sha256[:16]}")
         files.append(had)
     progress.start(f"{name}: converting")
@@ -61,6 +65,8 @@ def prepare(name: str, progress: Reporter, source: str | None = None) -> Path:
             settle(folder)
             shutil.rmtree(final, ignore_errors=True)  # an incomplete one
             folder.rename(final)
+            for made in data.made:
+                verify(final / made, f"{data.folder}/{made}", checksums)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
     if ours:

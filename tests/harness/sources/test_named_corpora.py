@@ -25,13 +25,12 @@ ROWS = [
 class Hub:
     """What `datasets` would stream of a data set with the columns a, b and label, without a hub."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         import datasets
 
         self.asked: list[tuple[Any, ...]] = []
         self.read = 0
         self.commit: str | None = COMMIT
-        monkeypatch.setenv("HARNESS_CACHE", str(cache))
         monkeypatch.setattr(hub_table, "hub_commit", lambda repository, revision: self.commit)
         monkeypatch.setattr(datasets, "load_dataset", self.load)
 
@@ -49,9 +48,14 @@ class Hub:
         return IterableDataset.from_generator(rows)
 
 
+@pytest.fixture(autouse=True)
+def _cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HARNESS_CACHE", str(tmp_path / "cache"))
+
+
 @pytest.fixture
-def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Hub:
-    return Hub(monkeypatch, tmp_path / "cache")
+def hub(monkeypatch: pytest.MonkeyPatch) -> Hub:
+    return Hub(monkeypatch)
 
 
 def refusal(name: str, **kwargs: Any) -> str:

@@ -128,7 +128,7 @@ def test_other_bytes_than_at_the_first_download_are_refused(tmp_path: Path) -> N
     assert verify(file, "set/a", known) == hashlib.sha256(b"one").hexdigest()
     assert json.loads(known.read_text())["set/a"]["bytes"] == 3
     file.write_bytes(b"two")
-    with pytest.raises(InputError, match="is not what was downloaded first as set/a"):
+    with pytest.raises(InputError, match="is not what set/a was at first"):
         verify(file, "set/a", known)
 
 
@@ -154,6 +154,9 @@ def test_probing_files_are_found_by_their_tasks_once_they_are_prepared(
     asked = len(web.ranges)
     prepare("probing", QUIET)  # is there: nothing is asked for
     assert len(web.ranges) == asked
+    (prepared_root() / "probing" / "past_present.txt").write_text("tr\tPAST\tchanged\n")
+    with pytest.raises(InputError, match=r"past_present.txt: is not what probing/past_present.txt was at first"):
+        prepare("probing", QUIET)
 
 
 def test_a_page_in_the_place_of_a_file_is_told(web: Web) -> None:
