@@ -17,9 +17,9 @@ from typing import Any, Literal, Union, get_args, get_origin
 from harness import registry
 from harness.comparison.experiment import Block, CorpusSettings, DevSettings, Entry, Experiment, Rehearsal
 from harness.config import Config
+from harness.recipes import Recipes
 from harness.sources.corpus.catalogue import CATALOGUE
 from harness.sources.senteval.prepared import PREPARED
-from harness.recipes import Recipes
 from studies.definition.study import Study
 
 REPOSITORY = Path(__file__).parents[1]

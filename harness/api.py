@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness import registry
-from harness.comparison import other_code
+from harness.comparison import keeping, other_code
 from harness.comparison.cell import take_part
 from harness.comparison.comparison_result import ComparisonResult
 from harness.comparison.experiment import DevSettings, Experiment, read_experiment
@@ -110,8 +110,9 @@ def compare(
         if budget is not None:
             tuning = tune_rows(asked, budget, folder, tracked=tracked, tracking_uri=tracking_uri, quiet=progress.quiet)
             plan = make_plan(tuning.with_winners(asked), where, folder, data=data)
-        if say is not None and (cost := other_code.told(plan, folder)):
-            say(cost)
+        for told in (other_code.told, keeping.told):
+            if say is not None and (cost := told(plan, folder)):
+                say(cost)
         with ExitStack() as ending:
             tracker = None
             if tracked:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from harness.commands.terminal import plain, print_table
+from harness.commands.terminal import print_table
 from harness.errors import InputError
 from harness.files.printable import one_line, tell
 from harness.machine.distributed import follower
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from harness.comparison.tuning import Budget
 
 SEARCH_SEEDS = "101"
+FULL_SIZE = "full-size"
 
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -35,8 +35,9 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--only", action="append", default=[], metavar="NAME",
                         help="make this block of the file alone, or the rows of this pattern, as 'SCD*'; may be "
                         "repeated")  # fmt: skip
-    parser.add_argument("--rehearse", action="store_true", help="try the file out on a laptop: every row with the "
-                        "embedded model, little text and few updates (see [rehearsal])")  # fmt: skip
+    parser.add_argument("--rehearse", nargs="?", const="laptop", choices=("laptop", FULL_SIZE), help="try the file "
+                        "out: every row with the embedded model, little text and few updates (see [rehearsal]); "
+                        "full-size: two updates of every row as it is, and what all of the file asks for")  # fmt: skip
     parser.add_argument("--tune", type=int, metavar="TRIALS", help="search every row's declared ranges with so many "
                         "trials on the dev set, and add the best configuration as a row of its own")  # fmt: skip
     parser.add_argument("--tune-steps", type=int, metavar="N", help="updates of a trial (default: max_steps)")
@@ -55,14 +56,19 @@ def run(args: argparse.Namespace) -> int:
     from harness import api
 
     budget = _budget(args.tune, args.tune_steps, args.tune_seeds)
-    if args.dry_run:
-        return dry_run(args.experiment, args.workdir, args.overrides, budget, only=args.only)
+    if args.dry_run or args.rehearse == FULL_SIZE:
+        from harness.commands import dry_run
+
+        if follower():
+            return 0
+        show = dry_run.show_measured if args.rehearse == FULL_SIZE else dry_run.show
+        return show(args.experiment, args.workdir, args.overrides, args.only, budget, rehearse=bool(args.rehearse))
     result = api.compare(
         args.experiment,
         workdir=args.workdir,
         overrides=args.overrides,
         only=args.only,
-        rehearse=args.rehearse,
+        rehearse=bool(args.rehearse),
         tune=budget,
         tracked=not args.no_tracking,
         tracking_uri=args.tracking_uri,
@@ -91,46 +97,6 @@ def _budget(trials: int | None, steps: int | None, seeds: str | None) -> Budget 
     except ValueError:
         raise InputError(f"--tune-seeds {text}: expected numbers with commas, as 101,102") from None
     return Budget(trials, steps, numbers)
-
-
-def dry_run(
-    experiment: str, workdir: str, overrides: list[str], budget: Budget | None, *, only: Sequence[str] = ()
-) -> int:
-    """Print what a comparison would do and about how long it would take on this machine."""
-    from rich.console import Console
-    from rich.table import Table
-
-    from harness.comparison import other_code
-    from harness.comparison.estimate import estimates
-    from harness.comparison.experiment import read_experiment
-    from harness.comparison.part import part_of
-    from harness.comparison.plan import make_plan
-    from harness.comparison.tuning import checked_budget
-    from harness.results.run_folder import checked_workdir
-
-    if follower():
-        return 0
-    asked = part_of(read_experiment(experiment, overrides), only)
-    if budget is not None:
-        budget = checked_budget(budget, asked)
-    folder = checked_workdir(workdir, create=False)
-    plan = make_plan(asked, experiment, folder)
-    if budget is not None:
-        tell(f"before that (not in the estimate): {budget.trials} trials of {budget.steps} updates for each row")
-    table = Table(title=plain(f"{asked.name}: {len(plan.cells)} cells"))
-    for heading in ("id", "row", "base model", "seed", "updates", "state", "about"):
-        table.add_column(heading, justify="right" if heading in ("seed", "updates", "about") else "left")
-    total = 0.0
-    for cell, state, steps, seconds in estimates(plan, folder):
-        total += seconds
-        names = (plain(cell.row.label), plain(cell.base_model))
-        table.add_row(cell.id, *names, str(cell.seed), f"{steps:,}", state, f"{seconds:.0f} s")
-    console = Console()
-    console.print(table)
-    if cost := other_code.told(plan, folder):
-        tell(cost)
-    console.print(f"about {total / 60:.1f} minutes in all on {plan.device}, report and tracking apart")
-    return 0
 
 
 def _show(result: ComparisonResult) -> None:

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.comparison.keeping import retrained
 from harness.comparison.kept_results import earlier_record, finished
 from harness.comparison.kept_weights import keep, kept_report
 from harness.comparison.measured_precision import precision_of
@@ -94,7 +95,10 @@ def run_held_cell(
     try:
         if cell.fault:
             raise InputError(cell.fault)
+        known = folder.read_if_sound()
         method = _fitted(method, cell, plan, workdir, progress, on_dev)
+        if cell.row.trained and (same := retrained(folder, known)) is not None:
+            earlier, tasks = same, due(same, cell, plan)
         content = folder_hash(folder.model) if cell.row.trained else cell.id
         result = _evaluate(method, tasks, plan, progress, EmbeddingCache(workdir / "embeddings"), content)
         timing = {**result.cost, "parameters": float(method.parameters())}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -69,11 +69,23 @@ def estimate_seconds(cell: PlannedCell, plan: Plan, train: bool, tasks: list[Tas
         started = time.perf_counter()
         method.fit(plan.corpus(cell.row), context)
         total += time.perf_counter() - started
-    readable, _ = each(tasks, lambda task: task.texts())
-    texts = list(dict.fromkeys(text for _, announced in readable for text in announced))
+    texts = _texts(tasks)
     sample = texts[:: max(1, len(texts) // 256)]
     started = time.perf_counter()
     method.encode(sample, device=plan.device)
     per_text = (time.perf_counter() - started) / max(1, len(sample))
     evaluations = 1 + steps // cell.row.config.eval_every if steps else 0  # type: ignore[attr-defined]
     return float(total + per_text * (len(texts) + evaluations * len(dev_texts)))
+
+
+def texts_of(plan: Plan, cell: PlannedCell) -> list[str]:
+    """The distinct sentences that the tasks of a cell announce, as far as their data can be read."""
+    key = cell.blocks
+    if key not in plan.announced:
+        plan.announced[key] = _texts([task for task in cell.tasks if task.name not in plan.unreadable])
+    return plan.announced[key]
+
+
+def _texts(tasks: Sequence[Task]) -> list[str]:
+    readable, _ = each(tasks, lambda task: task.texts())
+    return list(dict.fromkeys(text for _, announced in readable for text in announced))

@@ -69,6 +69,7 @@ class Plan:
     workdir: Path | None = None  # where runs may be kept under another id of the same code; None: nowhere yet
     tolerant: bool = False  # a row that cannot be run here leaves the others be
     rehearsal: Rehearsal | None = None  # of a rehearsal alone
+    announced: dict[tuple[str, ...], list[str]] = field(default_factory=dict)  # sentences of the tasks of some parts
 
     @cached_property
     def tasks(self) -> list[Task]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.comparison.cell import run_cell
+from harness.comparison.keeping import Keeping
 from harness.comparison.kept_results import finished, tidy
 from harness.comparison.plan import Plan, PlannedCell
 from harness.machine.progress import Reporter
@@ -61,8 +62,9 @@ def run_comparison(
     reporter = reporter or Reporter(quiet=True)
     records = []
     said: set[str] = set()
+    keeping = Keeping(plan, workdir)
     for ending in one_by_one(plan, workdir, command_of, reporter):
-        record = asked(ending.record, map(task_key, ending.cell.tasks)).model_copy(
+        record = asked(keeping.after(ending.cell, ending.record), map(task_key, ending.cell.tasks)).model_copy(
             update={"row": ending.cell.row.label, "comparison": plan.experiment.name}
         )
         records.append(record)

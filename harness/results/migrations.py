@@ -61,12 +61,12 @@ def _without_blocks(tree: Tree) -> Tree:
     return tree
 
 
-def _no_rehearsal(tree: Tree) -> Tree:
-    """There were none."""
+def _all_kept(tree: Tree) -> Tree:
+    """No rehearsals, and no weights that were removed."""
     return tree
 
 
-# 2: `evaluation` by task, `identity`. 3: `files`. 4: `rehearsal`.
-RECORD = Schema("schema_version", 4, {1: _scored_by_task, 2: _without_hashes, 3: _no_rehearsal})
+# 2: `evaluation` by task, `identity`. 3: `files`. 4: `rehearsal`, `removed`.
+RECORD = Schema("schema_version", 4, {1: _scored_by_task, 2: _without_hashes, 3: _all_kept})
 MANIFEST = Schema("schema", 2, {1: _without_blocks})  # 2: `blocks`
 EXPERIMENT = Schema("schema", 1, {})

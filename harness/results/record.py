@@ -75,6 +75,7 @@ class Record(BaseModel):
     #                              sentences_cached, peak_memory_bytes, parameters, corpus_sentences_seen
     environment: dict[str, Any] = {}  # python, platform, cpu, device, precision, threads, versions
     files: dict[str, str] = {}  # name in the run's folder -> sha256, of weights, pairs, figures and curve
+    removed: dict[str, str] = {}  # the same of weights that were scored and not kept (`keep` of the experiment)
     command: str = ""  # what reproduces this run
     started: str = ""  # ISO 8601, UTC
     finished: str = ""

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from harness import api
 from harness.comparison.experiment import read_experiment
 from harness.comparison.plan import make_plan
 from harness.comparison.rehearsal import StandIns, rehearsed
+from harness.evaluation.scoring import evaluate
+from harness.tasks.base import TaskResult, Vectors
 
 pytestmark = [pytest.mark.timeout(240), pytest.mark.usefixtures("few_pairs")]
 
@@ -83,10 +86,27 @@ def test_a_rehearsal_goes_through_and_says_what_it_lacks(file: str, tmp_path: Pa
     assert "n/a" in page  # the column of the task that could not be read
 
 
-def test_a_task_of_many_sentences_is_left_out_with_its_reason(file: str, tmp_path: Path) -> None:
-    small = ["rehearsal.sentences=50", 'suites=["Embedded-STS-contrast"]', "blocks.table-1.seeds=[8]"]
-    result = api.compare(
-        file, workdir=tmp_path, overrides=small, only=["SimCSE"], rehearse=True, tracked=False, formats=["md"]
-    )
-    record = result.records[0]
-    assert "a rehearsal encodes up to 50" in str(record.missing["Embedded-STS-contrast"])
+class Lines:
+    """A task of so many sentences."""
+
+    suite, source, sha256 = "lines", "embedded", ""
+
+    def __init__(self, count: int) -> None:
+        self.name, self.count = f"{count} lines", count
+
+    def texts(self) -> list[str]:
+        return [f"line {i}" for i in range(self.count)]
+
+    def evaluate(self, vectors: Vectors, *, pooling: str) -> TaskResult:
+        assert len(vectors(self.texts())) == self.count
+        return TaskResult()
+
+
+def test_a_task_of_many_sentences_is_left_out_with_its_reason() -> None:
+    def encode(texts: list[str]) -> np.ndarray:
+        return np.ones((len(texts), 2), dtype=np.float32)
+
+    result = evaluate(encode, [Lines(3), Lines(9)], pooling="mean", most=5)
+    assert list(result.missing) == ["9 lines"]
+    assert "asks for 9 sentences; a rehearsal encodes up to 5" in str(result.missing["9 lines"])
+    assert result.cost["sentences"] == 3
