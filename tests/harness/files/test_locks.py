@@ -6,25 +6,26 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 from harness.errors import InputError
-from harness.files.locks import work_lock
+from harness.files.locks import run_lock, try_run_lock, work_lock
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from harness.files.locks import work_lock
-with work_lock(Path(sys.argv[1])):
+from harness.files import locks
+with getattr(locks, sys.argv[1])(Path(sys.argv[2])):
     print("held", flush=True)
     time.sleep(60)
 """
 
 
-def hold_elsewhere(workdir: Path) -> subprocess.Popen[str]:
-    process = subprocess.Popen([sys.executable, "-c", HOLD, str(workdir)], stdout=subprocess.PIPE, text=True)
+def hold_elsewhere(folder: Path, lock: str = "work_lock") -> subprocess.Popen[str]:
+    process = subprocess.Popen([sys.executable, "-c", HOLD, lock, str(folder)], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     assert process.stdout.readline() == "held\n"
     return process
@@ -77,3 +78,32 @@ def test_a_full_disk_is_one_clear_line_and_frees_the_lock(tmp_path: Path) -> Non
     holder.unlink()
     with work_lock(tmp_path):
         pass
+
+
+def test_a_second_process_waits_for_a_run_says_so_and_goes_on_when_the_first_one_dies(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    holder = hold_elsewhere(tmp_path, "run_lock")
+    inside = threading.Event()
+
+    def wait() -> None:
+        with run_lock(tmp_path):
+            inside.set()
+
+    waiting = threading.Thread(target=wait, daemon=True)
+    try:
+        with try_run_lock(tmp_path) as held:
+            assert not held
+        waiting.start()
+        assert not inside.wait(0.3)
+        assert holder.poll() is None
+        assert [record.message for record in caplog.records] == [
+            f"{tmp_path}: another process is at this run; waiting for it"
+        ]
+    finally:
+        os.kill(holder.pid, signal.SIGKILL)
+        holder.wait()
+    assert inside.wait(10)
+    waiting.join(10)
+    with try_run_lock(tmp_path) as held:
+        assert held
