@@ -31,6 +31,7 @@ PORT = {
     "max_grad_norm": 1.0,
     "min_characters": 10,
     "bucket": 1,
+    "drop_last": True,
 }
 
 
@@ -81,14 +82,14 @@ def pairs_of(texts: Sequence[str], negatives: int, rng: np.random.Generator) -> 
 
 OURS = "ours: the values of BERT-base; untested at full size"
 PORTED = "sentence-transformers' example"
-MINI = {"learning_rate": 3e-5, "train_length": 32, "eval_every": 10, "bucket": 32}
+MINI = {"learning_rate": 3e-5, "train_length": 32, "eval_every": 10, "bucket": 32, "drop_last": False}
 MINI_IN_BATCH = {
     **MINI,
     "batch_size": 64,
     "keep": "better",
     "max_grad_norm": 1e9,
     "min_characters": 0,
-    "warmup": 0.0,
+    "warmup_steps": None,
     "weight_decay": 0.0,
     "similarity": "cosine",
     "scale": 20.0,
@@ -178,7 +179,6 @@ class ContrastiveTension(TrainedMethod):
             },
             shared={**PORT, "reduction": "sum", "optimizer": "rmsprop_torch", "decay": "linear"},
         ),
-        # Warm-up: 1,000 of the 7,813 updates that a million sentences give.
         "in-batch": Recipes(
             {
                 **alike({}, f"{PORTED} (train_stsb_ct-improved.py)", "bert-base", "distilbert"),
@@ -193,7 +193,8 @@ class ContrastiveTension(TrainedMethod):
                 "learning_rate": 5e-5,
                 "optimizer": "adamw",
                 "decay": "linear",
-                "warmup": 0.128,
+                "min_characters": 0,  # this example leaves none out
+                "warmup_steps": 1000,
                 "weight_decay": 0.01,
             },
             aliases={"mini-in-batch": "mini"},

@@ -37,7 +37,7 @@ _TOLERATED = 2
 Schedule = Literal["updates", "instances", "released"]
 
 OURS = "ours: the values of roberta-base; untested at full size"
-PROTOCOL = {"batch_size": 16, "learning_rate": 5e-5, "epochs": 1, "bucket": 1}
+PROTOCOL = {"batch_size": 16, "learning_rate": 5e-5, "epochs": 1, "bucket": 1, "drop_last": True}
 # Spans as long as the sentences of the tests, which the 64 positions hold; documents need 120 word pieces.
 MINI = {
     "batch_size": 16,
@@ -47,6 +47,7 @@ MINI = {
     "l_max": 30,
     "epochs": 2,
     "eval_every": 10,
+    "drop_last": False,
 }
 
 

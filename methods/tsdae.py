@@ -103,7 +103,17 @@ def _share(decoder: PreTrainedModel, encoder: Encoder) -> None:
 
 DECODERS = ("bert-base", "roberta-base", "bert-base-multilingual", "xlm-roberta-base")  # ModernBERT has none
 PROTOCOL = {"batch_size": 8, "learning_rate": 3e-5, "deletion": 0.6, "tied": True, "bucket": 1}
-MINI = Recipe({"pooling": "mean", "batch_size": 32, "train_length": 32, "eval_every": 10, "bucket": 32}, SEARCHED)
+MINI = Recipe(
+    {
+        "pooling": "mean",
+        "batch_size": 32,
+        "train_length": 32,
+        "eval_every": 10,
+        "bucket": 32,
+        "drop_last": False,
+    },
+    SEARCHED,
+)
 
 
 class TSDAEConfig(TrainingConfig):
@@ -148,15 +158,21 @@ class TSDAE(TrainedMethod):
         ),
         "code": Recipes(
             {**alike({}, "sentence-transformers: train_tsdae_from_file.py", *DECODERS), "mini": MINI},
-            shared={**PROTOCOL, "epochs": 1},
+            shared={**PROTOCOL, "epochs": 1, "drop_last": True},
         ),
-        # Its 100 updates of warm-up are a share of the 125,000 that a million sentences give.
         "code-stsb": Recipes(
             {
                 **alike({}, "sentence-transformers: train_stsb_tsdae.py", *DECODERS),
-                "mini": Recipe({**MINI.values, "warmup": 0.1}, REHEARSAL),
+                "mini": Recipe({**MINI.values, "warmup": 0.1, "warmup_steps": None}, REHEARSAL),
             },
-            shared={**PROTOCOL, "epochs": 1, "decay": True, "warmup": 0.0008, "train_length": 75},
+            shared={
+                **PROTOCOL,
+                "epochs": 1,
+                "decay": True,
+                "warmup_steps": 100,
+                "train_length": 75,
+                "drop_last": True,
+            },
         ),
     }
 

@@ -90,13 +90,21 @@ def slices(count: int, size: int, rng: np.random.Generator) -> list[np.ndarray]:
 
 
 HEAD = "batch of two views, slice and head; ours: the optimisation, as SimCSE's"
-TWO_VIEWS = {"batch_size": 512, "slice": 128, "projector": (1024, 64), "shrinkage": 0.0, "bucket": 1}
+TWO_VIEWS = {
+    "batch_size": 512,
+    "slice": 128,
+    "projector": (1024, 64),
+    "joint_head": True,
+    "shrinkage": 0.0,
+    "bucket": 1,
+}
 MINI = {
     "batch_size": 64,
     "slice": 64,
     "projector": (1024, 32),
     "learning_rate": 1e-4,
     "eval_every": 10,
+    "joint_head": False,
     "shrinkage": 1e-3,
     "bucket": 32,
 }
