@@ -70,7 +70,8 @@ class Sieve:
         """Which texts have min_tokens tokens. No token is shorter than a byte, and no word with a letter has none: only
         those between are tokenised, by all cores at once."""
         needed = self._selection.min_tokens
-        long = [sum(any(map(str.isalnum, word)) for word in text.split()) >= needed for text in texts]
+        words = [text.split() for text in texts]
+        long = [len(w) >= needed and sum(any(map(str.isalnum, word)) for word in w) >= needed for w in words]
         unsure = [i for i, text in enumerate(texts) if not long[i] and len(text.encode()) >= needed]
         assert self._tokenizer is not None
         encoded = self._tokenizer.encode_batch_fast([texts[i] for i in unsure], add_special_tokens=False)
