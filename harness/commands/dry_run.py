@@ -175,7 +175,9 @@ def _by_block(plan: Plan, folder: Path) -> None:
         _print(table)
     for label, fault in faults.items():
         tell(f"cannot be run: {one_line(label)}: {one_line(fault)}")
-    tell(f"{len({c.id for c in plan.cells})} runs, {len(to_do)} of them to do")
+    without = {cell.id for cell in plan.cells if cell.fault}
+    lacking = f", {len(without)} that cannot be run" if without else ""
+    tell(f"{len({cell.id for cell in plan.cells})} runs: {len(to_do)} to do{lacking}")
     if total:
         apart = "classifiers of tasks, report and tracking apart"
         tell(f"about {_time(total)} on {plan.device}, {apart}; up to {_size(most)} of memory")

@@ -69,10 +69,13 @@ def architecture(base_model: str) -> tuple[int, int]:
 
     from harness.encoder.quiet import quiet_transformers
     from harness.sources import resolve_model
+    from harness.sources.remote.hub import hub_reachable
 
     try:
         with quiet_transformers(), torch.device("meta"):
-            config = AutoConfig.from_pretrained(resolve_model(base_model), trust_remote_code=False)
+            config = AutoConfig.from_pretrained(
+                resolve_model(base_model), trust_remote_code=False, local_files_only=not hub_reachable()
+            )
             model = AutoModel.from_config(config, trust_remote_code=False)  # type: ignore[no-untyped-call]
     except (OSError, ValueError, KeyError) as error:
         raise InputError(f'base model "{base_model}": {str(error).splitlines()[0]}') from None

@@ -15,6 +15,7 @@ from harness.comparison.estimate import texts_of
 from harness.comparison.experiment import Rehearsal
 from harness.comparison.plan import Plan, PlannedCell
 from harness.comparison.rehearsal import StandIns
+from harness.comparison.rows import Row
 from harness.errors import TrainingStopped
 from harness.files.atomic import write_atomic
 from harness.files.hashing import content_id
@@ -22,6 +23,7 @@ from harness.files.redaction import redacted
 from harness.identity.models import model_fingerprint
 from harness.machine.environment import peak_memory_bytes, reset_peak_memory
 from harness.method import FitContext
+from harness.sources import Corpus
 
 log = logging.getLogger(__name__)
 
@@ -36,18 +38,18 @@ class Measured:
 
     Attributes:
         update: seconds of an update, the first one among them; 0 for methods that make none.
-        setup: seconds of the rest of the fit: loading, and the whole of it for methods that make no updates.
+        setup: seconds of the rest of the fit, loading above all.
+        item: seconds for each text of the corpus, of a method that makes no updates.
         text: seconds to encode a sentence of the tasks.
         memory: peak in bytes, of the GPU where there is one.
-        items: texts of the corpus that the fit read.
         fault: why it could not be measured.
     """
 
     update: float = 0.0
     setup: float = 0.0
+    item: float = 0.0
     text: float = 0.0
     memory: int = 0
-    items: int = 0
     fault: str = ""
 
     def seconds(self, cell: PlannedCell, plan: Plan, steps: int) -> float:
@@ -56,11 +58,10 @@ class Measured:
         What the tasks do with the vectors, such as fitting classifiers, is not in it.
         """
         corpus, row = plan.corpus(cell.row), cell.row
-        growth = len(corpus) / self.items if corpus is not None and self.items and not steps else 1.0
         sentences = len(texts_of(plan, cell))
         if steps and plan.dev is not None and (every := getattr(row.config, "eval_every", None)):
             sentences += (1 + steps // every) * len(set(plan.dev.texts()))
-        return self.setup * growth + self.update * steps + self.text * sentences
+        return self.setup + self.item * len(corpus or ()) + self.update * steps + self.text * sentences
 
 
 class Measurements:
@@ -129,7 +130,7 @@ def _measured(cell: PlannedCell, plan: Plan) -> Measured:
     """Two updates and some encoding; nothing of it is kept."""
     row = cell.row
     items = max(256, (UPDATES + 1) * int(getattr(row.config, "batch_size", 0)))
-    corpus = StandIns(Rehearsal(limit=items)).corpus(row.corpus) if row.corpus is not None else None
+    corpus, more = (_beginning(row, count) for count in (items, 2 * items))
     method = row.method(row.config, base_model=row.base_model)
     gc.collect()
     reset_peak_memory(plan.device)
@@ -140,6 +141,11 @@ def _measured(cell: PlannedCell, plan: Plan) -> Measured:
         fit = time.perf_counter() - started
         steps = int(method.fit_report.training.get("steps", 0))
         training = float(method.fit_report.cost.get("train_seconds", 0.0)) if steps else 0.0
+        item = 0.0
+        if corpus is not None and more is not None and not steps and len(more) > len(corpus):
+            started = time.perf_counter()  # again on twice the text: what the rest of it costs
+            method.fit(more, context)
+            item = max(0.0, time.perf_counter() - started - fit) / (len(more) - len(corpus))
         texts = list(texts_of(plan, cell))[:_TEXTS] or [str(text) for text in (corpus or ["A sentence."])[:_TEXTS]]
         fitted = method.for_task(texts) if method.transductive else method
         started = time.perf_counter()
@@ -151,4 +157,9 @@ def _measured(cell: PlannedCell, plan: Plan) -> Measured:
         said = redacted(str(error)).splitlines() or [""]
         return Measured(memory=peak_memory_bytes(plan.device), fault=f"{type(error).__name__}: {said[0]}")
     update, memory = training / steps if steps else 0.0, peak_memory_bytes(plan.device)
-    return Measured(update, fit - training, text, memory, len(corpus or ()))
+    return Measured(update, fit - training, item, text, memory)
+
+
+def _beginning(row: Row, count: int) -> Corpus | None:
+    """So much of the text of a row, or of what stands in for it."""
+    return StandIns(Rehearsal(limit=count)).corpus(row.corpus) if row.corpus is not None else None

@@ -247,10 +247,7 @@ def make_plan(
     rehearsal = data.rehearsal
     tolerant = rehearsal is not None or bool(experiment.blocks)
     corpora: dict[str, Corpus] = {}
-    rows = [
-        _with_text(row, data, corpora, tolerant)
-        for row in resolve_rows(experiment, where, tolerant=rehearsal is not None)
-    ]
+    rows = [_with_text(row, data, corpora, tolerant) for row in resolve_rows(experiment, where, tolerant=tolerant)]
     dev = None
     if experiment.dev is not None and any(row.method.uses_dev(row.config) for row in rows):
         try:

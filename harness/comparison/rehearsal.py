@@ -44,6 +44,7 @@ def rehearsed(experiment: Experiment, data: StandIns) -> Experiment:
         "name": f"{experiment.name}{SUFFIX}",
         "title": f"Rehearsal: {experiment.title or experiment.name}",
         "base_models": [r.base_model],
+        "family": None,  # that of the model which stands in
         "seeds": experiment.seeds[: r.seeds],
         "max_steps": min(r.max_steps, experiment.max_steps or r.max_steps),
         "suites": [*experiment.suites, ALWAYS],
@@ -56,7 +57,8 @@ def rehearsed(experiment: Experiment, data: StandIns) -> Experiment:
             for name, block in experiment.blocks.items()
         },
         "methods": [
-            entry.model_copy(update={**whole, "seeds": entry.seeds[: r.seeds]}) for entry in experiment.methods
+            entry.model_copy(update={**whole, "seeds": entry.seeds[: r.seeds], "family": None})
+            for entry in experiment.methods
         ],
     }
     return experiment.model_copy(update=update)

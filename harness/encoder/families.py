@@ -44,10 +44,13 @@ def family_of(base_model: str) -> str:
         InputError: no such model, or one whose configuration transformers does not know.
     """
     from harness.sources import resolve_model
+    from harness.sources.remote.hub import hub_reachable
 
     try:
         with quiet_transformers():
-            config = AutoConfig.from_pretrained(resolve_model(base_model), trust_remote_code=False)
+            config = AutoConfig.from_pretrained(
+                resolve_model(base_model), trust_remote_code=False, local_files_only=not hub_reachable()
+            )
     except (OSError, ValueError, KeyError) as error:
         raise no_model(base_model, error) from error
     kind = str(config.model_type)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from harness.errors import InputError
 from harness.sources import resolve_model
-from harness.sources.remote.hub import hub_reachable
+from harness.sources.remote.hub import hub_file
 
 WEIGHTS_AND_SETTINGS = {".safetensors", ".json", ".txt", ".model", ".bin"}
 
@@ -29,12 +29,7 @@ def model_fingerprint(name: str) -> str:
             with file.open("rb") as stream:
                 digest.update(hashlib.file_digest(stream, "sha256").digest())
         return digest.hexdigest()[:16]
-    from transformers import AutoConfig
-
     try:
-        commit = AutoConfig.from_pretrained(where, local_files_only=not hub_reachable())._commit_hash
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f'base model "{name}": not a folder here and not found on the hub ({str(error).splitlines()[0]})'
-        ) from None
-    return str(commit)
+        return hub_file(where, "config.json", kind="model").parent.name  # of its snapshot: the commit
+    except InputError as error:
+        raise InputError(f'base model "{name}": not a folder here and not found on the hub ({error})') from None

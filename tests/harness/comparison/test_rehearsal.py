@@ -48,7 +48,7 @@ config = { model = "nowhere/model" }
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     (tmp_path / "senteval/downstream").mkdir(parents=True)
     monkeypatch.setenv("HARNESS_SENTEVAL", str(tmp_path / "senteval"))
-    monkeypatch.setattr("harness.identity.models.hub_reachable", lambda: False)
+    monkeypatch.setattr("harness.sources.remote.hub.hub_reachable", lambda: False)
     monkeypatch.setattr("methods.pretrained.hub_reachable", lambda: False)
     path = tmp_path / "paper.toml"
     path.write_text(FILE)
