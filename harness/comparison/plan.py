@@ -28,6 +28,11 @@ if TYPE_CHECKING:
 
 
 WITHOUT = "without"  # in the identity of a cell that cannot be run here, and so depends on nothing more
+_NOTHING: dict[str, Any] = {
+    **dict.fromkeys(("model", "corpus", "dev", "max_steps", "precision")),
+    "inputs": {},
+    "code": "",
+}
 
 
 @dataclass(frozen=True)
@@ -148,7 +153,8 @@ class Plan:
         except InputError as error:
             if not self.tolerant:
                 raise
-            return self._planned(row, base_model, seed, {"seed": seed, WITHOUT: base_model}, *more, str(error))
+            identity = {**_NOTHING, "seed": seed, WITHOUT: base_model}
+            return self._planned(row, base_model, seed, identity, *more, str(error))
 
     @staticmethod
     def _planned(
