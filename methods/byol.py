@@ -56,7 +56,7 @@ class BYOLConfig(ViewConfig, TrainingConfig):
     in_parts: ClassVar[bool] = True
 
 
-def _encode(encoder: Encoder, views: Views, differ_by: str = "") -> tuple[Tensor, Tensor]:
+def _encode(encoder: Encoder, views: Views, differ_by: str) -> tuple[Tensor, Tensor]:
     return encoder.two_views(
         views.ids_a,
         views.ids_b,
@@ -139,7 +139,7 @@ class BYOL(ViewMethod):
         q_a, q_b = (predict(h) for h in _encode(encoder, views, config.differ_by))
         with torch.no_grad():
             heads.target_encoder.train(config.target_dropout)
-            t_a, t_b = (heads.target_projector(h) for h in _encode(heads.target_encoder, views))
+            t_a, t_b = (heads.target_projector(h) for h in _encode(heads.target_encoder, views, config.differ_by))
         return {"loss": bootstrap(q_a, q_b, t_a, t_b)}
 
     def after_update(self, encoder: Encoder, heads: nn.Module) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from harness.cli import main
 from harness.results.manifest import read_records
+from tests.support.configurations import know_base_models
 
 CHEAP = """
 method = "random"
@@ -188,7 +189,8 @@ def test_unknown_names_are_told(arguments: list[str], said: str, capsys: pytest.
     assert said in capsys.readouterr().err
 
 
-def test_every_preset_and_its_quick_size_can_be_planned() -> None:
+def test_every_preset_and_its_quick_size_can_be_planned(monkeypatch: pytest.MonkeyPatch) -> None:
+    know_base_models(monkeypatch)
     from studies.definition.planned import planned_trials
     from studies.definition.space import make_space
     from studies.definition.study import presets, read_study
