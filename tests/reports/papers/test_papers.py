@@ -26,6 +26,7 @@ from reports.read.run_library import read_library
 from reports.report_command import register
 from tests.support import invented_runs as made
 from tests.support import synthetic
+from tests.support.configurations import know_base_models
 
 SCD = {"terms": "both", "pooling": "cls"}
 
@@ -283,7 +284,8 @@ def test_figures_of_the_papers_are_drawn_from_runs(built):
     assert "Not drawn: projection head and memory bank" in said
 
 
-def test_what_is_missing_comes_with_an_experiment_that_fills_it(built):
+def test_what_is_missing_comes_with_an_experiment_that_fills_it(built, monkeypatch):
+    know_base_models(monkeypatch)
     folder = built["scd"]["html"].parent / "experiments"
     experiment = read_experiment(str(folder / "roberta-base.toml"))
     assert experiment.base_models == ["FacebookAI/roberta-base"]
