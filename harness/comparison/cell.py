@@ -209,7 +209,7 @@ def _fitted(
         return method
     if folder.fitted_file.exists():
         log.warning("%s: not as it was saved any more; trained again", folder.model)
-        folder.fitted_file.unlink()
+        folder.discard_weights()
     from harness.training import TrainedMethod
 
     context = _conditions(cell, plan, workdir, precision_of(plan, workdir)["choice"])

@@ -111,6 +111,14 @@ class RunFolder:
     def write(self, record: Record) -> None:
         write_atomic(self.record_file, record.model_dump_json(indent=1) + "\n")
 
+    def discard_weights(self) -> None:
+        """Remove what a training left that is not as it was saved, whatever stands in its place. Its lock must be held."""
+        for path in (self.fitted_file, self.model):
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+
     def sweep(self) -> None:
         """Remove what kills left: files and models that were being written. Its lock must be held."""
         for left in self.leftovers():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import torch
@@ -20,15 +21,17 @@ class BestWeights:
         self.folder = folder / "checkpoint" if folder else None
         self._memory: dict[str, torch.Tensor] = {}
 
-    def keep(self, encoder: nn.Module, step: int) -> None:
-        """Keep the encoder's weights as the best so far."""
+    def keep(self, encoder: nn.Module, step: int) -> str:
+        """Keep the encoder's weights as the best so far; the sha256 of their file ("" without a folder)."""
         from safetensors.torch import save
 
         weights = {name: t.detach().cpu().clone().contiguous() for name, t in encoder.state_dict().items()}
         if self.folder is None:
             self._memory = weights
-        else:
-            write_atomic(self.folder / f"best-{step}.safetensors", save(weights))
+            return ""
+        raw = save(weights)
+        write_atomic(self.folder / f"best-{step}.safetensors", raw)
+        return hashlib.sha256(raw).hexdigest()
 
     def load(self, encoder: nn.Module, step: int) -> None:
         """Load the weights that `keep` kept at `step`."""
@@ -37,16 +40,20 @@ class BestWeights:
         kept = load_file(self.folder / f"best-{step}.safetensors") if self.folder else self._memory
         encoder.load_state_dict(kept)
 
-    def are_whole(self, step: int) -> bool:
-        """Can the weights that `keep` kept at `step` be read?"""
+    def are_whole(self, step: int, sha256: str = "") -> bool:
+        """Are the weights that `keep` kept at `step` there as they were written (readable, without its `sha256`)?"""
         from safetensors import SafetensorError, safe_open
 
         if self.folder is None:
             return True
+        file = self.folder / f"best-{step}.safetensors"
         try:
-            with safe_open(self.folder / f"best-{step}.safetensors", framework="pt") as file:
-                return len(file.keys()) > 0
-        except (SafetensorError, FileNotFoundError):
+            with file.open("rb") as stream:
+                if sha256 and hashlib.file_digest(stream, "sha256").hexdigest() != sha256:
+                    return False
+            with safe_open(file, framework="pt") as weights:
+                return len(weights.keys()) > 0
+        except (SafetensorError, FileNotFoundError, IsADirectoryError):
             return False
 
     def drop_all_but(self, step: int | None) -> None:

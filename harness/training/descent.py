@@ -12,6 +12,7 @@ import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
+from zipfile import ZipFile
 
 import torch
 from torch import Tensor, nn
@@ -133,7 +134,9 @@ class Descent:
         if self._file is None or not self._file.exists():
             return None
         try:
-            state: dict[str, Any] = torch.load(self._file, map_location="cpu", weights_only=True)
+            with ZipFile(self._file) as archive:  # torch writes checksums, and does not look at them
+                damaged = archive.testzip() is not None
+            state: dict[str, Any] = {} if damaged else torch.load(self._file, map_location="cpu", weights_only=True)
             needed = {"step", "optimizer", *self.modules, *self.counters}
             if needed <= state.keys() and self.is_whole(state):
                 return state

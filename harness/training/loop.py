@@ -246,7 +246,8 @@ class Trainer(Descent):
 
     def is_whole(self, state: dict[str, Any]) -> bool:
         """Are the best weights there, to which a checkpoint refers?"""
-        return state["best"]["step"] is None or self.best_weights.are_whole(state["best"]["step"])
+        best = state["best"]
+        return best["step"] is None or self.best_weights.are_whole(best["step"], best.get("sha256", ""))
 
     def _update(self) -> None:
         started = time.perf_counter()
@@ -299,7 +300,7 @@ class Trainer(Descent):
         if (last or seen["spearman"] > self.best["dev"]) and (self.step > 0 or self.config.select_initial):
             self.best = {"step": self.step, "dev": seen["spearman"]}
             if self.team.main:
-                self.best_weights.keep(encoders[number], self.step)
+                self.best["sha256"] = self.best_weights.keep(encoders[number], self.step)
         if self.context.on_dev is not None:
             self.context.on_dev(self.step, seen["spearman"])
 

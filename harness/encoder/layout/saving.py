@@ -55,6 +55,9 @@ def staged_folder(path: Path) -> Iterator[Path]:
 def _write(encoder: Network, folder: Path, card: str) -> None:
     transformer, pooling = encoder.transformer, encoder.pooling
     depth, width = int(transformer.config.num_hidden_layers), int(transformer.config.hidden_size)
+    if encoder.tokenizer.is_fast:
+        # It keeps the last call's cut, which a resumed training may not have made: the file is to be the same.
+        encoder.tokenizer.backend_tokenizer.no_truncation()
     with quiet_transformers():
         transformer.save_pretrained(folder)
         encoder.tokenizer.save_pretrained(folder)

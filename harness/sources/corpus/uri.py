@@ -177,7 +177,7 @@ def _selection(uri: str, options: Mapping[str, str]) -> Selection:
 
 def _local(uri: str) -> Path:
     path = Path(uri).expanduser()
-    if is_there(path) and path.is_dir():
+    if uri.strip() and is_there(path) and path.is_dir():
         raise InputError(f'corpus "{uri}": is a folder; give a file')
     if not uri.strip() or not is_there(path):
         base = uri.partition("?")[0]

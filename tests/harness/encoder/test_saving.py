@@ -75,6 +75,17 @@ def test_the_folder(bases, tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["saved"]
 
 
+def test_the_folder_is_the_same_whatever_was_encoded_before(bases, tmp_path):
+    """A training that a kill cut may have cut no text since: its files are those of the uninterrupted one."""
+    encoder = Encoder.from_pretrained(bases["bert"])
+    encoder.save(tmp_path / "before")
+    encoder.encode(SENTENCES)
+    encoder.save(tmp_path / "after")
+    for file in (tmp_path / "before").rglob("*"):
+        if file.is_file():
+            assert file.read_bytes() == (tmp_path / "after" / file.relative_to(tmp_path / "before")).read_bytes()
+
+
 def test_saving_over(bases, tmp_path):
     encoder = Encoder.from_pretrained(bases["bert"])
     encoder.save(tmp_path / "saved")

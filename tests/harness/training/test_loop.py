@@ -226,6 +226,30 @@ def test_an_interrupted_run_ends_like_an_uninterrupted_one(tmp_path: Path, corpu
     assert whole.fit_report.training["initial_dev"] == 0.1
 
 
+@pytest.mark.parametrize("name", ["state.pt", "best-2.safetensors"])
+def test_a_flipped_bit_in_a_checkpoint_costs_its_training(tmp_path: Path, corpus: Corpus, name: str) -> None:
+    class StopError(Exception):
+        pass
+
+    def stop(step: int, steps: int, text: str) -> None:
+        if step == 4:
+            raise StopError
+
+    def fit(**more: Any) -> Pull:
+        context = FitContext(seed=3, precision="fp32", checkpoint_seconds=0.0, folder=tmp_path, **more)
+        return Pull(config(max_steps=4)).fit(corpus, context)
+
+    with pytest.raises(StopError):
+        fit(dev=FakeDev(script()), progress=stop)
+    file = tmp_path / "checkpoint" / name
+    raw = bytearray(file.read_bytes())
+    raw[len(raw) // 2] ^= 4  # inside a tensor: torch and safetensors read it without a word
+    file.write_bytes(raw)
+    resumed, steps = script(), list[int]()
+    fit(dev=FakeDev(resumed), progress=lambda step, *_: steps.append(step))
+    assert steps[0] == 1
+
+
 def test_the_best_weights_are_returned_not_the_last(tmp_path: Path, corpus: Corpus) -> None:
     rising = [seen(0.1), seen(0.2), seen(0.3)]
     best_first = [seen(0.1), seen(0.3), seen(0.2)]
