@@ -37,7 +37,7 @@ def manifest_files(workdir: Path) -> dict[str, Path]:
 
 
 def write_manifest(workdir: Path, manifest: dict[str, Any]) -> None:
-    """Write the manifest of the comparison that its "name" says, whose lock is held, and remove what a kill left of it."""
+    """Write the manifest of the comparison that its "name" says and remove what a kill left of it; its lock is held."""
     file = manifest_file(workdir, manifest["name"])
     for left in file.parent.glob(f".{file.name}.[0-9]*"):
         left.unlink(missing_ok=True)

@@ -112,7 +112,7 @@ class RunFolder:
         write_atomic(self.record_file, record.model_dump_json(indent=1) + "\n")
 
     def discard_weights(self) -> None:
-        """Remove what a training left that is not as it was saved, whatever stands in its place. Its lock must be held."""
+        """Remove saved weights that are damaged, whatever stands in their place. Its lock must be held."""
         for path in (self.fitted_file, self.model):
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)

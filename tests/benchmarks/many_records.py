@@ -56,9 +56,7 @@ def make(folder: Path, records: int) -> None:
     first = {cell.row.label: cell.id for cell in cells if cell.seed == 1}
     manifest = json.loads((work / "comparisons" / "many.json").read_text())
     manifest["experiment"]["seeds"] = list(range(1, records // ROWS + 1))
-    manifest["cells"] = [
-        {"id": c.id, "row": c.row.label, "base_model": c.base_model, "seed": c.seed} for c in cells
-    ]
+    manifest["cells"] = [{"id": c.id, "row": c.row.label, "base_model": c.base_model, "seed": c.seed} for c in cells]
     (work / "comparisons" / "many.json").write_text(json.dumps(manifest))
     rng = random.Random(0)
     for cell in cells:

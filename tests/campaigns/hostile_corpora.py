@@ -3,7 +3,8 @@
     python tests/campaigns/hostile_corpora.py [--only PART_OF_A_NAME]
 
 What is expected stands beside each case: words of the refusal, or the texts. `harness train` must end with exit code 2
-and one line that holds those words and names the file, within bounded memory; or train, and `load_corpus` give the texts.
+and one line that holds those words and names the file, within bounded memory; or train, and `load_corpus` give the
+texts.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ CASES = [
     Case("two-members.txt.gz", gzip.compress(PLAIN[:18]) + gzip.compress(PLAIN[18:]), ONE),
     Case("cut.txt.gz", gzip.compress(os.urandom(9000).hex().encode())[:4000], "damaged or truncated gzip"),
     Case("cut-head.txt.gz", gzip.compress(PLAIN)[:6], "damaged or truncated gzip"),
-    Case("flipped.txt.gz", gzip.compress(PLAIN)[:-6] + b"\0\0" + gzip.compress(PLAIN)[-4:], "damaged or truncated gzip"),
+    Case("flipped.txt.gz", gzip.compress(PLAIN)[:-6] + bytes(2) + gzip.compress(PLAIN)[-4:], "damaged or truncated"),
     Case("garbage-after.txt.gz", gzip.compress(PLAIN) + b"garbage", "damaged or truncated gzip"),
     Case("plain-text-called.txt.gz", PLAIN, "damaged or truncated gzip"),
     Case("empty-file.txt.gz", b"", "is empty|damaged or truncated gzip"),
@@ -147,7 +148,7 @@ CASES = [
     Case("control characters", None, "no such file", uri="\x1b[2J\nforged.txt"),
     Case("embedded:none", None, "unknown", uri="embedded:none"),
     Case("near a preset", None, "neither a file.*wiki1m", uri="wiki1"),
-    Case("hf without a file", None, "expected hf://datasets/ORG/NAME/FILE", uri="hf://datasets/a/b"),
+    Case("hf without a file", None, "hf://", uri="hf://datasets/a/b"),
     Case("hf of models", None, "expected hf://datasets/ORG/NAME/FILE", uri="hf://models/a/b/c.txt"),
     Case("hf with dots", None, "hf://", uri="hf://datasets/../../etc/passwd.txt"),
     Case("hf with blanks", None, "hf://", uri="hf://datasets/a b/c d/e.txt"),
@@ -170,7 +171,8 @@ def fault_of(case: Case, folder: Path) -> str:
         case.content(file) if callable(case.content) else file.write_bytes(case.content)
     uri = case.uri.format(folder=folder) if case.content is None else str(file)
     command = ["train", METHODS[case.kind], "--out", str(folder / "model"), "--corpus", uri, "--dev", "none",
-               "--device", "cpu", "--precision", "fp32", "--quiet", "--set", "batch_size=2", "--set", "max_steps=1"]  # fmt: skip
+               "--device", "cpu", "--precision", "fp32", "--quiet",
+               "--set", "batch_size=2", "--set", "max_steps=1"]  # fmt: skip
     ended = forked.run(command, seconds=300, before=bounded if isinstance(case.expected, str) else None)
     if fault := ended.fault((0, 2)):
         return fault
@@ -224,8 +226,8 @@ def main() -> int:
                 fell[case.name] = fault
                 print(f"{case.name}: {fault}", file=sys.stderr, flush=True)
     refused = sum(isinstance(case.expected, str) for case in cases)
-    print(f"tried {len(cases)} ({refused} to be refused, {len(cases) - refused} to be read), held {len(cases) - len(fell)}, "
-          f"fell {len(fell)}, {time.monotonic() - started:.0f} s")  # fmt: skip
+    print(f"tried {len(cases)} ({refused} to be refused, {len(cases) - refused} to be read), "
+          f"held {len(cases) - len(fell)}, fell {len(fell)}, {time.monotonic() - started:.0f} s")  # fmt: skip
     print(*(f"{name}: {fault}" for name, fault in fell.items()), sep="\n")
     return 1 if fell else 0
 

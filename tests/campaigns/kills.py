@@ -87,7 +87,8 @@ class Work:
         return Counter(row[0] for row in self._store(query))
 
     def running(self) -> int:
-        return int(self._store("SELECT COUNT(*) FROM runs WHERE status = 'RUNNING' AND lifecycle_stage = 'active'")[0][0])
+        query = "SELECT COUNT(*) FROM runs WHERE status = 'RUNNING' AND lifecycle_stage = 'active'"
+        return int(self._store(query)[0][0])
 
     def _store(self, query: str) -> list[tuple[str, ...]]:
         try:
@@ -158,9 +159,7 @@ def strike(work: Work, command: list[str], phase: str, delay: float) -> forked.E
     return under_way.wait()
 
 
-def run_chain(
-    work: Work, command: list[str], hits: list[tuple[str, float]], whole: Content
-) -> tuple[list[str], str]:
+def run_chain(work: Work, command: list[str], hits: list[tuple[str, float]], whole: Content) -> tuple[list[str], str]:
     """The phases that were hit, and what fell."""
     hit = []
     safe: dict[str, tuple[int, int]] = {}

@@ -169,6 +169,17 @@ def test_other_damage_is_mended_without_a_training(
     assert run(more, tmp_path / "work") == again
 
 
+def test_a_manifest_that_a_kill_left_half_written_is_swept(tmp_path: Path) -> None:
+    from harness.results.manifest import write_manifest
+
+    left, another = (tmp_path / "comparisons" / name for name in (".a.json.17.00ff00ff", ".b.json.17.00ff00ff"))
+    left.parent.mkdir()
+    for file in (left, another):
+        file.write_text("{")
+    write_manifest(tmp_path, {"name": "a"})
+    assert [left.exists(), another.exists()] == [False, True]
+
+
 def test_a_record_that_is_a_folder_is_put_aside(done: tuple[Plan, Record, RunFolder], tmp_path: Path) -> None:
     plan, record, folder = done
     folder.record_file.unlink()
@@ -196,6 +207,7 @@ def test_weights_cut_before_their_record_was_written_are_trained_again(
     folder.record_file.unlink()
     weights = folder.model / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:1000])
+    (folder.model / "modules.json").unlink()  # so that the folder does not even look like a saved model
     assert json.loads(folder.fitted_file.read_text())["weights"]
     again = run(plan, tmp_path / "work")
     assert (again.status, again.scores) == ("finished", record.scores)
