@@ -20,5 +20,5 @@ def test_a_model_of_the_hub_is_its_commit(tmp_path: Path, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(models, "hub_file", cached)
     assert models.model_fingerprint("organisation/model") == commit
-    with pytest.raises(InputError, match=r'base model "organisation/none": .* the hub has no such model'):
+    with pytest.raises(InputError, match=r'base model "organisation/none": .*the hub has no such model'):
         models.model_fingerprint("organisation/none")
