@@ -1,5 +1,6 @@
-"""Studies and comparisons: experiment files under `comparisons/`, hyperparameter searches beside them."""
+"""Studies and comparisons: experiment files under `comparisons/` and `papers/`, hyperparameter searches beside them."""
 
 from pathlib import Path
 
 COMPARISONS = Path(__file__).parent / "comparisons"
+PAPERS = Path(__file__).parent / "papers"  # one file a paper: all its tables and figures

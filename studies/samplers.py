@@ -37,9 +37,15 @@ def check(study: Study, space: Space, where: str) -> list[str]:
                 f'{where}: sampler "{name}" needs values to list, but "{endless[0]}" is a range; '
                 "give it a list or a step, or take random, qmc, tpe or gp"
             )
+        if study.where and not space.points():
+            raise InputError(f'{where}: where: no configuration of the space meets "{study.where}"')
         if name == "grid" and study.trials is not None:
             raise InputError(f'{where}: sampler "grid" runs every cell; leave trials out, or take brute_force')
         return remarks
+    if study.where:
+        raise InputError(
+            f'{where}: sampler "{name}" proposes what "where" would refuse; where goes with grid, brute_force'
+        )
     if study.trials is None:
         raise InputError(f'{where}: trials is missing: sampler "{name}" needs to know how many')
     numbers = [p.name for p in space.parameters if not p.choices and not p.when]
@@ -50,11 +56,13 @@ def check(study: Study, space: Space, where: str) -> list[str]:
             raise InputError(f'{where}: sampler "cmaes" needs a package: pip install cmaes')
     if name == "qmc" and not numbers:
         raise InputError(f'{where}: sampler "qmc" needs a range of numbers; take random or grid for lists')
-    if name == "smac":
-        remarks.append("sampler smac: SMAC is not among Optuna's samplers; Optuna's GP sampler stands for it")
+    if name == "smac" and not smac_is_there():
+        remarks.append("sampler smac: the package smac is not installed; Optuna's GP sampler stands for it")
     if name in ("cmaes", "qmc") and len(numbers) < len(space.parameters):
         rest = ", ".join(n for n in space.names if n not in numbers)
         remarks.append(f"sampler {name}: {rest}: drawn at random, as it is no unconditional range of numbers")
+    if name == "smac" and smac_is_there() and (rest := ", ".join(p.name for p in space.parameters if p.when)):
+        remarks.append(f"sampler smac: {rest}: drawn at random, as it has a condition")
     return remarks
 
 
@@ -103,6 +111,31 @@ def gp(study: Study, seed: int) -> BaseSampler:
     from optuna.samplers import GPSampler
 
     return GPSampler(seed=seed, warn_independent_sampling=False)
+
+
+def smac(study: Study, seed: int) -> BaseSampler:
+    """SMAC itself where its package is installed (pip install smac), or `gp` in its place."""
+    if not smac_is_there():
+        return gp(study, seed)
+    from studies.definition.space import make_space
+    from studies.smac_sampler import SmacSampler
+
+    space = make_space(study, f'study "{study.name}"')
+    parameters = [p for p in space.parameters if not p.when and p.name != study.by]
+    by = space[study.by] if study.by is not None else None
+    return SmacSampler(parameters, study.trials or 1, by, study.sampler_seed, seed)
+
+
+def smac_is_there() -> bool:
+    """Is SMAC's package installed?"""
+    return find_spec("smac") is not None
+
+
+def proposer(sampler: BaseSampler) -> str:
+    """What proposed a trial of a study whose sampler is called "smac", for its pages."""
+    from importlib.metadata import version
+
+    return f"SMAC {version('smac')}" if type(sampler).__name__ == "SmacSampler" else "Optuna's GP sampler"
 
 
 def cmaes(study: Study, seed: int) -> BaseSampler:

@@ -17,11 +17,11 @@ from harness.files.printable import tell_error
 from studies import slots
 from studies.definition.planned import planned_trials
 from studies.definition.space import make_space
-from studies.run.attributes import BEAT
+from studies.run.attributes import BEAT, PROPOSER
 from studies.run.kept_models import drop_models
 from studies.run.storage import definition_of, load, open_storage
 from studies.run.trial import Clock, Desk, run_trial
-from studies.samplers import make_pruner, make_sampler
+from studies.samplers import make_pruner, make_sampler, proposer
 
 if TYPE_CHECKING:
     import optuna
@@ -72,6 +72,8 @@ def work(
         if trial is None:
             time.sleep(POLL_SECONDS)
             continue
+        if study.sampler == "smac":
+            trial.set_user_attr(PROPOSER, proposer(stored.sampler))
         if started:
             started(trial.number)
         try:

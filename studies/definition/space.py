@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from harness import registry
 from harness.config import nearest
 from harness.errors import InputError
+from studies.definition.constraint import Constraint, read_constraint
 
 if TYPE_CHECKING:
     import optuna
@@ -97,6 +98,7 @@ class Space:
     parameters: tuple[Parameter, ...]
     fixed: Mapping[str, Any]  # the config that all trials share, defaults included: what conditions refer to
     defaults_first: bool = False  # as in `Study`
+    where: Constraint | None = None  # what every configuration of a grid has to meet
 
     def __getitem__(self, name: str) -> Parameter:
         return next(p for p in self.parameters if p.name == name)
@@ -132,7 +134,7 @@ class Space:
         return values
 
     def points(self) -> list[dict[str, Scalar]]:
-        """Every configuration of a finite space, the last parameter changing fastest."""
+        """Every configuration of a finite space that meets the constraint, the last parameter changing fastest."""
 
         def extend(values: dict[str, Scalar], rest: tuple[Parameter, ...]) -> Iterator[dict[str, Scalar]]:
             if not rest:
@@ -143,7 +145,10 @@ class Space:
             else:
                 yield from extend(values, rest[1:])
 
-        return list(extend({}, self.parameters))
+        all_points = extend({}, self.parameters)
+        if self.where is None:
+            return list(all_points)
+        return [point for point in all_points if self.where.holds({**self.fixed, **point})]
 
 
 def make_space(study: Study, where: str) -> Space:
@@ -190,7 +195,20 @@ def make_space(study: Study, where: str) -> Space:
             )
     if study.by is not None and not any(p.name == study.by and p.finite for p in ordered):
         raise InputError(f'{where}: by: "{study.by}" is no parameter of the space with a list of values')
-    return Space(tuple(ordered), base, study.defaults_first)
+    made = Space(tuple(ordered), base, study.defaults_first)
+    return replace(made, where=_constraint(study.where, made, f"{where}: where")) if study.where else made
+
+
+def _constraint(text: str, space: Space, place: str) -> Constraint:
+    """The constraint of a study, tried on a configuration: what cannot be compared is told before anything is run."""
+    constraint = read_constraint(text, space.fixed, space.names, place)
+    try:
+        constraint.holds({**space.fixed, **space.first_point()})
+    except TypeError:
+        raise InputError(
+            f"{place}: only numbers are smaller or larger than one another; == and != take anything"
+        ) from None
+    return constraint
 
 
 def _parameter(name: str, given: Any, declared: dict[str, Any] | None, integer: bool, place: str) -> Parameter:

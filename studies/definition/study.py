@@ -18,6 +18,7 @@ from harness.results.migrations import Schema
 
 SCHEMA = Schema("schema", 1, {})
 PRESETS = Path(__file__).parents[1] / "presets"
+EXTENDS = "extends"  # key of a file: the preset whose keys it has where it does not say otherwise
 DEV = "dev"  # the objective "best Spearman on the dev set over the run's evaluations"
 
 ENUMERATED = ("grid", "brute_force")  # every configuration once: no proposals are needed
@@ -46,6 +47,7 @@ class Study(Conditions):
     by: str | None = option(None, "parameter whose values get equal numbers of trials, and a line each in the table")
     keep_models: Literal["best", "all"] = option("best", "which trials' weights stay on disk")
     space: dict[str, Any] = option({}, "parameter -> values, range or the word declared; empty: all declared ones")
+    where: str = option("", 'what every cell of a grid has to meet, as "dropout_a < dropout_b"; empty: nothing')
 
     @field_validator("name")
     @classmethod
@@ -129,16 +131,8 @@ def read_study(file: str, overrides: Sequence[str] = (), *, quick: bool = False,
     Raises:
         InputError: no such file or preset, not TOML, no quick size, unknown key, value out of range.
     """
-    path = Path(file)
-    known = presets()
-    if not is_there(path) or (path.is_dir() and file in known):
-        if file not in known:
-            hint = nearest(file, sorted(known))
-            raise InputError(f'no file and no study preset "{file}"{hint}; presets: {", ".join(known)}')
-        path = known[file]
-    tree = SCHEMA.migrated(read_toml(path), str(path))
-    tree.pop(SCHEMA.key, None)
-    tree.setdefault("name", path.stem)
+    path, tree = _read(file)
+    tree["name"] = tree.get("name", path.stem)
     smaller = tree.pop("quick", None)
     if quick:
         if not isinstance(smaller, dict):
@@ -152,6 +146,27 @@ def read_study(file: str, overrides: Sequence[str] = (), *, quick: bool = False,
     if fault := name_fault(study.name):
         raise InputError(f'{path}: key "name": {fault}')
     return study
+
+
+def _read(file: str) -> tuple[Path, dict[str, Any]]:
+    """The keys of a file or preset; those that it does not have are those of the study that it `extends`."""
+    path = Path(file)
+    known = presets()
+    if not is_there(path) or (path.is_dir() and file in known):
+        if file not in known:
+            hint = nearest(file, sorted(known))
+            raise InputError(f'no file and no study preset "{file}"{hint}; presets: {", ".join(known)}')
+        path = known[file]
+    tree = SCHEMA.migrated(read_toml(path), str(path))
+    tree.pop(SCHEMA.key, None)
+    base = tree.pop(EXTENDS, None)
+    if base is None:
+        return path, tree
+    if base not in known or EXTENDS in read_toml(known[base]):
+        whole = [name for name, other in known.items() if EXTENDS not in read_toml(other)]
+        raise InputError(f'{path}: key "{EXTENDS}": expected one of the presets {", ".join(whole)}, not {base!r}')
+    inherited = {key: value for key, value in _read(base)[1].items() if key != "name"}
+    return path, {**inherited, **tree}
 
 
 def _override(tree: dict[str, Any], override: str) -> None:

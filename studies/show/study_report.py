@@ -17,6 +17,7 @@ from studies.show.study_tables import (
     held_out_scores,
     listed,
     plain_table,
+    sampler_text,
     space_table,
     summary_table,
     trials_table,
@@ -80,7 +81,7 @@ def describe(
 
     planned = len(planned_trials(study, space))
     blocks: list[tuple[str, str, list[Block | None]]] = [
-        ("searched", "What was searched", [space_table(study, space), _definition(study, planned)]),
+        ("searched", "What was searched", [space_table(study, space, trials), _definition(study, planned, trials)]),
         ("best", "What was found", [best_table(study, space, leading), summary_table(study, by_key["summary"])]),
         ("held-out", "Held-out seeds", [*held_out_scores(study, confirmed)]),
         ("search", "The search", [*those(*_SEARCH)]),
@@ -152,7 +153,7 @@ def _headline(
     return f"{text}: an optimism of {size} [{two_digits(excess.low)}, {two_digits(excess.high)}]."
 
 
-def _definition(study: Study, planned: int) -> Facts:
+def _definition(study: Study, planned: int, trials: Sequence[FrozenTrial]) -> Facts:
     corpus = study.corpus
     items = [
         ("name", study.name),
@@ -162,11 +163,12 @@ def _definition(study: Study, planned: int) -> Facts:
         ("selected on", f"{study.dev.task} ({study.dev.where}), dev"),
         ("objectives", listed([f"{n} ({s})" for n, s in zip(objective_names(study), study.signs, strict=True)])),
         ("budget", f"{planned} trials of {f'{study.steps} updates' if study.steps else 'whole runs'}"),
-        ("sampler", f"{study.sampler}, seed {study.sampler_seed}"),
+        ("sampler", f"{sampler_text(study, trials)}, seed {study.sampler_seed}"),
         ("pruner", study.pruner),
         ("seeds that choose", listed(study.seeds)),
         ("held-out seeds", listed(study.held_out_seeds)),
         *[(f"config: {key}", str(value)) for key, value in study.config.items()],
+        *([("cells", study.where)] if study.where else []),
         *([("suites", listed(study.suites))] if study.suites else []),
     ]
     return Facts("definition", "The whole definition", tuple(items))

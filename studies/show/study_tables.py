@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from reports.document.blocks import Block, Facts, Text
 from reports.document.table import Cell, Column, Table, TableRow, absent, number, number_text
 from studies.definition.space import Space
 from studies.definition.study import Study
+from studies.run.attributes import PROPOSER
 from studies.run.trial_result import result_of
 from studies.show.findings import Sheet, objective_names
 
@@ -29,7 +31,14 @@ def two_digits(value: float) -> str:
     return number_text(value, 2)
 
 
-def space_table(study: Study, space: Space) -> Table:
+def sampler_text(study: Study, trials: Sequence[FrozenTrial]) -> str:
+    """The sampler's name, and who proposed how many trials where that leaves it open: "smac (SMAC 2.4.1: 9 trials)"."""
+    counts = Counter(t.user_attrs[PROPOSER] for t in trials if PROPOSER in t.user_attrs)
+    shares = ", ".join(f"{name}: {count} trials" for name, count in sorted(counts.items()))
+    return f"{study.sampler} ({shares})" if shares else study.sampler
+
+
+def space_table(study: Study, space: Space, trials: Sequence[FrozenTrial]) -> Table:
     columns = (
         Column("parameter", "Parameter", numeric=False),
         Column("values", "Values", numeric=False),
@@ -43,7 +52,9 @@ def space_table(study: Study, space: Space) -> Table:
         ))
         for p in space.parameters
     ]  # fmt: skip
-    caption = f"Sampler {study.sampler}, pruner {study.pruner}."
+    caption = f"Sampler {sampler_text(study, trials)}, pruner {study.pruner}."
+    if study.where:
+        caption += f" Only cells with {study.where}."
     if study.by is not None:
         caption += f" Every value of {study.by} gets as many trials as any other."
     return Table("space", "Search space", caption, columns, tuple(rows))

@@ -48,7 +48,7 @@ def file(tmp_path: Path) -> str:
 def test_a_stored_study_is_the_study_of_its_file(file: str) -> None:
     stored = Study.parse(json.loads(STORED), "stored")
     assert stored == read_study(file)
-    later = {"family"}
+    later = {"family", "where"}
     assert set(stored.model_dump()) == set(json.loads(STORED)) | later
 
 
@@ -64,6 +64,21 @@ def test_a_stored_study_is_the_study_of_its_file(file: str) -> None:
 def test_an_error_names_the_key_of_the_study_file(file: str, override: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         read_study(file, [override])
+
+
+def test_a_file_that_extends_a_preset_says_only_what_differs(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text('extends = "scd-fine"\nbase_model = "FacebookAI/roberta-base"\nspace = { dropout_a = [0.1] }\n')
+    mine, whole = read_study(str(file)), read_study("scd-fine")
+    assert mine.name == "mine"
+    assert (mine.base_model, mine.space) == ("FacebookAI/roberta-base", {"dropout_a": [0.1]})
+    assert {**mine.model_dump(), "name": 0, "base_model": 0, "space": 0} == {
+        **whole.model_dump(), "name": 0, "base_model": 0, "space": 0
+    }  # fmt: skip
+    assert read_study(str(file), quick=True).base_model == "embedded:mini-bert"
+    file.write_text('extends = "scd-fin"\n')
+    with pytest.raises(InputError, match=r"key \"extends\": expected one of the presets .*scd-fine.*, not 'scd-fin'"):
+        read_study(str(file))
 
 
 def test_a_trial_is_a_comparison_under_the_study_s_conditions(file: str, tmp_path: Path) -> None:

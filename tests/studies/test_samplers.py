@@ -11,8 +11,9 @@ from studies import slots
 from studies.definition.planned import planned_trials
 from studies.definition.space import make_space
 from studies.definition.study import Study
-from studies.run.attributes import SLOT
-from studies.samplers import check, make_pruner, make_sampler
+from studies.run.attributes import PROPOSER, SLOT
+from studies.samplers import check, make_pruner, make_sampler, proposer
+from studies.show.study_tables import sampler_text
 
 
 @pytest.mark.parametrize("name", ["random", "qmc", "tpe", "gp", "smac", "nsgaii", "cmaes"])
@@ -37,7 +38,7 @@ def test_every_sampler_fills_its_slots_inside_the_space(name: str) -> None:
     )
     space = make_space(study, "x")
     remarks = check(study, space, "x")
-    assert any("stands for it" in remark for remark in remarks) == (name == "smac")
+    assert any("stands for it" in remark for remark in remarks) == (name == "smac" and find_spec("smac") is None)
     stored = optuna.create_study(direction="maximize", sampler=make_sampler(study))
     planned = planned_trials(study, space)
     assert slots.repair(stored, planned) == 12
@@ -48,6 +49,29 @@ def test_every_sampler_fills_its_slots_inside_the_space(name: str) -> None:
         stored.tell(trial, -abs(float(values["variance_weight"]) - 50))
     assert sorted(t.params["dropout"] for t in stored.trials) == [0.05] * 6 + [0.2] * 6
     assert len({t.params["covariance_weight"] for t in stored.trials}) > 6
+
+
+@pytest.mark.skipif(find_spec("smac") is None, reason="the package smac is not installed")
+def test_workers_that_ask_smac_at_once_get_different_proposals() -> None:
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    space = {"learning_rate": [1e-5, 2e-5], "covariance_weight": {"low": 1e-3, "high": 1e-1, "log": True}}
+    study = Study.parse({"name": "x", "method": "vicreg", "sampler": "smac", "trials": 8, "space": space}, "x")
+    made = make_space(study, "x")
+    stored = optuna.create_study(direction="maximize", sampler=make_sampler(study))
+    assert slots.repair(stored, planned_trials(study, made)) == 8
+    trials = [slots.claim(stored, slots.me()) for _ in range(3)]  # none has drawn its values when the next one asks
+    values = [made.suggest(trial) for trial in trials if trial is not None]
+    assert len({v["covariance_weight"] for v in values}) == 3
+
+
+def test_pages_say_who_proposed_where_a_study_asks_for_smac() -> None:
+    study = Study.parse({"name": "x", "method": "vicreg", "sampler": "smac", "trials": 2}, "x")
+    by = [*["SMAC 2.4.1"] * 2, "Optuna's GP sampler"]
+    trials = [optuna.trial.create_trial(value=0.5, user_attrs={PROPOSER: name}) for name in by]
+    assert sampler_text(study, trials) == "smac (Optuna's GP sampler: 1 trials, SMAC 2.4.1: 2 trials)"
+    assert sampler_text(study.model_copy(update={"sampler": "tpe"}), []) == "tpe"
+    expected = "SMAC " if find_spec("smac") else "Optuna's GP sampler"
+    assert proposer(make_sampler(study)).startswith(expected)
 
 
 @pytest.mark.parametrize("name", ["median", "percentile"])

@@ -77,8 +77,52 @@ def test_a_space_that_cannot_be_searched_is_refused(space: dict[str, Any], said:
 
 
 @pytest.mark.parametrize(
+    ("where", "kept"),
+    [
+        ("", 9),
+        ("dropout_a < dropout_b", 6),
+        ("0.05 < dropout_a < dropout_b", 3),
+        ("dropout_a < dropout_b and dropout_b != 0.3", 3),
+        ("dropout_b >= 2e-1", 6),
+        ("dropout_a == dropout_b", 2),
+        ("dropout_a < off_diagonal_weight", 3),  # a key that the space leaves as it is: 0.012
+    ],
+)
+def test_where_keeps_the_cells_of_a_grid_that_meet_it(where: str, kept: int) -> None:
+    space = {"dropout_a": [0.0, 0.1, 0.2], "dropout_b": [0.1, 0.2, 0.3]}
+    made = study("scd", preset="code", where=where, space=space)
+    assert len(planned_trials(made, make_space(made, "x"))) == kept
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        ("dropout_a <", '"dropout_a <" is no comparison'),
+        ("dropout_a dropout_b <", "is no comparison"),
+        ("dropout_a < dropout_c", 'no key "dropout_c" (did you mean "dropout_b"?)'),
+        ("temperature < 1", "names no parameter of the space: dropout_a, dropout_b"),
+        ("dropout_a < 'x'", "cannot read \"'x'\""),
+        ("dropout_a < 1e-x", '"1e-x" is no number'),
+        ("terms < dropout_a", "only numbers are smaller or larger"),
+        ("__import__(dropout_a) < 1", "cannot read"),
+    ],
+)
+def test_where_is_read_without_running_it(where: str, said: str) -> None:
+    space = {"dropout_a": [0.0, 0.1], "dropout_b": [0.1, 0.2]}
+    with pytest.raises(InputError) as error:
+        make_space(study("scd", where=where, space=space), "x.toml")
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
     ("more", "said"),
     [
+        (
+            {"sampler": "tpe", "trials": 3, "where": "temperature < 1", "space": {"temperature": [0.1, 1.0]}},
+            "grid, brute",
+        ),
+        ({"where": "temperature > 1", "space": {"temperature": [0.1, 1.0]}}, 'no configuration .* "temperature > 1"'),
         ({"sampler": "grid", "space": {"temperature": {"low": 0.1, "high": 1.0}}}, 'grid" needs values to list'),
         ({"sampler": "tpe", "space": {"temperature": [0.1, 1.0]}}, "trials is missing"),
         ({"sampler": "cmaes", "trials": 5, "space": {"temperature": [0.1, 1.0]}}, "needs two or more ranges"),
