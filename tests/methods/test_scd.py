@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,8 +10,6 @@ import pytest
 import torch
 from scipy.stats import pearsonr
 
-from harness.comparison.experiment import read_experiment
-from harness.comparison.rows import resolve_rows
 from harness.errors import InputError
 from harness.method import FitContext
 from harness.sources import Corpus, load_corpus
@@ -20,7 +17,6 @@ from harness.training import Batch
 from methods.objectives import decorrelation, decorrelation_floor, self_contrast
 from methods.parts.projection_heads import projector
 from methods.scd import SCD
-from studies import COMPARISONS
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -217,12 +213,3 @@ def test_bad_settings_are_refused_in_one_line(values: dict[str, Any]) -> None:
         SCD.configure(values)
     assert next(iter(values)) in str(error.value)
     assert "\n" not in str(error.value)
-
-
-def test_ablation_file_has_the_three_rows_of_table_3() -> None:
-    file = Path(COMPARISONS) / "scd-ablation.toml"
-    rows = resolve_rows(read_experiment(str(file)), str(file))
-    assert [row.config.terms for row in rows if row.method is SCD] == ["both", "self_contrast", "decorrelation"]
-    first = rows[1].config.model_dump()
-    for row in rows[2:]:
-        assert {**row.config.model_dump(), "terms": "both"} == first, "the rows differ in their terms alone"
