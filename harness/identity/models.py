@@ -32,4 +32,4 @@ def model_fingerprint(name: str) -> str:
     try:
         return hub_file(where, "config.json", kind="model").parent.name  # of its snapshot: the commit
     except InputError as error:
-        raise InputError(f'base model "{name}": not a folder here and not found on the hub ({error})') from None
+        raise type(error)(f'base model "{name}": not a folder here and not found on the hub ({error})') from None
