@@ -110,11 +110,23 @@ def _resolved(
     try:
         config = method.configure(values, preset=entry.preset, family=family, base_model=base_model, where=place)
     except InputError as error:
-        if not tolerant or entry.preset not in preset_names(method.presets):
+        excused = tolerant or (experiment.blocks and not _readable(base_model))
+        if not excused or entry.preset not in preset_names(method.presets):
             raise
         config, fault = method.configure(values, where=place), str(error)
     corpus = corpus_for(experiment, entry, method.text_for(config), where)
     return Row(label, method, base_model, config, corpus, seeds, max_steps, fault)
+
+
+def _readable(base_model: str) -> bool:
+    """Can the configuration of a base model be had here?"""
+    from harness.encoder.families import family_of
+
+    try:
+        family_of(base_model)
+    except InputError:
+        return False
+    return True
 
 
 def corpus_for(experiment: Experiment, entry: Entry, kind: str, where: str) -> CorpusSettings | None:

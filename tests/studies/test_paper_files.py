@@ -129,7 +129,9 @@ def test_every_augmentation_of_table_1_is_a_row_from_both_base_models() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(("base", "ending"), [("google-bert/bert-base-uncased", ""), ("FacebookAI/roberta-base", "-roberta")])
+@pytest.mark.parametrize(
+    ("base", "ending"), [("google-bert/bert-base-uncased", ""), ("FacebookAI/roberta-base", "-roberta")]
+)
 def test_the_non_contrastive_searches_have_210_and_450_runs_a_base_model(base: str, ending: str) -> None:
     counts = {}
     for method in ("barlow-twins", "vicreg"):

@@ -124,3 +124,18 @@ def test_what_is_wrong_with_parts_is_named(file: str) -> None:
     assert '(did you mean "ablation"?)' in bad('blocks = ["ablation"]', 'blocks = ["ablations"]')
     assert "expected a list of values" in bad("temperature = [0.05, 0.1]", "temperature = 0.05")
     assert "bound the updates differently (2, 4)" in bad("seeds = [1, 3]", "seeds = [1, 3]\nmax_steps = 4")
+
+
+def test_a_base_model_that_cannot_be_had_fails_its_rows_alone(tmp_path: Path) -> None:
+    """SimCSE's recipe depends on the base model, whose configuration is not there to tell its family."""
+    file = tmp_path / "paper.toml"
+    file.write_text(
+        FILE.replace('"other"', '"nobody/nothing"').replace('method = "simcse"', 'method = "simcse"\npreset = "paper"')
+    )
+    rows = resolve_rows(read_experiment(str(file)), "paper.toml")
+    assert {row.base_model for row in rows if row.fault} == {"nobody/nothing"}
+    assert all("nobody/nothing" in row.fault for row in rows if row.fault)
+    assert any(not row.fault for row in rows)
+    file.write_text(file.read_text().replace('"paper"', '"papr"'))
+    with pytest.raises(InputError, match='unknown preset "papr"'):
+        resolve_rows(read_experiment(str(file)), "paper.toml")
