@@ -73,6 +73,7 @@ class Network(nn.Module):
         self._depth = int(transformer.config.num_hidden_layers)
         self.micro_batch: int | None = None
         self._views_differ = False  # told by the first batch of training
+        self._checkpoints_rates = False
 
     def checkpoint_gradients(self) -> None:
         """Keep of each layer its input alone in training, and compute the rest again in the backward pass.
@@ -91,6 +92,7 @@ class Network(nn.Module):
             ) from None
         # Only reentrant checkpointing needs what the switch does to the embeddings.
         model.disable_input_require_grads()  # type: ignore[no-untyped-call]
+        self._checkpoints_rates = True
 
     @property
     def dimension(self) -> int:
@@ -164,11 +166,15 @@ class Network(nn.Module):
         Qwen3) drop nothing by themselves, and training would collapse without a word.
 
         Raises:
-            InputError: views of different counts, a rate outside [0, 1), a model that cannot drop per view, or, with
-                `differ_by`, views that are equal for every sentence.
+            InputError: views of different counts, a rate outside [0, 1), a model that cannot drop per view, gradient
+                checkpointing that would repeat its layers at other rates, or, with `differ_by`, views that are equal for
+                every sentence.
         """
         if len(ids_a) != len(ids_b) or not len(ids_a):
             raise InputError(f"two views need as many sentences each, and one at least: {len(ids_a)}, {len(ids_b)}")
+        checkpoints = any(getattr(module, "gradient_checkpointing", False) for module in self.transformer.modules())
+        if checkpoints and not self._checkpoints_rates:
+            raise InputError("gradient checkpointing that knows the views' dropout is Encoder.checkpoint_gradients()")
         with share(len(ids_a)) as part:
             a, b = ids_a[part.rows], ids_b[part.rows]
             slices = cuts(len(a), self.micro_batch)

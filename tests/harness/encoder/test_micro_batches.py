@@ -163,6 +163,15 @@ def test_gradient_checkpointing_redraws_what_was_dropped(tmp_path, family, micro
     assert all(torch.equal(copied[name], gradient) for name, gradient in expected.items())
 
 
+def test_gradient_checkpointing_that_does_not_know_the_rates_is_refused(tmp_path):
+    encoder, ids = started(tmp_path)
+    encoder.transformer.activation_checkpointing_enable()
+    with pytest.raises(InputError, match="checkpoint_gradients"):
+        encoder.two_views(ids, ids, **RATES)
+    encoder.checkpoint_gradients()
+    encoder.two_views(ids, ids, **RATES)
+
+
 def test_gradient_checkpointing_keeps_less(tmp_path):
     encoder, ids = started(tmp_path)
 

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -69,13 +70,15 @@ class Breaking(BaseHTTPRequestHandler):
         else:
             self.do_HEAD()
             self.wfile.write(b"a line of text\n" * 100)
+        if self.how == "silent":
+            time.sleep(5)
         self.close_connection = True
 
     def log_message(self, *_: object) -> None:
         pass
 
 
-@pytest.mark.parametrize("how", ["cut", "garbled"])
+@pytest.mark.parametrize("how", ["cut", "garbled", "silent"])
 def test_a_connection_that_breaks_is_one_line_and_no_wrong_input(tmp_path: Path, how: str) -> None:
     server = ThreadingHTTPServer(("127.0.0.1", 0), type("Hub", (Breaking,), {"how": how}))
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -86,6 +89,7 @@ def test_a_connection_that_breaks_is_one_line_and_no_wrong_input(tmp_path: Path,
         "HF_HUB_DISABLE_XET": "1",
     }
     environment |= {"HF_ENDPOINT": f"http://127.0.0.1:{server.server_port}", "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
+    environment["HF_HUB_DOWNLOAD_TIMEOUT"] = "1"  # seconds of silence, after which huggingface_hub tries again, 5 times
     file = tmp_path / "small.toml"
     file.write_text('[corpus]\nuri = "wiki1m"\n[dev]\ntask = "Embedded-STS-natural"\n[[methods]]\nmethod = "simcse"\n')
     command = [sys.executable, "-m", "harness", "compare", str(file), "--workdir", str(tmp_path / "work")]
