@@ -14,6 +14,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
+from docs import published
 from harness import registry
 from harness.comparison.experiment import Block, CorpusSettings, DevSettings, Entry, Experiment, Rehearsal
 from harness.config import Config
@@ -158,6 +159,17 @@ def presets() -> str:
     return table(("method", "preset", "families", "other names"), rows)
 
 
+def published_totals() -> str:
+    """How many numbers of each paper which kind of file makes."""
+    return table(("paper", "numbers", "comparisons", "studies", "cannot be had", "no file yet"), published.totals())
+
+
+def published_numbers() -> str:
+    """Every published row with what makes its numbers, or why nothing can."""
+    head = ("table", "published rows", "base model", "numbers", "made by, or why not")
+    return "\n".join(f"### {title}\n\n{table(head, lines)}" for title, lines in published.papers())
+
+
 MADE: dict[str, Callable[[], str]] = {
     "presets": presets,
     "layers": layers,
@@ -172,6 +184,8 @@ MADE: dict[str, Callable[[], str]] = {
     "prepared": prepared,
     "dev": lambda: keys(DevSettings),
     "study": lambda: keys(Study),
+    "published-totals": published_totals,
+    "published-numbers": published_numbers,
 }
 
 

@@ -13,6 +13,7 @@ from harness.errors import InputError
 from harness.results.manifest import manifest_files
 from reports.comparison.terminal_summary import summary_table as summary_table  # `harness compare` prints it
 from reports.document.blocks import Document, slug
+from reports.document.rehearsal import marked
 from reports.read.comparison_runs import comparisons, read_comparison
 from reports.write.report_folder import FORMATS, check_formats, write
 
@@ -91,7 +92,10 @@ def describe_comparison(workdir: Path, name: str, *, every_score: bool = False) 
 
     comparison = read_comparison(workdir, name)
     files = {"tables/all-scores.csv": all_scores(comparison)} if every_score else {}
-    return Report(describe(comparison), {"comparison": comparison.name}, files)
+    document, data = describe(comparison), {"comparison": comparison.name}
+    if any(row.rehearsal for row in comparison.rows):
+        return Report(marked(document), {**data, "rehearsal": True}, files)
+    return Report(document, data, files)
 
 
 def describe_paper(workdir: Path, definition: Definition) -> Report:

@@ -126,14 +126,18 @@ def _ablation(
 
     `by_amount`: different amounts of that text belong together, each with the number of updates that most of it had.
     """
-    budgets: dict[tuple[str, str], dict[tuple[int, int], list[ResultRow]]] = {}
+    budgets: dict[tuple[str, str, bool], dict[tuple[int, int], list[ResultRow]]] = {}
     for row in matching.library.find(figure.method):
         if row.finished and matches(row.records[0], figure.where) and keep(row.records[0]):
-            place = row.base_model, str((row.finished[0].corpus or {}).get("uri"))
+            place = row.base_model, str((row.finished[0].corpus or {}).get("uri")), row.rehearsal
             budgets.setdefault(place, {}).setdefault((_entries(row), _updates(row)), []).append(row)
 
     def merit(budget: tuple[int, int]) -> tuple[int, int, tuple[int, int]]:
         return sum(map(needs, own[budget])), len(own[budget]), budget
+
+    def worth(rows: list[ResultRow]) -> tuple[bool, int, int]:
+        real = bool(rows) and not rows[0].rehearsal  # no rehearsal where there is a run
+        return real, sum(map(needs, rows)), len(rows)
 
     best: list[ResultRow] = []
     for _, own in sorted(budgets.items()):
@@ -142,7 +146,7 @@ def _ablation(
         else:
             chosen = [max(own, key=merit)]
         rows = [row for budget in chosen for row in own[budget]]
-        best = max(best, rows, key=lambda members: (sum(map(needs, members)), len(members)))
+        best = max(best, rows, key=worth)
     scored = {
         column.title: [(row, mean_sd(m.values)[0]) for row in best if (m := matching.measure(row, column)).by_seed]
         for column in matching.column_set(figure.columns)

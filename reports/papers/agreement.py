@@ -18,11 +18,11 @@ ROUNDING = 0.05  # a method without a seed agrees within this, in points: half o
 class Obstacle:
     """Something that is another one than the paper's, so that two numbers cannot be compared."""
 
-    what: Literal["base model", "training data", "protocol", "reference"]
+    what: Literal["base model", "training data", "recipe", "protocol", "reference"]
     detail: str
 
     def __str__(self) -> str:
-        return f"other {self.what} ({self.detail})"
+        return f"other {self.what}: {self.detail}" if self.what == "recipe" else f"other {self.what} ({self.detail})"
 
 
 @dataclass(frozen=True)

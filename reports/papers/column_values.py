@@ -72,7 +72,8 @@ def measure(library: RunLibrary, row: ResultRow, column: PaperColumn) -> Measure
     """A column's number for every finished seed of a row that has it. Averages are whole or not there."""
     if not row.finished:
         state: State = next((known for known in ENDED if known == row.status), "failed")
-        return Measured({}, lacks=(Lack(f"every seed {state}"),), state=state)
+        reason = f": {row.records[0].reason}" if state == "failed" and row.records[0].reason else ""
+        return Measured({}, lacks=(Lack(f"every seed {state}{reason}"),), state=state)
     by_seed: dict[int, float] = {}
     used: dict[str, None] = {}
     protocols: dict[str, None] = {}

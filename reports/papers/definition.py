@@ -31,8 +31,16 @@ class Data(Config):
     """Text that a paper trained on."""
 
     text: str = Field(description="as a reader knows it")
-    uris: list[str] = Field(default=[], description='what the same text is called here; "*" stands for anything')
+    uris: list[str] = Field(default=[], description="what the same text is called here: names of corpora, whole URIs")
     count: int | None = Field(default=None, description="number of its entries", ge=1)
+    tolerance: float = Field(default=0, description="share of the entries by which a copy may differ", ge=0, lt=1)
+    sha256: list[str] = Field(default=[], description="its content hashes: equal content is this text by any name")
+
+    @model_validator(mode="after")
+    def _whole_names(self) -> Self:
+        if pattern := next((uri for uri in self.uris if "*" in uri), ""):
+            raise ValueError(f'data "{self.text}": "{pattern}" is a pattern; name the text, as wiki1m or hf://...')
+        return self
 
 
 class PaperColumn(Config):
@@ -61,6 +69,7 @@ class PaperColumn(Config):
     better: Literal["higher", "lower", ""] = ""
     protocol: dict[str, str] = Field(default={}, description="what our protocol must say for numbers to be comparable")
     unstated: str = Field(default="", description="what the paper does not say, so that nothing is comparable")
+    cannot: str = Field(default="", description="why no run can make its numbers on public data")
 
     @model_validator(mode="after")
     def _one_meaning(self) -> Self:
@@ -89,7 +98,9 @@ class PaperRow(Config):
     """A row of a table: the published models that it is, and which of our runs it is.
 
     `where` selects by configuration: key -> value, or a list of values any of which will do; "*" in a text stands for
-    anything; keys "corpus.uri", "corpus.count" look at the training data.
+    anything in the last part of a path; keys "corpus.uri", "corpus.count" look at the training data, "base_model" at
+    what was started from. `preset` is the paper's recipe for the row: a run that differs from it in an option that
+    neither `where` fixes nor the paper scans is another recipe's.
     """
 
     label: str
@@ -99,7 +110,11 @@ class PaperRow(Config):
     supervised: bool = False
     data: str = Field(default="", description="key of the text that the paper trained it on")
     same_weights: list[str] = Field(default=[], description="the very weights of the published row")
-    preset: str = Field(default="", description="our preset with the paper's settings")
+    by_text: bool = Field(default=False, description="a run on another text than `data` is none of this row")
+    preset: str = Field(default="", description="our preset with the paper's settings; empty: it states none")
+    scanned: list[str] = Field(default=[], description="options that the paper searched: any value is the paper's")
+    study: str = Field(default="", description="our study that makes the row's numbers, in a table of studies")
+    cannot: str = Field(default="", description="why no run can make its numbers on public data")
     reference: str = Field(default="", description="label of the row that its differences go to")
 
 
@@ -125,6 +140,11 @@ class PaperTable(Config):
     )
     papers: list[str] = Field(default=[], description="spaces: how the paper's name begins in the file")
 
+    def reference_of(self, row: PaperRow) -> PaperRow | None:
+        """The row that a row's differences go to; None where there is none."""
+        label = row.reference or self.reference
+        return next((one for one in self.rows if one.label == label), None) if label else None
+
 
 class Definition(Config):
     """A paper's report. Keys of `bases` are base models as the published file names them."""
@@ -135,6 +155,12 @@ class Definition(Config):
     description: str = ""
     published: str = Field(description="CSV file of published numbers")
     bases: dict[str, list[str]] = Field(default={})
+    families: dict[str, str] = Field(
+        default={}, description="base model -> its family of recipes, where that is not its name"
+    )
+    statements: dict[str, str] = Field(
+        default={}, description="published table that is a passage of text -> what its numbers are made from"
+    )
     data: dict[str, Data] = Field(default={})
     columns: dict[str, list[PaperColumn]] = Field(default={})
     tables: list[PaperTable] = Field(min_length=1)
@@ -181,6 +207,10 @@ class Definition(Config):
         for column in self.columns.get(table.columns, []):
             columns += [column.named(name) for name in column.each] if column.each else [column]
         return columns
+
+    def family(self, published: str) -> str:
+        """The family of recipes that a base model of the published file belongs to."""
+        return self.families.get(published, published)
 
     def same_base(self, published: str, ours: str) -> bool:
         """Whether our name of a base model means the weights that the published file names."""

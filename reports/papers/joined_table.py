@@ -41,7 +41,7 @@ def joined_table(matching: Matching) -> Table | None:
                     Cell(str(len(j.ours.by_seed)), value=len(j.ours.by_seed)) if j.ours.by_seed else BLANK,
                     published_cell(p, j.value, column, doubts(p)),
                     BLANK if gap is None else number(gap, digits=column.digits, signed=True),
-                    Cell(j.verdict.short),
+                    Cell(j.verdict.short).noted(*j.remarks),
                 ),
                 place.table.title,
             )
@@ -51,7 +51,7 @@ def joined_table(matching: Matching) -> Table | None:
     legend = (
         "Interval: where one more run of ours is expected (95 %, Student's t, over seeds on the same test pairs); a "
         "method without a seed agrees within 0.05. Whether two numbers may be compared is read from the records: base "
-        "model, training text and protocol.",
+        "model, training text, recipe and protocol.",
     )
     caption = "The main numbers of each table; tables/joined.csv and data.json hold every published number."
     return Table("joined", "Published beside measured", caption, columns, tuple(rows), legend)

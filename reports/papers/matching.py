@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import fnmatch
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 from harness import registry
 from harness.errors import InputError
 from reports.papers.agreement import Obstacle, Verdict, judge
+from reports.papers.candidates import Candidates, trained
 from reports.papers.column_values import NOTHING, Lack, Measured, difference, measure, of_trials
+from reports.papers.conditions import Conditions
 from reports.papers.definition import Definition, PaperColumn, PaperRow, PaperTable
 from reports.papers.published_file import Published, published_file
 from reports.read.comparison_runs import ResultRow
-from reports.read.run_library import RunLibrary, ScoredTrial, TrialSetting, matches, trained_on
+from reports.read.run_library import RunLibrary, ScoredTrial, TrialSetting
 from reports.stats.bootstrap import mean_sd
 
 
@@ -37,6 +37,7 @@ class MatchedNumber:
     row: ResultRow | None
     ours: Measured
     verdict: Verdict
+    remarks: tuple[str, ...] = ()  # what is unlike the paper's without making it another thing
 
     @property
     def difference(self) -> float | None:
@@ -46,25 +47,17 @@ class MatchedNumber:
         return mean_sd(self.ours.values)[0] - self.value
 
 
-Training = tuple[Any, ...]
-
-
-def trained(row: ResultRow) -> Training | None:
-    """What rows trained alike share, the training text first; None of a row without training."""
-    run = (row.finished or row.records)[0]
-    return None if run.corpus is None else trained_on(run)
-
-
 class Matching:
     """A definition, its published numbers and a library of runs, brought together. Everything is computed once."""
 
     def __init__(self, definition: Definition, library: RunLibrary) -> None:
         self.definition = definition
         self.library = library
+        self.conditions = Conditions(definition)
         self.published = published_file(definition)
         self._measured: dict[tuple[int, int], Measured] = {}
         self._deterministic: dict[str, bool] = {}
-        self._candidates: dict[int, dict[str, list[ResultRow]]] = {}
+        self._candidates = Candidates(definition, library, self.conditions)
 
     @cached_property
     def places(self) -> dict[tuple[str, str, str, str], Place]:
@@ -87,52 +80,8 @@ class Matching:
         return self.places.get((p["table"], p["model"], p["task"], p["metric"]))
 
     def candidates(self, row: PaperRow) -> dict[str, list[ResultRow]]:
-        """Our rows for a row of the paper, by base model; the best known first: trained as most rows of a table of
-        differences are, most finished seeds, most training data, newest. Never by score."""
-        if id(row) in self._candidates:
-            return self._candidates[id(row)]
-        by_base = self._candidates[id(row)] = {}
-        for one in self.library.find(row.method, row.where) if row.method else []:
-            by_base.setdefault(one.base_model, []).append(one)
-        shared = self._shared(row)
-
-        def order(one: ResultRow) -> tuple[Any, ...]:
-            wanted, had = shared.get(one.base_model), trained(one)
-            return bool(self._data_obstacles(row, one)), None not in (wanted, had) and had != wanted, *self._rank(one)
-
-        for members in by_base.values():
-            members.sort(key=order)
-        return by_base
-
-    def _shared(self, row: PaperRow) -> dict[str, Training]:
-        """Base model -> the training that most rows have of the table of differences that `row` is in."""
-        table = next((t for t in self.definition.tables if any(r is row for r in t.rows)), None)
-        if table is None or not table.reference:
-            return {}
-        by_base: dict[str, dict[Training, list[ResultRow]]] = {}
-        for spec in table.rows:
-            seen: dict[tuple[str, Training], ResultRow] = {}
-            for one in self.library.find(spec.method, spec.where) if spec.method else []:
-                if one.finished and (training := trained(one)) is not None:
-                    seen.setdefault((one.base_model, training), one)
-            for (base, training), one in seen.items():
-                by_base.setdefault(base, {}).setdefault(training, []).append(one)
-
-        def merit(item: tuple[Training, list[ResultRow]]) -> tuple[Any, ...]:
-            training, rows = item
-            count = (rows[0].finished[0].corpus or {}).get("count")
-            seeds = sum(len(row.finished) for row in rows)
-            tasks = len({s.task for row in rows for r in row.finished for s in r.scores})
-            return len(rows), seeds, tasks, count if isinstance(count, int) else 0, repr(training)
-
-        return {base: max(trainings.items(), key=merit)[0] for base, trainings in by_base.items()}
-
-    @staticmethod
-    def _rank(row: ResultRow) -> tuple[Any, ...]:
-        count = max(((r.corpus or {}).get("count") or 0 for r in row.records), default=0)
-        newest = max((r.finished for r in row.records), default="")
-        backwards = tuple(-ord(c) for c in newest)
-        return -len(row.finished), -len({s.task for r in row.finished for s in r.scores}), -count, backwards, row.key
+        """Our rows for a row of the paper, by base model; the best known first (see `Candidates`)."""
+        return self._candidates.of(row)
 
     def measure(self, row: ResultRow, column: PaperColumn) -> Measured:
         key = (id(row), id(column))
@@ -157,21 +106,27 @@ class Matching:
         if not column.delta:
             return self.measure(row, column) if column.measured else NOTHING
         base = next(c for c in self.columns(table) if c.title == column.delta)
-        label = spec.reference or table.reference
-        reference = next((r for r in table.rows if r.label == label), None)
+        reference = table.reference_of(spec)
         if reference is None or reference is spec:
             return NOTHING
+        label = reference.label
         same = self.candidates(reference).get(row.base_model, [])
         if not same:
             return _no_difference(f'"{label}" was not measured on this base model')
-        meant = any(key.startswith("corpus.") for key in (*spec.where, *reference.where))  # the text is the difference
-        alike = [r for r in same if meant or None in (trained(r), trained(row)) or trained(r) == trained(row)]
+        alike = self._alike(spec, row, reference)
         if not alike:
             return _no_difference(f'"{label}" was not trained alike (text, updates, dev set)')
         gap = difference(self.measure(row, base), self.measure(alike[0], base), column.sign)
         if gap.by_seed and alike[0] is not same[0]:
             gap = replace(gap, partly=f'to a row "{label}" trained as this one, which the table does not show')
         return gap
+
+    def _alike(self, spec: PaperRow, row: ResultRow, reference: PaperRow) -> list[ResultRow]:
+        """Our rows of a reference that were trained as `row` was, so that a difference to them means something."""
+        same = [r for r in self.candidates(reference).get(row.base_model, []) if r.rehearsal == row.rehearsal]
+        if spec.by_text or reference.by_text or any(k.startswith("corpus.") for k in (*spec.where, *reference.where)):
+            return same  # the text is the difference
+        return [r for r in same if None in (trained(r), trained(row)) or trained(r) == trained(row)]
 
     def of_study(self, spec: PaperRow, setting: TrialSetting, column: PaperColumn) -> Measured:
         """A statistic over the trials of one setting, of whichever study."""
@@ -181,7 +136,7 @@ class Matching:
         """The trials that have a row's method and configuration; what several studies scored counts once."""
         by_runs: dict[tuple[str, ...], ScoredTrial] = {}
         for t in self.library.trials:
-            if t.runs[0].method == spec.method and matches(t.runs[0], spec.where):
+            if self.conditions.is_of(spec, t.runs[0]):
                 by_runs.setdefault(tuple(r.id for r in t.runs), t)
         return list(by_runs.values())
 
@@ -194,30 +149,6 @@ class Matching:
                 self._deterministic[method] = False
         return self._deterministic[method]
 
-    def _base_obstacles(self, base: str, spec: PaperRow, base_model: str) -> list[Obstacle]:
-        if base_model in spec.same_weights or (not spec.same_weights and self.definition.same_base(base, base_model)):
-            return []
-        return [Obstacle("base model", f"{base_model}, not {base}")]
-
-    def _data_obstacles(self, spec: PaperRow, row: ResultRow) -> list[Obstacle]:
-        """How the training text differs from the paper's."""
-        wanted = self.definition.data.get(spec.data)
-        if wanted is None or row.records[0].supervision == "untrained":
-            return []
-        said: dict[str, None] = {}  # in the order met
-        for record in row.finished:
-            corpus = record.corpus or {}
-            uri, count = corpus.get("uri", "none"), corpus.get("count")
-            seen = record.cost.get("corpus_sentences_seen")
-            if not any(fnmatch.fnmatchcase(uri, one) for one in wanted.uris):
-                amount = f", {count:,} entries" if isinstance(count, int) else ""
-                said[f"{uri}{amount}; paper: {wanted.text}"] = None
-            elif wanted.count and isinstance(count, int) and count != wanted.count:
-                said[f"{count:,} of {wanted.count:,}"] = None
-            elif wanted.count and seen and seen < 0.95 * wanted.count and not record.config.get("patience"):
-                said[f"{seen:,.0f} of {wanted.count:,} seen"] = None
-        return [Obstacle("training data", detail) for detail in said]
-
     @cached_property
     def rows(self) -> list[MatchedNumber]:
         """One entry for each published number, in the order of the file."""
@@ -226,16 +157,17 @@ class Matching:
     def _join(self, p: Published) -> MatchedNumber:
         value = _number(p["value"])
         place = self.place_of(p)
+
         if place is None or not place.row.method or not place.column.measured:
-            if place and not place.row.method:
-                return MatchedNumber(p, value, place, None, NOTHING, Verdict.not_measured("no method of ours"))
-            return MatchedNumber(p, value, place, None, NOTHING, Verdict("not measured", "not measured here"))
+            return MatchedNumber(p, value, place, None, NOTHING, self._nothing(p, place))
         if place.column.statistic:
             return self._join_study(p, value, place)
-        by_base = self.candidates(place.row)
+        found = self.candidates(place.row)
+        by_base = {base: own for base, rows in found.items() if (own := [row for row in rows if not row.rehearsal])}
         if not by_base:
-            return MatchedNumber(p, value, place, None, NOTHING, Verdict.not_measured("no run of it"))
-        order = sorted(by_base, key=lambda b: (bool(self._base_obstacles(p["base_model"], place.row, b)), b))
+            why = place.row.cannot or place.column.cannot or ("rehearsed only" if found else "no run of it")
+            return MatchedNumber(p, value, place, None, NOTHING, Verdict.not_measured(why))
+        order = sorted(by_base, key=lambda b: (bool(self.conditions.base(p["base_model"], place.row, b)), b))
         chosen: tuple[ResultRow, Measured] | None = None
         for base in order:
             for row in by_base[base]:
@@ -244,10 +176,9 @@ class Matching:
                     chosen = row, ours
         assert chosen is not None
         row, ours = chosen
-        obstacles = self._base_obstacles(p["base_model"], place.row, row.base_model)
-        obstacles += self._data_obstacles(place.row, row)
+        obstacles = self.conditions.obstacles(p["base_model"], place.row, row)
         obstacles += [Obstacle("protocol", text) for text in ours.unlike]
-        obstacles += self._reference_obstacles(p, place)
+        obstacles += self._reference_obstacles(p, place, row)
         if place.column.unstated:
             obstacles.append(Obstacle("protocol", f"{place.column.unstated} not stated by the paper"))
         verdict = judge(
@@ -259,19 +190,35 @@ class Matching:
             unmeasured=ours.missing,
             digits=place.column.digits,
         )
-        return MatchedNumber(p, value, place, row, ours, verdict)
+        remarks = self.conditions.remarks(p["base_model"], place.row, row) if ours.by_seed else ()
+        return MatchedNumber(p, value, place, row, ours, verdict, remarks)
 
-    def _reference_obstacles(self, p: Published, place: Place) -> list[Obstacle]:
-        """A difference to a row that stands on another base model in the paper."""
-        label = place.row.reference or place.table.reference
-        if not place.column.delta or not label:
+    def _nothing(self, p: Published, place: Place | None) -> Verdict:
+        """Of a number that nothing of ours can stand beside."""
+        if place is None:
+            why = self.definition.statements.get(p["table"], "")
+        else:
+            why = place.row.cannot or place.column.cannot or ("" if place.row.method else "no method of ours")
+        return Verdict.not_measured(why) if why else Verdict("not measured", "not measured here")
+
+    def _reference_obstacles(self, p: Published, place: Place, row: ResultRow) -> list[Obstacle]:
+        """A difference to a row that stands on another base model in the paper, or that is not the paper's here."""
+        reference = place.table.reference_of(place.row)
+        if not place.column.delta or reference is None or reference is place.row:
             return []
-        reference = next(row for row in place.table.rows if row.label == label)
+        bases = self.reference_bases(place)
+        if bases and p["base_model"] not in bases:
+            return [Obstacle("reference", f"on {', '.join(sorted(bases))}")]
+        alike = self._alike(place.row, row, reference)
+        return self.conditions.of_training(reference, alike[0]) if alike else []
+
+    def reference_bases(self, place: Place) -> set[str]:
+        """The base models on which the paper has the row that a row's differences go to."""
+        reference = place.table.reference_of(place.row)
+        if reference is None:
+            return set()
         models = [place.table.reference_model] if place.table.reference_model else reference.published
-        bases = {q["base_model"] for q in self.published if q["table"] == p["table"] and q["model"] in models}
-        return (
-            [] if p["base_model"] in bases or not bases else [Obstacle("reference", f"on {', '.join(sorted(bases))}")]
-        )
+        return {q["base_model"] for q in self.published if q["table"] in place.table.published and q["model"] in models}
 
     def _join_study(self, p: Published, value: float | None, place: Place) -> MatchedNumber:
         """Of the first setting that may be compared with the paper's, else of the first that has the row."""
@@ -279,15 +226,17 @@ class Matching:
         for setting in self.library.settings:
             ours = self.of_study(place.row, setting, place.column)
             if ours.by_seed:
-                obstacles = self._base_obstacles(p["base_model"], place.row, setting.base_model)
                 runs = tuple(r for r in (self.library.by_id.get(i) for i in ours.records) if r)
-                obstacles += self._data_obstacles(place.row, ResultRow(place.row.label, setting.base_model, runs))
+                row = ResultRow(place.row.label, setting.base_model, runs)
+                obstacles = self.conditions.obstacles(p["base_model"], place.row, row)
                 if place.column.source and (setting.dev_task, setting.dev_source) != ("STS-B", place.column.source):
                     selected = f"selected on {setting.dev_task} {setting.dev_source}"
                     obstacles.append(Obstacle("protocol", selected))
                 by_setting.append((obstacles, ours))
         if not by_setting:
-            return MatchedNumber(p, value, place, None, NOTHING, Verdict.not_measured("no study of it"))
+            return MatchedNumber(
+                p, value, place, None, NOTHING, Verdict.not_measured(place.row.cannot or "no study of it")
+            )
         obstacles, ours = min(by_setting, key=lambda one: len(one[0]))
         verdict = judge(value, ours.values, obstacles=obstacles)
         if verdict.kind == "one seed":

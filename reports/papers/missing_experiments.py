@@ -43,8 +43,8 @@ def experiments(matching: Matching) -> dict[str, str]:
 
 
 def _elsewhere(verdict: Verdict) -> bool:
-    """Measured, but not on the paper's base model or text."""
-    return any(obstacle.what in ("base model", "training data") for obstacle in verdict.obstacles)
+    """Measured, but not on the paper's base model or text, or by its recipe."""
+    return any(obstacle.what in ("base model", "training data", "recipe") for obstacle in verdict.obstacles)
 
 
 def _plain(key: str, value: Any) -> bool:
@@ -56,7 +56,7 @@ def _toml(
     matching: Matching, base: str, ours: str, rows: list[tuple[PaperRow, dict[str, Any]]], suites: list[str]
 ) -> str:
     definition = matching.definition
-    default = next((d.uris[0] for d in definition.data.values() if d.uris and "*" not in d.uris[0]), "wiki1m")
+    default = next((d.uris[0] for d in definition.data.values() if d.uris), "wiki1m")
     experiment = {
         "name": f"{definition.name}-{base}",
         "base_models": [ours],
@@ -72,7 +72,7 @@ def _toml(
         used[spec.label] = used.get(spec.label, 0) + 1
         label = spec.label if used[spec.label] == 1 else f"{spec.label} ({used[spec.label]})"
         data = definition.data.get(spec.data)
-        uri = next((u for u in data.uris if "*" not in u), None) if data else None
+        uri = data.uris[0] if data and data.uris else None
         nameless = data if uri is None else None
         entry: dict[str, Any] = {"name": label, "method": spec.method}
         entry |= {"preset": spec.preset} if spec.preset else {}

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from harness.tasks.mteb.benchmarks import EN_V1
 from reports.document.table import MINUS, Cell, absent, number
-from reports.papers.column_values import NO_STUDY, NOT_EVALUATED, Measured
+from reports.papers.column_values import ENDED, NO_STUDY, NOT_EVALUATED, Lack, Measured
 from reports.papers.definition import PaperColumn
 from reports.papers.published_file import Published
 from reports.read.comparison_runs import ResultRow
@@ -39,6 +39,11 @@ def doubts(p: Published) -> tuple[str, ...]:
     return (kept,) if kept else ()
 
 
+def lacking(lacks: Iterable[Lack], column: PaperColumn) -> str:
+    """Why a cell has no value; without the task's name in the column of that very task."""
+    return "; ".join(lack.text if lack.task == column.task else str(lack) for lack in lacks)
+
+
 def measured_cell(ours: Measured, column: PaperColumn, row: ResultRow | None = None) -> Cell:
     """Mean and spread over seeds, or why there is none."""
     if not ours.by_seed:
@@ -46,8 +51,8 @@ def measured_cell(ours: Measured, column: PaperColumn, row: ResultRow | None = N
             return BLANK
         if not column.measured or ours.lacks in ((), (NO_STUDY,)):
             return BLANK
-        silent = ours.lacks == (NOT_EVALUATED,) or ours.state != "missing"
-        return absent(ours.state, *([] if silent else [ours.missing]))
+        silent = ours.lacks == (NOT_EVALUATED,) or ours.state in ENDED
+        return absent(ours.state, *([] if silent else [lacking(ours.lacks, column)]))
     mean, sd = mean_sd(ours.values)
     notes = [ours.partly] if ours.partly else []
     notes += [f"other protocol than the paper's: {text}" for text in ours.unlike]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from reports.document.blocks import Block, Document, Facts, Section, Text
+from reports.document.rehearsal import marked
 from reports.papers import missing_experiments
 from reports.papers.definition import Definition, PaperTable
 from reports.papers.joined_table import joined_table
@@ -68,9 +69,14 @@ def describe(definition: Definition, library: RunLibrary) -> tuple[Document, dic
     cited = {r.id: r for row in shown for r in row.records}  # by the rows, and by the numbers of studies
     cited |= {i: library.by_id[i] for j in matching.rows for i in j.ours.records if i in library.by_id}
     document.origin = provenance_of(cited.values(), library.workdir)
-    files = {"tables/joined.csv": as_csv(matching.rows)}
+    rehearsal = any(row.rehearsal for row in shown)
+    report = "rehearsal" if rehearsal else ""
+    files = {"tables/joined.csv": as_csv(matching.rows, report)}
     files |= {f"experiments/{name}": text for name, text in experiments.items()}
-    return document, files, {"report": definition.name, "joined": plain(matching.rows)}
+    data = {"report": definition.name, "joined": plain(matching.rows, report)}
+    if rehearsal:
+        return marked(document), files, {**data, "rehearsal": True}
+    return document, files, data
 
 
 def _short(table: PaperTable) -> str:
@@ -84,7 +90,10 @@ def _headline(matching: Matching) -> str:
     start = f"Of {len(matching.rows)} published numbers: {', '.join(said)}."
     if comparable:
         return f"{start} A number is inside when one more run of ours could well give it."
-    return f"{start} No number was measured here on the paper's own base model, text and protocol with several seeds."
+    return (
+        f"{start} No number was measured here on the paper's own base model, text, recipe and protocol with several "
+        "seeds."
+    )
 
 
 def _facts(matching: Matching, shown: list[ResultRow]) -> list[tuple[str, str]]:
@@ -107,8 +116,8 @@ def _said(matching: Matching, table: PaperTable, filled: Filled, experiments: li
     items = tuple((label, reason) for label, reason in filled.missing)
     commands: list[str] = []
     if table.kind == "study":
-        wanted = dict.fromkeys(row.preset for row in table.rows if row.preset and any(row.label == m for m, _ in items))
-        commands += [f"harness study run {preset} --workdir WORKDIR" for preset in wanted]
+        wanted = dict.fromkeys(row.study for row in table.rows if row.study and any(row.label == m for m, _ in items))
+        commands += [f"harness study run {study} --workdir WORKDIR" for study in wanted]
     else:
         bases = {j.published["base_model"] for j in matching.rows if j.place and j.place.table is table}
         wanted = dict.fromkeys(name for name in experiments if name.removesuffix(".toml") in bases)
@@ -116,7 +125,7 @@ def _said(matching: Matching, table: PaperTable, filled: Filled, experiments: li
     total = sum(bool(row.published) for row in table.rows)
     title = f"Published rows without a comparable number of ours: {len(items)} of {total}"
     blocks: list[Block] = [Facts(f"missing-{table.key}", title, items, tuple(commands))]
-    if not filled.rows and not (filled.table and any(row.block.endswith("measured here") for row in filled.table.rows)):
+    if not filled.measured:
         how = f" To fill it: {commands[0]}" if commands else ""
         more = f" (and {len(commands) - 1} more below)" if len(commands) > 1 else ""
         why = f": {filled.reason}" if filled.reason else ""
@@ -128,9 +137,9 @@ def _limits(matching: Matching, shown: list[ResultRow], warnings: list[str]) -> 
     said = [
         "The interval of a row holds its spread over seeds on the same test pairs, under a normal distribution; with "
         "few seeds it is wide, and a published number inside of it is no proof of agreement.",
-        "Comparable means: the same weights of the base model, the same training text and size, the same data, "
-        "preparation and metric of the score, as the records say. Hyperparameters may still differ: the cards say "
-        "which were used.",
+        "Comparable means: the same weights of the base model, the same training text and size, the hyperparameters "
+        "that the paper states, the same data, preparation and metric of the score, as the records say. How often "
+        "weights were selected on the dev set may differ, and is told.",
     ]
     if any(len(row.finished) == 1 for row in shown):
         said.append("A row with one seed has no spread: its difference to a published number says little.")

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from reports.document.table import Cell, Column, Table, TableRow, number, ranked
+from reports.papers.candidates import trained
 from reports.papers.definition import PaperColumn, PaperRow, PaperTable
-from reports.papers.matching import MatchedNumber, Matching, trained
-from reports.papers.paper_cells import BLANK, doubts, measured_cell, published_cell, source_note
-from reports.read.comparison_runs import ResultRow, base_name
-from reports.tables.score_cells import anchor
-
-OTHER = "other models"
+from reports.papers.matching import MatchedNumber, Matching
+from reports.papers.own_rows import OTHER, own_rows
+from reports.papers.paper_cells import BLANK, doubts, published_cell, source_note
+from reports.read.comparison_runs import ResultRow
 
 
 @dataclass
@@ -21,6 +20,7 @@ class Filled:
 
     table: Table | None
     rows: list[ResultRow] = field(default_factory=list)  # ours that stand in it
+    measured: bool = False  # anything of ours does
     missing: list[tuple[str, str]] = field(default_factory=list)  # (row, base models that lack it)
     reason: str = ""  # why our runs have nothing of it, where they were to
 
@@ -83,101 +83,15 @@ def _derived(
     return number(value, digits=column.digits, signed=True)
 
 
-def _our_blocks(
-    matching: Matching, table: PaperTable, columns: Sequence[PaperColumn], filled: Filled
-) -> list[TableRow]:
-    """Our rows that have any of the table's numbers (or ended early), by base model in the order of the definition."""
-    by_base: dict[str, list[tuple[PaperRow, ResultRow]]] = {}
-    for spec in table.rows:
-        for base, members in matching.candidates(spec).items():
-            best = next((r for r in members if _has_any(matching, table, spec, r, columns)), None)
-            best = best or next((r for r in members if not r.finished), None)
-            if best is not None:
-                by_base.setdefault(OTHER if spec.same_weights else base, []).append((spec, best))
-    rows = []
-    for base in _ordered(matching, by_base):
-        shown: list[tuple[PaperRow, ResultRow, list[Cell]]] = []
-        for spec, row in by_base[base]:
-            cells = [measured_cell(matching.value(table, spec, row, c), c, row) for c in columns]
-            shown.append((spec, row, cells))
-        if not any(cell.state == "value" for _, _, cells in shown for cell in cells):
-            continue  # only runs that ended early, of some other kind of task
-        for spec, row, cells in shown:
-            count, whole = len(row.finished), len(row.records)
-            seeds = Cell(str(count) if count == whole else f"{count} of {whole}", value=count)
-            notes = []
-            if len(matching.candidates(spec).get(row.base_model, [])) > 1:
-                notes.append(
-                    "one of several configurations here, not chosen by its scores: that with most seeds, then most "
-                    "tasks, then most training data, then the newest (where differences are shown, of those trained "
-                    "alike); its card says which"
-                )
-            head = Cell(
-                spec.label if base != OTHER else f"{spec.label} ({base_name(row.base_model).removeprefix('package:')})",
-                link=anchor(row), records=tuple(r.id for r in row.records), notes=tuple(notes),
-            )  # fmt: skip
-            supervised = row.supervision == "supervised" or spec.supervised
-            name = base if base == OTHER else base_name(base)
-            rows.append(TableRow((head, seeds, *cells), f"{name} · measured here", ranked=not supervised))
-            if all(row is not other for other in filled.rows):
-                filled.rows.append(row)
-    return rows
-
-
-def _has_any(
-    matching: Matching, table: PaperTable, spec: PaperRow, row: ResultRow, columns: Sequence[PaperColumn]
-) -> bool:
-    return any(matching.value(table, spec, row, c).by_seed for c in columns if not c.delta)
-
-
-def _ordered(matching: Matching, bases: dict[str, list[tuple[PaperRow, ResultRow]]]) -> list[str]:
-    known = [ours for names in matching.definition.bases.values() for ours in names]
-    return sorted(bases, key=lambda b: (b == OTHER, known.index(b) if b in known else len(known), b))
-
-
-def _study_blocks(matching: Matching, table: PaperTable, columns: Sequence[PaperColumn]) -> list[TableRow]:
-    rows = []
-    for setting in matching.library.settings:
-        for spec in table.rows:
-            numbers = [matching.of_study(spec, setting, c) for c in columns]
-            if any(f.by_seed for f in numbers):
-                trials = Cell(f"{len(numbers[0].records)} runs", value=len(numbers[0].records))
-                cells = [replace(measured_cell(f, c), n=None) for f, c in zip(numbers, columns, strict=True)]
-                head = Cell(spec.label, records=numbers[0].records)
-                name = f"{base_name(setting.base_model)} · {matching.library.setting_names[setting]} · measured here"
-                rows.append(TableRow((head, trials, *cells), name))
-    return rows
-
-
-def _layer_blocks(
-    matching: Matching, table: PaperTable, columns: Sequence[PaperColumn], filled: Filled
-) -> list[TableRow]:
-    """The best and the worst layer of each untrained model that has the suite layers; its first column alone."""
-    from reports.tables.layer_table import extremes
-
-    untrained = [row for row in matching.library.rows if row.finished and row.records[0].supervision == "untrained"]
-    rows = []
-    comparison = matching.library.as_comparison(table.key, untrained)
-    for row, lines in extremes(comparison, columns[0].task, columns[0].source) if columns else []:
-        for text, cell in lines:
-            head = Cell(text, link=anchor(row), records=cell.records)
-            cells = (head, Cell(str(len(row.finished)), value=len(row.finished)), cell, *[BLANK] * (len(columns) - 1))
-            rows.append(TableRow(cells, f"{base_name(row.base_model)} · measured here", ranked=False))
-        filled.rows += [row] if all(row is not other for other in filled.rows) else []
-    return rows
-
-
 def paper_table(matching: Matching, table: PaperTable) -> Filled:
     """One table of the paper; None where neither the paper's file nor our runs have anything for it."""
     filled = Filled(None)
     specs = matching.columns(table)
-    own = (
-        _study_blocks(matching, table, specs) if table.kind == "study" else _our_blocks(matching, table, specs, filled)
-    )
-    own += _layer_blocks(matching, table, specs, filled) if table.kind == "layers" else []
+    ours = own_rows(matching, table, specs)
+    own, filled.rows, filled.measured = ours.lines, ours.rows, ours.measured
     printed = _published_blocks(matching, table, specs)
     filled.missing = _missing(matching, table, filled)
-    filled.reason = "" if own or table.kind == "study" else _reason(matching, table, specs)
+    filled.reason = "" if ours.measured or table.kind == "study" else _reason(matching, table, specs)
     body = [*own, *(row for _, row in printed)]
     if not body:
         return filled
@@ -187,7 +101,7 @@ def paper_table(matching: Matching, table: PaperTable) -> Filled:
         key = c.published or c.title
         key += f" {i}" if any(column.key == key for column in columns) else ""
         columns.append(Column(key, c.title, c.sub, c.group, better="" if c.delta else c.better))
-    columns, body, dropped = _kept(columns, body, bool(own))
+    columns, body, dropped = _kept(columns, body)
     rows = ranked(columns, body)
     legend = ["Measured: mean ± standard deviation over seeds. Published: as printed, without a spread."]
     if len({row.block for row in rows}) > 1:
@@ -201,13 +115,9 @@ def paper_table(matching: Matching, table: PaperTable) -> Filled:
     return filled
 
 
-def _kept(columns: list[Column], rows: list[TableRow], own: bool) -> tuple[list[Column], list[TableRow], list[str]]:
+def _kept(columns: list[Column], rows: list[TableRow]) -> tuple[list[Column], list[TableRow], list[str]]:
     """The columns that hold anything, and the titles of the others; seeds only where there are rows of ours."""
-    keep = [
-        j
-        for j in range(len(columns))
-        if j == 0 or (own if j == 1 else any(row.cells[j].state != "empty" for row in rows))
-    ]
+    keep = [j for j in range(len(columns)) if j == 0 or any(row.cells[j].state != "empty" for row in rows)]
     dropped = [column.title for j, column in enumerate(columns) if j > 1 and j not in keep]
     kept = [replace(row, cells=tuple(row.cells[j] for j in keep)) for row in rows]
     return [columns[j] for j in keep], kept, dropped
@@ -243,13 +153,13 @@ def _missing(matching: Matching, table: PaperTable, filled: Filled) -> list[tupl
         if any(j.verdict.kind in ("inside", "above", "below", "one seed") for j in entries):
             continue
         bases = ", ".join(dict.fromkeys(j.published["base_model"] for j in entries))
-        if not spec.method:
-            said.append((spec.label, "no method of this harness"))
+        if not spec.method or (spec.cannot and all(j.verdict.kind == "not measured" for j in entries)):
+            said.append((spec.label, spec.cannot or "no method of this harness"))
         elif all(j.verdict.kind == "not measured" for j in entries):
             reasons = dict.fromkeys(j.verdict.reason or j.verdict.text for j in entries)
             said.append((spec.label, f"{bases}: {'; '.join(list(reasons)[:2])}"))
         else:
-            said.append((spec.label, f"{bases}: measured on another base model, text or protocol only"))
+            said.append((spec.label, f"{bases}: measured with another base model, text, recipe or protocol only"))
     return said
 
 

@@ -30,6 +30,11 @@ def base_name(base_model: str) -> str:
     return base_model.rstrip("/").rsplit("/", 1)[-1].removeprefix("embedded:") or base_model
 
 
+def rehearsed(record: Record) -> bool:
+    """Was the run made to try a file out, on stand-ins for what its row names?"""
+    return bool(getattr(record, "rehearsal", False))
+
+
 @dataclass(frozen=True)
 class ResultRow:
     """The runs of one row label on one base model: all seeds of one configuration, by seed."""
@@ -53,6 +58,10 @@ class ResultRow:
     @property
     def supervision(self) -> str:
         return self.records[0].supervision
+
+    @property
+    def rehearsal(self) -> bool:
+        return any(rehearsed(record) for record in self.records)
 
     @property
     def status(self) -> str:

@@ -17,7 +17,7 @@ from harness import registry
 from harness.errors import InputError
 from harness.results.manifest import read_records
 from harness.results.record import Record, Score
-from reports.read.comparison_runs import Comparison, ResultRow
+from reports.read.comparison_runs import Comparison, ResultRow, rehearsed
 
 
 @dataclass(frozen=True)
@@ -121,39 +121,51 @@ class RunLibrary:
 def matches(record: Record, where: Mapping[str, Any]) -> bool:
     """Whether a run has the configuration that `where` asks for."""
     for key, wanted in where.items():
-        place, _, rest = key.partition(".")
-        if place == "corpus" and rest:
-            value = (record.corpus or {}).get(rest)
-        else:
-            value = record.config[key] if key in record.config else default_of(record.method, key)
+        value = value_of(record, key)
         options = wanted if isinstance(wanted, list) and not isinstance(value, list) else [wanted]
-        if not any(_same(value, option) for option in options):
+        if not any(same_value(value, option) for option in options):
             return False
     return True
 
 
+def value_of(record: Record, key: str) -> Any:
+    """An option of a run, what it is without it where the record is older; "corpus.KEY": of its training text,
+    "base_model": what it started from."""
+    place, _, rest = key.partition(".")
+    if place == "corpus" and rest:
+        return (record.corpus or {}).get(rest)
+    if key == "base_model":
+        return record.base_model
+    return record.config[key] if key in record.config else default_of(record.method, key)
+
+
 @cache
 def default_of(method: str, key: str) -> Any:
-    """What an option is that an older record does not know: its default; None where the method is not installed."""
+    """What an option is that an older record does not know: what leaves everything as it was without it, else its
+    default; None where the method is not installed."""
     try:
         field_ = registry.load(registry.METHODS, method).Config.model_fields.get(key)
     except InputError:
         return None
-    return field_.default if field_ is not None else None
+    if field_ is None:
+        return None
+    extra = field_.json_schema_extra
+    return extra["neutral"] if isinstance(extra, dict) and "neutral" in extra else field_.default
 
 
-def _same(value: Any, wanted: Any) -> bool:
+def same_value(value: Any, wanted: Any) -> bool:
+    """Whether an option has a value; "*" in a text stands for anything in the last part of a path or a hub's name."""
     if isinstance(value, bool) or isinstance(wanted, bool):
         return value is wanted
     if isinstance(value, int | float) and isinstance(wanted, int | float):
         return math.isclose(value, wanted, rel_tol=1e-9, abs_tol=1e-12)
     if isinstance(value, str) and isinstance(wanted, str) and "*" in wanted:
-        return fnmatch.fnmatchcase(value, wanted)
+        return fnmatch.fnmatchcase(value.rstrip("/").rsplit("/", 1)[-1], wanted)
     return bool(value == wanted) or (value is None and wanted == "")
 
 
 def _group(record: Record) -> tuple[str, str, str]:
-    config = {k: v for k, v in record.config.items() if k != "seed"}
+    config = {k: v for k, v in record.config.items() if k != "seed"} | {"": rehearsed(record)}
     return record.method, record.base_model, json.dumps(config, sort_keys=True, default=str)
 
 

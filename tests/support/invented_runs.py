@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from harness import registry
 from harness.results.record import Record, Score
 from harness.results.run_folder import RunFolder
+from reports.papers.recipes import configured
 
 WIKI = {"uri": "wiki1m", "kind": "sentences", "count": 1_000_000, "sha256": "ab" * 32}
 STS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")
@@ -26,6 +28,12 @@ def score(
 def sts(percent: float, **rest: Any) -> list[Score]:
     """The same value on all seven tasks."""
     return [score(task, percent, **rest) for task in STS]
+
+
+def recipe(method: str, preset: str = "paper", family: str = "bert-base", **values: Any) -> dict[str, Any]:
+    """Every option of a method as a preset has it for a family of base models, with some of them otherwise."""
+    plugin = registry.load(registry.METHODS, method)
+    return {**configured(plugin, {}, preset, family, method).model_dump(mode="json"), **values}
 
 
 def run(

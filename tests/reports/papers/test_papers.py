@@ -28,7 +28,7 @@ from tests.support import invented_runs as made
 from tests.support import synthetic
 from tests.support.configurations import know_base_models
 
-SCD = {"terms": "both", "pooling": "cls"}
+SCD = made.recipe("scd")
 
 
 def geometry(alignment: float, uniformity: float) -> list:
@@ -193,10 +193,13 @@ def test_our_rows_stand_above_the_published_ones_in_the_same_columns(work):
     filled = table(work, "scd", "table-1")
     by_block = blocks(filled)
     assert list(by_block) == [
-        "bert-base-uncased · measured here", "mini-bert · measured here", "other models · published",
-        "bert-base · published", "roberta-base · published",
+        "bert-base-uncased · measured here", "mini-bert · measured here", "other models · measured here",
+        "other models · published", "bert-base · published", "roberta-base · published",
     ]  # fmt: skip
-    assert by_block["mini-bert · measured here"] == ["[CLS]", "SCD"]
+    assert by_block["mini-bert · measured here"] == [
+        "[CLS]", "first-last average", "flow", "whitening", "IS-BERT", "CT", "SimCSE", "SCD",
+    ]  # fmt: skip
+    assert by_block["other models · measured here"] == ["GloVe, average"]
     assert by_block["bert-base · published"][-2:] == ["SimCSE-BERT (unsup)", "SCD-BERT"]
     row = next(r for r in filled.table.rows if r.block.startswith("mini-bert") and r.cells[0].text == "SCD")
     average = row.cells[-1]
@@ -208,7 +211,8 @@ def test_our_rows_stand_above_the_published_ones_in_the_same_columns(work):
 def test_collapsed_and_missing_are_told_apart(work):
     rows = [r for r in table(work, "scd", "table-3").table.rows if r.block == "mini-bert · measured here"]
     assert [(r.cells[0].text, r.cells[2].state) for r in rows] == [
-        ("[CLS]", "value"), ("decorrelation alone", "collapsed"), ("both terms", "value"),
+        ("[CLS]", "value"), ("self-contrast alone", "missing"), ("decorrelation alone", "collapsed"),
+        ("both terms", "value"),
     ]  # fmt: skip
     declutr = table(work, "declutr", "table-1")
     row = next(r for r in declutr.table.rows if r.cells[0].text == "DeCLUTR")
