@@ -167,8 +167,8 @@ class Network(nn.Module):
 
         Raises:
             InputError: views of different counts, a rate outside [0, 1), a model that cannot drop per view, gradient
-                checkpointing that would repeat its layers at other rates, or, with `differ_by`, views that are equal for
-                every sentence.
+                checkpointing that would repeat its layers at other rates, or, with `differ_by`, views that are equal
+                for every sentence.
         """
         if len(ids_a) != len(ids_b) or not len(ids_a):
             raise InputError(f"two views need as many sentences each, and one at least: {len(ids_a)}, {len(ids_b)}")
