@@ -55,7 +55,7 @@ def work(tmp_path_factory):
                  + made.sts(45 + seed)[5:])  # fmt: skip
     trials = ["trial,dropout,STS-B dev,state,runs"]
     for i, value in enumerate((0.70, 0.74, 0.76, 0.60)):
-        config = {"view": "dropout", "dropout": 0.05, "learning_rate": 1e-5 * (i + 1)}
+        config = made.recipe("barlow_twins", view="dropout", dropout=0.05, learning_rate=1e-5 * (i + 1))
         record = made.run(workdir, "barlow_twins", config, corpus=made.WIKI, comparison="bt",
                           dev={"task": "STS-B", "source": "senteval"})  # fmt: skip
         trials.append(f"{i},0.05,{value},{'complete' if i < 3 else 'pruned'},{record.id}")
