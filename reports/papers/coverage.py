@@ -62,11 +62,9 @@ class _Coverage:
         remark = f"its {place.column.unstated} is not stated" if place.column.unstated else ""
         if place.column.delta and (other := self._reference_base(place, p["base_model"])) != p["base_model"]:
             remark = f"to the row on {other}, which reports do not subtract"
-        file = found[0][0].file
-        chosen = [(run, blocks) for run, blocks in found if run.file == file]
-        named = tuple(dict.fromkeys(block for _, blocks in chosen for block in blocks))
-        rows = tuple(dict.fromkeys(run.row.label for run, _ in chosen))
-        return Source(p, place, file, found[0][0].study, named, rows, remark=remark)
+        own = [one for one in found if one[0].file == found[0][0].file]
+        run, blocks = next((one for one in own if place.table.key in one[1]), own[0])  # the block of this very table
+        return Source(p, place, run.file, run.study, blocks, (run.row.label,), remark=remark)
 
     def _made(
         self, place: Place, spec: PaperRow, column: PaperColumn, base: str
@@ -91,7 +89,9 @@ class _Coverage:
             elif needed <= frozenset().union(*run.tasks.values()):
                 whole_blocks = [name for name, tasks in run.tasks.items() if needed <= tasks]
                 partly = [name for name, tasks in run.tasks.items() if needed & tasks]
-                made.append((run, tuple(whole_blocks[:1] or partly)))
+                made.append(
+                    (run, (place.table.key,) if place.table.key in whole_blocks else tuple(whole_blocks[:1] or partly))
+                )
         return made
 
     def _reference_base(self, place: Place, base: str) -> str:
