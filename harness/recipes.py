@@ -88,11 +88,12 @@ def recipe_of(presets: Presets, name: str, *, family: str | None, base_model: st
             "these values all the same"
         )
     if asked not in preset.families:
-        first = next(iter(preset.families))
+        kind = asked.split("-")[0]
+        near = next((family for family in preset.families if family.startswith(kind)), next(iter(preset.families)))
         raise InputError(
             f'{where}: preset "{name}" has no values for {asked}, the family {of}, but for '
             f'{", ".join(preset.families)}; give preset = "{DEFAULT}" for the defaults of the options, or '
-            f'family = "{first}" to have those values all the same'
+            f'family = "{near}" to have those values all the same'
         )
     return preset.of(asked)
 

@@ -1,0 +1,68 @@
+"""Recipes against what papers and released scripts print."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from harness import registry
+from harness.recipes import declared
+
+# method, preset, family -> what the source says
+PRINTED: list[tuple[str, str, str, dict[str, Any]]] = [
+    ("simcse", "paper", "bert-base", {"batch_size": 64, "learning_rate": 3e-5}),
+    ("simcse", "paper", "bert-large", {"batch_size": 64, "learning_rate": 1e-5}),
+    ("simcse", "paper", "roberta-base", {"batch_size": 512, "learning_rate": 1e-5}),
+    ("simcse", "code", "roberta-large", {"batch_size": 512, "learning_rate": 3e-5}),
+    ("simcse", "noncontrastive-baseline", "bert-base", {"batch_size": 256, "epochs": 2, "learning_rate": 3e-5}),
+    ("simcse", "noncontrastive-baseline", "roberta-base", {"batch_size": 256, "epochs": 2, "learning_rate": 1e-5}),
+    ("simcse_supervised", "paper", "roberta-base", {"batch_size": 512, "learning_rate": 5e-5, "epochs": 3}),
+    ("simcse_supervised", "paper", "bert-large", {"batch_size": 512, "learning_rate": 1e-5, "epochs": 3}),
+    ("scd", "paper", "roberta-base", {"decorrelation_weight": 0.0033, "off_diagonal_weight": 0.028,
+                                      "dropout_a": 0.065, "dropout_b": 0.24, "temperature": 1.0}),
+    ("scd", "code", "bert-base", {"batch_size": 192, "learning_rate": 3e-5, "temperature": 0.05}),
+    ("barlow_twins", "paper", "roberta-base", {"dropout": 0.1, "batch_size": 256, "epochs": 2}),
+    ("barlow_twins", "paper-eda", "roberta-base", {"eda": 0.2}),
+    ("barlow_twins", "code", "bert-base", {"off_diagonal_weight": 0.0051, "projector_bias": "none"}),
+    ("vicreg", "paper", "roberta-base", {"dropout": 0.2}),
+    ("mixcse", "code", "bert-base", {"mix": 0.2}),
+    ("mixcse", "code-before-june-2022", "bert-base", {"mix": 0.6}),
+    ("w_mse", "code", "bert-base", {"batch_size": 512, "joint_head": True}),
+    ("declutr", "paper", "distilroberta", {"lr_schedule": "instances", "batch_size": 16, "l_max": 512}),
+    ("declutr", "code", "roberta-base", {"lr_schedule": "released", "drop_last": True}),
+    ("self_guided", "paper", "bert-large", {"batch_size": 16, "learning_rate": 5e-5, "layer_pooling": "max"}),
+    ("self_guided", "code", "roberta-base", {"layer_pooling": "mean", "select": "last"}),
+    ("contrastive_tension", "port", "bert-base", {"decay": "linear", "optimizer": "rmsprop_torch"}),
+    ("contrastive_tension", "in-batch", "bert-base", {"batch_size": 128, "warmup_steps": 1000, "drop_last": True}),
+    ("tsdae", "code", "bert-base", {"decay": False, "warmup": 0.0, "train_length": 128}),
+    ("tsdae", "code-stsb", "bert-base", {"decay": True, "warmup_steps": 100, "train_length": 75}),
+    ("is_bert", "code", "bert-base", {"learning_rate": 2e-6, "adam_eps": 1e-7, "bias_correction": False}),
+    ("cert", "paper", "bert-large", {"pooling": "cls_pooler", "head_dropout": 0.1}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "preset", "family", "printed"), PRINTED)
+def test_values_are_those_that_are_printed(name: str, preset: str, family: str, printed: dict[str, Any]) -> None:
+    config = registry.load(registry.METHODS, name).configure({}, preset=preset, family=family)
+    assert {key: getattr(config, key) for key in printed} == printed
+
+
+def test_papers_and_codes_shuffle_at_random() -> None:
+    """Their batches hold sentences of all lengths; only recipes for the mini model sort by length. Quick Thoughts has
+    batches of consecutive sentences, which nothing sorts."""
+    seen = 0
+    for name in registry.names(registry.METHODS):
+        method = registry.load(registry.METHODS, name)
+        for preset, family in declared(method.presets):
+            config: Any = method.configure({}, preset=preset, family=family)
+            if family not in (None, "mini") and hasattr(config, "bucket") and name != "quick_thoughts":
+                assert config.bucket == 1, f"{name}: {preset} on {family}"
+                seen += 1
+    assert seen > 100
+
+
+def test_the_rates_of_a_model_that_drops_nothing_are_stated() -> None:
+    for name in ("simcse", "mixcse", "barlow_twins", "vicreg", "byol", "w_mse"):
+        config: Any = registry.load(registry.METHODS, name).configure({}, preset="paper", family="modernbert-base")
+        assert config.dropout > 0
