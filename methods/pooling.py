@@ -33,6 +33,12 @@ class PoolingMethod(Method):
         "last2_avg": {"pooling": "last2_avg"},
     }
 
+    def check(self, corpus: Corpus | None) -> None:
+        """Also refuse a layer that the base model has not, before anything is run."""
+        super().check(corpus)
+        if self.config.pooling.startswith("layer:"):
+            self.load_base()
+
     def fit(self, corpus: Corpus | None = None, context: FitContext | None = None) -> Self:
         """Load the base model; there is nothing to learn, a corpus is ignored."""
         device = context.device if context else "cpu"
