@@ -190,7 +190,7 @@ SUITE = Suite(
 )
 PROTOTYPING = Suite(
     tuple(f"prototyping:{name}" for name in TRANSFER),
-    "the same seven in SentEval's prototyping configuration (5 folds, RMSprop, which is unstable on long vectors)",
+    "the same seven in SentEval's prototyping configuration (5 folds; unstable on long vectors)",
     metric="accuracy",
 )
 LBFGS = Suite(
