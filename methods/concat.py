@@ -18,6 +18,7 @@ from harness import registry
 from harness.config import Config, option
 from harness.errors import InputError, NotFitted
 from harness.files.atomic import write_atomic
+from harness.files.hashing import content_id
 from harness.identity.code import code_ids
 from harness.method import (
     FitContext,
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     from harness.sources import Corpus
 
 WHITENING = "whitening.safetensors"
+# Presets of which runs are kept from the time when a part's id held its preset's name alone, with the values of then.
+_FIRST = ("pooling cls: 332d1fd5", "pooling mean: a230fea9", "simcse mini: 626dc413")
 _MOST_KNOWN: tuple[Supervision, ...] = ("untrained", "unsupervised", "transductive", "supervised")
 
 
@@ -63,8 +66,17 @@ class PartConfig(Config):
         return self.kind.configure(self.config, preset=self.preset, family=self.family)
 
     def corrections(self) -> list[str]:
-        """Those of the part's own config, of which `config` here holds a piece."""
-        return self.settings().corrections()  # type: ignore[no-any-return]
+        """Those of the part's own config, of which `config` here holds a piece; and what its preset stands for.
+
+        A preset's name alone would leave a run its id when the preset has got other values.
+        """
+        named = [] if self.preset is None else [self._named()]
+        return [*self.settings().corrections(), *(text for text in named if text not in _FIRST)]
+
+    def _named(self) -> str:
+        """The preset, with a hash of the config that it stands for."""
+        alone = self.kind.configure({}, preset=self.preset, family=self.family)
+        return f"{self.method} {self.preset}: {content_id(alone.for_id(), 8)}"
 
 
 class ConcatConfig(MethodConfig):

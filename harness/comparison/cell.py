@@ -121,7 +121,7 @@ def run_held_cell(
         write_atomic(folder.path / "error.txt", redacted(traceback.format_exc()))
     report = method.fit_report
     dev = plan.dev if cell.identity["dev"] is not None else None
-    notes = [*(dev.notes if dev else []), *(result.notes if result else [])]
+    notes = [*report.training.get("notes", []), *(dev.notes if dev else []), *(result.notes if result else [])]
     memory = {"peak_memory_bytes": float(peak_memory_bytes(plan.device))}
     environment = describe(plan.device, precision_of(plan, workdir) if report.training.get("precision") else "fp32")
     record = Record(

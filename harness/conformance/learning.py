@@ -144,10 +144,12 @@ def kept(s: Subject) -> str:
     changed = sorted(name for name in {*shape, *start} if shape.get(name) != start.get(name))
     expect(not changed, f"the fitted encoder is not the one that was trained; it differs in {', '.join(changed[:3])}")
     config = method.config
-    plain = Encoder.from_pretrained(
-        method.base_model, pooling=config.pooling, max_length=config.max_length, first_layer=config.first_layer
-    )
-    base = {name for name, _ in plain.named_parameters()}
+    base = set()
+    if config.pooling != "none":
+        plain = Encoder.from_pretrained(
+            method.base_model, pooling=config.pooling, max_length=config.max_length, first_layer=config.first_layer
+        )
+        base = {name for name, _ in plain.named_parameters()}
     more = [(name, p.numel()) for name, p in method.encoder.named_parameters() if name not in base]
     if not more:
         return "the encoder is the base model's, nothing beside it"

@@ -1,0 +1,266 @@
+"""InferSent: a bidirectional LSTM over fixed word vectors, max-pooled, that learns from natural language inference."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
+
+import numpy as np
+import torch
+from pydantic import field_validator
+from torch import Tensor, nn
+from transformers import PreTrainedTokenizerFast
+
+from harness.config import option
+from harness.encoder.eval_mode import evaluation
+from harness.errors import InputError
+from harness.method import MethodCard, MethodConfig, unfitted
+from harness.recipes import Presets, Recipe, Recipes
+from harness.training import Batch, BatchStream, TrainingConfig
+from methods.parts.nli import LABELS, NLIMethod, class_indices, joined, split_parts
+from methods.parts.recurrent_encoder import FrozenWords, RecurrentEncoder
+from methods.parts.word_vectors import read_word_vectors, vectors_hash
+from methods.static import word_tokenizer
+
+if TYPE_CHECKING:
+    from harness.encoder import Encoder
+    from harness.sources import Corpus, Pair
+
+FULL_SIZE = (
+    "bert-base", "bert-large", "roberta-base", "roberta-large", "distilroberta", "distilbert", "albert-base",
+    "bert-base-multilingual", "xlm-roberta-base", "xlm-roberta-large", "modernbert-base", "modernbert-large",
+)  # fmt: skip
+README = "facebookresearch/InferSent: README, models.py and train_nli.py"
+SOURCE = "Conneau et al. 2017, section 3.3; facebookresearch/InferSent: train_nli.py"
+PROTOCOL = {"learning_rate": 0.1, "decay": 0.99, "shrink": 5.0, "max_grad_norm": 5.0, "bucket": 1, "pooling": "max"}
+MINI = {
+    "vectors": "package:glove-6b-50d", "words": 20_000, "lower_case": True,
+    "hidden": 128, "classifier": 64, "epochs": 3, "batch_size": 16, "eval_every": 10,
+}  # fmt: skip
+
+
+def _recipes(version: dict[str, Any], source: str, **aliases: str) -> Recipes:
+    """The paper's sizes beside a base model of any full size, small ones beside the mini model."""
+    paper = Recipe({**version, "epochs": 20, "batch_size": 64, "hidden": 2048, "classifier": 512}, source)
+    mini = Recipe(
+        {**MINI, "marks": version["marks"]}, "for rehearsals: small sizes, vectors that are at hand; not searched"
+    )
+    return Recipes({**dict.fromkeys(FULL_SIZE, paper), "mini": mini}, shared=PROTOCOL, aliases=aliases)
+
+
+class InferSentConfig(TrainingConfig):
+    """Defaults: the paper's, which are the released script's."""
+
+    pooling: Literal["max", "mean"] = option("max", "of the states at all words: their maximum (paper) or mean")
+    max_length: int | None = option(None, "words kept when encoding; empty: all", ge=4)
+    vectors: str = option(
+        "package:glove-6b-50d",
+        "word2vec or GloVe text file (.gz too), hf://datasets/ORG/NAME/FILE, or package:glove-6b-50d",
+    )
+    words: int | None = option(None, "use the first so many words of the file only; empty: all", ge=1)
+    tokens: Literal["space", "punctuation"] = option(
+        "punctuation", "words are what blanks separate, or punctuation is split off as well"
+    )
+    lower_case: bool = option(False, "lower-case the text first: for vectors of lower-cased words, such as GloVe 6B")
+    marks: Literal["s", "p"] = option("s", "a sentence stands between <s> and </s> (version 1) or <p> and </p> (2)")
+    hidden: int = option(2048, "units of each direction; a vector has twice as many values", ge=1)
+    classifier: int = option(512, "units of the classifier's two hidden layers", ge=1)
+    nonlinear: bool = option(False, "tanh between the classifier's layers; the released models have none")
+    joined: str = option("u,v,|u-v|,u*v", "what the classifier sees of both vectors: u, v, |u-v|, u*v")
+    learning_rate: float = option(0.1, "first learning rate of SGD", gt=0, sweep=(0.01, 1.0), log=True)
+    decay: float = option(0.99, "the learning rate is multiplied by this after each epoch", gt=0, le=1)
+    shrink: float = option(5.0, "and divided by this after one whose dev accuracy is no better than the best", ge=1)
+    held_out: float = option(0.02, "share of the pairs that are left out of training: the dev set of NLI", gt=0, lt=0.5)
+    batch_size: int = option(64, "pairs per update", ge=2, sweep=[32, 64, 128])
+    epochs: int = option(20, "passes over the corpus", ge=1)
+    train_length: int = option(128, "words kept in training, the marks included", ge=4)
+    max_grad_norm: float = option(5.0, "gradient norm is clipped to this", gt=0)
+    eval_every: int = option(1000, "updates between two evaluations on the dev set", ge=1)
+    bucket: int = option(1, "batches per length-sorted megabatch, for less padding; 1: random batches", ge=1)
+    gradient_checkpointing: Literal[False] = option(False, "no effect: there is one layer", neutral=False)
+
+    @field_validator("joined")
+    @classmethod
+    def _known_parts(cls, value: str) -> str:
+        return ",".join(split_parts(value))
+
+
+class InferSent(NLIMethod):
+    """L = mean over pairs of -log softmax( C([u, v, |u - v|, u * v]) ) at the label, C a classifier of three layers."""
+
+    name = "infersent"
+    card = MethodCard(
+        title="InferSent",
+        paper="Conneau, Kiela, Schwenk, Barrault & Bordes, EMNLP 2017",
+        equations="section 3.1 and figure 1; section 3.2.3: BiLSTM-Max",
+        reference="github.com/facebookresearch/InferSent (train_nli.py, models.py)",
+        text="pairs",
+        supervision="supervised",
+        cost="twenty epochs over labelled pairs, one LSTM over each sentence",
+        published=("declutr.csv:InferSent",),
+        kept="the LSTM; no base model enters, but its family chooses between the paper's sizes and small ones",
+        notes="The vectors are GloVe 840B (preset paper) or fastText crawl (version-2), of 300 dimensions: files in "
+        "the folder where the harness is called, or wherever vectors says. The dev set of NLI, whose accuracy sets the "
+        "learning rate, is a part of the pairs here (held_out); which weights stay is decided as for all methods. "
+        "Version 1 lets padding enter the maximum; here it never does, as in version 2. Words are split by a simpler "
+        "rule than NLTK's. The script ends at a learning rate of 1e-5; here it goes on at the small rate. A mark that "
+        "has no vector gets zeros. Of pairs with negatives instead of labels it learns two classes, which the run's "
+        "notes say.",
+    )
+    Config: ClassVar[type[MethodConfig]] = InferSentConfig
+    presets: ClassVar[Presets] = {
+        "paper": _recipes({"vectors": "glove.840B.300d.txt", "marks": "s"}, SOURCE, mini="mini"),
+        "version-2": _recipes({"vectors": "crawl-300d-2M.vec", "marks": "p"}, f"{README}: infersent2"),
+    }
+
+    _steps_per_epoch = 1
+    _kept_apart: Sequence[Pair] = ()
+    _heads: nn.Module | None = None
+
+    @classmethod
+    def base_for(cls, config: Any, base_model: str) -> str:
+        """The vectors: no base model enters."""
+        return str(config.vectors)
+
+    @classmethod
+    def inputs(cls, config: Any) -> dict[str, str]:
+        """The vectors' content hash."""
+        return {"vectors": vectors_hash(config.vectors)}
+
+    def load_base(self) -> Encoder:
+        """The word vectors under an untrained LSTM.
+
+        Raises:
+            InputError: no such file of vectors, or one that is damaged.
+        """
+        config: InferSentConfig = self.config
+        table = read_word_vectors(config.vectors, config.words)
+        marks = (f"<{config.marks}>", f"</{config.marks}>")
+        missing = [mark for mark in marks if mark not in table.row]
+        row = {**table.row, **{mark: len(table.matrix) + place for place, mark in enumerate(missing)}}
+        d = table.matrix.shape[1]
+        matrix = np.concatenate([table.matrix, np.zeros((len(missing), d), dtype=np.float32)])
+        return RecurrentEncoder(
+            marked_tokenizer(row, marks, config.tokens, config.lower_case),
+            FrozenWords(torch.from_numpy(matrix)),
+            nn.LSTM(d, config.hidden, batch_first=True, bidirectional=True),
+            reduce=config.pooling,
+            max_length=config.max_length,
+        )
+
+    def heads(self, encoder: Encoder) -> nn.Module:
+        config: InferSentConfig = self.config
+        between = nn.Tanh if config.nonlinear else nn.Identity
+        heads = nn.Module()
+        heads.classifier = nn.Sequential(
+            nn.Linear(encoder.dimension * len(split_parts(config.joined)), config.classifier),
+            between(),
+            nn.Linear(config.classifier, config.classifier),
+            between(),
+            nn.Linear(config.classifier, len(LABELS)),
+        )
+        # Buffers, so that a run that goes on from a checkpoint has the rate of the one that was not interrupted.
+        heads.register_buffer("updates", torch.zeros((), dtype=torch.long))
+        heads.register_buffer("best", torch.full((), -1.0))
+        heads.register_buffer("shrunk", torch.ones(()))
+        self._heads = heads
+        return heads
+
+    def stream(self, corpus: Corpus, seed: int) -> BatchStream:
+        examples = self.examples(corpus)
+        every = round(1 / self.config.held_out)
+        apart = range(every - 1, len(examples), every)
+        if not apart:
+            raise InputError(
+                f"{corpus.uri}: {len(examples)} labelled pairs leave none for held_out = {self.config.held_out:g}; "
+                "give more pairs, or hold out a larger share"
+            )
+        self._kept_apart = Chosen(examples, apart)
+        stream = self.batches(Chosen(examples, [i for i in range(len(examples)) if i % every != every - 1]), seed)
+        self._steps_per_epoch = stream.steps_per_epoch
+        return stream
+
+    def optimizer(self, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
+        """SGD without momentum."""
+        return torch.optim.SGD(groups, lr=self.config.learning_rate)
+
+    def schedule(self, step: int, steps: int) -> float:
+        """decay^epoch, and the divisions after epochs whose dev accuracy was no better."""
+        shrunk = float(self._heads.shrunk) if self._heads is not None else 1.0  # type: ignore[arg-type]
+        return shrunk * float(self.config.decay) ** (step // self._steps_per_epoch)
+
+    def after_update(self, encoder: Encoder, heads: nn.Module) -> None:
+        """At the end of an epoch: is the accuracy on the pairs that were held out above the best so far?"""
+        updates, best, shrunk = (cast(Tensor, getattr(heads, name)) for name in ("updates", "best", "shrunk"))
+        updates += 1
+        if int(updates) % self._steps_per_epoch:
+            return
+        accuracy = self._accuracy(encoder, heads)
+        if accuracy > float(best):
+            best.fill_(accuracy)
+        else:
+            shrunk /= self.config.shrink
+
+    def _accuracy(self, encoder: Encoder, heads: nn.Module) -> float:
+        apart, size, right = self._kept_apart, self.config.batch_size, 0
+        with evaluation(encoder), torch.no_grad():
+            for start in range(0, len(apart), size):
+                pairs = apart[start : start + size]
+                logits = self._logits(encoder, heads, pairs)[:, : self._classes]
+                right += int((logits.argmax(1).cpu() == class_indices(pairs)).sum())
+        return right / len(apart)
+
+    def _logits(self, encoder: Encoder, heads: nn.Module, pairs: Sequence[Pair]) -> Tensor:
+        texts = [[pair.anchor for pair in pairs], [pair.positive for pair in pairs]]
+        ids = [row for side in texts for row in encoder.tokenize(side, max_length=self.config.train_length)]
+        u, v = encoder(encoder.collate(ids)).split(len(pairs))
+        return cast(Tensor, heads.classifier(joined(u, v, split_parts(self.config.joined))))  # type: ignore[operator]
+
+    def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, Tensor]:
+        return self.classified(self._logits(encoder, heads, batch.items), batch.items)
+
+    def parameters(self) -> int:
+        """How many numbers the LSTM and the word vectors hold."""
+        return super().parameters() + cast(RecurrentEncoder, self.encoder).words.weight.numel()
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """What `save` wrote.
+
+        Raises:
+            InputError: the folder is not one, or another method's.
+        """
+        method = unfitted(cls, path)
+        method._encoder = RecurrentEncoder.load(path).eval()
+        return method
+
+
+class Chosen(Sequence["Pair"]):
+    """Some of the items of a sequence."""
+
+    def __init__(self, items: Sequence[Pair], places: Sequence[int]) -> None:
+        self._items, self._places = items, places
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self._items[place] for place in self._places[index]]
+        return self._items[self._places[index]]
+
+
+def marked_tokenizer(
+    row: dict[str, int], marks: tuple[str, str], tokens: Literal["space", "punctuation"], lower_case: bool
+) -> PreTrainedTokenizerFast:
+    """The rows of a sentence's known words, between those of the two marks; other words are left out."""
+    from tokenizers import normalizers, processors
+
+    tokenizer = word_tokenizer(row, tokens, lower_case, None)
+    tokenizer.normalizer = normalizers.Sequence([normalizers.Lowercase()] if lower_case else [])
+    begin, end = marks
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"{begin} $A {end}", special_tokens=[(begin, row[begin]), (end, row[end])]
+    )
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer)  # type: ignore[no-untyped-call]

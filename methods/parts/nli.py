@@ -1,0 +1,152 @@
+"""Sentence vectors from natural language inference: pairs with their labels, and the softmax over joined vectors.
+
+SBERT and InferSent train so: both sentences go through one encoder, their vectors u and v are joined to one long
+vector, and a classifier says whether the first sentence entails the second, contradicts it, or neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Self, overload
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from harness.config import nearest
+from harness.errors import InputError
+from harness.method import FitContext, require_corpus
+from harness.sources import Pair
+from harness.training import BatchStream, TrainedMethod
+from methods.parts.row_vectors import check_rows, full_precision
+
+if TYPE_CHECKING:
+    from harness.sources import Corpus
+
+LABELS = ("entailment", "contradiction", "neutral")
+JOINED = ("u", "v", "|u-v|", "u*v")
+TWO_CLASSES = (
+    "trained on two classes, entailment and contradiction: the pairs have negatives instead of labels, and no neutral "
+    "ones; the original has three"
+)
+
+
+class LabelledPairs(Sequence[Pair]):
+    """Pairs with one of `LABELS`: those of the corpus, or of every triplet the two that its negative makes.
+
+    Attributes:
+        classes: 3 with labels, 2 of triplets (entailment and contradiction).
+    """
+
+    def __init__(self, corpus: Corpus[Pair]) -> None:
+        self._pairs = corpus
+        labels: set[str | None] = set()
+        negatives = gaps = 0
+        for pair in corpus:
+            labels.add(pair.label)
+            negatives += pair.negative is not None
+            gaps += pair.label is None
+        unknown = sorted(label for label in labels if label is not None and label not in LABELS)
+        if unknown:
+            raise InputError(
+                f'{corpus.uri}: the label "{unknown[0]}" is none of {", ".join(LABELS)}'
+                f"{nearest(unknown[0], list(LABELS))}; rename the labels or leave such pairs out"
+            )
+        if labels != {None} and gaps:
+            raise InputError(f"{corpus.uri}: {gaps:,} of {len(corpus):,} pairs have no label; give every pair one")
+        if labels == {None} and negatives < len(corpus):
+            raise InputError(
+                f"{corpus.uri}: its pairs have neither labels nor a negative each, so that there is nothing to tell "
+                'apart; take the corpus "nli-labelled", name the column of the labels as label, or take "nli"'
+            )
+        self.classes = len(LABELS) if labels != {None} else 2
+
+    def __len__(self) -> int:
+        return len(self._pairs) * (2 if self.classes == 2 else 1)
+
+    @overload
+    def __getitem__(self, index: int) -> Pair: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Pair]: ...
+    def __getitem__(self, index: int | slice) -> Pair | list[Pair]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        if self.classes == len(LABELS):
+            return self._pairs[index]
+        pair = self._pairs[index // 2]
+        if index % 2:
+            return Pair(pair.anchor, pair.negative or "", label="contradiction")
+        return Pair(pair.anchor, pair.positive, label="entailment")
+
+
+def joined(u: Tensor, v: Tensor, parts: Sequence[str]) -> Tensor:
+    """The vectors (n, d) of both sentences as one (n, d * len(parts)); `parts` are of `JOINED`, in order.
+
+    Source: Conneau et al., EMNLP 2017, figure 1; Reimers & Gurevych, EMNLP 2019, section 3 and table 6.
+    """
+    check_rows(u, v)
+    made = {"u": u, "v": v, "|u-v|": (u - v).abs(), "u*v": u * v}
+    return torch.cat([made[part] for part in parts], dim=1)
+
+
+def split_parts(text: str) -> tuple[str, ...]:
+    """ "u,v,|u-v|" as its parts.
+
+    Raises:
+        ValueError: one of them is none of `JOINED`, or there is none of them.
+    """
+    parts = tuple(part.strip() for part in text.split(","))
+    if any(part not in JOINED for part in parts) or len(set(parts)) < len(parts):
+        raise ValueError(f"must be some of {', '.join(JOINED)}, each once, joined by commas")
+    return parts
+
+
+@full_precision
+def label_loss(logits: Tensor, classes: Tensor) -> Tensor:
+    """L = mean over i of -log softmax(logits_i)[class_i]; logits (n, classes), classes (n,) whole numbers."""
+    return functional.cross_entropy(logits, classes.long())
+
+
+def class_indices(pairs: Sequence[Pair]) -> Tensor:
+    """(n,): the place of each pair's label in `LABELS`."""
+    return torch.tensor([LABELS.index(pair.label or "") for pair in pairs])
+
+
+class NLIMethod(TrainedMethod):
+    """Trained on labelled pairs. Subclasses write `loss`, with `classified` for its end."""
+
+    _classes = len(LABELS)
+
+    def examples(self, corpus: Corpus) -> LabelledPairs:
+        """The labelled pairs of a corpus; from then on the loss tells as many classes as they have."""
+        examples = LabelledPairs(corpus)
+        self._classes = examples.classes
+        return examples
+
+    def batches(self, examples: Sequence[Pair], seed: int) -> BatchStream:
+        """As `TrainedMethod.stream`."""
+        config = self.config
+        return BatchStream(
+            examples,
+            batch_size=config.batch_size,
+            bucket=config.bucket,
+            seed=seed,
+            length_cap=6 * config.train_length,
+            drop_last=config.drop_last,
+        )
+
+    def stream(self, corpus: Corpus, seed: int) -> BatchStream:
+        return self.batches(self.examples(corpus), seed)
+
+    def classified(self, logits: Tensor, pairs: Sequence[Pair]) -> dict[str, Tensor]:
+        """The loss of logits (n, 3), of which triplets use the first two, and the share of pairs classified rightly."""
+        logits, classes = logits[:, : self._classes], class_indices(pairs).to(logits.device)
+        right = (logits.argmax(1) == classes).float().mean()
+        return {"loss": label_loss(logits, classes), "accuracy": right}
+
+    def fit(self, corpus: Corpus | None = None, context: FitContext | None = None) -> Self:
+        """As `TrainedMethod.fit`; a note says where the pairs gave two classes."""
+        super().fit(require_corpus(self, corpus), context)
+        if self._classes == 2:
+            self.fit_report.training["notes"] = [TWO_CLASSES]
+        return self

@@ -1,0 +1,190 @@
+"""A sentence encoder without a transformer: word vectors, a recurrent layer, and what is made of its states."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+from transformers import AutoTokenizer, PreTrainedTokenizerBase
+
+from harness.encoder import Encoder
+from harness.encoder.layout.saving import staged_folder
+from harness.encoder.pooling import reduce_tokens
+from harness.encoder.quiet import quiet_transformers
+from harness.encoder.sentences import clean
+from harness.errors import InputError
+from harness.files.reading import read_json
+
+Reduce = Literal["max", "mean", "last"]
+WORDS, SETTINGS, WEIGHTS = "0_WordEmbeddings", "recurrent.json", "model.safetensors"
+UNLIMITED = 1_000_000  # what sentence-transformers takes for no bound
+_LAYERS: dict[str, type[nn.LSTM] | type[nn.GRU]] = {"LSTM": nn.LSTM, "GRU": nn.GRU}
+
+
+class FrozenWords(nn.Module):
+    """Word vectors (words, d) that are read and never trained; no checkpoint holds them."""
+
+    vectors: Tensor
+
+    def __init__(self, vectors: Tensor) -> None:
+        super().__init__()
+        self.register_buffer("vectors", vectors, persistent=False)
+
+    @property
+    def weight(self) -> Tensor:
+        """As `nn.Embedding.weight`."""
+        return self.vectors
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """(n, length) whole numbers to (n, length, d)."""
+        return functional.embedding(ids, self.vectors)
+
+
+class RecurrentEncoder(Encoder):
+    """An `Encoder` whose vectors come from a recurrent layer; what asks for a transformer's layers has none here.
+
+    Attributes:
+        words: ids to word vectors, frozen or an `nn.Embedding`. layer: an LSTM or a GRU of one layer.
+        reduce: "max" or "mean" of the states at all words, or the "last" state of each direction, side by side.
+    """
+
+    def __init__(
+        self,
+        tokenizer: PreTrainedTokenizerBase,
+        words: FrozenWords | nn.Embedding,
+        layer: nn.LSTM | nn.GRU,
+        *,
+        reduce: Reduce,
+        max_length: int | None = None,
+    ) -> None:
+        nn.Module.__init__(self)  # and not the transformer's
+        self.tokenizer, self.words, self.layer = tokenizer, words, layer
+        self.reduce: Reduce = reduce
+        self.max_length = max_length or UNLIMITED
+        self.micro_batch = None
+        self._inputs: set[str] = set()
+
+    @property
+    def dimension(self) -> int:
+        """d of the vectors."""
+        return self.layer.hidden_size * (2 if self.layer.bidirectional else 1)
+
+    def tokenize(self, texts: Any, max_length: int | None = None) -> list[list[int]]:
+        """Ids of words, cut to `max_length` (never beyond the encoder's own) with all that follows, unpadded."""
+        if not texts:
+            return []
+        limit = self.max_length if max_length is None else min(max_length, self.max_length)
+        cleaned = [clean(text, row) for row, text in enumerate(texts)]
+        ids = self.tokenizer(cleaned, return_attention_mask=False, return_token_type_ids=False, verbose=False)
+        return [row[:limit] for row in ids["input_ids"]]
+
+    def _vectors(self, features: dict[str, Tensor]) -> Tensor:
+        ids, mask = features["input_ids"], features["attention_mask"]
+        with torch.autocast(device_type=ids.device.type, enabled=False):  # recurrent states add up small steps
+            lengths = mask.sum(1).cpu()
+            packed = pack_padded_sequence(self.words(ids).float(), lengths, batch_first=True, enforce_sorted=False)
+            states, last = self.layer(packed)
+            if self.reduce != "last":
+                return reduce_tokens(pad_packed_sequence(states, batch_first=True)[0], mask, self.reduce)
+            final: Tensor = last[0] if isinstance(last, tuple) else last  # (directions, n, hidden)
+            return final.transpose(0, 1).flatten(1)
+
+    def hidden_states(self, features: dict[str, Tensor]) -> tuple[Tensor, ...]:
+        """None.
+
+        Raises:
+            InputError: always; whoever reads a transformer's layers is told so.
+        """
+        raise InputError("an encoder of word vectors and a recurrent layer has no layers of a transformer to read")
+
+    def save(self, path: str | Path, *, card: str = "") -> None:
+        """Write tokenizer, word vectors and layer as safetensors, whole or not at all.
+
+        With an LSTM the folder is a SentenceTransformer: it has no GRU and no last state of two directions.
+
+        Raises:
+            InputError: `path` holds something that is not a saved model.
+        """
+        path, kind = Path(path), type(self.layer).__name__
+        if path.exists() and not (path.is_dir() and ((path / SETTINGS).exists() or not any(path.iterdir()))):
+            raise InputError(f"{path} exists and is not a saved model; choose another folder or remove it")
+        with staged_folder(path) as folder:
+            (folder / WORDS).mkdir()
+            with quiet_transformers():
+                self.tokenizer.save_pretrained(folder / WORDS)
+            save_file({"emb_layer.weight": _plain(self.words.weight)}, folder / WORDS / WEIGHTS)
+            (folder / f"1_{kind}").mkdir()
+            weights = {f"encoder.{name}": _plain(tensor) for name, tensor in self.layer.state_dict().items()}
+            save_file(weights, folder / f"1_{kind}" / WEIGHTS)
+            settings: dict[str, Any] = {
+                "layer": kind,
+                "inputs": self.layer.input_size,
+                "hidden": self.layer.hidden_size,
+                "bidirectional": self.layer.bidirectional,
+                "reduce": self.reduce,
+                "max_length": self.max_length,
+                "trained_words": isinstance(self.words, nn.Embedding),
+            }
+            _json(folder / SETTINGS, settings)
+            if kind == "LSTM" and self.reduce != "last":
+                self._as_sentence_transformer(folder)
+            (folder / "README.md").write_text(card.strip() + "\n" if card else "# Sentence encoder\n", "utf-8")
+
+    def _as_sentence_transformer(self, folder: Path) -> None:
+        """The files from which sentence-transformers makes WordEmbeddings, LSTM and Pooling of the weights."""
+        wrapper = "sentence_transformers.sentence_transformer.modules.tokenizer.word.TransformersTokenizerWrapper"
+        words = {"tokenizer_class": wrapper, "update_embeddings": False, "max_seq_length": self.max_length}
+        _json(folder / WORDS / "wordembedding_config.json", words)
+        layer = self.layer
+        shape = {"word_embedding_dimension": layer.input_size, "hidden_dim": layer.hidden_size, "num_layers": 1}
+        _json(folder / "1_LSTM" / "lstm_config.json", {**shape, "dropout": 0, "bidirectional": layer.bidirectional})
+        (folder / "2_Pooling").mkdir()
+        flags = {f"pooling_mode_{mode}_tokens": mode == self.reduce for mode in ("mean", "max")}
+        pooling = {"word_embedding_dimension": self.dimension, "pooling_mode_cls_token": False, **flags}
+        _json(folder / "2_Pooling" / "config.json", pooling)
+        modules = [("WordEmbeddings", WORDS), ("LSTM", "1_LSTM"), ("Pooling", "2_Pooling")]
+        kinds = [
+            {"idx": i, "name": str(i), "path": place, "type": f"sentence_transformers.models.{kind}"}
+            for i, (kind, place) in enumerate(modules)
+        ]
+        (folder / "modules.json").write_text(json.dumps(kinds, indent=2) + "\n", "utf-8")
+        settings: dict[str, Any] = {"prompts": {}, "default_prompt_name": None, "similarity_fn_name": "cosine"}
+        _json(folder / "config_sentence_transformers.json", settings)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """What `save` wrote.
+
+        Raises:
+            InputError: the folder is not one, or a damaged file.
+        """
+        folder = Path(path)
+        about = read_json(folder / SETTINGS)
+        try:
+            kind = _LAYERS[about["layer"]]
+            layer = kind(about["inputs"], about["hidden"], batch_first=True, bidirectional=about["bidirectional"])
+            stored = load_file(folder / f"1_{about['layer']}" / WEIGHTS)
+            layer.load_state_dict({name.removeprefix("encoder."): tensor for name, tensor in stored.items()})
+            vectors = load_file(folder / WORDS / WEIGHTS)["emb_layer.weight"]
+            count, d = vectors.shape
+            words = nn.Embedding(count, d, _weight=vectors) if about["trained_words"] else FrozenWords(vectors)
+            with quiet_transformers():
+                tokenizer = AutoTokenizer.from_pretrained(folder / WORDS, trust_remote_code=False)
+            return cls(tokenizer, words, layer, reduce=about["reduce"], max_length=about["max_length"])
+        except (KeyError, OSError, RuntimeError, SafetensorError, ValueError) as error:
+            raise InputError(f"{folder}: damaged: {str(error).splitlines()[0]}; save the method again") from None
+
+
+def _plain(tensor: Tensor) -> Tensor:
+    return tensor.detach().float().cpu().contiguous()
+
+
+def _json(path: Path, value: Any) -> None:
+    path.write_text(json.dumps(value, indent=2) + "\n", "utf-8")

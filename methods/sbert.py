@@ -1,0 +1,92 @@
+"""SBERT: a siamese encoder that learns to classify the pairs of natural language inference."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from pydantic import field_validator
+from torch import nn
+
+from harness.config import option
+from harness.method import POOLING_HELP, MethodCard, MethodConfig
+from harness.recipes import Presets, Recipe, Recipes
+from harness.training import Batch, TrainingConfig
+from methods.parts.later_models import alike, later_models
+from methods.parts.nli import LABELS, NLIMethod, joined, split_parts
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from harness.encoder import Encoder
+
+FULL_SIZE = ("bert-base", "bert-large", "roberta-base", "roberta-large", "distilroberta")
+
+
+class SBERTConfig(TrainingConfig):
+    """Defaults: the paper's."""
+
+    pooling: str = option("mean", POOLING_HELP)
+    batch_size: int = option(16, "pairs per update", ge=2, sweep=[16, 32, 64, 128])
+    learning_rate: float = option(2e-5, "peak learning rate of AdamW", gt=0, sweep=(1e-5, 1e-4), log=True)
+    warmup: float = option(0.1, "share of the updates with rising learning rate", ge=0, lt=1)
+    weight_decay: float = option(0.01, "decoupled weight decay (none on biases and LayerNorm)", ge=0)
+    train_length: int = option(128, "word pieces kept in training, special tokens included", ge=4)
+    eval_every: int = option(1000, "updates between two evaluations on the dev set", ge=1)
+    bucket: int = option(1, "batches per length-sorted megabatch, for less padding; 1: random batches", ge=1)
+    joined: str = option(
+        "u,v,|u-v|",
+        "what the classifier sees of both vectors: u, v, |u-v|, u*v, joined by commas",
+        sweep=["u,v", "|u-v|", "u*v", "|u-v|,u*v", "u,v,u*v", "u,v,|u-v|", "u,v,|u-v|,u*v"],
+    )
+
+    @field_validator("joined")
+    @classmethod
+    def _known_parts(cls, value: str) -> str:
+        return ",".join(split_parts(value))
+
+
+class SBERT(NLIMethod):
+    """L = mean over pairs of -log softmax( W [u, v, |u - v|] + b ) at the pair's label."""
+
+    name = "sbert"
+    card = MethodCard(
+        title="SBERT (softmax on NLI)",
+        paper="Reimers & Gurevych, EMNLP 2019",
+        equations="section 3: classification objective function",
+        reference="github.com/UKPLab/sentence-transformers (SoftmaxLoss, training_nli.py)",
+        text="pairs",
+        supervision="supervised",
+        cost="one epoch over labelled pairs, both sentences in one forward",
+        published=("reference_repos.csv:SBERT", "scd.csv:SBERT (+)", "declutr.csv:Sentence Transformers"),
+        notes="Learns from pairs labelled entailment, neutral or contradiction (corpus nli-labelled). Of pairs with "
+        "negatives instead of labels it learns two classes, which the run's notes say. The paper states neither the "
+        "length at which sentences are cut nor the weight decay: those are the script's. The published checkpoints "
+        "are rows of the method pretrained.",
+    )
+    Config: ClassVar[type[MethodConfig]] = SBERTConfig
+    presets: ClassVar[Presets] = {
+        "paper": Recipes(
+            {
+                **alike({}, "Reimers & Gurevych 2019, section 3.1", *FULL_SIZE),
+                **later_models({}),
+                "mini": Recipe(
+                    {"batch_size": 16, "learning_rate": 3e-4, "train_length": 32, "eval_every": 10, "bucket": 32},
+                    "for rehearsals: the updates of the other methods' preset mini; not searched",
+                ),
+            },
+            shared={"batch_size": 16, "learning_rate": 2e-5, "epochs": 1, "warmup": 0.1, "bucket": 1},
+            aliases={"mini": "mini"},
+        ),
+    }
+
+    def heads(self, encoder: Encoder) -> nn.Module:
+        heads = nn.Module()
+        heads.classifier = nn.Linear(encoder.dimension * len(split_parts(self.config.joined)), len(LABELS))
+        return heads
+
+    def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, Tensor]:
+        config: SBERTConfig = self.config
+        texts = [[pair.anchor for pair in batch.items], [pair.positive for pair in batch.items]]
+        ids = [row for side in texts for row in encoder.tokenize(side, max_length=config.train_length)]
+        u, v = encoder(encoder.collate(ids)).split(len(batch.items))
+        return self.classified(heads.classifier(joined(u, v, split_parts(config.joined))), batch.items)  # type: ignore[operator]

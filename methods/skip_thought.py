@@ -1,0 +1,223 @@
+"""Skip-Thought: from a sentence's vector two decoders say the sentence before it and the one after it."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, cast
+
+import numpy as np
+import torch
+from pydantic import model_validator
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.nn.utils.rnn import pack_padded_sequence
+from transformers import AutoTokenizer
+
+from harness.config import option
+from harness.encoder.quiet import quiet_transformers
+from harness.errors import InputError
+from harness.method import MethodCard, MethodConfig, unfitted
+from harness.recipes import Presets, Recipe, Recipes
+from harness.sources import resolve_model
+from harness.training import Batch, BatchStream, TrainedMethod, TrainingConfig
+from methods.parts.later_models import alike, later_models
+from methods.parts.recurrent_encoder import RecurrentEncoder
+from methods.quick_thoughts import split_sentences
+
+if TYPE_CHECKING:
+    from harness.encoder import Encoder
+    from harness.sources import Corpus
+
+FULL_SIZE = ("bert-base", "bert-large", "roberta-base", "roberta-large", "distilroberta")
+PAPER = {"hidden": 2400, "embedding": 620, "batch_size": 128, "max_grad_norm": 10.0, "bucket": 32}
+MINI = {"hidden": 128, "embedding": 64, "batch_size": 16, "learning_rate": 1e-3, "epochs": 2, "eval_every": 10}
+SPREAD = 0.1  # weights that are not recurrent begin uniformly in [-SPREAD, SPREAD]
+
+
+class Triple(NamedTuple):
+    """A sentence with its neighbours in the document."""
+
+    before: str
+    anchor: str
+    after: str
+
+
+class Triples(Sequence[Triple]):
+    """Every sentence of a corpus of documents that has one before it and one after it, in order."""
+
+    def __init__(self, corpus: Corpus[str]) -> None:
+        inner = [max(0, len(split_sentences(text)) - 2) for text in corpus]
+        self._ends = np.cumsum(inner).tolist()
+        if self._ends[-1] < 2:
+            raise InputError(
+                f"corpus {corpus.uri}: fewer than two sentences stand between two others; give documents of at least "
+                "three sentences"
+            )
+        self._sentences = lru_cache(maxsize=4096)(lambda document: split_sentences(corpus[document]))
+
+    def __len__(self) -> int:
+        return int(self._ends[-1])
+
+    def __getitem__(self, index: Any) -> Any:
+        document = bisect_right(self._ends, index)
+        place = index - (self._ends[document - 1] if document else 0)
+        return Triple(*self._sentences(document)[place : place + 3])
+
+
+def decoded_loss(logits: Tensor, targets: Tensor) -> Tensor:
+    """L = sum over words of -log softmax(logits)[word].
+
+    Args:
+        logits: (words, vocabulary), one row for each word that is to be said. targets: (words,).
+
+    Source: Kiros et al., NIPS 2015, equation 10.
+    """
+    return functional.cross_entropy(logits.float(), targets, reduction="sum")
+
+
+class SkipThoughtConfig(TrainingConfig):
+    """Defaults: the paper's."""
+
+    pooling: Literal["none"] = option("none", "the vector is the last state of each direction")
+    max_length: int | None = option(None, "word pieces kept when encoding; empty: all", ge=4)
+    direction: Literal["uni", "bi"] = option("uni", "read forwards (uni-skip), or also backwards (bi-skip)")
+    hidden: int = option(2400, "values of a vector; bi-skip has half of them a direction", ge=2)
+    embedding: int = option(620, "values of a word's vector", ge=1)
+    learning_rate: float = option(2e-4, "learning rate of Adam", gt=0, sweep=(1e-4, 1e-2), log=True)
+    batch_size: int = option(128, "sentences per update, each with both neighbours", ge=2, sweep=[32, 64, 128])
+    train_length: int = option(30, "word pieces kept of each sentence in training", ge=4)
+    max_grad_norm: float = option(10.0, "gradient norm is clipped to this", gt=0)
+    eval_every: int = option(1000, "updates between two evaluations on the dev set", ge=1)
+    gradient_checkpointing: Literal[False] = option(False, "no effect: there is one layer", neutral=False)
+
+    @model_validator(mode="after")
+    def _two_halves(self) -> Self:
+        if self.direction == "bi" and self.hidden % 2:
+            raise ValueError('key "hidden": must be even with direction = "bi": half of it for each direction')
+        return self
+
+
+class SkipThought(TrainedMethod):
+    """L = -sum over sentences, and over the words w_t of the next and of the previous one, of log P(w_t | w_<t, h)."""
+
+    name = "skip_thought"
+    card = MethodCard(
+        title="Skip-Thought",
+        paper="Kiros, Zhu, Salakhutdinov, Zemel, Torralba, Urtasun & Fidler, NIPS 2015",
+        equations="equations 1-10",
+        reference="github.com/ryankiros/skip-thoughts (training/)",
+        text="documents",
+        supervision="unsupervised",
+        cost="one epoch, one encoder and two decoders over the whole vocabulary",
+        published=("scd.csv:Skip-thought", "reference_repos.csv:Skip-thought"),
+        kept="word vectors and GRU, which are all of the model: of the base model only the tokenizer enters",
+        notes="The vocabulary is the word pieces of the base model's tokenizer, so that no word is out of it and the "
+        "paper's mapping of word2vec into it is not needed; the paper has 20,000 words. Batches in the code hold "
+        "sentences of one length: bucket comes near that. A decoder begins with the sentence's "
+        "vector as its state, as in the code; in the paper the vector enters every gate. Combine-skip, the paper's "
+        "best, is the method concat of uni and bi. The paper trains on the BookCorpus, which is not public any more. "
+        "SentenceTransformer has no GRU: Method.load reads what is saved.",
+    )
+    Config: ClassVar[type[MethodConfig]] = SkipThoughtConfig
+    presets: ClassVar[Presets] = {
+        "paper": Recipes(
+            {
+                **alike(PAPER, "Kiros et al. 2015, section 3.1; learning rate: ours", *FULL_SIZE),
+                **later_models(PAPER),
+                "mini": Recipe(MINI, "for rehearsals: small sizes; not searched"),
+            },
+            aliases={"mini": "mini"},
+        ),
+    }
+
+    def load_base(self) -> Encoder:
+        """Untrained word vectors and GRU, with the tokenizer of the base model.
+
+        Raises:
+            InputError: the base model has no tokenizer that can be read.
+        """
+        config: SkipThoughtConfig = self.config
+        try:
+            with quiet_transformers():
+                tokenizer = AutoTokenizer.from_pretrained(resolve_model(self.base_model), trust_remote_code=False)
+        except (OSError, ValueError, KeyError) as error:
+            raise InputError(f'base model "{self.base_model}": no tokenizer: {str(error).splitlines()[0]}') from None
+        both = config.direction == "bi"
+        words = nn.Embedding(len(tokenizer), config.embedding)
+        nn.init.uniform_(words.weight, -SPREAD, SPREAD)
+        layer = _gru(config.embedding, config.hidden // 2 if both else config.hidden, both=both)
+        return RecurrentEncoder(tokenizer, words, layer, reduce="last", max_length=config.max_length)
+
+    def heads(self, encoder: Encoder) -> nn.Module:
+        config: SkipThoughtConfig = self.config
+        words = cast(RecurrentEncoder, encoder).words.weight
+        heads = nn.Module()
+        heads.after = _gru(config.embedding, config.hidden)
+        heads.before = _gru(config.embedding, config.hidden)
+        heads.vocabulary = nn.Linear(config.hidden, len(words))
+        nn.init.uniform_(heads.vocabulary.weight, -SPREAD, SPREAD)
+        nn.init.zeros_(heads.vocabulary.bias)
+        return heads
+
+    def stream(self, corpus: Corpus, seed: int) -> BatchStream:
+        config = self.config
+        return BatchStream(
+            Triples(corpus),
+            batch_size=config.batch_size,
+            bucket=config.bucket,
+            seed=seed,
+            length_cap=6 * config.train_length,
+            drop_last=config.drop_last,
+        )
+
+    def schedule(self, step: int, steps: int) -> float:
+        """Constant."""
+        return 1.0
+
+    def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, Tensor]:
+        triples: list[Triple] = batch.items
+        ids = encoder.tokenize([triple.anchor for triple in triples], max_length=self.config.train_length)
+        vectors = encoder(encoder.collate(ids))
+        after = self._said(encoder, heads, heads.after, vectors, [triple.after for triple in triples])
+        before = self._said(encoder, heads, heads.before, vectors, [triple.before for triple in triples])
+        return {"loss": after + before, "after": after, "before": before}
+
+    def _said(self, encoder: Encoder, heads: Any, decoder: Any, vectors: Tensor, texts: list[str]) -> Tensor:
+        """The loss of saying `texts` from `vectors`, each word after the true words before it."""
+        ids = encoder.tokenize(texts, max_length=self.config.train_length)
+        padded = encoder.collate([row if len(row) > 1 else row * 2 for row in ids])["input_ids"].to(vectors.device)
+        lengths = torch.tensor([max(1, len(row) - 1) for row in ids])
+        words = cast(RecurrentEncoder, encoder).words
+        with torch.autocast(device_type=vectors.device.type, enabled=False):
+            told = pack_padded_sequence(words(padded[:, :-1]), lengths, batch_first=True, enforce_sorted=False)
+            targets = pack_padded_sequence(padded[:, 1:], lengths, batch_first=True, enforce_sorted=False)
+            states, _ = decoder(told, vectors.float().unsqueeze(0))
+            return decoded_loss(heads.vocabulary(states.data), targets.data)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """What `save` wrote.
+
+        Raises:
+            InputError: the folder is not one, or another method's.
+        """
+        method = unfitted(cls, path)
+        method._encoder = RecurrentEncoder.load(path).eval()
+        return method
+
+
+def _gru(inputs: int, hidden: int, *, both: bool = False) -> nn.GRU:
+    """A GRU whose weights begin as the paper's: recurrent ones orthogonal, others uniform, biases 0."""
+    gru = nn.GRU(inputs, hidden, batch_first=True, bidirectional=both)
+    for name, weight in gru.named_parameters():
+        if "bias" in name:
+            nn.init.zeros_(weight)
+        elif "weight_hh" in name:
+            for gate in weight.detach().chunk(3):
+                nn.init.orthogonal_(gate)
+        else:
+            nn.init.uniform_(weight, -SPREAD, SPREAD)
+    return gru
