@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 
-import pytest
-
 from docs import published
 from reports import PUBLISHED
 
@@ -24,6 +22,5 @@ def test_lines_and_totals_count_every_published_number_once() -> None:
     assert [int(line[1]) for line in papers] == [lines[paper.name] for paper in published.definitions()]
 
 
-@pytest.mark.xfail(strict=True, reason="InferSent is no method yet")
 def test_every_published_number_has_a_row_or_a_reason() -> None:
     assert published.totals()[-1][-1] == "0"

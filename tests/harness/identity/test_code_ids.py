@@ -47,10 +47,13 @@ def test_ids_of_code_are_those_of_before_until_a_version_changes(versions: Calla
     assert evaluation_ids(STSTask) != scores
 
 
+SINCE_THE_LEDGERS = {"infersent", "sbert", "skip_thought"}  # no run of these was made before there were ledgers
+
+
 def test_every_built_in_method_and_task_has_its_ids_of_before() -> None:
     for name in registry.names(registry.METHODS):
         kind = method(name)
-        if kind.__module__.startswith("methods."):
+        if kind.__module__.startswith("methods.") and name not in SINCE_THE_LEDGERS:
             assert len(set(code_ids(kind))) == 3, name  # of Python 3.11, 3.12 and 3.13
 
 
