@@ -1,4 +1,4 @@
-"""The main conclusion of a comparison in a few sentences."""
+"""The main conclusion of a comparison: at most two sentences for a base model, which a referee can quote."""
 
 from __future__ import annotations
 
@@ -6,52 +6,93 @@ from collections.abc import Sequence
 
 from reports.document.table import number_text
 from reports.read.comparison_runs import Comparison, ResultRow, base_name
-from reports.stats.significance import PairedBootstrap, untrained_base
+from reports.stats.bootstrap import Estimate
+from reports.stats.significance import NOT_JUDGED, Leaders, PairedBootstrap, untrained_base
 from reports.stats.targets import Target
+from reports.stats.verdicts import Block
 
 
 def headline(comparison: Comparison, bootstrap: PairedBootstrap) -> str:
-    """The main conclusion in a few sentences, from the first target that has pairs."""
+    """The main conclusion, from the first target that has pairs."""
     sentences = []
+    several = len(comparison.base_models) > 1
     for target in bootstrap.targets[:1]:
         for base in comparison.base_models:
             rows = [r for r in comparison.rows if r.base_model == base and r.supervision != "supervised"]
-            sentences += _conclusion(rows, base if len(comparison.base_models) > 1 else "", bootstrap, target)
-    if sentences and any(len(row.finished) == 1 and row.supervision == "unsupervised" for row in comparison.rows):
-        sentences.append("Rows with one seed: how much another seed would change is not known.")
+            sentences += _conclusion(rows, f"On {base_name(base)}, " if several else "", bootstrap, target)
     ended = [row for row in comparison.rows if not row.finished]
-    if ended:
-        names = _list([f"{row.label} ({row.status})" for row in ended])
-        sentences.append(f"Without a result: {names}.")
-    return " ".join(sentences) or "No row of this comparison has finished with stored pairs yet."
+    lost = f"without a result: {_list([f'{row.label} ({row.status})' for row in ended])}" if ended else ""
+    if not sentences:
+        none = "No row of this comparison has finished yet"
+        if len(ended) < len(comparison.rows):
+            none = "No row of this comparison has stored the pairs that a verdict needs"
+        sentences = [none]
+    if lost:
+        sentences[-1] += f"; {lost}"
+    return " ".join(f"{sentence}." for sentence in sentences)
 
 
-def _conclusion(rows: list[ResultRow], base: str, bootstrap: PairedBootstrap, target: Target) -> list[str]:
-    leaders = bootstrap.leaders(rows, target)
-    where = f"On {base_name(base)}, " if base else ""
-    if leaders is None:
+def _conclusion(rows: list[ResultRow], where: str, bootstrap: PairedBootstrap, target: Target) -> list[str]:
+    scored = [(float(runs[1].mean()), row) for row in rows if (runs := bootstrap.by_seed(row, target)) is not None]
+    if len(scored) < 2:
         return []
-    best, tied = leaders
+    leaders = bootstrap.leaders(rows, target)
+    if leaders is None:
+        value, row = max(scored, key=lambda item: item[0])
+        text = f"{where}{row.label} has the highest score on {target.title}, {100 * value:.2f}"
+        return [f"{text}; with one seed a row, nobody can tell which is better"]
+    sentences = [where + _best(leaders, bootstrap, rows, target)]
+    pairs = [(row, b[0]) for row in rows if (b := untrained_base(row, rows, bootstrap, target)) is not None]
+    found = [(row, d) for (row, _), d in zip(pairs, bootstrap.differences(pairs, target), strict=True) if d]
+    parts = []
+    for verdict, phrase in (
+        ("better", "above it"),
+        ("worse", "below it"),
+        ("not separable", "not separable from it"),
+        (NOT_JUDGED, "not judged (one seed)"),
+    ):
+        alike = [(row, d.estimate) for row, d in found if d.verdict == verdict]
+        if alike:
+            names = [f"{row.label} ({number_text(100 * e.value, 2, signed=True)})" for row, e in alike]
+            parts.append(f"{phrase}: {_list(names)}")
+    if parts:
+        sentences.append(f"Trained rows against their untrained base, {'; '.join(parts)}")
+    return sentences
+
+
+def _best(leaders: Leaders, bootstrap: PairedBootstrap, rows: list[ResultRow], target: Target) -> str:
+    """Which row is ahead of which, by how much, and what it would take to see more."""
+    best, tied = leaders.best, {row.key for row in leaders.tied}
     runs = bootstrap.by_seed(best, target)
     assert runs is not None
-    seeds = f"{len(runs[0])} seed{'s' if len(runs[0]) != 1 else ''}"
-    text = f"{where}{best.label} scores highest on {target.title}: {100 * runs[1].mean():.2f} over {seeds}"
-    text += f", not separable from {_list([row.label for row in tied])}." if tied else ", ahead of every other row."
-    sentences = [text]
-    pairs = [(row, b[0]) for row in rows if (b := untrained_base(row, rows, bootstrap, target)) is not None]
-    differences = [(row, d) for (row, _), d in zip(pairs, bootstrap.differences(pairs, target), strict=True) if d]
-    if differences:
-        parts = []
-        for verdict, phrase in (("better", "above"), ("worse", "below"), ("not separable", "not separable from")):
-            names = [
-                f"{row.label} ({number_text(100 * d.estimate.value, 2, signed=True)})"
-                for row, d in differences
-                if d.verdict == verdict
-            ]
-            if names:
-                parts.append(f"{phrase} it: {_list(names)}")
-        sentences.append(f"Trained rows against their untrained base, {'; '.join(parts)}.")
-    return sentences
+    count = f"{len(runs[0])} seed{'' if len(runs[0]) == 1 else 's'}"
+    said = f"{100 * runs[1].mean():.2f} over {count}"
+    behind = [(row, d) for row, d in leaders.others if row.key not in tied]
+    if not tied and len(leaders.others) == 1:
+        row, d = leaders.others[0]
+        text = f"{best.label} ({said}) beats {row.label} by {_points(d.estimate)} on {target.title}"
+    elif not tied:
+        row, d = behind[0]
+        text = f"{best.label} ({said}) beats every other row on {target.title}, {row.label} by {_points(d.estimate)}"
+    else:
+        text = f"{best.label} scores highest on {target.title} ({said}), not separable from "
+        text += _list([row.label for row in leaders.tied])
+        block = Block(rows, bootstrap, target)
+        needed = block.needed(best, leaders.tied[0])
+        if needed:
+            text += f" (for a difference like that to {leaders.tied[0].label}, about {needed} seeds are needed)"
+        if behind:
+            row, d = behind[0]
+            text += f"; it beats {row.label} by {_points(d.estimate)}"
+            more = len(behind) - 1
+            text += f", and {more} more row{'s' if more > 1 else ''}" if more else ""
+    if leaders.unjudged:
+        text += f"; {NOT_JUDGED}: {_list([row.label for row in leaders.unjudged])}"
+    return text
+
+
+def _points(estimate: Estimate) -> str:
+    return f"{100 * estimate.value:.1f} ± {50 * (estimate.high - estimate.low):.1f} points"
 
 
 def _list(names: Sequence[str]) -> str:

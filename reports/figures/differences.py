@@ -51,8 +51,9 @@ def forest(comparison: Comparison, bootstrap: PairedBootstrap) -> Figure | None:
             plot,
             "differences",
             "Difference to the untrained base",
-            "Each trained row minus its base, with 95 % intervals of a paired hierarchical bootstrap. "
-            "Filled triangles: separable from zero after Holm's correction; open circles: not.",
+            "Each trained row minus its base, with intervals over seeds and pairs that all hold together (95 %). "
+            "Filled triangles: the interval excludes zero; open circles: it does not, or the row has one seed, of "
+            "which only the chance of the pairs is known.",
             f"Dot and interval for each trained row. {'; '.join(said)}.",
         )
 
@@ -61,6 +62,6 @@ def _interval(axes: Any, y: int, d: Difference) -> None:
     e = d.estimate
     colour = {"better": COLOURS[0], "worse": COLOURS[1]}.get(d.verdict, MUTED)
     marker = {"better": ">", "worse": "<"}.get(d.verdict, "o")
-    fill = "white" if d.verdict == "not separable" else colour
+    fill = colour if d.verdict in ("better", "worse") else "white"
     axes.plot([100 * e.low, 100 * e.high], [y, y], color=colour, linewidth=2, solid_capstyle="round")
     axes.plot([100 * e.value], [y], marker=marker, color=colour, markerfacecolor=fill, markersize=6.5)

@@ -33,7 +33,7 @@ def diagrams(comparison: Comparison, matrix: ScoreMatrix) -> list[Figure]:
 
 
 def _diagram(comparison: Comparison, matrix: ScoreMatrix, base: str, rows: Sequence[ResultRow]) -> Figure:
-    """Rows on an axis of average ranks, best at the left; bars join those not separable (as Demsar's figure 1)."""
+    """Rows on an axis of average ranks, best at the left; bars join those close together (as Demsar's figure 1)."""
     means = [scores.mean(axis=0) for row in rows if (scores := matrix.of(row)) is not None]
     result = ranking(np.stack(means, axis=1))
     k = len(rows)
@@ -74,17 +74,18 @@ def _diagram(comparison: Comparison, matrix: ScoreMatrix, base: str, rows: Seque
         seeds = "means over seeds" if several else "of one run each"
         where = f" · {base_name(base)}" if len(comparison.base_models) > 1 else ""
         verdict = (
-            "bars join rows that Nemenyi's test does not separate at 0.05"
+            "bars join rows within Nemenyi's critical difference at 0.05"
             if result.p <= ALPHA
-            else "rows are not told apart: no two are separable"
+            else "the order differs from task to task as it does by chance"
         )
         caption = (
             f"Average rank over {len(matrix.tasks)} {matrix.title}, 1 is best, {seeds} ({test}): {verdict} "
-            "(Demsar 2006). Tasks count as independent, and only the order on each counts, not by how much; the chance "
-            "of seeds is left out."
+            "(Demsar 2006). It shows how alike the order on the tasks is, and no more: one model answers all of them, "
+            "so that a lucky seed is ahead on most, and equal methods lie further apart than the critical difference "
+            "more often than not. Which rows differ is judged over seeds and pairs, in the other tables."
         )
         key = f"ranks-{matrix.key}" + (f"-{base_name(base)}" if where else "")
-        alt = f"Average ranks: {said}. Critical difference {result.difference:.2f}. Not separable: {joined}."
+        alt = f"Average ranks: {said}. Critical difference {result.difference:.2f}. Within it: {joined}."
         return finish(plot, key, f"Ranks over tasks · {matrix.title}{where}", caption, alt)
 
 

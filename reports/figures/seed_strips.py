@@ -30,7 +30,7 @@ def strip(comparison: Comparison, bootstrap: PairedBootstrap) -> Figure | None:
         for row in comparison.rows:
             runs = bootstrap.by_seed(row, target)
             if runs is not None:
-                panel[row.key] = 100 * runs[1], hierarchical_mean(runs[1], runs[2], seed=1)
+                panel[row.key] = 100 * runs[1], hierarchical_mean(runs[1], runs[2])
         if any(len(values) > 1 for values, _ in panel.values()):
             panels.append((target, panel))
     if not panels:

@@ -60,7 +60,9 @@ def critical_difference(rows: int, tasks: int, alpha: float = ALPHA) -> float:
 
     q is the 1 - alpha quantile of the studentized range of k means with infinite degrees of freedom, divided by sqrt(2)
     (computed by `scipy.stats.studentized_range`; Demsar's Table 5 prints it to three digits). Two rows whose average
-    ranks differ by at least CD are separable; the chance of any false separation among all pairs is alpha.
+    ranks differ by at least CD differ in order over tasks like these; with independent tasks the chance of any false
+    difference among all pairs is alpha. One model answers all tasks: a seed's luck moves its ranks together, and this
+    test says nothing about the next seed.
     """
     from scipy.stats import studentized_range
 

@@ -12,7 +12,7 @@ from harness.results.record import Record, Score
 from harness.tasks.mteb.benchmarks import PREFIX, mteb_scores
 from reports.read.comparison_runs import Comparison, ResultRow
 from reports.stats.bootstrap import Floats
-from reports.stats.targets import SOURCES
+from reports.stats.targets import SOURCES, asked_of_most
 
 # Suite -> title. The embedded tasks are too few and too unlike for statistics over tasks.
 SUITES = {"sts": "STS tasks", "transfer": "transfer tasks", "probing": "probing tasks", "mteb": "MTEB data sets"}
@@ -21,13 +21,17 @@ _METRICS = {"sts": ("spearman", "all"), "transfer": ("accuracy", ""), "probing":
 
 @dataclass(frozen=True)
 class ScoreMatrix:
-    """A benchmark: some tasks of one source, and the whole runs of every row that has them, scores times 100."""
+    """A benchmark: some tasks of one source, and the whole runs of every row that has them, scores times 100.
+
+    `others` are tasks that only few rows were asked for: they are in no statistic.
+    """
 
     key: str
     title: str  # "STS tasks (SentEval)"
     tasks: tuple[str, ...]
     records: dict[tuple[str, str], tuple[Record, ...]]  # row key -> its runs with a score of every task
     scores: dict[tuple[str, str], Floats]  # row key -> (runs, tasks), in the order of those
+    others: tuple[str, ...] = ()
 
     def of(self, row: ResultRow) -> Floats | None:
         return self.scores.get(row.key)
@@ -36,11 +40,14 @@ class ScoreMatrix:
 def score_matrices(comparison: Comparison, fewest_tasks: int = 3) -> Iterator[ScoreMatrix]:
     """Every benchmark with enough tasks. A run counts when it has all of them, under the protocol that most runs share.
 
-    A benchmark's tasks are those that any run has a score of, and those that were asked for but had no data.
+    A benchmark's tasks are those that most rows were asked for, whether or not there was data.
     """
     for suite, title in SUITES.items():
         for source in dict.fromkeys(source for _, source in comparison.columns(suite)):
-            tasks = tuple(task for task, where in comparison.columns(suite) if where == source)
+            asked, others = asked_of_most(
+                comparison.rows, [key for key in comparison.columns(suite) if key[1] == source]
+            )
+            tasks = tuple(task for task, _ in asked)
             if len(tasks) < fewest_tasks:
                 continue
             by_run = {r.id: _scores(r, suite, source) for r in comparison.records if r.status == "finished"}
@@ -58,7 +65,7 @@ def score_matrices(comparison: Comparison, fewest_tasks: int = 3) -> Iterator[Sc
                     records[row.key] = tuple(r for r, _ in whole)
                     scores[row.key] = np.array([values for _, values in whole])
             name = f"{title} ({SOURCES.get(source, source)})" if suite != "mteb" else title
-            yield ScoreMatrix(f"{suite}-{source}", name, tasks, records, scores)
+            yield ScoreMatrix(f"{suite}-{source}", name, tasks, records, scores, tuple(t for t, _ in others))
 
 
 def _scores(record: Record, suite: str, source: str) -> dict[str, Score]:

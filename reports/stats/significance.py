@@ -1,6 +1,8 @@
-"""What the pairs say about a comparison: each row's mean over tasks in every resample, differences, and who is best.
+"""What seeds and pairs say about a comparison: each row's mean over tasks, differences, and who is best.
 
-A target is what rows are compared by: the mean of Spearman's "all" over some tasks of one source.
+A target is what rows are compared by: the mean of Spearman's "all" over some tasks of one source. How far a difference
+may go by chance is computed in `reports.stats.simultaneous`; the chance of the pairs comes from a bootstrap that draws
+the same pairs for all rows.
 """
 
 from __future__ import annotations
@@ -12,29 +14,51 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reports.read.comparison_runs import Comparison, ResultRow
-from reports.stats.bootstrap import Estimate, bootstrap_spearman, hierarchical_difference, holm, resample_counts
+from reports.read.seeded import seeded
+from reports.stats.bootstrap import Estimate, bootstrap_spearman, resample_counts
+from reports.stats.simultaneous import ALPHA, AllPairs, Family, Planned, SeedSpread, seed_spread, simultaneous
 from reports.stats.targets import Target, targets
 
 Floats = NDArray[np.float64]
 REPLICATES = 1000
 _FEWEST = 400
 _BUDGET = 6e8  # pairs x runs x replicates: some five seconds of one processor core
-ALPHA = 0.05
+NOT_JUDGED = "one seed: not judged"
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A row against another by one target; `holm` is p corrected for all rows of the same table."""
+    """A row against another by one target.
+
+    Attributes:
+        estimate: the interval holds together with those of the other differences that it was made with, and p is
+            corrected alike. Of a row with one seed the interval has the chance of the pairs only.
+        seeds: how many runs there are of each side.
+        judged: False where a side is one run of many that another seed would have given.
+    """
 
     estimate: Estimate
-    holm: float
     seeds: tuple[int, int]
+    judged: bool = True
 
     @property
     def verdict(self) -> str:
-        if self.holm > ALPHA:
+        if not self.judged:
+            return NOT_JUDGED
+        if self.estimate.p > ALPHA:
             return "not separable"
         return "better" if self.estimate.value > 0 else "worse"
+
+
+@dataclass(frozen=True)
+class Leaders:
+    """The best of the rows whose spread is known, those that are not separated from it, and those that nobody can
+    judge from one seed."""
+
+    best: ResultRow
+    tied: list[ResultRow]
+    unjudged: list[ResultRow]
+    others: list[tuple[ResultRow, Difference]]  # best minus each other row that is judged, the nearest first
 
 
 class PairedBootstrap:
@@ -44,6 +68,8 @@ class PairedBootstrap:
         self.comparison = comparison
         self.targets = targets(comparison)
         self._by_task: dict[tuple[str, str], dict[str, tuple[float, Floats]]] = {}
+        self._by_row: dict[tuple[tuple[str, str], str], tuple[list[int], Floats, Floats] | None] = {}
+        self._known: dict[tuple[str, str], dict[tuple[str, str], tuple[float, float]]] = {}
         self.unlike: set[tuple[str, str, str]] = set()  # (record id, task, source): other pairs than the rest
         work = 0
         for key in {key for target in self.targets for key in target.tasks}:
@@ -103,6 +129,12 @@ class PairedBootstrap:
 
     def by_seed(self, row: ResultRow, target: Target) -> tuple[list[int], Floats, Floats] | None:
         """(seeds, their mean over the target's tasks, the same in every resample), of seeds that have all tasks."""
+        key = (row.key, target.key)
+        if key not in self._by_row:
+            self._by_row[key] = self._read(row, target)
+        return self._by_row[key]
+
+    def _read(self, row: ResultRow, target: Target) -> tuple[list[int], Floats, Floats] | None:
         seeds, points, drawn = [], [], []
         for record in row.finished:
             parts = [self._task(*key).get(record.id) for key in target.tasks]
@@ -113,38 +145,82 @@ class PairedBootstrap:
                 drawn.append(np.mean([values for _, values in have], axis=0))
         return (seeds, np.array(points), np.array(drawn)) if seeds else None
 
-    def _estimate(self, a: ResultRow, b: ResultRow, target: Target) -> tuple[Estimate, tuple[int, int]] | None:
-        first, second = self.by_seed(a, target), self.by_seed(b, target)
-        if first is None or second is None:
-            return None
-        estimate = hierarchical_difference(
-            first[1], second[1], first[2], second[2], paired_seeds=first[0] == second[0], seed=1
-        )
-        return estimate, (len(first[0]), len(second[0]))
+    def _spreads(self, base_model: str, target: Target) -> dict[tuple[str, str], tuple[float, float]]:
+        """Row key -> what its seeds add to the variance of its mean, and the degrees of freedom of that.
+
+        Of all rows on a base model that can be judged: together they say how far seeds lie apart.
+        """
+        key = (base_model, target.key)
+        if key not in self._known:
+            rows = [row for row in self.comparison.rows if row.base_model == base_model and self.judged(row, target)]
+            runs = [part[1] for row in rows if (part := self.by_seed(row, target)) is not None]
+            counts = np.array([len(scores) if np.ptp(scores) > 0 else 0 for scores in runs])
+            variances = np.array([scores.var(ddof=1) if n else 0.0 for scores, n in zip(runs, counts, strict=True)])
+            known = seed_spread(variances, counts)
+            values = zip(known.variance.tolist(), known.freedom.tolist(), strict=True)
+            self._known[key] = dict(zip([row.key for row in rows], values, strict=True))
+        return self._known[key]
+
+    def spread(self, row: ResultRow, target: Target) -> tuple[float, float]:
+        """What seeds add to the variance of the mean of a row that is judged, and the degrees of freedom of that."""
+        return self._spreads(row.base_model, target)[row.key]
+
+    def judged(self, row: ResultRow, target: Target) -> bool:
+        """Whether the row has the target's tasks, and its spread is known: several seeds, or none that enters it."""
+        runs = self.by_seed(row, target)
+        return runs is not None and (len(runs[0]) > 1 or not seeded(row))
+
+    def between(
+        self, pairs: Sequence[tuple[ResultRow, ResultRow]], target: Target, family: Family
+    ) -> list[Difference | None]:
+        """Each (row, other row): mean(row) - mean(other), corrected for a family of comparisons.
+
+        None where a side lacks a task of the target.
+        """
+        results: list[Difference | None] = [None] * len(pairs)
+        groups: dict[bool, list[tuple[int, Floats, tuple[int, int]]]] = {True: [], False: []}
+        for place, (a, b) in enumerate(pairs):
+            first, second = self.by_seed(a, target), self.by_seed(b, target)
+            if first is None or second is None:
+                continue
+            judged = self.judged(a, target) and self.judged(b, target)
+            sides = [self.spread(row, target) if judged else (0.0, np.inf) for row in (a, b)]
+            value = first[1].mean() - second[1].mean()
+            drawn = np.var(first[2].mean(axis=0) - second[2].mean(axis=0), ddof=1)
+            line = np.array([value, drawn, *sides[0], *sides[1]])
+            groups[judged].append((place, line, (len(first[0]), len(second[0]))))
+        for judged, members in groups.items():
+            if not members:
+                continue
+            values, drawn, *known = np.stack([line for _, line, _ in members], axis=1)
+            spreads = SeedSpread(known[0], known[1]), SeedSpread(known[2], known[3])
+            estimates = simultaneous(values, *spreads, drawn, family if judged else Planned(1))
+            for (place, _, seeds), estimate in zip(members, estimates, strict=True):
+                results[place] = Difference(estimate, seeds, judged)
+        return results
 
     def differences(self, pairs: Sequence[tuple[ResultRow, ResultRow]], target: Target) -> list[Difference | None]:
-        """Each (row, other row): mean(row) - mean(other), Holm-corrected over all of them."""
-        raw = [self._estimate(a, b, target) for a, b in pairs]
-        adjusted = iter(holm([pair[0].p for pair in raw if pair is not None]))
-        return [None if pair is None else Difference(pair[0], next(adjusted), pair[1]) for pair in raw]
+        """The same for differences that were planned, corrected for as many as can be judged."""
+        count = sum(self.judged(a, target) and self.judged(b, target) for a, b in pairs)
+        return self.between(pairs, target, Planned(max(count, 1)))
 
-    def leaders(self, rows: Sequence[ResultRow], target: Target) -> tuple[ResultRow, list[ResultRow]] | None:
-        """The row with the highest mean and the other rows that the bootstrap does not separate from it.
+    def leaders(self, rows: Sequence[ResultRow], target: Target) -> Leaders | None:
+        """The best of the rows that can be judged, and those that are not separated from it.
 
-        Only rows that have every task of the target take part; None when fewer than two do.
+        Only rows that have every task of the target take part; None when fewer than two of them can be judged.
         """
-        means = {}
-        for row in rows:
-            seeds = self.by_seed(row, target)
-            if seeds is not None:
-                means[row.key] = float(seeds[1].mean())
-        entered = [row for row in rows if row.key in means]
-        if len(entered) < 2:
+        means = {row.key: float(runs[1].mean()) for row in rows if (runs := self.by_seed(row, target)) is not None}
+        judged = [row for row in rows if self.judged(row, target)]
+        if len(judged) < 2:
             return None
-        best = max(entered, key=lambda row: means[row.key])
-        others = [row for row in entered if row is not best]
-        apart = self.differences([(best, row) for row in others], target)
-        return best, [row for row, d in zip(others, apart, strict=True) if d is not None and d.holm > ALPHA]
+        best = max(judged, key=lambda row: means[row.key])
+        others = sorted((row for row in judged if row.key != best.key), key=lambda row: -means[row.key])
+        apart = self.between([(best, row) for row in others], target, AllPairs(len(judged)))
+        held = [(row, d) for row, d in zip(others, apart, strict=True) if d is not None]
+        tied = {row.key for row, d in held if d.verdict == "not separable"}
+        known = {row.key for row in judged}
+        unjudged = [row for row in rows if row.key in means and row.key not in known]
+        return Leaders(best, [row for row in rows if row.key in tied], unjudged, held)
 
 
 def untrained_base(

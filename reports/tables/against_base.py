@@ -29,7 +29,7 @@ def against_base(comparison: Comparison, bootstrap: PairedBootstrap) -> Table | 
     for target in bootstrap.targets:
         columns += [
             Column(f"{target.key} difference", "Difference", "points, 95 % interval", group=target.short),
-            Column(f"{target.key} p", "p", "Holm", group=target.short),
+            Column(f"{target.key} p", "p", "corrected", group=target.short),
             Column(f"{target.key} verdict", "Verdict", group=target.short, numeric=False),
         ]
         results = bootstrap.differences([(row, base) for row, (base, _) in trained], target)
@@ -50,18 +50,20 @@ def against_base(comparison: Comparison, bootstrap: PairedBootstrap) -> Table | 
                     records=(runs := tuple(r.id for r in (*row.finished, *base.finished))),
                 )
             )
-            line.append(Cell(p_text(d.holm), value=d.holm, state="value", records=runs))
+            known = Cell(p_text(e.p), value=e.p, state="value", records=runs)
+            line.append(known if d.judged else Cell("–", state="empty"))
             line.append(Cell(d.verdict, records=runs))
     legend = [
         "Difference of the means over seeds, in points of Spearman ×100; the same resampled pairs for both rows.",
         "Base: the untrained row with the same base model and pooling; where there is none, the best untrained row of "
         "that base model.",
-        "p: Holm-corrected over the rows of this table, column by column; the smallest that "
-        f"{bootstrap.replicates:,} resamples can show for one row is {p_text(2 / (bootstrap.replicates + 1))}.",
+        "Intervals and p are corrected for the rows of this table, column by column (Sidak): an interval excludes 0 "
+        "where p is at most 0.05. The spread of seeds is that of the row and of the others on its base model.",
     ]
-    if any(len(row.finished) < 2 for row, _ in trained):
+    if not all(bootstrap.judged(row, target) for row, _ in trained for target in bootstrap.targets):
         legend.append(
-            "A row with one seed: its interval holds the sampling of pairs only, not the spread between seeds."
+            "A row with one seed is not judged: its interval has the chance of the pairs only, and what another seed "
+            "would change is not known."
         )
     body = tuple(TableRow(tuple(c), block_of(row)) for (row, _), c in zip(trained, cells, strict=True))
     return Table(

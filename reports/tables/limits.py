@@ -15,9 +15,9 @@ def limits(comparison: Comparison, bootstrap: PairedBootstrap) -> Text:
         few = min(counts)
         said.append(
             f"{'A single seed says' if few == 1 else f'Few seeds ({few} for some rows) say'} little about the spread "
-            "between runs. Intervals are widened for few seeds (Student's t in place of the normal), but with fewer "
-            "than five they rest on that assumption more than on data"
-            + ("; with one seed they leave seeds out." if few == 1 else ".")
+            "between runs. Intervals are widened for few seeds (Student's t in place of the normal; rows on one base "
+            "model tell each other's spread), but with fewer than five they rest on that more than on data"
+            + ("; rows with one seed are not judged." if few == 1 else ".")
         )
     said.append(
         "Intervals hold the chance of the drawn test pairs and seeds. They do not hold the choice of hyperparameters, "

@@ -34,9 +34,10 @@ def score_tables(comparison: Comparison, bootstrap: PairedBootstrap | None) -> l
 def _score_table(comparison: Comparison, bootstrap: PairedBootstrap | None, key: str, members: list[Target]) -> Table:
     rows = comparison.rows
     tasks = [task for target in members for task in target.tasks]
+    others = [task for target in members for task in target.others]
     columns = list(HEAD)
     cells = [list(head_cells(row)) for row in rows]
-    for task, source in tasks:
+    for task, source in [*tasks, *others]:
         size = size_text(rows, task, source, "spearman", "all", "pairs")
         columns.append(Column(f"{task}", task, size, better="higher"))
         for i, row in enumerate(rows):
@@ -60,11 +61,13 @@ def _score_table(comparison: Comparison, bootstrap: PairedBootstrap | None, key:
         body = _mark_tied(comparison, bootstrap, members, deciding, body)
         where = columns[next(iter(deciding.values()))].title if len(deciding) == 1 else "each column"
         legend.append(
-            f"Separation is judged on {where}: paired hierarchical bootstrap over seeds and pairs, "
-            f"{bootstrap.replicates:,} resamples, Holm-corrected at 0.05."
+            f"Separation is judged on {where}: the spread of seeds and of pairs (bootstrap, {bootstrap.replicates:,} "
+            "resamples, the same pairs for all rows), at 0.05 for all pairs of rows of a block together."
         )
-        if any(len(row.finished) == 1 and row.supervision == "unsupervised" for row in rows):
-            legend.append("Of a row with one seed only the chance of the pairs is known, not that of the seed.")
+        legend += _unjudged(rows, bootstrap, members)
+    if others:
+        names = ", ".join(task for task, _ in others)
+        legend.append(f"{names}: most rows were not scored on it, so it stands in no average and decides nothing.")
     if any(row.supervision == "transductive" for row in rows):
         legend.append("Transductive rows were fitted on the text of the test set (without its scores).")
     if key == "embedded":
@@ -80,6 +83,18 @@ def _score_table(comparison: Comparison, bootstrap: PairedBootstrap | None, key:
     return Table(f"scores-{key}", title, caption, tuple(columns), body, tuple(legend))
 
 
+def _unjudged(rows: Sequence[ResultRow], bootstrap: PairedBootstrap, members: Sequence[Target]) -> list[str]:
+    """Which rows a missing mark says nothing about."""
+    scored = [row for row in rows if any(bootstrap.by_seed(row, target) for target in members)]
+    alone = [row for row in scored if not any(bootstrap.judged(row, target) for target in members)]
+    if not alone:
+        return []
+    if len(alone) == len(scored):
+        return ["No row is judged: each has one seed, and what another would change is not known."]
+    names = ", ".join(row.label for row in alone[:12]) + (f" and {len(alone) - 12} more" if len(alone) > 12 else "")
+    return [f"One seed, so not judged, with or without a mark: {names}."]
+
+
 def _mark_tied(
     comparison: Comparison,
     bootstrap: PairedBootstrap,
@@ -87,13 +102,13 @@ def _mark_tied(
     deciding: dict[str, int],
     body: tuple[TableRow, ...],
 ) -> tuple[TableRow, ...]:
-    """Mark the rows that the bootstrap does not separate from the best of their block."""
+    """Mark the rows that are not separated from the best of their block."""
     tied: set[tuple[tuple[str, str], int]] = set()
     for target in members:
         for base in comparison.base_models:
             rows = [r for r in comparison.rows if r.base_model == base and r.supervision != "supervised"]
             leaders = bootstrap.leaders(rows, target)
-            tied |= {(row.key, deciding[target.key]) for row in leaders[1]} if leaders else set()
+            tied |= {(row.key, deciding[target.key]) for row in leaders.tied} if leaders else set()
     return tuple(
         replace(line, cells=tuple(replace(c, tied=(row.key, j) in tied) for j, c in enumerate(line.cells)))
         for row, line in zip(comparison.rows, body, strict=True)

@@ -67,11 +67,16 @@ def aggregate_table(comparison: Comparison, matrix: ScoreMatrix, baselines: Coll
     return Table(
         f"aggregate-{matrix.key}",
         f"Over all {matrix.title}",
-        f"{len(matrix.tasks)} tasks: {', '.join(task.rsplit(':', 1)[-1] for task in matrix.tasks)}.",
+        f"{len(matrix.tasks)} tasks: {_names(matrix.tasks)}."
+        + (f" Without {_names(matrix.others)}, which most rows were not scored on." if matrix.others else ""),
         tuple(columns),
         ranked(columns, body),
         tuple(legend),
     )
+
+
+def _names(tasks: Sequence[str]) -> str:
+    return ", ".join(task.rsplit(":", 1)[-1] for task in tasks)
 
 
 def _iqm(row: ResultRow, matrix: ScoreMatrix) -> Cell:

@@ -1,0 +1,185 @@
+"""Is A better than B? Verdicts in words and numbers, for two rows and for all pairs of a block."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from reports.read.comparison_runs import ResultRow
+from reports.stats.bootstrap import Floats
+from reports.stats.power import CHANCE, Design, seeds_needed, smallest_difference
+from reports.stats.significance import NOT_JUDGED, Difference, PairedBootstrap
+from reports.stats.simultaneous import AllPairs
+from reports.stats.targets import Target
+
+EQUIVALENCE = 0.5  # points: less is no difference that matters
+BETTER, WORSE, ALIKE, OPEN = "better", "worse", "no difference that matters", "cannot tell yet"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A against B by one target; values in points (times 100).
+
+    Attributes:
+        kind: better, worse, no difference that matters (the whole interval within the region of practical equivalence),
+            cannot tell yet, or that a side has one seed and nobody can judge it.
+        difference: A - B; its interval holds together with those of all pairs of the block, and p is corrected alike.
+        another_seed: probability that one more seed of A is ahead of one more of B on the same pairs.
+        detectable: the smallest true difference that this design finds with probability 0.8; None with one seed.
+        needed: seeds of every row with which the difference as measured would be found so; None beyond 100.
+    """
+
+    a: ResultRow
+    b: ResultRow
+    target: Target
+    kind: str
+    difference: Difference
+    another_seed: float | None
+    detectable: float | None
+    needed: int | None
+
+
+class Block:
+    """The rows of one base model that have a target's tasks: all their differences, corrected together."""
+
+    def __init__(self, rows: Sequence[ResultRow], bootstrap: PairedBootstrap, target: Target) -> None:
+        self.bootstrap, self.target = bootstrap, target
+        runs = [(float(found[1].mean()), row) for row in rows if (found := bootstrap.by_seed(row, target)) is not None]
+        self.rows = [row for _, row in sorted(runs, key=lambda item: -item[0])]
+        self.judged = [row for row in self.rows if bootstrap.judged(row, target)]
+        self.family = AllPairs(max(len(self.judged), 2))
+
+    def mean(self, row: ResultRow) -> float:
+        """In points."""
+        return 100 * float(self._runs(row).mean())
+
+    def _runs(self, row: ResultRow) -> Floats:
+        found = self.bootstrap.by_seed(row, self.target)
+        assert found is not None
+        return found[1]
+
+    def differences(self) -> dict[tuple[int, int], Difference]:
+        """(i, j) with i < j -> row i minus row j, the rows in the order of their means."""
+        places = [(i, j) for i in range(len(self.rows)) for j in range(i + 1, len(self.rows))]
+        pairs = [(self.rows[i], self.rows[j]) for i, j in places]
+        found = self.bootstrap.between(pairs, self.target, self.family)
+        return {place: d for place, d in zip(places, found, strict=True) if d is not None}
+
+    def groups(self) -> list[tuple[int, int]]:
+        """First and last place of the largest groups of neighbours of which no two are separated, judged rows only."""
+        judged = {row.key for row in self.judged}
+        places = [i for i, row in enumerate(self.rows) if row.key in judged]
+        differences = self.differences()
+        groups: list[tuple[int, int]] = []
+        for start in range(len(places)):
+            end = start
+            while end + 1 < len(places) and all(
+                differences[places[k], places[end + 1]].verdict == "not separable" for k in range(start, end + 1)
+            ):
+                end += 1
+            if not groups or end > groups[-1][1]:
+                groups.append((start, end))
+        return groups
+
+    def deviation(self, row: ResultRow) -> float:
+        """Standard deviation over seeds in points, as far as the row's own and the others' seeds tell."""
+        variance, _ = self.bootstrap.spread(row, self.target)
+        return 100 * math.sqrt(variance * len(self._runs(row)))
+
+    def pairs_deviation(self, a: ResultRow, b: ResultRow) -> float:
+        """Standard deviation of their difference that comes from the drawn pairs, in points."""
+        drawn = [found[2].mean(axis=0) for row in (a, b) if (found := self.bootstrap.by_seed(row, self.target))]
+        return 100 * float(np.std(drawn[0] - drawn[1], ddof=1))
+
+    def design(self, a: ResultRow, b: ResultRow) -> Design:
+        """The comparison as it is, with what is known of its spreads."""
+        keys = [row.key for row in self.judged]
+        deviations = tuple(self.deviation(row) for row in self.judged)
+        sides = keys.index(a.key), keys.index(b.key)
+        return Design(deviations, self.pairs_deviation(a, b), self.family, sides=sides)
+
+    def seeds(self) -> Floats:
+        return np.array([len(self._runs(row)) for row in self.judged])
+
+    def verdict(self, a: ResultRow, b: ResultRow, equivalence: float = EQUIVALENCE) -> Verdict:
+        """A against B; both must be rows of the block.
+
+        Args:
+            equivalence: half width of the region of practical equivalence, in points.
+        """
+        (found,) = self.bootstrap.between([(a, b)], self.target, self.family)
+        assert found is not None
+        if not found.judged:
+            return Verdict(a, b, self.target, NOT_JUDGED, found, None, None, None)
+        least = smallest_difference(self.design(a, b), self.seeds())
+        kind = kind_of(found, equivalence)
+        return Verdict(a, b, self.target, kind, found, self._another(a, b), least, self.needed(a, b))
+
+    def needed(self, a: ResultRow, b: ResultRow) -> int | None:
+        """Seeds of every row with which a difference as large as that measured is found with probability 0.8.
+
+        None where no number up to 100 is enough, or no seed enters.
+        """
+        design = self.design(a, b)
+        gap = abs(self.mean(a) - self.mean(b))
+        return seeds_needed(design, gap) if gap > 0 and max(design.deviations) > 0 else None
+
+    def _another(self, a: ResultRow, b: ResultRow) -> float:
+        """Student's t of the difference over what two further seeds may lie apart (Welch's freedom)."""
+        from scipy.special import stdtr
+
+        parts = [
+            (variance * len(self._runs(row)) * (1 + 1 / len(self._runs(row))), freedom)
+            for row in (a, b)
+            for variance, freedom in [self.bootstrap.spread(row, self.target)]
+        ]
+        total = sum(v for v, _ in parts)
+        gap = float(self._runs(a).mean() - self._runs(b).mean())
+        if total == 0:
+            return 0.5 if gap == 0 else float(gap > 0)
+        freedom = total**2 / sum(v * v / f for v, f in parts)
+        return float(stdtr(min(freedom, 1e9), gap / math.sqrt(total)))
+
+
+def kind_of(difference: Difference, equivalence: float = EQUIVALENCE) -> str:
+    """The verdict in words, with a region of practical equivalence in points."""
+    if not difference.judged:
+        return NOT_JUDGED
+    low, high = 100 * difference.estimate.low, 100 * difference.estimate.high
+    if -equivalence <= low and high <= equivalence:
+        return ALIKE
+    if difference.estimate.p > 0.05:
+        return OPEN
+    return BETTER if difference.estimate.value > 0 else WORSE
+
+
+def common_design(block: Block) -> Design | None:
+    """Two rows like the seeded ones of a block, for what its number of seeds can see; None with fewer than two."""
+    random = [row for row in block.judged if block.deviation(row) > 0]
+    if len(random) < 2:
+        return None
+    runs = [block._runs(row) for row in random]
+    freedom = sum(len(scores) - 1 for scores in runs)
+    common = 100 * math.sqrt(sum(float(scores.var(ddof=1)) * (len(scores) - 1) for scores in runs) / freedom)
+    keys = {row.key for row in random}
+    deviations = tuple(common if row.key in keys else 0.0 for row in block.judged)
+    places = [i for i, row in enumerate(block.judged) if row.key in keys]
+    gaps = [block.pairs_deviation(a, b) for i, a in enumerate(random) for b in random[i + 1 :]]
+    return Design(deviations, float(np.median(gaps)), block.family, sides=(places[0], places[1]))
+
+
+def seen_text(block: Block) -> str:
+    """One line: what differences this design can see; "" where nothing can be said."""
+    design = common_design(block)
+    if design is None:
+        return ""
+    random = np.array(design.deviations) > 0
+    counts = sorted({int(n) for n in block.seeds()[random]})
+    said = []
+    for count in (counts[0], counts[-1]) if len(counts) > 1 else counts:
+        least = smallest_difference(design, np.full(len(design.deviations), count))
+        said.append(f"{count} seeds can see differences from {least:.1f} points on")
+    return f"{', '.join(said)} (found in {CHANCE:.0%} of comparisons of {len(block.judged)} rows like these)."
