@@ -75,11 +75,34 @@ def prediction_interval(values: Sequence[float], confidence: float = 0.95) -> tu
     return mean - half, mean + half
 
 
+def prediction_of_difference(
+    difference: float, sides: Sequence[Sequence[float]], confidence: float = 0.95
+) -> tuple[float, float]:
+    """Where the difference of one more run of each side is expected.
+
+    The variances s^2 (1 + 1/n) of the sides add up, with Welch's degrees of freedom (Biometrika 34, 1947).
+
+    Args:
+        difference: of the means of both sides.
+        sides: values of each side that a seed enters, two or more each.
+    """
+    from scipy.special import stdtrit
+
+    parts = [(sd**2 * (1 + 1 / len(side)), len(side) - 1) for side in sides if (sd := mean_sd(side)[1]) is not None]
+    total = sum(variance for variance, _ in parts)
+    if total == 0:
+        return difference, difference
+    freedom = total**2 / sum(variance**2 / own for variance, own in parts)
+    half = float(stdtrit(freedom, (1 + confidence) / 2)) * math.sqrt(total)
+    return difference - half, difference + half
+
+
 def judge(
     published: float | None,
     values: Sequence[float],
     *,
     deterministic: bool = False,
+    sides: Sequence[Sequence[float]] = (),
     obstacles: Sequence[Obstacle] = (),
     unmeasured: str = "",
     digits: int = 2,
@@ -90,6 +113,7 @@ def judge(
         published: the number; None where its cell is blank.
         values: our runs' values, one a seed; empty: nothing was measured.
         deterministic: no seed enters the method: it agrees within `ROUNDING`, one run says it all.
+        sides: of a difference between rows whose seeds are not the same, the values of the sides that a seed enters.
         obstacles: why the two cannot be compared, from the records.
         unmeasured: why there is no value of ours.
     """
@@ -104,10 +128,10 @@ def judge(
         mean = mean_sd(values)[0]
         low, high = mean - ROUNDING, mean + ROUNDING
         where = f"within rounding (± {ROUNDING})"
-    elif len(values) < 2:
+    elif min((len(side) for side in sides), default=len(values)) < 2:
         return Verdict("one seed", "one seed: no interval")
     else:
-        low, high = prediction_interval(values)
+        low, high = prediction_of_difference(mean_sd(values)[0], sides) if sides else prediction_interval(values)
         where = f"[{number_text(low, digits)}, {number_text(high, digits)}]"
     # Binary fractions: a number on the bound itself is inside.
     if low - 1e-9 <= published <= high + 1e-9:

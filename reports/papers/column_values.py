@@ -54,6 +54,7 @@ class Measured:
     lacks: tuple[Lack, ...] = ()  # why there is no value
     state: State = "missing"  # then: missing, collapsed, diverged, failed
     partly: str = ""  # a remark where only some seeds have it
+    sides: tuple[tuple[float, ...], ...] = ()  # of a difference that is not seed by seed: values of row and reference
 
     @property
     def missing(self) -> str:
@@ -165,23 +166,28 @@ def _differences(record: Record, score: Score, column: PaperColumn) -> Iterable[
 
 
 def difference(own: Measured, reference: Measured, sign: int = 1) -> Measured:
-    """Row minus reference: seed by seed where they share several; a single run against every run of the other."""
-    shared = sorted(set(own.by_seed) & set(reference.by_seed))
-    if len(shared) > 1:
-        by_seed = {seed: own.by_seed[seed] - reference.by_seed[seed] for seed in shared}
-    elif len(reference.by_seed) == 1:
-        by_seed = {seed: value - reference.values[0] for seed, value in own.by_seed.items()}
-    elif len(own.by_seed) == 1:
-        by_seed = {seed: own.values[0] - value for seed, value in reference.by_seed.items()}
-    else:
-        by_seed = {}
-    by_seed = {seed: sign * value for seed, value in by_seed.items()}
-    if not by_seed:
+    """Row minus reference: seed by seed where they share several, else the runs of one against the mean of the other.
+
+    The second has the spread of one side only; `sides` has both.
+    """
+    if not own.by_seed or not reference.by_seed:
         why = Lack("no difference: the reference row has no value") if own.by_seed else NOT_EVALUATED
         return Measured({}, lacks=(why,))
+    shared = sorted(set(own.by_seed) & set(reference.by_seed))
+    sides: tuple[tuple[float, ...], ...] = ()
+    if len(shared) > 1:
+        by_seed = {seed: own.by_seed[seed] - reference.by_seed[seed] for seed in shared}
+    else:
+        sides = tuple(own.values), tuple(reference.values)
+        if len(own.by_seed) >= len(reference.by_seed):
+            by_seed = {seed: value - float(np.mean(sides[1])) for seed, value in own.by_seed.items()}
+        else:
+            by_seed = {seed: float(np.mean(sides[0])) - value for seed, value in reference.by_seed.items()}
+    by_seed = {seed: sign * value for seed, value in by_seed.items()}
     records = tuple(dict.fromkeys((*own.records, *reference.records)))
     protocols = tuple(dict.fromkeys((*own.protocols, *reference.protocols)))
-    return Measured(by_seed, records, protocols, tuple(dict.fromkeys((*own.unlike, *reference.unlike))))
+    unlike = tuple(dict.fromkeys((*own.unlike, *reference.unlike)))
+    return Measured(by_seed, records, protocols, unlike, sides=sides)
 
 
 def of_trials(trials: Sequence[ScoredTrial], statistic: str) -> Measured:

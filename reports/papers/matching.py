@@ -181,17 +181,28 @@ class Matching:
         obstacles += self._reference_obstacles(p, place, row)
         if place.column.unstated:
             obstacles.append(Obstacle("protocol", f"{place.column.unstated} not stated by the paper"))
+        # Asked last, since the answer imports the methods.
+        ask = bool(ours.by_seed) and not obstacles
+        sides = self._random_sides(place, row, ours) if ask else ()
         verdict = judge(
             value,
             ours.values,
-            # Asked last, since the answer imports the method.
-            deterministic=bool(ours.by_seed) and not obstacles and self.deterministic(row.records[0].method),
+            deterministic=ask and not sides and self.deterministic(row.records[0].method),
+            sides=sides,
             obstacles=list(dict.fromkeys(obstacles)),
             unmeasured=ours.missing,
             digits=place.column.digits,
         )
         remarks = self.conditions.remarks(p["base_model"], place.row, row) if ours.by_seed else ()
         return MatchedNumber(p, value, place, row, ours, verdict, remarks)
+
+    def _random_sides(self, place: Place, row: ResultRow, ours: Measured) -> tuple[tuple[float, ...], ...]:
+        """The sides of a difference that a seed enters, where it is not taken seed by seed."""
+        reference = place.table.reference_of(place.row)
+        if not ours.sides or reference is None:
+            return ()
+        methods = row.records[0].method, reference.method
+        return tuple(side for side, method in zip(ours.sides, methods, strict=True) if not self.deterministic(method))
 
     def _nothing(self, p: Published, place: Place | None) -> Verdict:
         """Of a number that nothing of ours can stand beside."""

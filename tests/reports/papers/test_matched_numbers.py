@@ -10,7 +10,7 @@ from scipy import stats
 
 from reports.document.table import MINUS
 from reports.papers import definition
-from reports.papers.agreement import judge, prediction_interval
+from reports.papers.agreement import judge, prediction_interval, prediction_of_difference
 from reports.papers.column_values import measure
 from reports.papers.matched_numbers import as_csv, plain
 from reports.papers.matching import Matching
@@ -180,6 +180,36 @@ def test_a_run_without_a_seed_goes_against_every_run_of_the_reference(tmp_path):
     column = next(c for c in matching.columns(table) if c.title == "Δ STS-B")
     row = matching.candidates(spec)["google-bert/bert-base-uncased"][0]
     assert matching.value(table, spec, row, column).by_seed == pytest.approx({1: -3, 2: -7})
+
+
+def test_differences_of_rows_with_other_seeds_have_the_spread_of_both(tmp_path):
+    same = {"temperature": 0.01, "regularisation": 0.1, "head": "training"}
+    for seed in (1, 2, 3):
+        made.run(tmp_path, "self_guided", {"objective": "opt3", **same}, seed, scores=made.sts(70 + seed))
+        made.run(tmp_path, "self_guided", {"objective": "opt2", **same}, 3 + seed, scores=made.sts(69 + 2 * seed))
+    ours = verdict(
+        tmp_path, "L_opt2 (single sampled view)", "STS Avg. delta to SG-OPT", "Ablation table", "self-guided"
+    ).ours
+    assert np.mean(ours.values) == pytest.approx(1)  # 73 - 72, however seeds are numbered
+    assert sorted(map(sorted, ours.sides)) == [[71, 72, 73], [71, 73, 75]]
+
+
+def test_a_side_with_one_run_that_a_seed_enters_gives_no_verdict():
+    assert judge(0.0, [1.0, 2.0], sides=[(72.0, 73.0), (71.0,)]).kind == "one seed"
+    # Variances 0.5 and 2, a half more each for two runs: 0.75 + 3 with 3.75^2 / (0.75^2 + 3^2) = 1.47 degrees.
+    found = judge(0.0, [1.0, 2.0], sides=[(72.0, 73.0), (70.0, 72.0)])
+    half = stats.t.ppf(0.975, 3.75**2 / (0.75**2 + 9)) * 3.75**0.5
+    assert (found.low, found.high) == pytest.approx((1.5 - half, 1.5 + half))
+
+
+def test_the_prediction_of_a_difference_covers_one_more_run_of_each_side():
+    rng = np.random.default_rng(7)
+    inside = 0
+    for _ in range(2000):
+        a, b = rng.normal(70, 1.3, size=4), rng.normal(68, 0.7, size=3)
+        low, high = prediction_of_difference(a.mean() - b.mean(), [a, b])
+        inside += low <= rng.normal(70, 1.3) - rng.normal(68, 0.7) <= high
+    assert inside / 2000 == pytest.approx(0.95, abs=0.02)
 
 
 def test_older_records_that_lack_an_option_have_its_default(tmp_path):

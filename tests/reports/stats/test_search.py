@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -12,17 +12,27 @@ from hypothesis import strategies as st
 from reports.stats.search import bin_of, bins, expected_maximum, quartile
 
 
-@given(st.lists(st.floats(-1, 1), min_size=1, max_size=5), st.integers(1, 4))
-def test_expected_best_is_the_mean_over_all_draws_with_replacement(values: list[float], n: int) -> None:
-    every_draw = [max(draw) for draw in product(values, repeat=n)]
-    assert expected_maximum(values, [n])[0] == pytest.approx(np.mean(every_draw), abs=1e-12)
+@given(st.lists(st.floats(-1, 1), min_size=1, max_size=6), st.data())
+def test_expected_best_is_the_mean_over_all_sets_of_trials(values: list[float], data: st.DataObject) -> None:
+    n = data.draw(st.integers(1, len(values)))
+    every_set = [max(drawn) for drawn in combinations(values, n)]
+    assert expected_maximum(values, [n])[0] == pytest.approx(np.mean(every_set), abs=1e-12)
 
 
-def test_expected_best_begins_at_the_mean_and_never_falls() -> None:
-    curve = expected_maximum([0.2, 0.5, 0.8, 0.9], [1, 2, 5, 10_000])
+def test_expected_best_begins_at_the_mean_and_ends_at_the_best() -> None:
+    curve = expected_maximum([0.2, 0.5, 0.8, 0.9], [1, 2, 3, 4])
     assert curve[0] == pytest.approx(0.6)
     assert curve[-1] == pytest.approx(0.9)
     assert (np.diff(curve) > 0).all()
+    with pytest.raises(ValueError, match="1 to 4"):
+        expected_maximum([0.2, 0.5, 0.8, 0.9], [5])
+
+
+def test_expected_best_is_unbiased() -> None:
+    """The best of ten normal values is 1.539 standard deviations above their mean (tables of order statistics)."""
+    draws = np.random.default_rng(0).normal(size=(4000, 10))
+    assert np.mean([expected_maximum(line, [10])[0] for line in draws]) == pytest.approx(1.539, abs=0.03)
+    assert np.mean([expected_maximum(line, [5])[0] for line in draws]) == pytest.approx(1.163, abs=0.03)
 
 
 def test_quartiles_interpolate_between_neighbours() -> None:
