@@ -42,11 +42,11 @@ class Case(NamedTuple):
 
 
 def bomb(file: Path) -> None:
-    """1.5 GB of one letter in 7 MB; 2 MB of empty lines where the name says so (each is read, which takes its time)."""
-    line, count = (b"\n" * 2**20, 2) if "lines" in file.name else (b"a" * 2**20, 1500)
+    """1.5 GB of one letter in 7 MB, or of empty lines where the name says so."""
+    letter = b"\n" if "lines" in file.name else b"a"
     with gzip.open(file, "wb", compresslevel=1) as packed:
-        for _ in range(count):
-            packed.write(line)
+        for _ in range(1500):
+            packed.write(letter * 2**20)
 
 
 def jsonl(*rows: str) -> bytes:
@@ -104,9 +104,9 @@ CASES = [
     Case("garbage-after.txt.gz", gzip.compress(PLAIN) + b"garbage", "damaged or truncated gzip"),
     Case("plain-text-called.txt.gz", PLAIN, "damaged or truncated gzip"),
     Case("empty-file.txt.gz", b"", "is empty|damaged or truncated gzip"),
-    Case("bomb.txt.gz", bomb, "line 1: longer than 16 MiB"),
-    Case("bomb.csv.gz", bomb, "line 1: longer than 16 MiB"),
-    Case("bomb-of-lines.jsonl.gz", bomb, "is empty"),
+    Case("bomb.txt.gz", bomb, "more than 40 times its size"),
+    Case("bomb.csv.gz", bomb, "more than 40 times its size"),
+    Case("bomb-of-lines.jsonl.gz", bomb, "more than 40 times its size"),
     # tables
     Case("open-quote.csv", b'text\na\n"b\nc\nd\n', "line 3: .*the double quote is opened here"),
     Case("quoted.csv", b'text,n\n"A, first ""quote""\nof two lines",1\nb,2\n', ['A, first "quote"\nof two lines', "b"]),

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import json
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Any
 
 from harness.errors import InputError
 from harness.files.reading import require_ordinary
 
 FORMATS = (".txt", ".csv", ".tsv", ".jsonl")
 LONGEST = 16 * 2**20  # bytes of a line, or of one value of a table: more is no text but a fault or a trap
-# Text packs ten times smaller, very monotonous text thirty times; a bomb of short lines a thousand times.
-MOST_UNPACKED = 40  # times the packed size,
+# Text packs ten times smaller, very monotonous text thirty times; a bomb a thousand times.
+MOST_UNPACKED = 40  # times the packed bytes that were read for it,
 LEAST_UNPACKED = 64 * 2**20  # or so many bytes where that is more
+_STEP = 2**20  # bytes that are unpacked at a time
 _BOM = b"\xef\xbb\xbf"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")  # how such a file begins
 NumberedRow = tuple[int, tuple[str | None, ...]]  # line number, one value for each column asked for
@@ -41,18 +43,46 @@ def text_format(path: Path) -> tuple[str, bool]:
     return ending, zipped
 
 
+class _Unpacking(io.RawIOBase):
+    """The bytes of a gzip file. A bomb ends with its first block, before anybody has counted its empty lines."""
+
+    def __init__(self, path: Path, packed: IO[bytes]) -> None:
+        super().__init__()
+        self._path, self._packed = path, packed
+        self._unpacked = gzip.GzipFile(fileobj=packed, mode="rb")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill a buffer, or as much of it as there are bytes.
+
+        Raises:
+            InputError: the bytes so far are more than MOST_UNPACKED times those that they were packed in.
+        """
+        view, count = memoryview(buffer), 0
+        while read := self._unpacked.readinto(view[count : count + _STEP]):
+            count += read
+        if self._unpacked.tell() > max(LEAST_UNPACKED, MOST_UNPACKED * self._packed.tell()):
+            raise InputError(
+                f"{self._path}: unpacks to more than {MOST_UNPACKED} times its size, which text does not; "
+                "if it is right, unpack it and name the unpacked file"
+            )
+        return count
+
+
 @contextmanager
 def opened(path: Path, zipped: bool) -> Iterator[IO[bytes]]:
     """The file's (unpacked) bytes.
 
     Raises:
-        InputError: missing, not readable, no ordinary file, or a damaged gzip file.
+        InputError: missing, not readable, no ordinary file, or a gzip file that is damaged or a bomb.
     """
     require_ordinary(path)
     try:
         if zipped:
-            with gzip.open(path, "rb") as unpacked:
-                yield cast(IO[bytes], unpacked)
+            with path.open("rb") as packed, io.BufferedReader(_Unpacking(path, packed), LEAST_UNPACKED + 1) as unpacked:
+                yield unpacked
         else:
             with path.open("rb") as plain:
                 yield plain
@@ -62,20 +92,13 @@ def opened(path: Path, zipped: bool) -> Iterator[IO[bytes]]:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from None
 
 
-def byte_lines(path: Path, stream: IO[bytes], zipped: bool = False) -> Iterator[bytes]:
+def byte_lines(path: Path, stream: IO[bytes]) -> Iterator[bytes]:
     """The lines as they stand, split at newlines only and without a byte-order mark at the start.
 
     Raises:
-        InputError: a gzip bomb: a line longer than LONGEST, which is not read to its end, or a file that unpacks to
-            more than MOST_UNPACKED times its size.
+        InputError: a line longer than LONGEST, which is not read to its end.
     """
-    most = max(LEAST_UNPACKED, MOST_UNPACKED * path.stat().st_size)
     for number, line in enumerate(iter(partial(stream.readline, LONGEST + 1), b""), 1):
-        if zipped and stream.tell() > most:
-            raise InputError(
-                f"{path}, line {number}: unpacks to more than {MOST_UNPACKED} times its size, which text does not; "
-                "if it is right, unpack it and name the unpacked file"
-            )
         if len(line) > LONGEST:
             raise InputError(
                 f"{path}, line {number}: longer than {LONGEST // 2**20} MiB; put one text on a line, and shorter ones"
@@ -126,7 +149,7 @@ def rows(path: Path, required: Sequence[str], optional: Sequence[str] = ()) -> I
     """
     ending, zipped = text_format(path)
     with opened(path, zipped) as stream:
-        lines = ((n, decoded(path, n, line)) for n, line in enumerate(byte_lines(path, stream, zipped), 1))
+        lines = ((n, decoded(path, n, line)) for n, line in enumerate(byte_lines(path, stream), 1))
         if ending == ".txt":
             missing = [column for column in required if column != "text"]
             if missing:

@@ -49,7 +49,7 @@ def test_a_quote_that_is_never_closed_is_not_gathered_without_end(
 def test_a_gzip_bomb_is_refused_in_bounded_memory(tmp_path: Path) -> None:
     file = tmp_path / "bomb.txt.gz"
     with gzip.open(file, "wb", compresslevel=1) as packed:
-        for _ in range(1500):
+        for _ in range(1000):
             packed.write(b"a" * 2**20)
     code = (
         "import resource, sys; resource.setrlimit(resource.RLIMIT_DATA, (600 * 2**20,) * 2)\n"
@@ -60,15 +60,17 @@ def test_a_gzip_bomb_is_refused_in_bounded_memory(tmp_path: Path) -> None:
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-c", code, str(file)]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True, timeout=100)
-    assert "line 1: longer than 16 MiB" in done.stdout
+    assert "unpacks to more than 40 times its size" in done.stdout
 
 
 def test_a_gzip_bomb_of_many_short_lines_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rows, "LEAST_UNPACKED", 2**20)
     file = tmp_path / "bomb.txt.gz"
-    file.write_bytes(gzip.compress(b"a\n" * 2**20))
-    with pytest.raises(InputError, match="unpacks to more than 40 times its size"):
-        load_corpus(str(file))
+    text = b"".join(b"%d %d\n" % (n, n * n) for n in range(5_000))
+    for content in (b"a\n" * 2**20, b"\n" * 2**22, text + b"\n" * 2**22):  # also where it begins as a text does
+        file.write_bytes(gzip.compress(content, compresslevel=1))
+        with pytest.raises(InputError, match="unpacks to more than 40 times its size"):
+            load_corpus(str(file))
     file.write_bytes(gzip.compress(b"a\n" * 2**18))  # as monotonous, and small
     assert len(load_corpus(str(file))) == 2**18
 
