@@ -168,7 +168,9 @@ class Spy:
     def tokenize(self, texts: Sequence[str], max_length: int | None = None) -> list[list[int]]:
         return self.tokenizer(list(texts), truncation=True, max_length=max_length)["input_ids"]
 
-    def two_views(self, ids_a: Any, ids_b: Any, **rates: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    def two_views(
+        self, ids_a: Any, ids_b: Any, *, differ_by: str = "", **rates: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         self.calls.append((ids_a, ids_b, rates))
         generator = torch.Generator().manual_seed(5)
         a, b = (torch.randn(len(ids_a), self.dimension, generator=generator, requires_grad=True) for _ in range(2))
