@@ -94,7 +94,7 @@ def expected(study: Study, trials: Sequence[FrozenTrial]) -> Figure | None:
         one, half = 100 * expected_maximum(values, [1, max(1, len(values) // 2)])
         said = f"One trial: {one:.2f}; half of them: {half:.2f}; best of all: {100 * max(values):.2f}."
         return finish(plot, "expected", "Expected best score by budget",
-                      "Mean of the best of n of these trials, over all sets of n (Dodge et al. 2019).", said)  # fmt: skip
+                      "Mean of the best of n of these trials, over sets of n (Dodge et al. 2019).", said)  # fmt: skip
 
 
 def importances(search: optuna.Study) -> dict[str, float]:
