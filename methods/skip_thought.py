@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 FULL_SIZE = ("bert-base", "bert-large", "roberta-base", "roberta-large", "distilroberta")
 PAPER = {"hidden": 2400, "embedding": 620, "batch_size": 128, "max_grad_norm": 10.0, "bucket": 32}
-MINI = {"hidden": 128, "embedding": 64, "batch_size": 16, "learning_rate": 1e-3, "epochs": 2, "eval_every": 10}
+MINI = {"hidden": 128, "embedding": 64, "batch_size": 16, "learning_rate": 2e-4, "epochs": 2, "eval_every": 10}
 SPREAD = 0.1  # weights that are not recurrent begin uniformly in [-SPREAD, SPREAD]
 
 
@@ -91,6 +91,8 @@ class SkipThoughtConfig(TrainingConfig):
     train_length: int = option(30, "word pieces kept of each sentence in training", ge=4)
     max_grad_norm: float = option(10.0, "gradient norm is clipped to this", gt=0)
     eval_every: int = option(1000, "updates between two evaluations on the dev set", ge=1)
+    min_std: float = option(0.0, "collapse guard: none, for vectors share most of their values for long", ge=0)
+    min_rank: float = option(0.0, "collapse guard: none", ge=0)
     gradient_checkpointing: Literal[False] = option(False, "no effect: there is one layer", neutral=False)
 
     @model_validator(mode="after")
@@ -118,7 +120,8 @@ class SkipThought(TrainedMethod):
         "paper's mapping of word2vec into it is not needed; the paper has 20,000 words. Batches in the code hold "
         "sentences of one length: bucket comes near that. A decoder begins with the sentence's "
         "vector as its state, as in the code; in the paper the vector enters every gate. Combine-skip, the paper's "
-        "best, is the method concat of uni and bi. The paper trains on the BookCorpus, which is not public any more. "
+        "best, is the method concat of uni and bi. The paper trains on the BookCorpus, which is not public any more, for "
+        "weeks: in the first hundreds of updates all vectors come near one another, so no collapse guard is set. "
         "SentenceTransformer has no GRU: Method.load reads what is saved.",
     )
     Config: ClassVar[type[MethodConfig]] = SkipThoughtConfig
