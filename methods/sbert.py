@@ -61,7 +61,8 @@ class SBERT(NLIMethod):
         notes="Learns from pairs labelled entailment, neutral or contradiction (corpus nli-labelled). Of pairs with "
         "negatives instead of labels it learns two classes, which the run's notes say. The paper states neither the "
         "length at which sentences are cut nor the weight decay: those are the script's. The published checkpoints "
-        "are rows of the method pretrained.",
+        "are rows of the method pretrained. SBERT-flow and SBERT-whitening: those methods, from such a checkpoint or a "
+        "saved run of this one as base model.",
     )
     Config: ClassVar[type[MethodConfig]] = SBERTConfig
     presets: ClassVar[Presets] = {

@@ -118,10 +118,10 @@ class SkipThought(TrainedMethod):
         kept="word vectors and GRU, which are all of the model: of the base model only the tokenizer enters",
         notes="The vocabulary is the word pieces of the base model's tokenizer, so that no word is out of it and the "
         "paper's mapping of word2vec into it is not needed; the paper has 20,000 words. Batches in the code hold "
-        "sentences of one length: bucket comes near that. A decoder begins with the sentence's "
-        "vector as its state, as in the code; in the paper the vector enters every gate. Combine-skip, the paper's "
-        "best, is the method concat of uni and bi. The paper trains on the BookCorpus, which is not public any more, for "
-        "weeks: in the first hundreds of updates all vectors come near one another, so no collapse guard is set. "
+        "sentences of one length: bucket comes near that. A decoder begins with the sentence's vector as its state, "
+        "as in the code; in the paper the vector enters every gate. Combine-skip, the paper's best, is the method "
+        "concat of uni and bi. The paper trains for weeks, on the BookCorpus, which is not public any more: in the "
+        "first hundreds of updates all vectors come near one another, so no collapse guard is set. "
         "SentenceTransformer has no GRU: Method.load reads what is saved.",
     )
     Config: ClassVar[type[MethodConfig]] = SkipThoughtConfig
