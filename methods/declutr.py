@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from pydantic import model_validator
 from torch import Tensor, nn
 
@@ -23,7 +24,7 @@ from harness.training import Batch, BatchStream, TrainedMethod, TrainingConfig
 from harness.training.loop import WARM_UP
 from methods.objectives import nt_xent_symmetric
 from methods.parts.cross_batch_memory import CrossBatchMemory
-from methods.parts.document_tokens import DocumentTokens, cut
+from methods.parts.document_tokens import DocumentTokens, cut, tokens_for
 from methods.parts.later_models import REHEARSAL, SEARCHED, alike, later_models
 from methods.parts.optimizers import adamw
 from methods.parts.spans import SpanSampler, Strategy
@@ -192,15 +193,16 @@ class DeCLUTR(TrainedMethod):
     @cached_property
     def _tokens(self) -> DocumentTokens:
         """The base model's tokens of documents, once its positions are known to hold the longest span."""
-        c, encoder = self.config, self.load_base()
-        limit = min(c.train_length, encoder.max_length)
+        c = self.config
+        tokens, positions = tokens_for(self.base_model, c.max_length)
+        limit = min(c.train_length, positions)
         if c.l_max > limit + _TOLERATED:
             raise InputError(
                 f'method "declutr": spans of l_max = {c.l_max} word pieces do not fit into the {limit} that '
                 f"{self.base_model} takes here (its positions, max_length, train_length); "
                 f'set l_max to {limit - 2} or less (preset "mini": 30)'
             )
-        return DocumentTokens(encoder.tokenizer)
+        return tokens
 
     def heads(self, encoder: Encoder) -> nn.Module:
         c = self.config
@@ -223,7 +225,8 @@ class DeCLUTR(TrainedMethod):
     def stream(self, corpus: Corpus, seed: int) -> BatchStream:
         """Batches of the documents that are long enough, shuffled every epoch."""
         needed = self.sampler.needed
-        long = [i for i, text in enumerate(corpus) if self._tokens.at_least(self._prepared(text), needed)]
+        how = "lower" if self.config.lower else "as it is"
+        long = self._tokens.long_enough(corpus, needed, self._prepared, how)
         self._documents = {"documents": len(long), "documents_too_short": len(corpus) - len(long)}
         if len(long) < 2:
             raise InputError(
@@ -313,9 +316,9 @@ class DeCLUTR(TrainedMethod):
 class _Chosen(Sequence[str]):
     """The items of a corpus at some of its places."""
 
-    def __init__(self, corpus: Corpus, places: Sequence[int]) -> None:
+    def __init__(self, corpus: Corpus, places: NDArray[np.intp]) -> None:
         self.corpus = corpus
-        self.places = np.array(places)
+        self.places = places
 
     def __len__(self) -> int:
         return len(self.places)

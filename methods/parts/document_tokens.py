@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from hashlib import blake2b
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 from transformers import PreTrainedTokenizerBase
 
+from harness.encoder.layout.loading import tokens_of
 from harness.errors import InputError
+
+if TYPE_CHECKING:
+    from harness.sources import Corpus
 
 KEPT_TOKENS = 32_000_000  # of 4 bytes: 128 MB at most
 
@@ -39,6 +45,7 @@ class DocumentTokens:
         self._tokenizer = tokenizer
         self._room = kept
         self._kept: dict[bytes, Starts] = {}
+        self._long: dict[tuple[str, str, int], NDArray[np.intp]] = {}
 
     def starts(self, texts: Sequence[str]) -> list[Starts]:
         """The token starts of each text."""
@@ -61,6 +68,19 @@ class DocumentTokens:
                 return True
         return len(self.starts([text])[0]) > count
 
+    def long_enough(
+        self, corpus: Corpus, count: int, prepared: Callable[[str], str], preparation: str
+    ) -> NDArray[np.intp]:
+        """The places (n,) of the documents with so many tokens; looked for once, as a comparison's rows ask alike.
+
+        `prepared` makes the text that a document's tokens are of, and `preparation` says which text that is.
+        """
+        asked = (corpus.sha256, preparation, count)
+        if asked not in self._long:
+            places = [place for place, text in enumerate(corpus) if self.at_least(prepared(text), count)]
+            self._long[asked] = np.array(places, dtype=np.intp)
+        return self._long[asked]
+
     def _tokenize(self, texts: list[str]) -> list[Starts]:
         if not texts:
             return []
@@ -76,3 +96,14 @@ class DocumentTokens:
             np.array([*(start for start, _ in pairs), len(text)], dtype=np.uint32)
             for pairs, text in zip(offsets, texts, strict=True)
         ]
+
+
+@lru_cache(maxsize=2)
+def tokens_for(base_model: str, max_length: int | None) -> tuple[DocumentTokens, int]:
+    """The tokens of documents as a base model has them, and how many of them it takes; shared by its runs.
+
+    Raises:
+        InputError: no such model, or its tokenizer does not do.
+    """
+    tokenizer, limit = tokens_of(base_model, max_length)
+    return DocumentTokens(tokenizer), limit

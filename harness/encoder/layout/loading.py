@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -46,6 +47,24 @@ def from_pretrained(
     )
 
 
+@cache
+def tokens_of(name: str, max_length: int | None = None) -> tuple[PreTrainedTokenizerBase, int]:
+    """The tokenizer of a base model and the `max_length` of its encoder, told without reading the weights.
+
+    Raises:
+        InputError: as `from_pretrained`, as far as configuration and tokenizer say so.
+    """
+    from harness.sources import resolve_model
+
+    resolved = resolve_model(name)
+    with quiet_transformers():
+        config = _config(name, resolved, "")
+        with torch.device("meta"), torch.random.fork_rng(devices=[]):  # shapes alone: no memory, nothing drawn
+            transformer = AutoModel.from_config(config, trust_remote_code=False)
+        tokenizer = _tokenizer(name, resolved, "")
+    return tokenizer, _max_length(name, transformer, tokenizer, max_length, saved=False)
+
+
 def refuse_pickled(name: str, folder: Path) -> None:
     """Refuse weights that are there as a pickle alone, before anything opens it.
 
@@ -76,14 +95,7 @@ def no_model(name: str, error: Exception) -> InputError:
 def _transformer(
     name: str, resolved: str, pooling: Pooling, subfolder: str
 ) -> tuple[PreTrainedModel, nn.Sequential | None]:
-    try:
-        config = AutoConfig.from_pretrained(resolved, subfolder=subfolder, trust_remote_code=False)
-    except (OSError, ValueError, KeyError) as error:
-        raise no_model(name, error) from error
-    if getattr(config, "is_encoder_decoder", False) or not hasattr(config, "num_hidden_layers"):
-        raise UnsupportedModel(
-            f'model "{name}" of type "{config.model_type}" is not a text encoder such as BERT or RoBERTa'
-        )
+    config = _config(name, resolved, subfolder)
     depth = int(config.num_hidden_layers)
     _cut(name, config, pooling, depth)
     refuse_pickled(name, Path(resolved, subfolder))
@@ -110,6 +122,18 @@ def _transformer(
     if "add_pooling_layer" in inspect.signature(type(transformer)).parameters:
         transformer.pooler = None  # parameters that no vector depends on would be counted, clipped and saved
     return transformer, head
+
+
+def _config(name: str, resolved: str, subfolder: str) -> Any:
+    try:
+        config = AutoConfig.from_pretrained(resolved, subfolder=subfolder, trust_remote_code=False)
+    except (OSError, ValueError, KeyError) as error:
+        raise no_model(name, error) from error
+    if getattr(config, "is_encoder_decoder", False) or not hasattr(config, "num_hidden_layers"):
+        raise UnsupportedModel(
+            f'model "{name}" of type "{config.model_type}" is not a text encoder such as BERT or RoBERTa'
+        )
+    return config
 
 
 def _cut(name: str, config: Any, pooling: Pooling, depth: int) -> None:
