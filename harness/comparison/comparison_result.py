@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Literal
 
 from harness.comparison.experiment import Experiment
-from harness.comparison.plan import WITHOUT
 from harness.comparison.tuning import Tuning
 from harness.results.record import Record
 
@@ -31,7 +30,7 @@ class ComparisonResult:
     @property
     def left_out(self) -> list[Record]:
         """The records of a rehearsal whose row asks for something that is not there."""
-        return [r for r in self.records if r.rehearsal and WITHOUT in r.identity]
+        return [r for r in self.records if r.rehearsal and r.lacking]
 
     @property
     def status(self) -> Literal["finished", "failed"]:

@@ -18,6 +18,7 @@ from harness.identity.models import model_fingerprint
 from harness.machine.devices import pick_device
 from harness.machine.distributed import ALONE, Team
 from harness.machine.environment import device_name
+from harness.results.record import WITHOUT
 from harness.results.run_folder import RunFolder
 from harness.tasks.base import task_key
 
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from harness.tasks.sts import DevSet
 
 
-WITHOUT = "without"  # in the identity of a cell that cannot be run here, and so depends on nothing more
 _NOTHING: dict[str, Any] = {
     **dict.fromkeys(("model", "corpus", "dev", "max_steps", "precision")),
     "inputs": {},

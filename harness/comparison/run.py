@@ -118,11 +118,16 @@ def _manifest(plan: Plan, tuned: Tuning | None, only: Sequence[str]) -> dict[str
     }
 
 
+_NAMED = 7  # tasks without scores that a line names
+
+
 def _line_about(record: Record) -> str:
     """One line about a record: its main scores, or why it has none."""
     if record.status != "finished":
-        return f"{record.status}: {record.reason}"
+        return f"{'n/a' if record.lacking else record.status}: {record.reason}"
     main = [s for s in record.scores if s.metric == "spearman" and s.aggregation == "all" and s.split == "test"]
     scores = ", ".join(f"{s.task} {100 * s.value:.2f}" for s in main[:7])
-    without = f"; without {', '.join(record.missing)}" if record.missing else ""
+    lacking = list(record.missing)
+    more = f" and {len(lacking) - _NAMED} more" if len(lacking) > _NAMED else ""
+    without = f"; without {', '.join(lacking[:_NAMED])}{more}" if lacking else ""
     return f"{scores}{without} ({record.cost.get('train_seconds', 0):.0f} s training)"

@@ -14,6 +14,7 @@ from harness.results.migrations import RECORD
 from harness.results.missing import Missing, from_record
 
 Status = Literal["finished", "collapsed", "diverged", "pruned", "failed"]  # pruned: a study gave it up
+WITHOUT = "without"  # in the identity of a run whose row asks for something that is not there: it depends on no more
 
 
 class Score(BaseModel):
@@ -102,6 +103,11 @@ class Record(BaseModel):
     def unfit(self) -> list[str]:
         """Those of the missing whose data was there, but did not suit the method or the task."""
         return [task for task, why in self.missing.items() if why.kind == "unfit"]
+
+    @property
+    def lacking(self) -> bool:
+        """Was nothing tried, as its row asks for something that is not there? `reason` says for what."""
+        return WITHOUT in self.identity
 
     def score(self, task: str, metric: str = "spearman", aggregation: str = "all", split: str = "test") -> float | None:
         """The value of one score, or None where it was not computed."""

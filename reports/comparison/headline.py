@@ -21,7 +21,7 @@ def headline(comparison: Comparison, bootstrap: PairedBootstrap) -> str:
             rows = [r for r in comparison.rows if r.base_model == base and r.supervision != "supervised"]
             sentences += _conclusion(rows, f"On {base_name(base)}, " if several else "", bootstrap, target)
     ended = [row for row in comparison.rows if not row.finished]
-    lost = f"without a result: {_list([f'{row.label} ({row.status})' for row in ended])}" if ended else ""
+    lost = f"without a result: {_list([f'{row.label} ({_ending(row)})' for row in ended])}" if ended else ""
     if not sentences:
         none = "No row of this comparison has finished yet"
         if len(ended) < len(comparison.rows):
@@ -30,6 +30,10 @@ def headline(comparison: Comparison, bootstrap: PairedBootstrap) -> str:
     if lost:
         sentences[-1] += f"; {lost}"
     return " ".join(f"{sentence}." for sentence in sentences)
+
+
+def _ending(row: ResultRow) -> str:
+    return "not run" if row.lacking else row.status
 
 
 def _conclusion(rows: list[ResultRow], where: str, bootstrap: PairedBootstrap, target: Target) -> list[str]:

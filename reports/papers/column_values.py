@@ -71,6 +71,8 @@ NOTHING = Measured({})
 
 def measure(library: RunLibrary, row: ResultRow, column: PaperColumn) -> Measured:
     """A column's number for every finished seed of a row that has it. Averages are whole or not there."""
+    if row.lacking:
+        return Measured({}, lacks=(Lack(f"not run: {row.lacking}"),))
     if not row.finished:
         state: State = next((known for known in ENDED if known == row.status), "failed")
         reason = f": {row.records[0].reason}" if state == "failed" and row.records[0].reason else ""

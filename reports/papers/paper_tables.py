@@ -165,11 +165,10 @@ def _missing(matching: Matching, table: PaperTable, filled: Filled) -> list[tupl
 
 def _reason(matching: Matching, table: PaperTable, columns: Sequence[PaperColumn]) -> str:
     """What the records with most scores say of one that was asked for and could not be made."""
-    for spec in table.rows:
-        rows = [row for rows in matching.candidates(spec).values() for row in rows]
-        for row in sorted(rows, key=lambda row: -len({s.task for r in row.finished for s in r.scores})):
-            for column in columns:
-                lacks = () if column.delta else matching.value(table, spec, row, column).lacks
-                if reason := next((lack.text for lack in lacks if lack.asked), ""):
-                    return reason.partition("; ")[0]  # its first clause
+    rows = [(spec, row) for spec in table.rows for rows in matching.candidates(spec).values() for row in rows]
+    for spec, row in sorted(rows, key=lambda one: -len({s.task for r in one[1].finished for s in r.scores})):
+        for column in columns:
+            lacks = () if column.delta else matching.value(table, spec, row, column).lacks
+            if reason := next((lack.text for lack in lacks if lack.asked), ""):
+                return reason.partition("; ")[0]  # its first clause
     return ""

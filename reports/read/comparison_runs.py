@@ -69,13 +69,19 @@ class ResultRow:
         return "finished" if self.finished else self.records[0].status
 
     @property
+    def lacking(self) -> str:
+        """What the row asks for and could not have, so that nothing of it was tried; else empty."""
+        return self.records[0].reason if all(record.lacking for record in self.records) else ""
+
+    @property
     def pooling(self) -> str | None:
         value = self.records[0].config.get("pooling")
         return value if isinstance(value, str) else None
 
-    def reasons(self, task: str) -> tuple[str, ...]:
-        """Why finished seeds have no score of a task, each reason once."""
-        return tuple(dict.fromkeys(f"{task}: {r.missing[task]}" for r in self.finished if task in r.missing))
+    def reasons(self, task: str, *, named: bool = True) -> tuple[str, ...]:
+        """Why finished seeds have no score of a task, each reason once; unnamed ones are those of other tasks too."""
+        start = f"{task}: " if named else ""
+        return tuple(dict.fromkeys(f"{start}{r.missing[task]}" for r in self.finished if task in r.missing))
 
     @cached_property
     def _index(self) -> dict[tuple[str, str, str, str], list[tuple[Record, Score]]]:

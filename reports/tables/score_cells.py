@@ -37,6 +37,8 @@ def head_cells(row: ResultRow) -> tuple[Cell, Cell, Cell]:
         f"{row.label}, seed{'s' if len(seeds) > 1 else ''} {', '.join(seeds)} {status}: {reason}"
         for (status, reason), seeds in ended.items()
     ]
+    if row.lacking:
+        notes = [f"{row.label} was not run: {row.lacking}"]
     done, total = len(row.finished), len(row.records)
     count = Cell(str(done) if done == total else f"{done} of {total}", value=done, notes=tuple(notes))
     ids = tuple(r.id for r in row.records)
@@ -54,8 +56,10 @@ def absent_cell(row: ResultRow, *tasks: str) -> Cell:
     """Why a row has no number here, where it would be that of `tasks`."""
     runs = tuple(r.id for r in row.records)
     if row.finished:
-        reasons = (reason for task in tasks for reason in row.reasons(task))
+        reasons = (reason for task in tasks for reason in row.reasons(task, named=len(tasks) > 1))
         return replace(absent("missing", *reasons), records=runs)
+    if row.lacking:
+        return replace(absent("missing"), records=runs)  # the reason stands at the number of seeds, once
     state: State = "failed"
     for known in ("collapsed", "diverged"):
         if row.status == known:

@@ -84,6 +84,8 @@ def test_a_rehearsal_goes_through_and_says_what_it_lacks(file: str, tmp_path: Pa
     page = result.report["md"].read_text()
     assert "Rehearsal: A paper" in page
     assert "n/a" in page  # the column of the task that could not be read
+    assert "theirs was not run: base model" in page  # once, and no row of failures
+    assert "fail." not in page
 
 
 class Lines:
