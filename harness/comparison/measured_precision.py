@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.comparison.plan import Plan
-from harness.files.atomic import write_atomic
+from harness.files.atomic import sweep, write_atomic
 
 log = logging.getLogger(__name__)
 
@@ -20,13 +20,23 @@ def precision_of(plan: Plan, workdir: Path) -> dict[str, Any]:
     file = workdir / "precision.json"
     known = _measured(file)
     if plan.device_name not in known:
-        from harness.encoder.precision import choose_precision
+        from filelock import FileLock
 
-        chosen = choose_precision(plan.device)
-        known[plan.device_name] = {"choice": chosen.name, **chosen.measurement}
-        write_atomic(file, json.dumps(known, indent=1) + "\n")
+        with FileLock(workdir / ".precision.lock"):  # another comparison may be measuring here
+            known = _measured(file)
+            if plan.device_name not in known:
+                known[plan.device_name] = _measure(plan)
+                sweep(file)
+                write_atomic(file, json.dumps(known, indent=1) + "\n")
     precision: dict[str, Any] = known[plan.device_name]
     return precision
+
+
+def _measure(plan: Plan) -> dict[str, Any]:
+    from harness.encoder.precision import choose_precision
+
+    chosen = choose_precision(plan.device)
+    return {"choice": chosen.name, **chosen.measurement}
 
 
 def _measured(file: Path) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from contextlib import suppress
+from glob import escape
 from pathlib import Path
 
 
@@ -37,6 +38,12 @@ def write_atomic(path: Path, data: bytes | str) -> None:
         if isinstance(error, OSError) and error.filename is None:
             error.filename = str(path)
         raise
+
+
+def sweep(path: Path) -> None:
+    """Remove what kills left of the writing of a file; the caller keeps others from writing it meanwhile."""
+    for left in path.parent.glob(f".{escape(path.name)}.*.{'[0-9a-f]' * 8}"):
+        left.unlink(missing_ok=True)
 
 
 def open_folder(path: Path) -> Path:

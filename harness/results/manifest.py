@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import InputError
-from harness.files.atomic import write_atomic
+from harness.files.atomic import sweep, write_atomic
 from harness.files.names import name_fault
 from harness.files.reading import read_json
 from harness.results.migrations import MANIFEST
@@ -39,8 +39,7 @@ def manifest_files(workdir: Path) -> dict[str, Path]:
 def write_manifest(workdir: Path, manifest: dict[str, Any]) -> None:
     """Write the manifest of the comparison that its "name" says and remove what a kill left of it; its lock is held."""
     file = manifest_file(workdir, manifest["name"])
-    for left in file.parent.glob(f".{file.name}.[0-9]*"):
-        left.unlink(missing_ok=True)
+    sweep(file)
     write_atomic(file, json.dumps(manifest, indent=1) + "\n")
 
 

@@ -109,7 +109,10 @@ def _put(path: Path, content: str | bytes) -> None:
 
 
 def _remove_stale(folder: Path, wanted: set[str]) -> None:
-    """Delete what an earlier build listed as its own in this folder and this one does not write."""
+    """Delete what a killed build left, and what an earlier one listed as its own and this one does not write."""
+    for place in (folder, *(folder / name for name in _OWNED)):
+        for left in place.glob(".*.part"):
+            left.unlink(missing_ok=True)
     try:
         listed = json.loads((folder / "data.json").read_text(encoding="utf-8"))["files"]
         names = {name for name in listed if isinstance(name, str)}

@@ -226,7 +226,7 @@ def campaign(base_model: str, only: str) -> int:
         caches = folder / "caches"
         os.environ |= {
             "HF_ENDPOINT": address, "HF_HOME": str(caches / "hf"), "HARNESS_CACHE": str(caches / "harness"),
-            "HF_HUB_ETAG_TIMEOUT": str(PATIENCE), "HF_HUB_DOWNLOAD_TIMEOUT": str(PATIENCE),
+            "HF_HUB_ETAG_TIMEOUT": str(PATIENCE), "HF_HUB_DOWNLOAD_TIMEOUT": "1",  # is waited for five times
             "HF_HUB_DISABLE_XET": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1",
         }  # fmt: skip
         os.environ.pop("HF_HUB_OFFLINE", None)

@@ -107,7 +107,7 @@ class Work:
 
     def left_behind(self) -> list[str]:
         """What is there under a name of something half made."""
-        lasting = (".lock", ".mlflow.db.lock")
+        lasting = (".lock", ".mlflow.db.lock", ".precision.lock")
         odd = [p for p in self.path.rglob(".*") if p.name not in lasting]
         odd += [*self.path.glob("runs/*/checkpoint"), *self.path.glob("*-journal"), *self.path.glob("*.damaged")]
         return [str(p.relative_to(self.path)) for p in odd]

@@ -220,7 +220,11 @@ def test_stale_files_go_and_foreign_files_stay(tmp_path):
     (out / "tables").mkdir(parents=True)
     (out / "tables" / "mine.csv").write_text("1")
     build_comparison(tmp_path, "invented", out=out)
+    half = [out / name for name in (".report.md.part", "tables/.cost.csv.part")]  # a build was killed while writing
+    for file in half:
+        file.write_text("")
     build_comparison(tmp_path, "invented", out=out, formats=["html"])
+    assert not any(file.exists() for file in half)
     assert (out / "tables" / "mine.csv").exists()
     assert not (out / "tables" / "cost.csv").exists()
 

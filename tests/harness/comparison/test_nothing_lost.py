@@ -16,7 +16,9 @@ from harness.cli import main
 from harness.comparison.cell import run_cell
 from harness.comparison.experiment import read_experiment
 from harness.comparison.kept_results import finished, tidy
+from harness.comparison.measured_precision import precision_of
 from harness.comparison.plan import Plan, make_plan
+from harness.encoder.precision import Precision
 from harness.files.faults import refusal, storage_fault
 from harness.files.locks import comparison_lock, run_lock
 from harness.method import FitContext
@@ -178,6 +180,18 @@ def test_a_manifest_that_a_kill_left_half_written_is_swept(tmp_path: Path) -> No
         file.write_text("{")
     write_manifest(tmp_path, {"name": "a"})
     assert [left.exists(), another.exists()] == [False, True]
+
+
+def test_a_precision_that_a_kill_left_half_written_is_measured_and_swept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.encoder.precision.choose_precision", lambda device: Precision("bf16", {"faster": 2.0}))
+    plan = plan_of(tmp_path, EXPERIMENT.replace("fp32", "auto"))
+    left = tmp_path / ".precision.json.17.00ff00ff"
+    left.write_text("{")
+    assert precision_of(plan, tmp_path) == {"choice": "bf16", "faster": 2.0}
+    assert json.loads((tmp_path / "precision.json").read_text()) == {plan.device_name: precision_of(plan, tmp_path)}
+    assert not left.exists()
 
 
 def test_a_record_that_is_a_folder_is_put_aside(done: tuple[Plan, Record, RunFolder], tmp_path: Path) -> None:
