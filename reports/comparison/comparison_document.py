@@ -40,6 +40,7 @@ def built_in() -> list[TableBuilder]:
     from reports.tables.accuracies import SUITES as CLASSIFICATION
     from reports.tables.accuracies import accuracy_tables
     from reports.tables.against_base import against_base
+    from reports.tables.all_pairs import all_pairs
     from reports.tables.best_seed import best_seed_table
     from reports.tables.cost_table import cost_table
     from reports.tables.efficiency_table import efficiency_tables
@@ -58,6 +59,7 @@ def built_in() -> list[TableBuilder]:
         TableBuilder("mteb", lambda c, _: mteb_categories.embedded_table(c), 200, ("embedded-mteb",)),
         TableBuilder("base", against_base, 100),
         TableBuilder("base", forest, 200),
+        TableBuilder("certainty", all_pairs, 50),
         TableBuilder("certainty", strip, 100),
         TableBuilder("certainty", _over_tasks, 200),
         TableBuilder("certainty", best_seed_table, 300),

@@ -48,21 +48,24 @@ class Block:
     def __init__(self, rows: Sequence[ResultRow], bootstrap: PairedBootstrap, target: Target) -> None:
         self.bootstrap, self.target = bootstrap, target
         runs = [(float(found[1].mean()), row) for row in rows if (found := bootstrap.by_seed(row, target)) is not None]
-        self.rows = [row for _, row in sorted(runs, key=lambda item: -item[0])]
-        self.judged = [row for row in self.rows if bootstrap.judged(row, target)]
+        ordered = [row for _, row in sorted(runs, key=lambda item: -item[0])]
+        self.judged = [row for row in ordered if bootstrap.judged(row, target)]
+        known = {row.key for row in self.judged}
+        self.rows = self.judged + [row for row in ordered if row.key not in known]  # each part best first
         self.family = AllPairs(max(len(self.judged), 2))
 
     def mean(self, row: ResultRow) -> float:
         """In points."""
-        return 100 * float(self._runs(row).mean())
+        return 100 * float(self.runs(row).mean())
 
-    def _runs(self, row: ResultRow) -> Floats:
+    def runs(self, row: ResultRow) -> Floats:
+        """Its mean over the target's tasks by seed, between -1 and 1."""
         found = self.bootstrap.by_seed(row, self.target)
         assert found is not None
         return found[1]
 
     def differences(self) -> dict[tuple[int, int], Difference]:
-        """(i, j) with i < j -> row i minus row j, the rows in the order of their means."""
+        """(i, j) with i < j -> row i minus row j, in the order of `rows`."""
         places = [(i, j) for i in range(len(self.rows)) for j in range(i + 1, len(self.rows))]
         pairs = [(self.rows[i], self.rows[j]) for i, j in places]
         found = self.bootstrap.between(pairs, self.target, self.family)
@@ -70,14 +73,12 @@ class Block:
 
     def groups(self) -> list[tuple[int, int]]:
         """First and last place of the largest groups of neighbours of which no two are separated, judged rows only."""
-        judged = {row.key for row in self.judged}
-        places = [i for i, row in enumerate(self.rows) if row.key in judged]
         differences = self.differences()
         groups: list[tuple[int, int]] = []
-        for start in range(len(places)):
+        for start in range(len(self.judged)):
             end = start
-            while end + 1 < len(places) and all(
-                differences[places[k], places[end + 1]].verdict == "not separable" for k in range(start, end + 1)
+            while end + 1 < len(self.judged) and all(
+                differences[place, end + 1].verdict == "not separable" for place in range(start, end + 1)
             ):
                 end += 1
             if not groups or end > groups[-1][1]:
@@ -87,7 +88,7 @@ class Block:
     def deviation(self, row: ResultRow) -> float:
         """Standard deviation over seeds in points, as far as the row's own and the others' seeds tell."""
         variance, _ = self.bootstrap.spread(row, self.target)
-        return 100 * math.sqrt(variance * len(self._runs(row)))
+        return 100 * math.sqrt(variance * len(self.runs(row)))
 
     def pairs_deviation(self, a: ResultRow, b: ResultRow) -> float:
         """Standard deviation of their difference that comes from the drawn pairs, in points."""
@@ -102,7 +103,7 @@ class Block:
         return Design(deviations, self.pairs_deviation(a, b), self.family, sides=sides)
 
     def seeds(self) -> Floats:
-        return np.array([len(self._runs(row)) for row in self.judged])
+        return np.array([len(self.runs(row)) for row in self.judged])
 
     def verdict(self, a: ResultRow, b: ResultRow, equivalence: float = EQUIVALENCE) -> Verdict:
         """A against B; both must be rows of the block.
@@ -132,12 +133,12 @@ class Block:
         from scipy.special import stdtr
 
         parts = [
-            (variance * len(self._runs(row)) * (1 + 1 / len(self._runs(row))), freedom)
+            (variance * len(self.runs(row)) * (1 + 1 / len(self.runs(row))), freedom)
             for row in (a, b)
             for variance, freedom in [self.bootstrap.spread(row, self.target)]
         ]
         total = sum(v for v, _ in parts)
-        gap = float(self._runs(a).mean() - self._runs(b).mean())
+        gap = float(self.runs(a).mean() - self.runs(b).mean())
         if total == 0:
             return 0.5 if gap == 0 else float(gap > 0)
         freedom = total**2 / sum(v * v / f for v, f in parts)
@@ -161,7 +162,7 @@ def common_design(block: Block) -> Design | None:
     random = [row for row in block.judged if block.deviation(row) > 0]
     if len(random) < 2:
         return None
-    runs = [block._runs(row) for row in random]
+    runs = [block.runs(row) for row in random]
     freedom = sum(len(scores) - 1 for scores in runs)
     common = 100 * math.sqrt(sum(float(scores.var(ddof=1)) * (len(scores) - 1) for scores in runs) / freedom)
     keys = {row.key for row in random}

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 from harness.tasks.averages import mean_of
 from reports.document.table import Cell, Column, Table, TableRow, ranked
-from reports.read.comparison_runs import Comparison, ResultRow
+from reports.read.comparison_runs import Comparison, ResultRow, base_name
 from reports.stats.significance import PairedBootstrap
 from reports.stats.targets import SOURCES, Target, targets
+from reports.stats.verdicts import Block, seen_text
 from reports.tables.score_cells import HEAD, average_cell, block_of, head_cells, mark_unlike, score_cell, size_text
 
 
@@ -65,6 +66,8 @@ def _score_table(comparison: Comparison, bootstrap: PairedBootstrap | None, key:
             "resamples, the same pairs for all rows), at 0.05 for all pairs of rows of a block together."
         )
         legend += _unjudged(rows, bootstrap, members)
+        if len(deciding) == 1:
+            legend += _seen(comparison, bootstrap, members[0])
     if others:
         names = ", ".join(task for task, _ in others)
         legend.append(f"{names}: most rows were not scored on it, so it stands in no average and decides nothing.")
@@ -93,6 +96,16 @@ def _unjudged(rows: Sequence[ResultRow], bootstrap: PairedBootstrap, members: Se
         return ["No row is judged: each has one seed, and what another would change is not known."]
     names = ", ".join(row.label for row in alone[:12]) + (f" and {len(alone) - 12} more" if len(alone) > 12 else "")
     return [f"One seed, so not judged, with or without a mark: {names}."]
+
+
+def _seen(comparison: Comparison, bootstrap: PairedBootstrap, target: Target) -> list[str]:
+    """What differences the number of seeds can see, for each base model."""
+    lines = []
+    for base in comparison.base_models:
+        rows = [r for r in comparison.rows if r.base_model == base and r.supervision != "supervised"]
+        if said := seen_text(Block(rows, bootstrap, target)):
+            lines.append(f"{base_name(base)}: {said}" if len(comparison.base_models) > 1 else said)
+    return lines
 
 
 def _mark_tied(
