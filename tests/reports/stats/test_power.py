@@ -1,0 +1,53 @@
+"""Promised power, against verdicts on drawn scores."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from reports.stats.power import Design, seeds_needed, smallest_difference
+from reports.stats.simultaneous import AllPairs, SeedSpread, seed_spread, simultaneous
+
+
+def found(deviations, seeds, pairs, difference, *, correlation=0.0, trials=4000):
+    """How often the verdict itself finds row 0 better than row 1, from scores seed by seed."""
+    generator = np.random.default_rng(11)
+    rows, spread = len(deviations), np.array(deviations)
+    shared = generator.normal(size=(trials, 1, seeds)) * np.sqrt(correlation)
+    own = generator.normal(size=(trials, rows, seeds)) * np.sqrt(1 - correlation)
+    scores = spread[:, None] * (shared + own)
+    known = seed_spread(scores.var(axis=2, ddof=1), np.where(spread > 0, seeds, 0))
+    means = scores.mean(axis=2)
+    values = means[:, 0] - means[:, 1] + difference + pairs * generator.normal(size=trials)
+    sides = [SeedSpread(known.variance[:, i], known.freedom[:, i]) for i in (0, 1)]
+    estimates = simultaneous(values, *sides, np.full(trials, pairs**2), AllPairs(rows))
+    return np.mean([estimate.low > 0 for estimate in estimates])
+
+
+@pytest.mark.parametrize(
+    ("deviations", "seeds", "pairs", "correlation"),
+    [
+        ((0.84,) * 6, 5, 0.3, 0.0),
+        ((0.84,) * 2, 3, 0.3, 0.6),
+        ((1.7, 0.2, 0.2, 0.0), 4, 0.3, 0.0),
+    ],
+)
+def test_promised_power_is_kept(deviations, seeds, pairs, correlation):
+    design = Design(deviations, pairs, AllPairs(len(deviations)), correlation)
+    least = smallest_difference(design, np.full(len(deviations), seeds))
+    assert found(deviations, seeds, pairs, least, correlation=correlation) == pytest.approx(0.8, abs=0.03)
+
+
+def test_as_many_seeds_as_needed_and_no_more():
+    design = Design((0.84,) * 4, 0.3, AllPairs(4))
+    needed = seeds_needed(design, 2.0)
+    assert needed is not None
+    assert smallest_difference(design, np.full(4, needed)) <= 2.0 < smallest_difference(design, np.full(4, needed - 1))
+    assert seeds_needed(design, 0.5) is None  # less than the pairs alone hide
+
+
+def test_without_seeds_the_least_difference_is_that_of_the_pairs():
+    from scipy.stats import norm
+
+    least = smallest_difference(Design((0.0, 0.0), 0.3, AllPairs(2)), np.zeros(2))
+    assert least == pytest.approx(0.3 * (norm.ppf(0.975) + norm.ppf(0.8)), rel=0.03)
