@@ -39,13 +39,16 @@ PROCEDURES = {"this": seed_spread, "pooled": pooled, "own": own}
 
 
 def errors(trials: int) -> None:
-    """Shares of comparisons of equal rows in which something is separated, per cent; power for 2.5 points."""
-    print(
-        "| rows | seeds | spread | " + " | ".join(f"{name}: best / pairs / base" for name in PROCEDURES) + " | power |"
-    )
-    print("|---|---|---|" + "---|" * (len(PROCEDURES) + 1))
+    """Shares of comparisons of equal rows in which something is separated; power for 2.5 points. All in per cent.
+
+    A line for each spread, then one for each number of rows and seeds: the worst of all spreads, and the power.
+    """
+    heads = " | ".join(f"{name}: best / pairs / base" for name in PROCEDURES)
+    print(f"| rows | seeds | spread | {heads} | power |\n|---|---|---|---|---|---|---|")
+    summary = []
     for rows in (2, 5, 10, 20, 40):
         for seeds in (2, 3, 5, 10):
+            worst, power = np.zeros((len(PROCEDURES), 3)), {}
             for name, spread in SPREADS.items():
                 if rows < 4 and name.startswith("1/"):
                     continue
@@ -53,9 +56,19 @@ def errors(trials: int) -> None:
                     rates(spread(rows), np.full(rows, seeds), trials=trials, seed=rows * seeds, spread=procedure)
                     for procedure in PROCEDURES.values()
                 ]
-                cells = [" / ".join(f"{100 * x:.1f}" for x in (r.best, r.pairs, r.base)) for r in found]
-                power = " / ".join(f"{100 * r.power:.0f}" for r in found)
-                print(f"| {rows} | {seeds} | {name} | {' | '.join(cells)} | {power} |", flush=True)
+                wrong = 100 * np.array([(r.best, r.pairs, r.base) for r in found])
+                worst = np.maximum(worst, wrong)
+                power[name] = " / ".join(f"{100 * r.power:.0f}" for r in found)
+                print(f"| {rows} | {seeds} | {name} | {' | '.join(map(_three, wrong))} | {power[name]} |", flush=True)
+            summary.append(
+                f"| {rows} | {seeds} | {' | '.join(map(_three, worst))} | {power['equal']} | {power['one 1.7']} |"
+            )
+    print(f"\n| rows | seeds | {heads} | power, equal | power, one at 1.7 |\n|---|---|---|---|---|---|---|")
+    print("\n".join(summary))
+
+
+def _three(shares: np.ndarray) -> str:
+    return " / ".join(f"{x:.1f}" for x in shares)
 
 
 def other_designs(trials: int) -> None:
