@@ -2,9 +2,9 @@
 
     python tests/campaigns/mutated_inputs.py [--experiments 500] [--studies 200] [--definitions 100] [--seed 0]
 
-Every command only reads and plans (`--dry-run`; a report of an empty work directory), without a hub. What is mutated: files
-written for this with every key that there is, those of the papers, and the definitions. What fell is printed with the
-number of its mutation, so that the same seed makes it again; exit code 1 then.
+Every command only reads and plans (`--dry-run`; a report of an empty work directory), without a hub. What is mutated:
+files written for this with every key that there is, those of the papers, and the definitions. What fell is printed with
+the number of its mutation, so that the same seed makes it again; exit code 1 then.
 """
 
 from __future__ import annotations
@@ -150,11 +150,12 @@ VALUES = [
     '"\\u202etxt"', f'"{"x" * 400}"', f'"{"x/" * 200}"', "1979-05-27", "9" * 30, '["a", "a"]', "[1, 1]", '[""]',
     '"embedded:none"', '"hf://datasets/a/b/c.txt"', '"http://TOKEN@host"', '"🙂"', "[" * 600 + "]" * 600,
     '"a < b"', '"dropout_a < "', '"dropout_a + 1 < dropout_b and x"', '"{x} {temperature"', '["first", "second"]',
-    '{ temperature = [] }', '{ temperature = 3 }', '{ "corpus.limit" = [1, "x"] }', '{ preset = ["none"], family = [3] }',
+    '{ temperature = [] }', '{ temperature = 3 }', '{ "corpus.limit" = [1, "x"] }',
+    '{ preset = ["none"], family = [3] }',
 ]  # fmt: skip
 INSERTED = (
-    "[dev]", "[[methods]]", "[space]", "x", "= 1", "methods = 3", "[a.b.c]", "[rehearsal]", "[blocks.third]", "[blocks]",
-    "[blocks.'../evil']", "blocks = 3", "[families]", "[statements]", "[[tables]]", 'cannot = "so"', "tolerance = 2",
+    "[dev]", "[[methods]]", "[space]", "x", "= 1", "methods = 3", "[a.b.c]", "[rehearsal]", "[blocks.third]",
+    "[blocks]", "[blocks.'../evil']", "blocks = 3", "[families]", "[statements]", "[[tables]]", 'cannot = "so"', "tolerance = 2",
 )  # fmt: skip
 
 

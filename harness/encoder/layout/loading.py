@@ -60,7 +60,7 @@ def tokens_of(name: str, max_length: int | None = None) -> tuple[PreTrainedToken
     with quiet_transformers():
         config = _config(name, resolved, "")
         with torch.device("meta"), torch.random.fork_rng(devices=[]):  # shapes alone: no memory, nothing drawn
-            transformer = AutoModel.from_config(config, trust_remote_code=False)
+            transformer = AutoModel.from_config(config, trust_remote_code=False)  # type: ignore[no-untyped-call]
         tokenizer = _tokenizer(name, resolved, "")
     return tokenizer, _max_length(name, transformer, tokenizer, max_length, saved=False)
 
