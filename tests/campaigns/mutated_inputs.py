@@ -155,7 +155,8 @@ VALUES = [
 ]  # fmt: skip
 INSERTED = (
     "[dev]", "[[methods]]", "[space]", "x", "= 1", "methods = 3", "[a.b.c]", "[rehearsal]", "[blocks.third]",
-    "[blocks]", "[blocks.'../evil']", "blocks = 3", "[families]", "[statements]", "[[tables]]", 'cannot = "so"', "tolerance = 2",
+    "[blocks]", "[blocks.'../evil']", "blocks = 3", "[families]", "[statements]", "[[tables]]",
+    'cannot = "so"', "tolerance = 2",
 )  # fmt: skip
 
 
