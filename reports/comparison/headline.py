@@ -79,7 +79,7 @@ def _best(leaders: Leaders, bootstrap: PairedBootstrap, rows: list[ResultRow], t
         row, d = behind[0]
         text = f"{best.label} ({said}) beats every other row on {target.title}, {row.label} by {_points(d.estimate)}"
     else:
-        text = f"{best.label} scores highest on {target.title} ({said}), not separable from "
+        text = f"{best.label} scores highest on {target.title}, {said}, not separable from "
         text += _list([row.label for row in leaders.tied])
         block = Block(rows, bootstrap, target)
         needed = block.needed(best, leaders.tied[0])
