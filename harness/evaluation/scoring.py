@@ -71,14 +71,17 @@ def announced(task: Task, most: int | None = None) -> Sequence[str]:
     Raises:
         InputError: its data cannot be read, or it has more than `most` texts.
     """
+    at_least = getattr(task, "at_least", None)  # of tasks that fetch their data when they are scored
+    if most is not None and at_least is not None:
+        _check_number(at_least(), most)
     texts = task.texts()
-    _check_number(texts, most)
+    _check_number(len(texts), most)
     return texts
 
 
-def _check_number(texts: Sequence[str], most: int | None) -> None:
-    if most is not None and len(texts) > most:
-        raise InputError(f"asks for {len(texts):,} sentences; a rehearsal encodes up to {most:,} (rehearsal.sentences)")
+def _check_number(count: int, most: int | None) -> None:
+    if most is not None and count > most:
+        raise InputError(f"asks for {count:,} sentences; a rehearsal encodes up to {most:,} (rehearsal.sentences)")
 
 
 def error_file(task: str) -> str:
@@ -132,11 +135,11 @@ def evaluate(
     texts = list(dict.fromkeys(text for some in shared for text in some))
 
     def more(unknown: list[str]) -> EmbeddingTable:
-        _check_number(unknown, most)
+        _check_number(len(unknown), most)
         return encode_once(encode, unknown, cache=cache)
 
     start = time.perf_counter()
-    first = more(texts) if texts else EmbeddingTable([], np.empty((0, 0), dtype=np.float32))
+    first = encode_once(encode, texts, cache=cache) if texts else EmbeddingTable([], np.empty((0, 0), dtype=np.float32))
     table = EmbeddingTable(texts, first.vectors, fresh=first.fresh, seconds=first.seconds, more=more, origin=origin)
 
     def score(task: Task) -> TaskResult:

@@ -10,7 +10,7 @@ import numpy as np
 
 from harness.results.record import Record, Score
 from harness.tasks.averages import Average, Mean, mean_of
-from harness.tasks.mteb.benchmarks import mteb_averages, mteb_values
+from harness.tasks.mteb.benchmarks import PREFIX, mteb_averages, mteb_values
 from harness.tasks.senteval.transfer import transfer_mean
 from harness.tasks.sts import STS, YEARS, sts_mean
 from reports.document.table import State
@@ -107,7 +107,7 @@ def _value(library: RunLibrary, record: Record, column: PaperColumn) -> tuple[fl
     scores = library.scores(record)
     sources = sorted({s.source for _, s in scores if s.suite != "embedded"}, key=lambda s: (s != column.source, s))
     why: list[Lack] = []
-    for source in sources if not column.average.startswith("mteb") else [""]:
+    for source in (sources if not column.average.startswith("mteb") else None) or [""]:
         parts = [(r, s) for r, s in scores if source in ("", s.source)]
         if column.task:
             chosen = [
@@ -125,9 +125,17 @@ def _value(library: RunLibrary, record: Record, column: PaperColumn) -> tuple[fl
         if len(average.missing) < average.of and not why:
             few = ", ".join(average.missing[:4]) + (", ..." if len(average.missing) > 4 else "")
             why = [Lack(f"incomplete, no average: without {few} ({len(average.missing)} of {average.of})")]
+        elif not why:
+            why = _all_missing(record, average)
     if not why and column.task in record.missing:
         why = [Lack(str(record.missing[column.task]), column.task)]
     return None, [], why
+
+
+def _all_missing(record: Record, average: Average) -> list[Lack]:
+    """What the record says of the tasks of an average that has none of them: the first one's reason."""
+    said = (record.missing.get(task) or record.missing.get(PREFIX + task) for task in average.missing)
+    return [Lack(str(reason)) for reason in said if reason is not None][:1]
 
 
 def _average(name: str, parts: Parts, split: str) -> tuple[Average, Parts]:

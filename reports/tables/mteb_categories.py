@@ -72,6 +72,11 @@ def suites_of(comparison: Comparison) -> list[str]:
     ]
 
 
+def _reason(row: ResultRow, names: Sequence[str]) -> tuple[str, ...]:
+    """Why a row has none of some data sets: what the first of them says."""
+    return next((why for name in names if (why := row.reasons(PREFIX + name, named=False))), ())[:1]
+
+
 def _scores(row: ResultRow, suite: str) -> dict[str, dict[str, Score]]:
     """Record id -> the score of each task that the table of the suite prints. MS MARCO's is that of its dev split."""
     return {r.id: mteb_scores(r.scores, suite) for r in row.finished}
@@ -86,10 +91,10 @@ def _averages(row: ResultRow, suite: str) -> dict[str, tuple[dict[str, Average],
 
 
 def category_table(comparison: Comparison, suite: str) -> Table | None:
-    """The average of each category of a suite and that over its data sets; None without any score of the suite."""
+    """The average of each category of a suite and that over its data sets; None where nobody asked for the suite."""
     rows, sets = comparison.rows, MTEB_SUITES[suite]
     names = names_of(sets)
-    if _scored(comparison).isdisjoint(names):
+    if set(_asked(comparison)).isdisjoint(names):
         return None
     averages = [_averages(row, suite) for row in rows]
     columns, cells = list(HEAD), [list(head_cells(row)) for row in rows]
@@ -98,7 +103,8 @@ def category_table(comparison: Comparison, suite: str) -> Table | None:
         notes = (_QUIRK,) if SUMMEVAL in members else ()
         columns.append(Column(category, _CATEGORIES.get(category, category), size, better="higher", notes=notes))
         for line, row, by_run in zip(cells, rows, averages, strict=True):
-            line.append(average_cell(row, {run: by_category[category] for run, (by_category, _) in by_run.items()}))
+            cell = average_cell(row, {run: by_category[category] for run, (by_category, _) in by_run.items()})
+            line.append(cell if cell.notes or cell.state != "missing" else cell.noted(*_reason(row, members)))
     columns.append(Column("average", "Avg.", f"{len(names)} data sets", better="higher"))
     for line, row, by_run in zip(cells, rows, averages, strict=True):
         line.append(average_cell(row, {run: overall for run, (_, overall) in by_run.items()}))

@@ -38,7 +38,7 @@ def head_cells(row: ResultRow) -> tuple[Cell, Cell, Cell]:
         for (status, reason), seeds in ended.items()
     ]
     if row.lacking:
-        notes = [f"{row.label} was not run: {row.lacking}"]
+        notes = [f"not run: {row.lacking}"]
     done, total = len(row.finished), len(row.records)
     count = Cell(str(done) if done == total else f"{done} of {total}", value=done, notes=tuple(notes))
     ids = tuple(r.id for r in row.records)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 
 from harness.encoder import Encoder
+from harness.encoder.layout.loading import tokens_of
 from harness.errors import InputError
 from harness.method import FitContext
 from harness.recipes import declared
@@ -25,6 +26,7 @@ from methods.objectives import nt_xent_symmetric
 from methods.parts.cross_batch_memory import CrossBatchMemory, nt_xent_memory
 from methods.parts.document_tokens import DocumentTokens, cut
 from methods.parts.optimizers import adamw
+from tests.support.encoder_models import base_model
 
 SMALL = {"batch_size": 3, "train_length": 64, "l_min": 3, "l_max": 10, "learning_rate": 1e-3}
 
@@ -300,6 +302,18 @@ def test_documents_too_short_are_left_out_and_counted(tmp_path: Path) -> None:
 
 
 # ---------------------------------------------------------------------------------------------------- the method
+
+
+def test_a_check_before_training_reads_no_weights(
+    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Paper files have a hundred rows to check; the limit is the encoder's own, RoBERTa's positions from 2 included."""
+    bases = {kind: base_model(tmp_path / kind, kind) for kind in ("bert", "roberta")}
+    limits = {kind: Encoder.from_pretrained(base).max_length for kind, base in bases.items()}
+    monkeypatch.setattr(Encoder, "from_pretrained", None)
+    for kind, base in bases.items():
+        assert tokens_of(base)[1] == limits[kind]
+    make().check(corpus)
 
 
 def terms_of(corpus: Corpus, **values: Any) -> dict[str, float]:

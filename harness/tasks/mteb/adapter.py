@@ -135,6 +135,23 @@ def open_task(name: str, subset: str = "") -> Any:
     return task
 
 
+def texts_at_least(task: Any) -> int:
+    """How many texts the splits of an opened task have, as far as mteb's own counts say; reads no data."""
+    parts = list(getattr(task.metadata, "tasks", None) or [])  # of a task that joins others
+    if parts:
+        return sum(texts_at_least(open_task(getattr(part, "metadata", part).name)) for part in parts)
+    counts = task.metadata.descriptive_stats or {}
+    splits = [counts.get(split) or {} for split in task.eval_splits]
+    per_part = [split.get("hf_subset_descriptive_stats") or {} for split in splits]
+    wanted = set(task.hf_subsets)
+    return sum(
+        sum(int(one.get("num_samples", 0)) for name, one in parts.items() if name in wanted)
+        if parts and len(wanted) < len(parts)
+        else int(split.get("num_samples", 0))
+        for split, parts in zip(splits, per_part, strict=True)
+    )
+
+
 def _known(name: str) -> Any:
     if name.startswith(EMBEDDED):
         from harness.tasks.mteb.embedded_tasks import TASKS

@@ -31,7 +31,7 @@ def _absence(repository: str, revision: str) -> str:
         if _stored(repository):
             return ""
         hub = redacted(constants.ENDPOINT)
-        return f"no data: {repository} is not in the local cache, and no hub can be reached at {hub}"
+        return f"no data: not in the local cache, and no hub can be reached at {hub}"  # one reason for all its tasks
     try:
         info = HfApi().dataset_info(repository, revision=revision, timeout=constants.HF_HUB_ETAG_TIMEOUT)
         if info.gated:  # its page is open to all, its files are not

@@ -65,6 +65,12 @@ class MTEBTask:
         check_data(pinned_data(open_task(self.task_name, self.subset)))
         return []
 
+    def at_least(self) -> int:
+        """How many texts it will ask for at least: told before its data is fetched."""
+        from harness.tasks.mteb.adapter import open_task, texts_at_least
+
+        return 0 if self.source == "embedded" else texts_at_least(open_task(self.task_name, self.subset))
+
     def evaluate(self, vectors: Vectors, *, pooling: str) -> TaskResult:
         """Raises:
         InputError: the data cannot be had (no hub, gated, damaged), or mteb cannot score it.

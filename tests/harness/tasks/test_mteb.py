@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from harness.errors import InputError, RunError
-from harness.evaluation.scoring import evaluate
+from harness.evaluation.scoring import announced, evaluate
 from harness.tasks.catalogue import resolve_tasks, suites
 from harness.tasks.mteb.benchmarks import EN_V1, EN_V2, MTEB_SUITES, mteb_averages, mteb_values, names_of
-from harness.tasks.mteb.task import embedded_task, mteb_task
+from harness.tasks.mteb.task import MTEBTask, embedded_task, mteb_task
 from harness.tasks.vectors import EmbeddingTable, Origin, encode_once
 
 Array = np.ndarray[Any, Any]
@@ -192,6 +192,22 @@ def test_names_find_tasks() -> None:
         resolve_tasks(["mteb:CIFAR10"])
 
 
+def test_a_rehearsal_refuses_a_large_set_before_anything_of_it_is_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fetched(*_: object) -> None:
+        raise AssertionError("asked the hub")
+
+    monkeypatch.setattr("harness.tasks.mteb.task.check_data", fetched)
+    for name in ("MSMARCO", "CQADupstackRetrieval"):  # the second joins twelve, and has no count of its own
+        (task,) = resolve_tasks([f"mteb:{name}"])
+        with pytest.raises(InputError, match=r"asks for [\d,]+ sentences; a rehearsal encodes up to 4,000"):
+            announced(task, 4000)
+    whole, part = resolve_tasks(["mteb:STS17/all", "mteb:STS17/es-es"])
+    assert isinstance(part, MTEBTask)
+    assert isinstance(whole, MTEBTask)
+    assert part.at_least() == 250
+    assert whole.at_least() == 5346
+
+
 def test_missing_data_is_told_and_averages_are_incomplete() -> None:
     import os
 
@@ -199,11 +215,11 @@ def test_missing_data_is_told_and_averages_are_incomplete() -> None:
         pytest.skip("needs to be without a hub")
     result = evaluate(Words(), [*resolve_tasks(["mteb-quick"]), embedded_task(RETRIEVAL)], pooling="words")
     assert set(result.missing) == {t.name for t in resolve_tasks(["mteb-quick"])}
-    assert all("is not in the local cache, and no hub can be reached" in why.text for why in result.missing.values())
+    assert all("not in the local cache, and no hub can be reached" in why.text for why in result.missing.values())
     categories, overall = mteb_averages(result.scores, "mteb-quick")
     assert all(average.value is None for average in categories.values())
     assert (overall.value, overall.of, len(overall.missing)) == (None, 10, 10)
-    with pytest.raises(InputError, match=r"^no data: mteb/scifact"):
+    with pytest.raises(InputError, match=r"^no data: not in the local cache"):
         evaluate(Words(), [mteb_task("mteb:SciFact")], pooling="words")
 
 
