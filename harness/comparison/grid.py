@@ -23,7 +23,7 @@ def expanded(entries: list[Any], where: str) -> list[Any]:
     rows = []
     for number, entry in enumerate(entries, 1):
         grid = entry.get("grid") if isinstance(entry, dict) else None
-        if not grid or not isinstance(grid, dict):
+        if not grid or not isinstance(grid, dict) or not _well_formed(entry):
             rows.append(entry)
             continue
         label = entry.get("name") or entry.get("method")
@@ -35,6 +35,11 @@ def expanded(entries: list[Any], where: str) -> list[Any]:
                 )
         rows += [_row(entry, dict(zip(grid, values, strict=True)), where) for values in product(*grid.values())]
     return rows
+
+
+def _well_formed(entry: dict[str, Any]) -> bool:
+    """Can values be put into its tables?"""
+    return isinstance(entry.get("config", {}), dict) and isinstance(entry.get("corpus", ""), (str, dict))
 
 
 def _row(entry: dict[str, Any], values: dict[str, Any], where: str) -> dict[str, Any]:

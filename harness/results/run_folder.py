@@ -14,7 +14,7 @@ from harness.files.atomic import write_atomic
 from harness.files.config_faults import first_fault
 from harness.files.locks import LOCK_FILE
 from harness.files.names import name_fault
-from harness.files.reading import read_bytes, read_json
+from harness.files.reading import read_bytes, read_json, read_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -157,10 +157,21 @@ class RunFolder:
         return True
 
     def curves(self) -> list[dict[str, Any]]:
-        """Training log: one dict a line with "step", "kind" ("train" or "dev") and named numbers."""
+        """Training log: one dict a line with "step", "kind" ("train" or "dev") and named numbers.
+
+        Raises:
+            InputError: the file is there but cannot be read, or is damaged.
+        """
         if not self.curves_file.exists():
             return []
-        return [json.loads(line) for line in self.curves_file.read_text().splitlines() if line]
+        try:
+            lines = [json.loads(line) for line in read_text(self.curves_file).splitlines() if line]
+            whole = all(isinstance(line["step"], int) and isinstance(line["kind"], str) for line in lines)
+        except (ValueError, TypeError, KeyError, RecursionError):
+            whole = False
+        if not whole:
+            raise InputError(f"{self.curves_file}: damaged training curve; leave it out by removing this one file")
+        return lines
 
 
 def checked_workdir(path: str, *, create: bool = True) -> Path:

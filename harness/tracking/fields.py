@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
+from harness.errors import InputError
 from harness.results.record import Record
 from harness.results.run_folder import RunFolder
+
+logger = logging.getLogger(__name__)
 
 
 def row_params(record: Record) -> dict[str, Any]:
@@ -42,7 +46,12 @@ def numbers(record: Record, folder: RunFolder) -> dict[tuple[str, int], float]:
     A score's name has its split unless that is "test", and its source where the record has the score from several.
     """
     metrics: dict[tuple[str, int], float] = {}
-    for line in folder.curves():
+    try:
+        curve = folder.curves()
+    except InputError as error:  # one damaged file is no reason to send nothing of all the others
+        logger.warning("%s", error)
+        curve = []
+    for line in curve:
         for name, value in line.items():
             if name not in ("step", "kind") and _is_number(value):
                 metrics[_name(f"{line['kind']}/{name}"), line["step"]] = value  # a step repeated by a resume: the last

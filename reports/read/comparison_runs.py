@@ -157,7 +157,7 @@ class Comparison:
         """The training log of a run; empty (with a warning) when it is damaged."""
         try:
             return RunFolder(self.workdir, record.id).curves()
-        except (OSError, ValueError):
+        except InputError:
             self.warnings.append(f"curves of run {record.id} are unreadable")
             return []
 

@@ -162,7 +162,7 @@ def _read(file: str) -> tuple[Path, dict[str, Any]]:
     base = tree.pop(EXTENDS, None)
     if base is None:
         return path, tree
-    if base not in known or EXTENDS in read_toml(known[base]):
+    if not isinstance(base, str) or base not in known or EXTENDS in read_toml(known[base]):
         whole = [name for name, other in known.items() if EXTENDS not in read_toml(other)]
         raise InputError(f'{path}: key "{EXTENDS}": expected one of the presets {", ".join(whole)}, not {base!r}')
     inherited = {key: value for key, value in _read(base)[1].items() if key != "name"}

@@ -127,7 +127,7 @@ class States:
         (folder / "whole.toml").write_text(EXPERIMENT)
         (folder / "search.toml").write_text(STUDY)
         first, whole = folder / "first", folder / "finished"
-        endings = forked.import_what_is_used_by(self.compare(first), self.study(first), self.report(first))
+        endings = forked.import_what_is_used_by(self.compare(first), self.study(first), self.report(first), self.doctor(first))
         assert all(ended.code == 0 for ended in endings), endings
         shutil.rmtree(first)
         for command in (self.compare(whole), self.study(whole)):
@@ -157,6 +157,9 @@ class States:
 
     def study(self, work: Path) -> list[str]:
         return ["study", "run", str(self.folder / "search.toml"), "--workdir", str(work), "--quiet"]
+
+    def doctor(self, work: Path) -> list[str]:
+        return ["doctor", "--workdir", str(work), "--json"]
 
     def report(self, work: Path) -> list[str]:
         return ["report", "build", "whole", "--from", str(work), "--format", "md,csv"]
@@ -209,7 +212,7 @@ def fault_of(states: States, work: Path, state: str, path: str, kind: str) -> st
     """What is wrong with how the commands dealt with the damage; empty where nothing is."""
     file, name = work / path, Path(path).name
     before = marks(work, path)
-    doctor = forked.run(["doctor", "--workdir", str(work), "--json"])
+    doctor = forked.run(states.doctor(work))
     if fault := doctor.fault((0, 1, 2)):
         return f"doctor: {fault}"
     vouched = state == "finished" and (name in VOUCHED or ("/model/" in path and name != "README.md"))
@@ -249,12 +252,13 @@ def main() -> int:
     """Exit code 1 when something fell."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", type=int, default=200)
+    parser.add_argument("--skip", type=int, default=0, help="the first so many of the cases")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="files with this in their path")
     args = parser.parse_args()
     rng, started = random.Random(args.seed), time.monotonic()
     tried, fell = Counter[str](), defaultdict[str, list[str]](list)
-    with tempfile.TemporaryDirectory() as name, forked.every_update_a_checkpoint():
+    with tempfile.TemporaryDirectory() as name, forked.every_update_a_checkpoint(), forked.nothing_drawn():
         states = States(Path(name).resolve())
         every = [(state, path, kind) for state, path in states.files() for kind in DAMAGE if args.only in path]
         rng.shuffle(every)
@@ -263,7 +267,8 @@ def main() -> int:
         for state, path, kind in every:
             seen[state, path] += 1
             order[state, path, kind] = seen[state, path]
-        for number, (state, path, kind) in enumerate(sorted(every, key=order.__getitem__)[: args.cases]):
+        chosen = sorted(every, key=order.__getitem__)[: args.cases]
+        for number, (state, path, kind) in list(enumerate(chosen))[args.skip :]:
             work = states.folder / "case"
             shutil.copytree(states.folder / state, work, copy_function=_link_or_copy)
             damage(work / path, kind, random.Random(f"{args.seed} {number}"))

@@ -273,9 +273,11 @@ def _scores(out: str) -> list[str]:
 
 def _remove_named(message: str, caches: Path) -> None:
     """What a user does who is told that a downloaded file is damaged."""
-    for named in re.findall(rf"{re.escape(str(caches))}[^\s:,;]*", message):
+    for named in re.findall(rf"{re.escape(str(caches))}[^\s:,;']*", message):
         place = Path(named)
-        if place.is_file():
+        if place.is_dir():
+            shutil.rmtree(place)
+        elif place.is_file():
             place.resolve().unlink()
             place.unlink(missing_ok=True)
 

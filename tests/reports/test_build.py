@@ -189,10 +189,11 @@ def test_older_configuration_is_set_aside(tmp_path):
     assert old.id in written["md"].read_text()
 
 
-def test_damaged_curves_and_missing_pairs_do_not_stop_the_report(tmp_path):
+@pytest.mark.parametrize("damaged", ['{"step": 1, "ki', "null\n", '[1]\n{"a": 1}\n'])
+def test_damaged_curves_and_missing_pairs_do_not_stop_the_report(tmp_path, damaged):
     made = synthetic.Invented(tmp_path, scale=0.03)
     first, second = (made.add("a", seed, tasks=SMALL) for seed in (1, 2))
-    RunFolder(tmp_path, first.id).curves_file.write_text('{"step": 1, "ki')
+    RunFolder(tmp_path, first.id).curves_file.write_text(damaged)
     RunFolder(tmp_path, second.id).pairs_file.unlink()
     text = build_comparison(tmp_path, "invented")["md"].read_text()
     assert f"curves of run {first.id} are unreadable" in text

@@ -86,10 +86,13 @@ def _pickled(name: str, source: str) -> InputError:
 
 def no_model(name: str, error: Exception) -> InputError:
     """The one line that says why `name` cannot be loaded."""
+    from harness.sources.remote.hub import remedy
+
     if "cannot be loaded with `safetensors`" in str(error):  # transformers' words for a repository of the hub
         return _pickled(name, name)
     reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
-    return InputError(f'model "{name}" cannot be loaded (not a folder, not on the hub, or damaged): {reason:.300}')
+    said = f"(not a folder, not on the hub, or damaged): {reason:.300}{remedy(name, 'model')}"
+    return InputError(f'model "{name}" cannot be loaded {said}')
 
 
 def _transformer(

@@ -91,6 +91,23 @@ def _is_broken_connection(error: BaseException) -> bool:
     return of_http or (isinstance(error, OSError) and "Consistency check failed" in str(error))
 
 
+def kept_folder(repo: str, kind: str = "dataset") -> Path:
+    """Where huggingface_hub keeps what it downloaded of a data set or model."""
+    from huggingface_hub import constants
+
+    return Path(constants.HF_HUB_CACHE) / f"{kind}s--{repo.replace('/', '--')}"
+
+
+def remedy(repo: str, kind: str = "dataset") -> str:
+    """What helps against files that came with other bytes, which huggingface_hub does not notice; "" where none came."""
+    folder = kept_folder(repo, kind)
+    try:
+        there = any(folder.glob("snapshots/*/*"))
+    except (OSError, ValueError):  # a name that can be none
+        there = False
+    return f"; if it was damaged on its way, delete {folder} to download it again" if there else ""
+
+
 def first_line(error: BaseException) -> str:
     """The first non-empty line of an error's message, or its type."""
     return redacted(next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__))

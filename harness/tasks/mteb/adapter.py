@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partialmethod
@@ -26,7 +26,7 @@ from tqdm import std  # type: ignore[import-untyped]
 from harness.config import nearest
 from harness.errors import HarnessError, InputError
 from harness.files.faults import storage_fault
-from harness.sources.remote.hub import first_line, hub_reachable
+from harness.sources.remote.hub import first_line, hub_reachable, remedy
 from harness.tasks.base import Array, Vectors, finite
 from harness.tasks.mteb.benchmarks import EMBEDDED, ENGLISH, PAIRS_METRIC_V1, PREFIX, SPLITS
 from harness.tasks.vectors import Origin
@@ -194,7 +194,7 @@ def run_task(name: str, subset: str, vectors: Vectors, origin: Origin) -> Benchm
             raise encoder.fault from None
         if isinstance(error, HarnessError | MemoryError) or storage_fault(error) is not None:
             raise
-        raise InputError(_reason(error)) from error
+        raise InputError(_reason(error, pinned_data(task))) from error
     splits = list(result.scores)
     main = task.metadata.main_score
     first = next(iter(result.scores.values()))[0]
@@ -237,14 +237,14 @@ def _size(task: Any, splits: Sequence[str]) -> int:
     return total
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: Exception, repositories: Iterable[str]) -> str:
     """One line on why mteb could not load or score its data."""
     said = f"{type(error).__name__}: {first_line(error):.200}"
     if isinstance(error, datasets.exceptions.DatasetNotFoundError):
         return f"no data: not on the hub, or gated ({said})"
     if isinstance(error, ConnectionError | TimeoutError) or "offline" in said.lower():
         return f"no data: the hub cannot be reached ({said})"
-    return f"mteb failed on it: {said}"
+    return f"mteb failed on it: {said}{''.join(map(remedy, repositories))}"
 
 
 def _drop_damaged(cache: Any, encoder: HarnessEncoder, name: str) -> None:

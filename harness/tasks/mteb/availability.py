@@ -7,7 +7,7 @@ from pathlib import Path
 
 from harness.errors import InputError
 from harness.files.redaction import redacted
-from harness.sources.remote.hub import first_line, hub_reachable
+from harness.sources.remote.hub import first_line, hub_reachable, kept_folder
 
 
 def check_data(repositories: dict[str, str]) -> None:
@@ -50,7 +50,5 @@ def _absence(repository: str, revision: str) -> str:
 def _stored(repository: str) -> bool:
     """Is anything of the data set in the caches of huggingface_hub or datasets?"""
     from datasets import config
-    from huggingface_hub import constants
 
-    downloaded = Path(constants.HF_HUB_CACHE) / f"datasets--{repository.replace('/', '--')}"
-    return downloaded.is_dir() or (Path(config.HF_DATASETS_CACHE) / repository.replace("/", "___")).is_dir()
+    return kept_folder(repository).is_dir() or (Path(config.HF_DATASETS_CACHE) / repository.replace("/", "___")).is_dir()

@@ -70,6 +70,15 @@ def test_a_grid_is_a_row_for_each_combination_and_names_what_it_varies(file: str
     ]
 
 
+@pytest.mark.parametrize("entry", ['config = "cls"', "config = [1]", "corpus = 3", "corpus = [1]"])
+def test_a_grid_over_what_is_no_table_is_told_as_without_one(entry: str, tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.toml"
+    grid = 'grid = { temperature = [0.1, 0.2], "corpus.limit" = [2, 3] }'
+    wrong.write_text(f'[[methods]]\nmethod = "simcse"\n{grid}\n{entry}\n')
+    with pytest.raises(InputError, match=rf'methods\[1\]: key "{entry.split()[0]}'):
+        read_experiment(str(wrong))
+
+
 def test_a_run_in_two_blocks_is_one_cell_evaluated_on_the_tasks_of_both(file: str) -> None:
     plan = make_plan(read_experiment(file, ['base_models=["embedded:mini-bert"]']), file)
     cells = {(cell.row.label, cell.seed): cell for cell in plan.cells}

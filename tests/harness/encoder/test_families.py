@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from harness.encoder.families import family_of
+from harness.encoder.layout.loading import no_model
 from harness.errors import InputError
+from harness.sources.remote.hub import remedy
 from tests.support.configurations import BERT, ROBERTA, folder_of
 
 LARGE = {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16}
@@ -48,3 +50,15 @@ def test_what_is_no_model_is_one_line(tmp_path: Path) -> None:
         with pytest.raises(InputError) as error:
             family_of(name)
         assert "\n" not in str(error.value)
+
+
+def test_what_was_garbled_on_its_way_is_named_with_what_to_delete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    folder = tmp_path / "models--org--name"
+    (folder / "snapshots" / "0").mkdir(parents=True)
+    assert "delete" not in str(no_model("org/name", ValueError("no such model")))
+    (folder / "snapshots" / "0" / "config.json").write_bytes(b"\xff")
+    assert str(no_model("org/name", ValueError("not JSON"))).endswith(f"delete {folder} to download it again")
+    assert remedy("x" * 400, "model") == remedy("a\0b", "model") == ""
