@@ -79,9 +79,11 @@ def _of_shared_files(workdir: Path) -> Iterator[Fault]:
     files |= dict.fromkeys((workdir / "comparisons").glob("*.json"), "the same comparison writes it anew")
     for file, costs in files.items():
         try:
-            if file.exists() and not isinstance(json.loads(file.read_text("utf-8")), dict):
+            if not isinstance(json.loads(file.read_text("utf-8")), dict):
                 yield Fault(str(file.relative_to(workdir)), "not a table", costs)
-        except (OSError, ValueError):
+        except FileNotFoundError:
+            continue
+        except (OSError, ValueError, RecursionError):
             yield Fault(str(file.relative_to(workdir)), "damaged", costs)
 
 

@@ -73,11 +73,13 @@ class RunFolder:
         Raises:
             DamagedRecord: the file is there but damaged. InputError: it cannot be read, or a later version wrote it.
         """
-        if not self.record_file.exists():
+        if not self.record_file.exists() and not self.record_file.is_symlink():
             return None
         try:
             if self.record_file.is_dir():
                 raise self._damaged("it is a folder")
+            if not self.record_file.exists():
+                raise self._damaged("it is a link that leads nowhere")
             return Record.model_validate_json(read_bytes(self.record_file))
         except ValidationError as error:
             raise self._damaged(first_fault(error)) from None
@@ -101,7 +103,7 @@ class RunFolder:
             self.read()
         except DamagedRecord as error:
             aside = self.record_file.with_name(f"{self.record_file.name}.damaged")
-            if aside.is_dir():
+            if aside.is_dir() and not aside.is_symlink():
                 shutil.rmtree(aside)
             aside.unlink(missing_ok=True)
             self.record_file.replace(aside)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import logging
 import math
+import shutil
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
@@ -140,6 +141,8 @@ class Descent:
             needed = {"step", "optimizer", *self.modules, *self.counters}
             if needed <= state.keys() and self.is_whole(state):
                 return state
+        except IsADirectoryError:
+            shutil.rmtree(self._file)  # else no checkpoint could be written
         except OSError:
             raise
         except Exception as error:  # torch's reader raises errors of many kinds

@@ -12,7 +12,7 @@ where the spreads are equal. Dunnett's C on each row's own variance holds, and f
 - the chance of the pairs is known from the bootstrap, so it has infinite freedom.
 
 How often equal rows are separated by it, over rows, seeds and spreads, and how often unlike ones are stands in
-docs/statistics.md, by tests/campaigns/statistics.py.
+docs/statistics.md, by tests/campaigns/error_rates.py.
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import os
+from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from optuna.storages import BaseStorage
 
     from studies.definition.study import Study
+
+log = logging.getLogger(__name__)
 
 JOURNAL = "journal:"
 DEFINITION = "definition"  # user attribute of an Optuna study: our study, as JSON
@@ -104,7 +108,11 @@ def _journal(path: Path, *, create: bool) -> BaseStorage:
         raise InputError(f"storage {path}: no such file")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        return JournalStorage(JournalFileBackend(str(path), ProcessLock(path.with_name(f".{path.name}.lock"))))
+        lock = path.with_name(f".{path.name}.lock")
+        if path.exists():
+            with FileLock(lock):
+                _mend_end(path)
+        return JournalStorage(JournalFileBackend(str(path), ProcessLock(lock)))
     except (OSError, ValueError, KeyError, TypeError, AssertionError) as error:
         if line := _damaged_line(path):
             raise InputError(
@@ -113,6 +121,21 @@ def _journal(path: Path, *, create: bool) -> BaseStorage:
             ) from None
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(f"storage {path}: cannot be used ({reason}); name a journal file or a URL") from None
+
+
+def _mend_end(journal: Path) -> None:
+    """Cut off the part of a line that a kill left at the end: Optuna would join the next line to it. Its lock is held.
+
+    Raises:
+        ValueError: the last line is whole and no line of a journal; Optuna would notice with the next one.
+    """
+    with journal.open("rb") as file:
+        last = next(iter(deque(file, maxlen=1)), b"")
+    if last and not last.endswith(b"\n"):
+        os.truncate(journal, journal.stat().st_size - len(last))
+        log.warning("%s: its last line was cut short; it was removed, and what it said is done again", journal)
+    elif last:
+        json.loads(last)
 
 
 def _damaged_line(journal: Path) -> int | None:

@@ -127,7 +127,8 @@ class States:
         (folder / "whole.toml").write_text(EXPERIMENT)
         (folder / "search.toml").write_text(STUDY)
         first, whole = folder / "first", folder / "finished"
-        endings = forked.import_what_is_used_by(self.compare(first), self.study(first), self.report(first), self.doctor(first))
+        every = (self.compare(first), self.study(first), self.report(first), self.doctor(first))
+        endings = forked.import_what_is_used_by(*every)
         assert all(ended.code == 0 for ended in endings), endings
         shutil.rmtree(first)
         for command in (self.compare(whole), self.study(whole)):

@@ -143,7 +143,7 @@ def nothing_drawn() -> Iterator[None]:
     """Figures are composed and not rendered, which is nine tenths of a small report's time."""
     from matplotlib.figure import Figure
 
-    def saved(self: Figure, file: Any, *, format: str, **_: Any) -> None:  # noqa: A002 - matplotlib's name
+    def saved(self: Figure, file: Any, *, format: str, **_: Any) -> None:
         file.write("<svg ></svg>" if isinstance(file, io.TextIOBase) else format.encode())
 
     kept = Figure.savefig

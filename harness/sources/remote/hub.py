@@ -99,7 +99,7 @@ def kept_folder(repo: str, kind: str = "dataset") -> Path:
 
 
 def remedy(repo: str, kind: str = "dataset") -> str:
-    """What helps against files that came with other bytes, which huggingface_hub does not notice; "" where none came."""
+    """What helps against files that came with other bytes, which huggingface_hub does not notice; else ""."""
     folder = kept_folder(repo, kind)
     try:
         there = any(folder.glob("snapshots/*/*"))

@@ -51,4 +51,5 @@ def _stored(repository: str) -> bool:
     """Is anything of the data set in the caches of huggingface_hub or datasets?"""
     from datasets import config
 
-    return kept_folder(repository).is_dir() or (Path(config.HF_DATASETS_CACHE) / repository.replace("/", "___")).is_dir()
+    converted = Path(config.HF_DATASETS_CACHE) / repository.replace("/", "___")
+    return kept_folder(repository).is_dir() or converted.is_dir()

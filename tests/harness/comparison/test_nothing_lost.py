@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from harness.cli import main
+from harness.commands.workdir_check import of_run
 from harness.comparison.cell import run_cell
 from harness.comparison.experiment import read_experiment
 from harness.comparison.kept_results import finished, tidy
@@ -194,22 +195,32 @@ def test_a_precision_that_a_kill_left_half_written_is_measured_and_swept(
     assert not left.exists()
 
 
-def test_a_record_that_is_a_folder_is_put_aside(done: tuple[Plan, Record, RunFolder], tmp_path: Path) -> None:
+def test_a_record_that_is_no_file_is_named_and_put_aside(done: tuple[Plan, Record, RunFolder], tmp_path: Path) -> None:
     plan, record, folder = done
+    aside = folder.record_file.with_name("record.json.damaged")
+    folder.record_file.unlink()
+    folder.record_file.symlink_to(folder.record_file.name)
+    assert [fault.what for fault in of_run(folder)] == ["damaged record (it is a link that leads nowhere)"]
+    assert run(plan, tmp_path / "work").scores == record.scores
+    assert aside.is_symlink()
     folder.record_file.unlink()
     folder.record_file.mkdir()
     assert run(plan, tmp_path / "work").scores == record.scores
-    assert folder.record_file.with_name("record.json.damaged").is_dir()
+    assert aside.is_dir()
 
 
+@pytest.mark.parametrize("kind", ["bytes", "a folder"])
 def test_a_checkpoint_that_is_no_checkpoint_costs_its_training_only(
-    done: tuple[Plan, Record, RunFolder], tmp_path: Path
+    done: tuple[Plan, Record, RunFolder], tmp_path: Path, kind: str
 ) -> None:
     plan, record, folder = done
     for file in (folder.record_file, folder.fitted_file):
         file.unlink()
     folder.checkpoint.mkdir()
-    (folder.checkpoint / "state.pt").write_bytes(os.urandom(5000))
+    if kind == "bytes":
+        (folder.checkpoint / "state.pt").write_bytes(os.urandom(5000))
+    else:
+        (folder.checkpoint / "state.pt" / "more").mkdir(parents=True)
     (tmp_path / "work" / "precision.json").write_text("{")
     assert run(plan, tmp_path / "work").scores == record.scores
 

@@ -1,6 +1,6 @@
 """How often verdicts are wrong, and how often they find what is there: the tables of docs/statistics.md.
 
-    python tests/campaigns/statistics.py [--trials 4000]
+    python tests/campaigns/error_rates.py [--trials 4000]
 
 Rows of a comparison are drawn from normal distributions of known means and spreads, over numbers of rows and seeds.
 "This" is `reports.stats.simultaneous`; beside it stand one variance pooled over rows (Tukey-Kramer) and each row's own
