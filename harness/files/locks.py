@@ -92,7 +92,7 @@ def work_lock(workdir: Path, prefix: str = "", what: str = "") -> Iterator[None]
     except OSError as error:
         lock.release()
         raise InputError(
-            f"work directory {workdir} cannot be used: {error.strerror or error}; "
+            f"work directory {workdir} cannot be used: {error.filename or workdir}: {error.strerror or error}; "
             "make room there, or name another directory with --workdir"
         ) from None
     try:
