@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,9 @@ class Curves:
             try:
                 earlier = [json.loads(line) for line in self.file.read_text("utf-8").splitlines() if line]
                 self.lines = [line for line in earlier if line["step"] <= step]
-            except (ValueError, TypeError, KeyError):
+            except (IsADirectoryError, ValueError, TypeError, KeyError):
+                if self.file.is_dir():
+                    shutil.rmtree(self.file)  # else no curve could be written
                 logger.warning("%s: damaged; the curve begins at update %d", self.file, step + 1)
                 self.lines = []
 

@@ -221,6 +221,8 @@ def test_a_checkpoint_that_is_no_checkpoint_costs_its_training_only(
         (folder.checkpoint / "state.pt").write_bytes(os.urandom(5000))
     else:
         (folder.checkpoint / "state.pt" / "more").mkdir(parents=True)
+        folder.curves_file.unlink()
+        (folder.curves_file / "more").mkdir(parents=True)
     (tmp_path / "work" / "precision.json").write_text("{")
     assert run(plan, tmp_path / "work").scores == record.scores
 
