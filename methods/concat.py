@@ -43,7 +43,50 @@ if TYPE_CHECKING:
 
 WHITENING = "whitening.safetensors"
 # Presets of which runs are kept from the time when a part's id held its preset's name alone, with the values of then.
-_FIRST = ("pooling cls: 332d1fd5", "pooling mean: a230fea9", "simcse mini: 626dc413")
+_FIRST = {
+    "barlow_twins": ("mini 71af9ea9", "mini-shuffle 75ebd0c4"),
+    "byol": ("mini 3730b57e",),
+    "cert": ("mini 8b13f807",),
+    "contrastive_tension": ("mini e42aa668", "mini-in-batch 41670504"),
+    "declutr": ("mini 9b35fceb",),
+    "flow": ("code 57bebb72", "code-target c884a6c9", "mini 7ea37331", "paper 3ae07933", "target f2ee0a0d"),
+    "mixcse": ("mini d2d3e484",),
+    "pooling": (
+        "cls 332d1fd5",
+        "cls_pooler cda6a2ec",
+        "first_last_avg 469cdf53",
+        "first_last_avg_static 56cd1107",
+        "last2_avg 9b8d78dc",
+        "max c45a73b8",
+        "mean a230fea9",
+    ),
+    "pretrained": (
+        "declutr 0bf5bd65",
+        "mini 21ea0605",
+        "minilm 919d9a8b",
+        "sbert-nli 4ab10ea1",
+        "simcse 87959241",
+        "simcse-sup f11ff9d5",
+    ),
+    "quick_thoughts": ("mini f9d40089",),
+    "scd": ("mini 3deeb787",),
+    "simcse": ("mini 626dc413",),
+    "simcse_supervised": ("mini 20c79559",),
+    "static": ("glove-6b-50d b376be14", "mini 4a4d90d0", "paper 2a0602a8", "raw-text 4a4d90d0"),
+    "tsdae": ("mini 7e72ce13",),
+    "vicreg": ("mini d3116bd9", "mini-shuffle b32ba142"),
+    "w_mse": ("mini 7c7517ab",),
+    "whitening": (
+        "mini b1828a28",
+        "nli 027ff8a4",
+        "nli-256 f553e059",
+        "paper b1828a28",
+        "paper-256 583e819c",
+        "target 8002f2ae",
+        "target-256 8329a085",
+    ),
+    "wk_pooling": ("mini eceade8d",),
+}
 _MOST_KNOWN: tuple[Supervision, ...] = ("untrained", "unsupervised", "transductive", "supervised")
 
 
@@ -70,13 +113,14 @@ class PartConfig(Config):
 
         A preset's name alone would leave a run its id when the preset has got other values.
         """
-        named = [] if self.preset is None else [self._named()]
-        return [*self.settings().corrections(), *(text for text in named if text not in _FIRST)]
+        return [*self.settings().corrections(), *([] if self.preset is None else self._named())]
 
-    def _named(self) -> str:
-        """The preset, with a hash of the config that it stands for."""
+    def _named(self) -> list[str]:
+        """The preset, with a hash of the config that it stands for, where that is not known of old."""
         alone = self.kind.configure({}, preset=self.preset, family=self.family)
-        return f"{self.method} {self.preset}: {content_id(alone.for_id(), 8)}"
+        content = content_id(alone.for_id(), 8)
+        known = f"{self.preset} {content}" in _FIRST.get(self.method, ())
+        return [] if known else [f"{self.method} {self.preset}: {content}"]
 
 
 class ConcatConfig(MethodConfig):

@@ -145,14 +145,19 @@ class PairedBootstrap:
                 drawn.append(np.mean([values for _, values in have], axis=0))
         return (seeds, np.array(points), np.array(drawn)) if seeds else None
 
-    def _spreads(self, base_model: str, target: Target) -> dict[tuple[str, str], tuple[float, float]]:
+    def _spreads(self, base_model: str, trained: bool, target: Target) -> dict[tuple[str, str], tuple[float, float]]:
         """Row key -> what its seeds add to the variance of its mean, and the degrees of freedom of that.
 
-        Of all rows on a base model that can be judged: together they say how far seeds lie apart.
+        Of all trained rows on a base model that can be judged: together they say how far seeds lie apart. What the
+        seeds of rows without training draw (random vectors) is another thing, and says nothing about those.
         """
-        key = (base_model, target.key)
+        key = (base_model, trained, target.key)
         if key not in self._known:
-            rows = [row for row in self.comparison.rows if row.base_model == base_model and self.judged(row, target)]
+            rows = [
+                row
+                for row in self.comparison.rows
+                if row.base_model == base_model and _trained(row) == trained and self.judged(row, target)
+            ]
             runs = [part[1] for row in rows if (part := self.by_seed(row, target)) is not None]
             counts = np.array([len(scores) if np.ptp(scores) > 0 else 0 for scores in runs])
             variances = np.array([scores.var(ddof=1) if n else 0.0 for scores, n in zip(runs, counts, strict=True)])
@@ -163,7 +168,7 @@ class PairedBootstrap:
 
     def spread(self, row: ResultRow, target: Target) -> tuple[float, float]:
         """What seeds add to the variance of the mean of a row that is judged, and the degrees of freedom of that."""
-        return self._spreads(row.base_model, target)[row.key]
+        return self._spreads(row.base_model, _trained(row), target)[row.key]
 
     def judged(self, row: ResultRow, target: Target) -> bool:
         """Whether the row has the target's tasks, and its spread is known: several seeds, or none that enters it."""
@@ -221,6 +226,10 @@ class PairedBootstrap:
         known = {row.key for row in judged}
         unjudged = [row for row in rows if row.key in means and row.key not in known]
         return Leaders(best, [row for row in rows if row.key in tied], unjudged, held)
+
+
+def _trained(row: ResultRow) -> bool:
+    return row.supervision != "untrained"
 
 
 def untrained_base(

