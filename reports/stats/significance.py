@@ -69,7 +69,7 @@ class PairedBootstrap:
         self.targets = targets(comparison)
         self._by_task: dict[tuple[str, str], dict[str, tuple[float, Floats]]] = {}
         self._by_row: dict[tuple[tuple[str, str], str], tuple[list[int], Floats, Floats] | None] = {}
-        self._known: dict[tuple[str, str], dict[tuple[str, str], tuple[float, float]]] = {}
+        self._known: dict[tuple[str, bool, str], dict[tuple[str, str], tuple[float, float]]] = {}
         self.unlike: set[tuple[str, str, str]] = set()  # (record id, task, source): other pairs than the rest
         work = 0
         for key in {key for target in self.targets for key in target.tasks}:
