@@ -43,6 +43,20 @@ def test_many_rows_far_behind_are_all_separated(made):
     assert leaders.tied == []
 
 
+def test_random_vectors_say_nothing_about_the_spread_of_training(made):
+    add(made, "SimCSE", (1, 2, 3), 0.3)
+    add(made, "SCD", (1, 2, 3), 1.0)
+    comparison, bootstrap = read(made)
+    target = bootstrap.targets[0]
+    before = {row.label: bootstrap.spread(row, target) for row in comparison.rows}
+    for seed in (1, 2, 3):
+        add(made, "random", (seed,), 15.0 * seed, supervision="untrained", pooling=None)
+    comparison, bootstrap = read(made)
+    after = {row.label: bootstrap.spread(row, target) for row in comparison.rows}
+    assert after["random"][0] > 10 * max(variance for variance, _ in before.values())
+    assert {label: after[label] for label in before} == before
+
+
 def test_one_seed_is_not_judged_and_leads_nothing(made):
     add(made, "SimCSE", (1,), 0.3)
     add(made, "SCD", (1, 2, 3), 1.0)
