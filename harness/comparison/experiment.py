@@ -87,7 +87,7 @@ class Rehearsal(Config):
     seeds: int = option(1, "runs of a row: the first so many of its seeds", ge=1)
     limit: int = option(512, "use the first N items of a corpus only", ge=2)
     corpora: dict[str, str] = option({}, "uri -> uri of the text instead; others: themselves, else embedded text")
-    sentences: int = option(8_000, "a task that asks for more than this many is left out, and says so", ge=1)
+    sentences: int = option(10_000, "a task that asks for more than this many is left out, and says so", ge=1)
 
 
 class Conditions(Config):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from harness.comparison.experiment import presets, read_experiment
 from reports.document.blocks import Block, Document, Facts, Section, Text
 from reports.document.rehearsal import marked
-from reports.papers import missing_experiments
 from reports.papers.definition import Definition, PaperTable
 from reports.papers.joined_table import joined_table
 from reports.papers.matched_numbers import as_csv, counts, plain
@@ -34,7 +34,7 @@ def describe(definition: Definition, library: RunLibrary) -> tuple[Document, dic
     matching = Matching(definition, library)
     sections: list[Section] = []
     shown: list[ResultRow] = []
-    experiments = missing_experiments.experiments(matching)
+    blocks_of_file = _blocks_of(definition.name)
     for table in definition.tables:
         if table.kind == "spaces":
             spaces = search_spaces(matching, table)
@@ -42,7 +42,7 @@ def describe(definition: Definition, library: RunLibrary) -> tuple[Document, dic
             continue
         filled = paper_table(matching, table)
         blocks: list[Block] = [filled.table] if filled.table else []
-        blocks += _said(matching, table, filled, list(experiments))
+        blocks += _said(matching, table, filled, blocks_of_file)
         sections.append(Section(table.key, _short(table), blocks))
         known = {row.key for row in shown}
         shown += [row for row in filled.rows if row.key not in known]
@@ -72,7 +72,6 @@ def describe(definition: Definition, library: RunLibrary) -> tuple[Document, dic
     rehearsal = any(row.rehearsal for row in shown)
     report = "rehearsal" if rehearsal else ""
     files = {"tables/joined.csv": as_csv(matching.rows, report)}
-    files |= {f"experiments/{name}": text for name, text in experiments.items()}
     data = {"report": definition.name, "joined": plain(matching.rows, report)}
     if rehearsal:
         return marked(document), files, {**data, "rehearsal": True}
@@ -109,7 +108,12 @@ def _facts(matching: Matching, shown: list[ResultRow]) -> list[tuple[str, str]]:
     ]
 
 
-def _said(matching: Matching, table: PaperTable, filled: Filled, experiments: list[str]) -> list[Block]:
+def _blocks_of(paper: str) -> list[str] | None:
+    """The blocks of the experiment file that is called as the paper is; None where none is installed."""
+    return list(read_experiment(paper).blocks) if paper in presets() else None
+
+
+def _said(matching: Matching, table: PaperTable, filled: Filled, blocks_of_file: list[str] | None) -> list[Block]:
     """What of the table could not be measured here, and the command that would."""
     if not filled.missing:
         return []
@@ -118,10 +122,9 @@ def _said(matching: Matching, table: PaperTable, filled: Filled, experiments: li
     if table.kind == "study":
         wanted = dict.fromkeys(row.study for row in table.rows if row.study and any(row.label == m for m, _ in items))
         commands += [f"harness study run {study} --workdir WORKDIR" for study in wanted]
-    else:
-        bases = {j.published["base_model"] for j in matching.rows if j.place and j.place.table is table}
-        wanted = dict.fromkeys(name for name in experiments if name.removesuffix(".toml") in bases)
-        commands += [f"harness compare experiments/{name} --workdir WORKDIR" for name in wanted]
+    elif blocks_of_file is not None:
+        part = f" --only {table.key}" if table.key in blocks_of_file else ""
+        commands.append(f"harness compare {matching.definition.name}{part} --workdir WORKDIR")
     total = sum(bool(row.published) for row in table.rows)
     title = f"Published rows without a comparable number of ours: {len(items)} of {total}"
     blocks: list[Block] = [Facts(f"missing-{table.key}", title, items, tuple(commands))]

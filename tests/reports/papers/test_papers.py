@@ -6,19 +6,19 @@ import argparse
 import csv
 import json
 import math
+import re
 import time
-import tomllib
 from pathlib import Path
 
 import pytest
 
 from harness.comparison.experiment import read_experiment
-from harness.comparison.rows import resolve_rows
+from harness.comparison.part import part_of
 from harness.errors import InputError
 from harness.results.run_folder import RunFolder
 from reports.build import build_report
 from reports.document.table import MINUS
-from reports.papers import definition, missing_experiments, published_alignment
+from reports.papers import definition, published_alignment
 from reports.papers.matching import Matching
 from reports.papers.paper_cells import source_note
 from reports.papers.paper_tables import paper_table
@@ -26,7 +26,6 @@ from reports.read.run_library import read_library
 from reports.report_command import register
 from tests.support import invented_runs as made
 from tests.support import synthetic
-from tests.support.configurations import know_base_models
 
 SCD = made.recipe("scd")
 
@@ -288,31 +287,15 @@ def test_figures_of_the_papers_are_drawn_from_runs(built):
     assert "Not drawn: projection head and memory bank" in said
 
 
-def test_what_is_missing_comes_with_an_experiment_that_fills_it(built, monkeypatch):
-    know_base_models(monkeypatch)
-    folder = built["scd"]["html"].parent / "experiments"
-    experiment = read_experiment(str(folder / "roberta-base.toml"))
-    assert experiment.base_models == ["FacebookAI/roberta-base"]
-    labels = [row.label for row in resolve_rows(experiment, "file")]
-    assert "SCD" in labels
-    done = read_experiment(str(folder / "bert-base.toml"))
-    assert "SCD" not in [entry.name for entry in done.methods if entry.config.get("terms") == "both"] or "transfer" in (
-        done.suites
-    )
-    assert "harness compare experiments/roberta-base.toml --workdir WORKDIR" in built["scd"]["md"].read_text()
-
-
-def test_an_experiment_that_fills_a_gap_holds_labels_and_settings_of_any_kind(work):
-    matching = Matching(definition.load("scd"), read_library(work))
-    label = 'SCD 🙂 "quoted" \x7f'
-    spec = next(row for table in matching.definition.tables for row in table.rows if row.method)
-    spec = spec.model_copy(update={"label": label, "preset": "", "data": ""})
-    text = missing_experiments._toml(
-        matching, "base", "a/b", [(spec, {"pooling": "🙂", "a": 1e-05}), (spec, {})], ["sts"]
-    )
-    rows = tomllib.loads(text)["methods"]
-    assert [row["name"] for row in rows] == [label, f"{label} (2)"]
-    assert rows[0]["config"] == {"pooling": "🙂", "a": 1e-05}
+def test_what_is_missing_comes_with_the_part_of_the_papers_file_that_fills_it(built):
+    text = built["scd"]["md"].read_text()
+    commands = set(re.findall(r"harness compare \S+(?: --only \S+)? --workdir WORKDIR", text))
+    assert "harness compare scd --only table-3 --workdir WORKDIR" in commands
+    for command in commands:
+        words = command.split()
+        experiment = read_experiment(words[2])
+        assert part_of(experiment, [words[4]]).methods
+    assert not (built["scd"]["html"].parent / "experiments").exists()
 
 
 def test_an_empty_work_directory_still_shows_the_paper(tmp_path):
