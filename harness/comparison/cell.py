@@ -19,7 +19,7 @@ from harness.comparison.kept_results import earlier_record, finished
 from harness.comparison.kept_weights import keep, kept_report
 from harness.comparison.measured_precision import precision_of
 from harness.comparison.plan import Plan, PlannedCell, describe_data
-from harness.comparison.rescoring import due, merged, merged_figures, merged_pairs
+from harness.comparison.rescoring import due, merged, merged_figures, merged_rows
 from harness.errors import InputError, TrainingStopped
 from harness.evaluation.scoring import announced, each, error_file, set_aside
 from harness.evaluation.vector_cache import EmbeddingCache, folder_hash
@@ -175,16 +175,18 @@ def _hashes(folder: RunFolder, earlier: Record | None) -> dict[str, str]:
 
 
 def _keep(folder: RunFolder, record: Record, result: TaskResult, earlier: Record | None, tasks: list[Task]) -> Record:
-    """Store the pairs and figures of a run, beside those of tasks that it was scored on before; its whole record."""
-    pairs, figures = result.pairs, result.figures
+    """Store what is kept of a run's examples, beside that of tasks that it was scored on before; its whole record."""
+    pairs, outcomes, figures = result.pairs, result.outcomes, result.figures
     if earlier is not None:
         record = merged(earlier, record, tasks)
-        pairs = merged_pairs(folder.pairs(), pairs, tasks) if folder.pairs_file.exists() else pairs
+        pairs = merged_rows(folder.pairs(), pairs, tasks) if folder.pairs_file.exists() else pairs
+        outcomes = merged_rows(folder.outcomes(), outcomes, tasks) if folder.outcomes_file.exists() else outcomes
         figures = merged_figures(folder.figures(), figures, tasks)
-    if pairs is not None:
-        buffer = io.BytesIO()
-        pairs.to_parquet(buffer, index=False)
-        write_atomic(folder.pairs_file, buffer.getvalue())
+    for frame, file in ((pairs, folder.pairs_file), (outcomes, folder.outcomes_file)):
+        if frame is not None:
+            buffer = io.BytesIO()
+            frame.to_parquet(buffer, index=False, compression="zstd")
+            write_atomic(file, buffer.getvalue())
     if figures:
         write_atomic(folder.figures_file, json.dumps(figures) + "\n")
     return record

@@ -52,8 +52,9 @@ def earlier_record(cell: PlannedCell, folder: RunFolder) -> Record | None:
 
 
 def _damaged(folder: RunFolder, record: Record) -> bool:
-    """Are pairs or figures not what the record says?"""
-    made = {file.name: record.files.get(file.name, "") for file in (folder.pairs_file, folder.figures_file)}
+    """Are pairs, outcomes or figures not what the record says?"""
+    files = (folder.pairs_file, folder.outcomes_file, folder.figures_file)
+    made = {file.name: record.files.get(file.name, "") for file in files}
     return any(changed(folder, {name: digest for name, digest in made.items() if digest}))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from harness.results.record import Record
+from harness.results.text_ids import stacked
 from harness.tasks.base import task_key
 
 if TYPE_CHECKING:
@@ -65,13 +66,11 @@ def _cost(old: dict[str, float], new: dict[str, float]) -> dict[str, float]:
     return cost
 
 
-def merged_pairs(old: pd.DataFrame, new: pd.DataFrame | None, tasks: list[Task]) -> pd.DataFrame:
-    """As `merged`, for the pairs."""
-    import pandas as pd
-
+def merged_rows(old: pd.DataFrame, new: pd.DataFrame | None, tasks: list[Task]) -> pd.DataFrame:
+    """As `merged`, for the pairs or the outcomes."""
     scored = {(task.name, task.source) for task in tasks}
     kept = old[[pair not in scored for pair in zip(old["task"], old["source"], strict=True)]]
-    return kept if new is None else pd.concat([kept, new], ignore_index=True)
+    return kept if new is None else stacked([kept, new] if len(kept) else [new])
 
 
 def merged_figures(old: dict[str, Any], new: dict[str, Any], tasks: list[Task]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import numpy as np
 from harness.errors import HarnessError, InputError
 from harness.files.faults import storage_fault
 from harness.results.missing import missing
+from harness.results.text_ids import stacked
 from harness.tasks.base import Encode, Task, TaskResult, needs_model
 from harness.tasks.vectors import UNNAMED, EmbeddingTable, Origin, VectorStore, encode_once
 
@@ -27,11 +28,10 @@ def joined(parts: Sequence[TaskResult]) -> TaskResult:
         whole.artifacts |= part.artifacts
         whole.figures |= part.figures
         whole.cost = {key: whole.cost.get(key, 0.0) + part.cost.get(key, 0.0) for key in whole.cost | part.cost}
-    frames = [part.pairs for part in parts if part.pairs is not None]
-    if frames:
-        import pandas as pd
-
-        whole.pairs = pd.concat(frames, ignore_index=True)
+    pairs = [part.pairs for part in parts if part.pairs is not None]
+    outcomes = [part.outcomes for part in parts if part.outcomes is not None]
+    whole.pairs = stacked(pairs) if pairs else None
+    whole.outcomes = stacked(outcomes) if outcomes else None
     if whole.cost.get("encode_seconds"):
         encoded = whole.cost["sentences"] - whole.cost.get("sentences_cached", 0.0)
         whole.cost["sentences_per_second"] = encoded / whole.cost["encode_seconds"]

@@ -1,5 +1,5 @@
-"""Records on disk are the truth about every run: `WORKDIR/runs/<id>/{record.json, pairs.parquet, figures.json,
-curves.jsonl}`.
+"""Records on disk are the truth about every run: `WORKDIR/runs/<id>/{record.json, pairs.parquet, outcomes.parquet,
+figures.json, curves.jsonl}`.
 
 Reports, tracking and studies read these; nothing else is needed to rebuild a table.
 """
@@ -75,7 +75,7 @@ class Record(BaseModel):
     cost: dict[str, float] = {}  # train_seconds, encode_seconds, evaluate_seconds, sentences_per_second, sentences,
     #                              sentences_cached, peak_memory_bytes, parameters, corpus_sentences_seen
     environment: dict[str, Any] = {}  # python, platform, cpu, device, precision, threads, versions
-    files: dict[str, str] = {}  # name in the run's folder -> sha256, of weights, pairs, figures and curve
+    files: dict[str, str] = {}  # name in the run's folder -> sha256, of weights, pairs, outcomes, figures, curve
     removed: dict[str, str] = {}  # the same of weights that were scored and not kept (`keep` of the experiment)
     command: str = ""  # what reproduces this run
     started: str = ""  # ISO 8601, UTC

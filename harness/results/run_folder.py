@@ -1,4 +1,4 @@
-"""The folder of one run: its record, pairs, figures, curves, checkpoint and model."""
+"""The folder of one run: its record, pairs, outcomes, figures, curves, checkpoint and model."""
 
 from __future__ import annotations
 
@@ -44,6 +44,10 @@ class RunFolder:
     @property
     def pairs_file(self) -> Path:
         return self.path / "pairs.parquet"
+
+    @property
+    def outcomes_file(self) -> Path:
+        return self.path / "outcomes.parquet"
 
     @property
     def figures_file(self) -> Path:
@@ -135,10 +139,21 @@ class RunFolder:
         return [left for place in places for left in place.glob(".*") if left.name != LOCK_FILE]
 
     def pairs(self) -> pd.DataFrame:
-        """Per-pair scores: columns task, source, split, subset, pair, gold, score (cosine)."""
+        """Per-pair scores: columns task, source, split, subset, pair, gold, score (cosine), text1, text2
+        (`harness.results.text_ids`; files of earlier versions lack these two)."""
         import pandas as pd
 
         return pd.read_parquet(self.pairs_file)
+
+    def outcomes(self) -> pd.DataFrame:
+        """Per-example outcomes: `harness.results.outcomes.COLUMNS`; no rows where the run stored none."""
+        import pandas as pd
+
+        from harness.results.outcomes import COLUMNS
+
+        if not self.outcomes_file.exists():
+            return pd.DataFrame(columns=list(COLUMNS))
+        return pd.read_parquet(self.outcomes_file)
 
     def figures(self) -> dict[str, dict[str, Any]]:
         """Data for figures by task; empty where no task had any.
@@ -149,10 +164,11 @@ class RunFolder:
         return read_json(self.figures_file) if self.figures_file.exists() else {}
 
     def is_readable(self) -> bool:
-        """Are pairs and figures whole, where there are any?"""
+        """Are pairs, outcomes and figures whole, where there are any?"""
         try:
             if self.pairs_file.exists():
                 self.pairs()
+            self.outcomes()
             self.figures()
         except (OSError, ValueError, InputError):  # pyarrow's errors are among the latter
             return False

@@ -33,16 +33,18 @@ class TaskResult:
     """What an evaluation yields.
 
     `protocols` maps every id found in the scores to the description it was hashed from. `pairs` holds one row a scored
-    pair (task, source, split, subset, pair, gold, score = cosine), None for tasks without pairs. `notes` are sentences
-    for the reader about anything unusual (NaN vectors, constant scores). `cost` has seconds and counts by name.
-    `missing` says of each task without scores why it has none: an average over its suite is not complete. `figures`
-    has by task what is drawn rather than tabled (a spectrum, a histogram), as plain lists and numbers; `artifacts` are
-    texts to keep as files of the run, by relative path.
+    pair (task, source, split, subset, pair, gold, score = cosine, text1, text2), None for tasks without pairs.
+    `outcomes` holds one row an example of what other scores are made of (`harness.results.outcomes`), None for tasks
+    that do not say. `notes` are sentences for the reader about anything unusual (NaN vectors, constant scores). `cost`
+    has seconds and counts by name. `missing` says of each task without scores why it has none: an average over its
+    suite is not complete. `figures` has by task what is drawn rather than tabled (a spectrum, a histogram), as plain
+    lists and numbers; `artifacts` are texts to keep as files of the run, by relative path.
     """
 
     scores: list[Score] = field(default_factory=list)
     protocols: dict[str, dict[str, Any]] = field(default_factory=dict)
     pairs: pd.DataFrame | None = None
+    outcomes: pd.DataFrame | None = None
     notes: list[str] = field(default_factory=list)
     cost: dict[str, float] = field(default_factory=dict)
     missing: dict[str, Missing] = field(default_factory=dict)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.errors import InputError
+from harness.results.text_ids import text_ids
 from harness.sources import multilingual
 from harness.sources.pair_sets import EMBEDDED_PARTS
 from harness.tasks.averages import Mean, Number
@@ -161,9 +162,9 @@ class STSTask:
                 )
             similarities.append(score)
             golds.append(gold)
-            frames.append(
-                pd.DataFrame({"subset": subset.name, "pair": np.arange(gold.size), "gold": gold, "score": score})
-            )
+            ids = {"text1": text_ids(subset.sentences1), "text2": text_ids(subset.sentences2)}
+            columns = {"subset": subset.name, "pair": np.arange(gold.size), "gold": gold, "score": score, **ids}
+            frames.append(pd.DataFrame(columns))
         if damaged:
             result.notes.append(f"{self.name}: vectors with NaN or infinity, replaced by 0: {damaged}")
         n = sum(gold.size for gold in golds)

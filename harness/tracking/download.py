@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mlflow.entities import Run
     from mlflow.tracking.client import MlflowClient
 
-FILES = ("record.json", "curves.jsonl", "pairs.parquet", "figures.json")
+FILES = ("record.json", "curves.jsonl", "pairs.parquet", "outcomes.parquet", "figures.json")
 _ID = re.compile(r"[0-9A-Za-z_-]{1,64}")  # of a record: it becomes the name of a folder
 
 

@@ -214,7 +214,13 @@ def _seed_run(record: Record, folder: RunFolder, parent: str) -> NewRun:
         "harness.status": record.status,
         "harness.protocols": " ".join(sorted({score.protocol for score in record.scores})),
     }
-    files = (folder.record_file, folder.curves_file, folder.pairs_file, folder.figures_file)
+    files = (
+        folder.record_file,
+        folder.curves_file,
+        folder.pairs_file,
+        folder.outcomes_file,  # the record holds its hash
+        folder.figures_file,
+    )
     return NewRun(
         name=f"{record.row} seed {record.seed}",
         tags={name: value for name, value in tags.items() if value},

@@ -151,7 +151,8 @@ def test_task_gives_six_numbers_with_protocols_and_pairs() -> None:
     assert {s.protocol for s in result.scores} | {s.comparable for s in result.scores} == set(result.protocols)
     assert all(protocol_id(d) == i for i, d in result.protocols.items())
     assert result.pairs is not None
-    assert list(result.pairs.columns) == ["task", "source", "split", "subset", "pair", "gold", "score"]
+    columns = ["task", "source", "split", "subset", "pair", "gold", "score", "text1", "text2"]
+    assert list(result.pairs.columns) == columns
     assert list(result.pairs["subset"]) == ["near"] * 3 + ["far"] * 2
     assert list(result.pairs["pair"]) == [0, 1, 2, 0, 1]
     np.testing.assert_allclose(result.pairs["score"], cosines, atol=1e-6)

@@ -1,0 +1,145 @@
+"""What a score was made of: one number an example, so that examples can be drawn anew (`outcomes.parquet` of a run).
+
+A row holds one example of one score (`COLUMNS`). The score is the mean over its subsets of `score_of` each subset:
+nearly always the mean of `outcome`. `unit` is what a bootstrap draws: rows of one unit are drawn together, as they are
+no independent evidence (equal texts, the captions of one image).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Floats = NDArray[np.float64]
+
+COLUMNS = {
+    "task": "as Score.task",
+    "source": "as Score.source",
+    "split": "as Score.split",
+    "subset": "part of the task whose values the score is the mean of (a fold, a clustering set); '' where it is one",
+    "metric": "as Score.metric",
+    "example": "its number in the task's data (in the subset's, where that is a data set of its own), int64",
+    "unit": "what is drawn anew, int64: the text_id of the example's text unless the task says otherwise",
+    "outcome": "float32: 1 for correct and 0 for wrong, the query's score; the prediction where `target` is given",
+    "target": "float32: the gold label or score of a metric that is no mean over examples, else NaN",
+}
+SCORE = ("task", "source", "split", "metric")  # the columns that say which score a row belongs to
+
+
+def outcomes_frame(
+    *,
+    task: str,
+    source: str,
+    split: str,
+    metric: str,
+    outcome: ArrayLike,
+    unit: ArrayLike,
+    subset: str = "",
+    example: ArrayLike | None = None,
+    target: ArrayLike | None = None,
+) -> pd.DataFrame:
+    """The rows of one score, or of one of its subsets; arrays are (n,). Examples are numbered from 0 by default."""
+    import pandas as pd
+
+    outcomes = np.asarray(outcome, dtype=np.float32)
+    n = len(outcomes)
+    frame = pd.DataFrame(
+        {
+            "example": np.arange(n) if example is None else np.asarray(example, dtype=np.int64),
+            "unit": np.asarray(unit, dtype=np.int64),
+            "outcome": outcomes,
+            "target": np.full(n, np.nan, dtype=np.float32) if target is None else np.asarray(target, dtype=np.float32),
+        }
+    )
+    about = {"task": task, "source": source, "split": split, "subset": subset, "metric": metric}
+    for place, (column, value) in enumerate(about.items()):
+        frame.insert(place, column, value)
+    return frame
+
+
+def is_mean(metric: str) -> bool:
+    """Is a score of this metric the mean of the examples' outcomes?"""
+    return _rule(metric) is None
+
+
+def score_of(metric: str, target: ArrayLike, outcome: ArrayLike, weights: ArrayLike) -> float:
+    """The value of `metric` over n examples that count `weights` times each: 1 for all, or how often a bootstrap drew
+    the unit of each.
+
+    `target` is not looked at where the metric is a mean. NaN where all weights are 0.
+    """
+    return float(scores_of(metric, target, outcome, np.asarray(weights, dtype=np.float64)[None])[0])
+
+
+def scores_of(metric: str, target: ArrayLike, outcome: ArrayLike, weights: ArrayLike) -> Floats:
+    """As `score_of`, for b draws at once: weights (b, n) give (b,)."""
+    y, x, w = (np.asarray(array, dtype=np.float64) for array in (target, outcome, weights))
+    rule = _rule(metric)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        values: Floats = w @ x / w.sum(axis=1) if rule is None else rule(y, x, w)
+    return values
+
+
+def value_of(rows: pd.DataFrame) -> float:
+    """The score that the rows of one score (`SCORE`) belong to, but for its protocol's rounding."""
+    metric = str(rows["metric"].iloc[0])
+    values = [
+        score_of(metric, part["target"], part["outcome"], np.ones(len(part)))
+        for _, part in rows.groupby("subset", sort=False)
+    ]
+    return float(np.mean(values))
+
+
+def _rule(metric: str) -> Callable[[Floats, Floats, Floats], Floats] | None:
+    """(target (n,), outcome (n,), weights (b, n)) -> (b,); None for a mean."""
+    return _average_precision if metric.endswith("_ap") else _RULES.get(metric)
+
+
+def _f1(y: Floats, x: Floats, w: Floats) -> Floats:
+    """F1 of class 1; 0 without a true positive."""
+    hits, claimed, true = w @ ((x == 1) & (y == 1)), w @ (x == 1), w @ (y == 1)
+    return np.where(hits > 0, 2 * hits / np.maximum(claimed + true, 1e-300), 0.0)
+
+
+def _pearson(y: Floats, x: Floats, w: Floats) -> Floats:
+    return _correlation(np.broadcast_to(y, w.shape), np.broadcast_to(x, w.shape), w)
+
+
+def _spearman(y: Floats, x: Floats, w: Floats) -> Floats:
+    return _correlation(_ranks(y, w), _ranks(x, w), w)
+
+
+def _correlation(y: Floats, x: Floats, w: Floats) -> Floats:
+    """Of (b, n) each; 0 where a side is constant."""
+    total = w.sum(axis=1, keepdims=True)
+    y, x = (z - (w * z).sum(axis=1, keepdims=True) / total for z in (y, x))
+    both, spread = (w * x * y).sum(axis=1), np.sqrt((w * x * x).sum(axis=1) * (w * y * y).sum(axis=1))
+    return np.where(spread > 0, both / np.where(spread > 0, spread, 1.0), 0.0)
+
+
+def _ranks(x: Floats, w: Floats) -> Floats:
+    """Ranks (b, n) of x (n,) where each value is there `w` times; equal values share their average."""
+    _, place = np.unique(x, return_inverse=True)
+    mass = np.zeros((len(w), place.max() + 1))
+    for row, drawn in zip(mass, w, strict=True):
+        row += np.bincount(place, weights=drawn, minlength=len(row))
+    return (np.cumsum(mass, axis=1) - mass / 2)[:, place]
+
+
+def _average_precision(y: Floats, x: Floats, w: Floats) -> Floats:
+    """Of gold 0 or 1 by falling scores: the sum of precision times gain in recall at each distinct score."""
+    order = np.argsort(-x, kind="stable")
+    last = np.append(np.diff(x[order]) != 0, True)  # of each run of equal scores
+    drawn, true = np.cumsum(w[:, order], axis=1)[:, last], np.cumsum((w * y)[:, order], axis=1)[:, last]
+    precision = np.where(drawn > 0, true / np.where(drawn > 0, drawn, 1.0), 0.0)
+    gain = np.diff(true, axis=1, prepend=0.0)
+    return np.where(true[:, -1] > 0, (precision * gain).sum(axis=1) / np.maximum(true[:, -1], 1e-300), 0.0)
+
+
+_RULES = {"f1": _f1, "pearson": _pearson, "spearman": _spearman}

@@ -1,0 +1,46 @@
+"""Texts known by a number: equal sentences of different tasks have equal ids, and none of their words is kept."""
+
+from __future__ import annotations
+
+import hashlib
+import unicodedata
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PAIR_IDS = ("text1", "text2")  # columns of the pairs of a run; empty where an earlier version stored the pair
+
+
+def text_id(text: str) -> int:
+    """The first 8 bytes, signed and little-endian, of the blake2b of a text in Unicode's form NFC, without regard to
+    case and to the length of white space."""
+    folded = unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
+    plain = " ".join(folded.split())
+    digest = hashlib.blake2b(plain.encode("utf-8", "surrogatepass")).digest()
+    return int.from_bytes(digest[:8], "little", signed=True)
+
+
+def text_ids(texts: Sequence[str]) -> NDArray[np.int64]:
+    """The `text_id` of each of n texts, (n,)."""
+    known = {text: text_id(text) for text in dict.fromkeys(texts)}
+    return np.fromiter((known[text] for text in texts), dtype=np.int64, count=len(texts))
+
+
+def stacked(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Frames one below the other; ids that some of them lack are <NA> there, and exact in the others (not floats)."""
+    import pandas as pd
+
+    ids = [name for name in PAIR_IDS if any(name in frame for frame in frames)]
+    partial = [name for name in ids if not all(name in frame for frame in frames)]
+    whole = [
+        frame.assign(**{name: frame[name].astype("Int64") if name in frame else pd.NA for name in partial}).astype(
+            dict.fromkeys(partial, "Int64")
+        )
+        for frame in frames
+    ]
+    return pd.concat(whole, ignore_index=True)

@@ -1,0 +1,37 @@
+"""Equal sentences of different tasks have equal ids, which never become floats."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import pandas as pd
+
+from harness.results.text_ids import stacked, text_id, text_ids
+
+
+def test_an_id_is_the_start_of_the_hash_of_the_folded_text() -> None:
+    digest = hashlib.blake2b(b"a man plays the guitar .").digest()
+    assert text_id("A man  plays\tthe guitar . ") == int.from_bytes(digest[:8], "little", signed=True)
+
+
+def test_writings_of_one_sentence_have_one_id_and_other_sentences_another() -> None:
+    assert text_id("Cafe\u0301 Straße") == text_id("CAFÉ  STRASSE")
+    assert len({text_id(text) for text in ("a b", "ab", "a b.", "")}) == 4
+
+
+def test_ids_of_many_texts_are_those_of_each() -> None:
+    texts = ["one", "two", "one", "\ud800 lone surrogate"]
+    ids = text_ids(texts)
+    assert ids.dtype == np.int64
+    assert ids.tolist() == [text_id(text) for text in texts]
+
+
+def test_ids_stay_exact_beside_pairs_that_have_none() -> None:
+    large = 2**62 + 1  # no float holds it
+    old, new = pd.DataFrame({"pair": [0]}), pd.DataFrame({"pair": [1], "text1": [large], "text2": [-large]})
+    both = stacked([old, new])
+    assert both["text1"].isna().tolist() == [True, False]
+    assert both["text1"].iloc[1] == large
+    assert both["text2"].iloc[1] == -large
+    assert stacked([new, new])["text1"].dtype == np.int64
