@@ -18,11 +18,27 @@ PAIR_IDS = ("text1", "text2")  # columns of the pairs of a run; empty where an e
 
 def text_id(text: str) -> int:
     """The first 8 bytes, signed and little-endian, of the blake2b of a text in Unicode's form NFC, without regard to
-    case and to the length of white space."""
+    case, white space and punctuation: data sets keep one sentence raw, in lower case or cut into tokens.
+
+    A text of punctuation alone stands for itself.
+    """
     folded = unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
-    plain = " ".join(folded.split())
+    plain = folded.translate(_WORDS) or " ".join(folded.split())
     digest = hashlib.blake2b(plain.encode("utf-8", "surrogatepass")).digest()
     return int.from_bytes(digest[:8], "little", signed=True)
+
+
+class _Words(dict[int, int | None]):
+    """A table for `str.translate` that drops punctuation, separators, controls and lone accents (the quotes of
+    treebanks), filled as characters come."""
+
+    def __missing__(self, code: int) -> int | None:
+        kind = unicodedata.category(chr(code))
+        self[code] = None if kind[0] in "PZ" or kind in ("Cc", "Cf", "Sk") else code
+        return self[code]
+
+
+_WORDS = _Words()
 
 
 def text_ids(texts: Sequence[str]) -> NDArray[np.int64]:
