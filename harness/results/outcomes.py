@@ -1,14 +1,14 @@
 """What a score was made of: one number an example, so that examples can be drawn anew (`outcomes.parquet` of a run).
 
-A row holds one example of one score (`COLUMNS`). The score is the mean over its subsets of `score_of` each subset:
-nearly always the mean of `outcome`. `unit` is what a bootstrap draws: rows of one unit are drawn together, as they are
-no independent evidence (equal texts, the captions of one image).
+A row holds one example of one score (`COLUMNS`). The score is the mean over its subsets of `score_of` each subset: the
+mean of `outcome`, or where there is a `target` what the metric makes of both. `unit` is what a bootstrap draws: rows of
+one unit are drawn together, as they are no independent evidence (equal texts, the captions of one image).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,11 +40,11 @@ def outcomes_frame(
     metric: str,
     outcome: ArrayLike,
     unit: ArrayLike,
-    subset: str = "",
+    subset: str | Sequence[str] = "",
     example: ArrayLike | None = None,
     target: ArrayLike | None = None,
 ) -> pd.DataFrame:
-    """The rows of one score, or of one of its subsets; arrays are (n,). Examples are numbered from 0 by default."""
+    """The rows of one score; arrays are (n,), `subset` is one or that of each example. Examples are numbered from 0."""
     import pandas as pd
 
     outcomes = np.asarray(outcome, dtype=np.float32)
@@ -57,14 +57,16 @@ def outcomes_frame(
             "target": np.full(n, np.nan, dtype=np.float32) if target is None else np.asarray(target, dtype=np.float32),
         }
     )
-    about = {"task": task, "source": source, "split": split, "subset": subset, "metric": metric}
+    about: dict[str, Any] = {"task": task, "source": source, "split": split, "subset": subset, "metric": metric}
     for place, (column, value) in enumerate(about.items()):
         frame.insert(place, column, value)
     return frame
 
 
-def is_mean(metric: str) -> bool:
-    """Is a score of this metric the mean of the examples' outcomes?"""
+def is_mean(metric: str, target: ArrayLike | None = None) -> bool:
+    """Is a score of this metric the mean of the examples' outcomes? Any is that stands without a `target` (all NaN)."""
+    if target is not None and np.isnan(np.asarray(target, dtype=np.float64)).all():
+        return True
     return _rule(metric) is None
 
 
@@ -72,7 +74,7 @@ def score_of(metric: str, target: ArrayLike, outcome: ArrayLike, weights: ArrayL
     """The value of `metric` over n examples that count `weights` times each: 1 for all, or how often a bootstrap drew
     the unit of each.
 
-    `target` is not looked at where the metric is a mean. NaN where all weights are 0.
+    NaN where all weights are 0.
     """
     return float(scores_of(metric, target, outcome, np.asarray(weights, dtype=np.float64)[None])[0])
 
@@ -80,7 +82,7 @@ def score_of(metric: str, target: ArrayLike, outcome: ArrayLike, weights: ArrayL
 def scores_of(metric: str, target: ArrayLike, outcome: ArrayLike, weights: ArrayLike) -> Floats:
     """As `score_of`, for b draws at once: weights (b, n) give (b,)."""
     y, x, w = (np.asarray(array, dtype=np.float64) for array in (target, outcome, weights))
-    rule = _rule(metric)
+    rule = None if is_mean(metric, y) else _rule(metric)
     with np.errstate(invalid="ignore", divide="ignore"):
         values: Floats = w @ x / w.sum(axis=1) if rule is None else rule(y, x, w)
     return values

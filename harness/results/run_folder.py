@@ -15,6 +15,7 @@ from harness.files.config_faults import first_fault
 from harness.files.locks import LOCK_FILE
 from harness.files.names import name_fault
 from harness.files.reading import read_bytes, read_json, read_text
+from harness.results.facts import Facts, facts_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -162,6 +163,17 @@ class RunFolder:
             InputError: the file is there but cannot be read, or is damaged.
         """
         return read_json(self.figures_file) if self.figures_file.exists() else {}
+
+    def facts(self) -> dict[str, Facts]:
+        """What else a reader has to know, by task; of tasks whose scores an earlier version made there are none.
+
+        Raises:
+            InputError: as `figures`.
+        """
+        try:
+            return facts_of(self.figures())
+        except (TypeError, AttributeError):
+            raise InputError(f"{self.figures_file}: damaged facts; leave them out by removing this one file") from None
 
     def is_readable(self) -> bool:
         """Are pairs, outcomes and figures whole, where there are any?"""

@@ -47,6 +47,29 @@ def text_ids(texts: Sequence[str]) -> NDArray[np.int64]:
     return np.fromiter((known[text] for text in texts), dtype=np.int64, count=len(texts))
 
 
+def pair_units(first: Sequence[str], second: Sequence[str]) -> NDArray[np.int64]:
+    """(n,): what is drawn together of n pairs. Pairs that share a sentence, or are joined by pairs that do, are one
+    unit, known by the least id of its sentences.
+
+    Where one unit would hold more than a tenth of all pairs (chains through a sentence that stands in many), those with
+    the same first sentence are one instead.
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    left, right = text_ids(first), text_ids(second)
+    texts, place = np.unique(np.concatenate([left, right]), return_inverse=True)  # ids, from the least
+    n = len(left)
+    edges = coo_array((np.ones(n), (place[:n], place[n:])), shape=(len(texts), len(texts)))
+    _, unit = connected_components(edges, directed=False)
+    of_pairs = unit[place[:n]]
+    if n and np.bincount(of_pairs).max() > max(n / 10, 1):
+        return left
+    _, least = np.unique(unit, return_index=True)
+    ids: NDArray[np.int64] = texts[least][of_pairs]
+    return ids
+
+
 def stacked(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """Frames one below the other; ids that some of them lack are <NA> there, and exact in the others (not floats)."""
     import pandas as pd

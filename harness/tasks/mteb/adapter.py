@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partialmethod
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import datasets
@@ -26,12 +27,17 @@ from tqdm import std  # type: ignore[import-untyped]
 from harness.config import nearest
 from harness.errors import HarnessError, InputError
 from harness.files.faults import storage_fault
+from harness.results.facts import Facts
 from harness.sources.remote.hub import first_line, hub_reachable, remedy
 from harness.tasks.base import Array, Vectors, finite
 from harness.tasks.mteb.benchmarks import EMBEDDED, ENGLISH, PAIRS_METRIC_V1, PREFIX, SPLITS
+from harness.tasks.mteb.examples import kind_of
+from harness.tasks.mteb.predictions import caught, clustering, keep, read_kept
+from harness.tasks.mteb.task_facts import task_facts
 from harness.tasks.vectors import Origin
 
 if TYPE_CHECKING:
+    import pandas as pd
     from torch.utils.data import DataLoader
 
 BATCH = 1024  # rows that mteb hands over at a time; they are joined again, sorted by length and cut anew when encoded
@@ -97,6 +103,9 @@ class BenchmarkScores:
     scores: Mapping[str, Sequence[Mapping[str, Any]]]
     json: str
     damaged: int
+    examples: pd.DataFrame | None = None  # `harness.tasks.mteb.examples`; None where there are none
+    facts: Facts | None = None
+    fault: str = ""  # why there are no examples where there should be
 
     def value(self, metric: str) -> float:
         """The mean over splits and subsets.
@@ -175,16 +184,21 @@ def run_task(name: str, subset: str, vectors: Vectors, origin: Origin) -> Benchm
     task = open_task(name, subset)
     encoder = HarnessEncoder(vectors, origin)
     cache = mteb.ResultCache(origin.results / subset if subset else origin.results) if origin.results else None
-    if cache is not None:
+    file, kept = _results(cache, encoder, name).with_suffix(".examples.parquet") if cache else None, None
+    if cache is not None and file is not None:
         _drop_damaged(cache, encoder, name)
+        kept = read_kept(file)
+        if kept is None and kind_of(task).rows is not None:
+            _drop(cache, encoder, task)
     try:
-        with _quiet(hub=not name.startswith(EMBEDDED)):
+        with _quiet(hub=not name.startswith(EMBEDDED)), caught(task) as predictions:
             evaluated = mteb.evaluate(
                 encoder,
                 task,
                 cache=cache,
                 co2_tracker=False,
                 encode_kwargs={"batch_size": BATCH, "show_progress_bar": False},
+                prediction_folder=predictions.folder,
                 show_progress_bar=False,
                 public_only=False,
             )
@@ -199,6 +213,11 @@ def run_task(name: str, subset: str, vectors: Vectors, origin: Origin) -> Benchm
     main = task.metadata.main_score
     first = next(iter(result.scores.values()))[0]
     metrics = (main, PAIRS_METRIC_V1) if PAIRS_METRIC_V1 in first and main != PAIRS_METRIC_V1 else (main,)
+    examples = clustering(name, result.scores) if predictions.folder is None else predictions.examples
+    if examples is None:
+        examples = kept
+    elif file is not None and predictions.folder is not None:
+        keep(file, examples)
     return BenchmarkScores(
         data=pinned_data(task),
         conditions={
@@ -214,7 +233,21 @@ def run_task(name: str, subset: str, vectors: Vectors, origin: Origin) -> Benchm
         scores=result.scores,
         json=json.dumps(result.model_dump(mode="json"), indent=1) + "\n",
         damaged=encoder.damaged,
+        examples=examples,
+        facts=task_facts(task, splits),
+        fault=predictions.fault,
     )
+
+
+def _results(cache: Any, encoder: HarnessEncoder, name: str) -> Path:
+    path: Path = cache.get_task_result_path(model_name=encoder.mteb_model_meta, task_name=name)
+    return path
+
+
+def _drop(cache: Any, encoder: HarnessEncoder, task: Any) -> None:
+    """Remove results beside which no examples were kept: an earlier version made them, or a kill came between."""
+    for part in [task, *(getattr(task.metadata, "tasks", None) or [])]:
+        _results(cache, encoder, part.metadata.name).unlink(missing_ok=True)
 
 
 def pinned_data(task: Any) -> dict[str, str]:
@@ -249,7 +282,7 @@ def _reason(error: Exception, repositories: Iterable[str]) -> str:
 
 def _drop_damaged(cache: Any, encoder: HarnessEncoder, name: str) -> None:
     """Remove what a crash cut in half from the model's results: mteb would stumble over it each time."""
-    folder = cache.get_task_result_path(model_name=encoder.mteb_model_meta, task_name=name).parent
+    folder = _results(cache, encoder, name).parent
     for file in folder.glob("*.json*"):
         text = file.read_text("utf-8", errors="replace")
         try:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from harness.files.hashing import content_id
+from harness.results.outcomes import COLUMNS
+from harness.results.text_ids import PAIR_IDS, stacked
 from harness.sources.embedded import embedded_rows, topic_rows
 from harness.tasks.base import TaskResult, Vectors
 from harness.tasks.mteb.availability import check_data
@@ -20,6 +26,9 @@ from harness.tasks.mteb.benchmarks import (
 )
 from harness.tasks.protocol import Description, add_score
 from harness.tasks.vectors import UNNAMED, EmbeddingTable
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -91,6 +100,10 @@ class MTEBTask:
         result.artifacts[f"mteb/{file}.json"] = outcome.json
         if outcome.damaged:
             result.notes.append(f"{self.name}: vectors with NaN or infinity, replaced by 0: {outcome.damaged}")
+        if outcome.facts is not None:
+            result.figures[self.name] = outcome.facts.plain()
+        if outcome.fault:
+            result.notes.append(f"{self.name}: outcomes of its examples are not kept: {outcome.fault}")
         for metric in outcome.metrics:
             description = Description(
                 self.name,
@@ -101,7 +114,40 @@ class MTEBTask:
                 f"mean of {outcome.subsets} subsets" if outcome.subsets > 1 else "",
                 particular=outcome.conditions,
             )
-            add_score(result, description, suite=self.suite, pooling=pooling, value=outcome.value(metric), n=outcome.n)
+            value = outcome.value(metric)
+            add_score(result, description, suite=self.suite, pooling=pooling, value=value, n=outcome.n)
+            if outcome.examples is not None and len(outcome.examples):
+                self._keep(result, outcome.examples, metric, description, value, outcome.splits)
+
+    def _keep(
+        self,
+        result: TaskResult,
+        examples: pd.DataFrame,
+        metric: str,
+        description: Description,
+        value: float,
+        splits: Sequence[str],
+    ) -> None:
+        """Add the examples of one score to its outcomes, or to the pairs."""
+        from harness.tasks.mteb.examples import PAIR
+        from harness.tasks.mteb.predictions import sound
+
+        rows = sound(examples, metric, value, splits)
+        if rows is None:
+            said = f"{self.name}: outcomes of its examples are not kept: {metric} does not follow from them"
+            result.notes.append(said)
+            return
+        about = {"task": self.name, "source": self.source}
+        if (rows["metric"] == PAIR).all():
+            names = {"example": "pair", "target": "gold", "outcome": "score"}
+            columns = ["split", "subset", "pair", "gold", "score", *PAIR_IDS]
+            pairs = rows.rename(columns=names)[columns].reset_index(drop=True)
+            result.pairs = pairs.assign(**about)[[*about, *columns]]
+            return
+        columns = [name for name in COLUMNS if name not in about]
+        kept = rows.assign(metric=description.metric, target=rows["target"].astype(np.float32))[columns]
+        kept = kept.assign(**about)[list(COLUMNS)].reset_index(drop=True)
+        result.outcomes = kept if result.outcomes is None else stacked([result.outcomes, kept])
 
 
 def _embedded_texts(task_name: str, subset: str) -> list[str]:

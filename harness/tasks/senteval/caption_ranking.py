@@ -20,10 +20,16 @@ _BATCH, _CONTRASTS, _MARGIN, _MAX_PASSES, _TENACITY = 128, 30, 0.2, 20, 3
 
 @dataclass(frozen=True)
 class Recalls:
-    """Recall at 1, 5 and 10 in percent and the median rank (from 1), averaged over the folds."""
+    """Recall at 1, 5 and 10 in percent and the median rank (from 1), averaged over the folds.
+
+    `image_ranks` (n,) and `caption_ranks` (n, 5) say of each ranked image, and each of its captions, how many of its
+    fold are nearer than what belongs to it.
+    """
 
     image_to_text: tuple[float, float, float, float]
     text_to_image: tuple[float, float, float, float]
+    image_ranks: NDArray[np.int64] | None = None
+    caption_ranks: NDArray[np.int64] | None = None
 
     @property
     def total(self) -> float:
@@ -39,7 +45,7 @@ def rank_recalls(images: Array, captions: Array) -> Recalls:
     of_captions = (scores > own[:, None]).sum(1)
     best = own.reshape(n, CAPTIONS).max(1)
     of_images = (scores > best[None]).sum(0)
-    return Recalls(_recalls(of_images), _recalls(of_captions))
+    return Recalls(_recalls(of_images), _recalls(of_captions), of_images, of_captions.reshape(n, CAPTIONS))
 
 
 def _recalls(ranks: NDArray[np.int64]) -> tuple[float, float, float, float]:
@@ -122,4 +128,6 @@ def _folded(images: Array, captions: Array) -> Recalls:
     ]
     rows = np.array([[r.image_to_text, r.text_to_image] for r in by_fold]).mean(axis=0)
     a, b = (tuple(float(v) for v in row) for row in rows)
-    return Recalls((a[0], a[1], a[2], a[3]), (b[0], b[1], b[2], b[3]))
+    image_ranks = np.concatenate([r.image_ranks for r in by_fold if r.image_ranks is not None])
+    caption_ranks = np.concatenate([r.caption_ranks for r in by_fold if r.caption_ranks is not None])
+    return Recalls((a[0], a[1], a[2], a[3]), (b[0], b[1], b[2], b[3]), image_ranks, caption_ranks)

@@ -6,17 +6,23 @@ import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from harness.results.facts import IMAGES, Facts
+from harness.results.outcomes import outcomes_frame
+from harness.results.text_ids import stacked, text_ids
 from harness.tasks.base import Array, TaskResult, Vectors, finite
 from harness.tasks.protocol import Description, add_score
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from harness.tasks.senteval.caption_ranking import Recalls
 
 _PARTS = ("train", "dev", "test")
+_FIRST = (1, 5, 10)
 
 
 @dataclass(frozen=True)
@@ -82,7 +88,7 @@ class CaptionRetrievalTask:
         result.notes += self.remarks(damaged)
         recalls_by = {("test", "recall"): test.total / 6, ("dev", "recall"): dev.total / 6}
         for direction, recalls in (("i2t", test.image_to_text), ("t2i", test.text_to_image)):
-            recalls_by |= {("test", f"{direction}_r{k}"): r for k, r in zip((1, 5, 10), recalls[:3], strict=True)}
+            recalls_by |= {("test", f"{direction}_r{k}"): r for k, r in zip(_FIRST, recalls[:3], strict=True)}
         for (split, metric), value in recalls_by.items():
             description = Description(
                 self.name,
@@ -96,4 +102,21 @@ class CaptionRetrievalTask:
             )
             n = len(self.data.captions[split])
             add_score(result, description, suite=self.suite, pooling=pooling, value=value / 100, n=n)
+        result.outcomes = self._outcomes(test)
+        result.figures[self.name] = Facts(IMAGES).plain()
         return result
+
+    def _outcomes(self, test: Recalls) -> pd.DataFrame | None:
+        """Whether what belongs to an image or a caption was among the first k. An image is known by its first caption:
+        its five have one picture, and are no independent queries."""
+        if test.image_ranks is None or test.caption_ranks is None:
+            return None
+        images, captions = test.image_ranks, test.caption_ranks
+        ids = text_ids(self.data.captions["test"][: captions.size : captions.shape[1]])
+        hits = {f"i2t_r{k}": (images < k, ids) for k in _FIRST}
+        hits |= {f"t2i_r{k}": ((captions < k).ravel(), np.repeat(ids, captions.shape[1])) for k in _FIRST}
+        both = [hits[f"i2t_r{k}"][0] for k in _FIRST] + [(captions < k).mean(axis=1) for k in _FIRST]
+        hits["recall"] = np.mean(both, axis=0), ids
+        about: dict[str, Any] = {"task": self.name, "source": self.source, "split": "test"}
+        frames = [outcomes_frame(**about, metric=m, outcome=hit, unit=unit) for m, (hit, unit) in hits.items()]
+        return stacked(frames)

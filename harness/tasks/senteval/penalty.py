@@ -24,11 +24,15 @@ _NONE: Rows = np.empty(0, dtype=np.int64)
 
 @dataclass(frozen=True)
 class Accuracies:
-    """`dev` and `test` accuracy in percent; `predicted` labels of the test rows, None for nested folds."""
+    """`dev` and `test` accuracy in percent; `predicted` labels of the test rows, (n,).
+
+    `fold`: which of the outer folds tested each row of nested folds, (n,) from 0; None where there is one test set.
+    """
 
     dev: float
     test: float
     predicted: NDArray[np.int64] | None = None
+    fold: NDArray[np.int64] | None = None
 
 
 def nested(x: Array, y: Array, classes: int, config: Classifier) -> Accuracies:
@@ -51,7 +55,11 @@ def nested(x: Array, y: Array, classes: int, config: Classifier) -> Accuracies:
     refits = [_with_validation(train, test, config) for train, test in outer]
     tests = solve(x, y, refits, l2, classes, config).predicted
     accuracies = [round(100 * float((p[0] == y[test]).mean()), 2) for p, (_, test) in zip(tests, outer, strict=True)]
-    return Accuracies(round(float(rounded.max(axis=1).mean()), 2), round(float(np.mean(accuracies)), 2))
+    predicted, fold = np.zeros(len(y), dtype=np.int64), np.zeros(len(y), dtype=np.int64)
+    for number, ((_, test), labels) in enumerate(zip(outer, tests, strict=True)):
+        predicted[test], fold[test] = labels[0], number
+    dev = round(float(rounded.max(axis=1).mean()), 2)
+    return Accuracies(dev, round(float(np.mean(accuracies)), 2), predicted, fold)
 
 
 def kfold_on_train(x: Array, y: Array, test_x: Array, test_y: Array, classes: int, config: Classifier) -> Accuracies:

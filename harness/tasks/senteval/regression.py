@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from harness.results.facts import PAIRS, Facts
+from harness.results.outcomes import outcomes_frame
+from harness.results.text_ids import pair_units, stacked
 from harness.sources.senteval.labelled import PREPARATION
 from harness.tasks.base import TaskResult, Vectors, finite
 from harness.tasks.protocol import Description, add_score
@@ -76,6 +79,14 @@ class RegressorTask:
             description = self._describe(split, metric)
             n = len(test) if split == "test" else len(dev)
             add_score(result, description, suite=self.suite, pooling=pooling, value=value, n=n)
+        about: dict[str, Any] = {"task": self.name, "source": self.source, "split": "test"}
+        about["unit"] = pair_units(test.first, test.second)
+        frames = [
+            outcomes_frame(**about, metric=metric, outcome=fit.predicted, target=gold)
+            for metric in ("spearman", "pearson")
+        ]
+        result.outcomes = stacked([*frames, outcomes_frame(**about, metric="mse", outcome=(fit.predicted - gold) ** 2)])
+        result.figures[self.name] = Facts(PAIRS, metric="spearman", chance=0.0).plain()
         return result
 
     def _describe(self, split: str, metric: str) -> Description:

@@ -6,10 +6,13 @@ from collections.abc import Callable, Mapping, Sized
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from harness.results.facts import PAIRS, SENTENCES, Facts
+from harness.results.outcomes import outcomes_frame
+from harness.results.text_ids import pair_units, stacked, text_ids
 from harness.sources.senteval.labelled import PREPARATION
 from harness.sources.senteval.sizes import unusual_sizes
 from harness.tasks.averages import Mean, Number
@@ -20,6 +23,8 @@ from harness.tasks.senteval.fits.problem import CONFIGURATIONS, FULL, Classifier
 from harness.tasks.suite import Suite
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from harness.sources.pair_sets import Source
     from harness.sources.senteval.labelled import Labelled, LabelledSplit
     from harness.tasks.senteval.penalty import Accuracies
@@ -129,7 +134,27 @@ class ClassificationTask:
             self._add(result, split, "accuracy", value / 100, sizes[split], pooling)
         if self.dataset == "MRPC" and outcome.predicted is not None:
             self._add(result, "test", "f1", f1(parts["test"].labels, outcome.predicted) / 100, sizes["test"], pooling)
+        tested = parts.get("test", whole)
+        result.outcomes = self._outcomes(outcome, tested)
+        majority = float(np.bincount(tested.labels).max() / len(tested))
+        unit = PAIRS if tested.second else SENTENCES
+        result.figures[self.name] = Facts(
+            unit, metric="accuracy", chance=1 / self.data.classes, majority=majority
+        ).plain()
         return result
+
+    def _outcomes(self, outcome: Accuracies, tested: LabelledSplit) -> pd.DataFrame | None:
+        """Whether each tested example was right; each of nested folds is a subset of its own. For F1 what was said."""
+        if outcome.predicted is None:
+            return None
+        about: dict[str, Any] = {"task": self.name, "source": self.source, "split": "test"}
+        about["unit"] = pair_units(tested.first, tested.second) if tested.second else text_ids(tested.first)
+        folds = "" if outcome.fold is None else [f"fold {number + 1}" for number in outcome.fold]
+        right = outcome.predicted == tested.labels
+        frames = [outcomes_frame(**about, metric="accuracy", outcome=right, subset=folds)]
+        if self.dataset == "MRPC":
+            frames.append(outcomes_frame(**about, metric="f1", outcome=outcome.predicted, target=tested.labels))
+        return stacked(frames)
 
     def _add(self, result: TaskResult, split: str, metric: str, value: float, n: int, pooling: str) -> None:
         description = Description(

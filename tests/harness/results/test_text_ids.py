@@ -7,7 +7,7 @@ import hashlib
 import numpy as np
 import pandas as pd
 
-from harness.results.text_ids import stacked, text_id, text_ids
+from harness.results.text_ids import pair_units, stacked, text_id, text_ids
 
 
 def test_an_id_is_the_start_of_the_hash_of_the_words() -> None:
@@ -39,3 +39,12 @@ def test_ids_stay_exact_beside_pairs_that_have_none() -> None:
     assert both["text1"].iloc[1] == large
     assert both["text2"].iloc[1] == -large
     assert stacked([new, new])["text1"].dtype == np.int64
+
+
+def test_pairs_that_share_sentences_are_one_unit_known_by_its_least_sentence() -> None:
+    alone = [(f"left {i}", f"right {i}") for i in range(40)]
+    chain = [("one", "two"), ("Two.", "three"), ("four", "three")]
+    units = pair_units(*zip(*chain, *alone, strict=True))
+    assert units[:3].tolist() == [min(map(text_id, ("one", "two", "three", "four")))] * 3
+    assert len(set(units.tolist())) == 41
+    assert pair_units(*zip(*chain, strict=True)).tolist() == [text_id(first) for first, _ in chain]  # all would be one

@@ -12,7 +12,10 @@ import torch
 
 from harness.errors import InputError, RunError
 from harness.evaluation.scoring import evaluate
+from harness.results.facts import facts_of
 from harness.results.missing import Missing
+from harness.results.outcomes import value_of
+from harness.results.text_ids import text_id
 from harness.sources.senteval.labelled import read_task
 from harness.sources.senteval.sizes import SIZES
 from harness.tasks.base import Task
@@ -311,6 +314,12 @@ def test_caption_retrieval_learns_a_linear_map_and_says_what_it_needs(tmp_path: 
     assert values["test", "recall"] == pytest.approx(
         np.mean([values["test", f"{way}_r{k}"] for way in ("i2t", "t2i") for k in (1, 5, 10)])
     )
+    assert result.outcomes is not None
+    stored = dict(list(result.outcomes.groupby("metric")))
+    tested = {metric: value for (split, metric), value in values.items() if split == "test"}
+    assert {metric: value_of(rows) for metric, rows in stored.items()} == pytest.approx(tested, abs=1e-6)
+    assert [len(stored[metric]) for metric in ("recall", "i2t_r1", "t2i_r1")] == [200, 200, 1000]
+    assert stored["t2i_r1"]["unit"].nunique() == 200  # the five captions of an image are drawn together
     (folder / "test.txt").write_text("too few\n")
     with pytest.raises(InputError, match=r"test.txt: 1 captions for 200 images; expected 5 an image: 1000"):
         CaptionRetrievalTask(tmp_path).texts()
@@ -320,6 +329,59 @@ def test_caption_retrieval_learns_a_linear_map_and_says_what_it_needs(tmp_path: 
     with pytest.raises(InputError, match="10 training captions"):
         fit_and_rank({p: np.ones((2, 3)) for p in ("train", "dev", "test")},
                      {p: np.ones((10, 3)) for p in ("train", "dev", "test")})  # fmt: skip
+
+
+def rounded_mean(rows: Any) -> float:
+    """As SentEval rounds: each fold's percentage, then their mean."""
+    return round(float(np.mean([round(100 * part["outcome"].mean(), 2) for _, part in rows.groupby("subset")])), 2)
+
+
+def test_accuracies_and_f1_follow_from_the_outcome_of_each_example(root: Path) -> None:
+    tasks: list[Task] = [transfer_task(name, classifier=QUICK, root=root) for name in ("MR", "SST5", "TREC", "MRPC")]
+    result = evaluate(partly, tasks, pooling="words")
+    assert result.outcomes is not None
+    stored = dict(list(result.outcomes.groupby(["task", "metric"])))
+    tested = [score for score in result.scores if score.split == "test"]
+    assert {(score.task, score.metric) for score in tested} == set(stored)
+    for score in tested:
+        rows = stored[score.task, score.metric]
+        assert len(rows) == score.n
+        assert 0.3 < score.value < 1
+        if score.metric == "accuracy":
+            assert 100 * score.value == pytest.approx(rounded_mean(rows), abs=1e-9), score.task
+            assert rows["target"].isna().all()
+        else:
+            assert round(100 * value_of(rows), 2) == pytest.approx(100 * score.value, abs=1e-9)
+    folds = stored["MR", "accuracy"]
+    assert folds["subset"].nunique() == QUICK.kfold
+    assert folds["example"].tolist() == list(range(120))  # each is tested once
+    assert folds["unit"].tolist() == [text_id(text) for text in tasks[0].data.parts["all"].first]  # type: ignore[attr-defined]
+
+
+def test_what_guessing_gives_stands_beside_the_scores(root: Path) -> None:
+    names = ("MR", "SICK-E", "MRPC")
+    tasks: list[Task] = [transfer_task(name, classifier=QUICK, root=root) for name in names]
+    facts = facts_of(evaluate(words, tasks, pooling="words").figures)
+    labels = tasks[2].data.parts["test"].labels  # type: ignore[attr-defined]
+    assert [(facts[name].chance, facts[name].metric) for name in names] == [
+        (0.5, "accuracy"),
+        (1 / 3, "accuracy"),
+        (0.5, "accuracy"),
+    ]
+    assert facts["MR"].majority == 0.5
+    assert facts["MRPC"].majority == max(labels.mean(), 1 - labels.mean())
+    assert facts["MR"].unit.startswith("the example")
+    assert facts["MRPC"].unit.startswith("the pair")
+
+
+def test_correlations_of_a_regressor_follow_from_what_it_predicted(root: Path) -> None:
+    result = evaluate(partly, [regressor_task("SICK-R", root=root)], pooling="words")
+    assert result.outcomes is not None
+    stored = dict(list(result.outcomes.groupby("metric")))
+    values = {score.metric: score.value for score in result.scores if score.split == "test"}
+    assert stored.keys() == values.keys() == {"spearman", "pearson", "mse"}
+    for metric, value in values.items():
+        assert value_of(stored[metric]) == pytest.approx(value, abs=1e-6), metric
 
 
 @pytest.mark.hub

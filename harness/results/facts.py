@@ -1,0 +1,47 @@
+"""What a reader has to know of a task to judge its scores, beside the scores: what guessing gives, what is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+KEY = "facts"  # among what a run keeps of a task in figures.json
+
+SENTENCES = "the example; equal texts are drawn together"
+PAIRS = "the pair; pairs that share sentences are drawn together"
+IMAGES = "the image with its captions"
+SETS = "the set that is clustered"
+QUERIES = "the query; equal queries are drawn together"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Of one task.
+
+    Attributes:
+        unit: what a bootstrap over the test data draws, in words; "" where no outcomes are kept.
+        lacks: why none are.
+        metric: the metric that the next two are values of.
+        chance: what guessing all classes alike gives, as `Score.value`; None where it has no meaning.
+        majority: what always naming the commonest class of the test data gives.
+    """
+
+    unit: str
+    lacks: str = ""
+    metric: str = ""
+    chance: float | None = None
+    majority: float | None = None
+
+    def plain(self) -> dict[str, dict[str, Any]]:
+        """As a part of what a run keeps of the task."""
+        return {KEY: {name: value for name, value in asdict(self).items() if value not in (None, "")}}
+
+
+def facts_of(figures: Mapping[str, Any]) -> dict[str, Facts]:
+    """By task, from what a run keeps; tasks of which an earlier version kept none are not among them.
+
+    Raises:
+        TypeError, AttributeError: damaged, or of a later version.
+    """
+    return {task: Facts(**kept[KEY]) for task, kept in figures.items() if KEY in kept}

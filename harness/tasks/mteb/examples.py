@@ -1,0 +1,230 @@
+"""What the scores of mteb's tasks are made of, example by example, from the predictions that mteb lets one save.
+
+Classification: right or not, the mean over the experiments (mteb draws ten small training sets, and averages ten
+accuracies). A bootstrap over these means sees the noise of the test set, not that of the draws, which are the same for
+every model. Pair classification: the similarity and whether the pair is one; `max_ap` is the best of five similarities,
+and the one that was best on all pairs stays the one under resampling. Clustering: the V-measure of each set; the sets
+of newer tasks are draws of one collection, so that resampling them sees the noise of drawing and k-means alone.
+Retrieval and reranking: the score of each query. Summarization: the correlation within each text. Bitext mining: the F1
+of the sentence as a class of its own. STS: the cosine of each pair, kept with the pairs of our own STS tasks.
+
+Multi-label classification, cross-validation, regression, zero-shot classification and scores that are no mean over
+queries have none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from datasets import Dataset
+from mteb import abstasks as kinds
+from numpy.typing import ArrayLike
+
+from harness.results.facts import PAIRS, QUERIES, SENTENCES, SETS
+from harness.results.text_ids import pair_units, text_ids
+
+PAIR = "pair"  # stands for the metric in rows of STS, which are kept as pairs
+Rows = list[pd.DataFrame]
+
+_SIMILARITIES = {  # mteb's names of pair scores, and the sign that makes more alike larger
+    "cosine_scores": 1,
+    "similarity_scores": 1,
+    "dot_scores": 1,
+    "manhattan_distances": -1,
+    "euclidean_distances": -1,
+}
+_TREC = {"ndcg": "ndcg_cut", "map": "map_cut", "recall": "recall", "precision": "P", "hit_rate": "success"}
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Attributes:
+    unit: what a bootstrap draws.
+    rows: of one subset of a task, from mteb's predictions; None where mteb gives none that say enough.
+    lacks: why there are none.
+    """
+
+    unit: str = ""
+    rows: Callable[[Any, Any, str, str], Rows] | None = None
+    lacks: str = ""
+
+
+def kind_of(task: Any) -> Kind:
+    """Of an mteb task, or of the parts of one that joins others."""
+    parts = getattr(task.metadata, "tasks", None)
+    task = parts[0] if parts else task
+    metric = task.metadata.main_score
+    if isinstance(task, kinds.AbsTaskMultilabelClassification):
+        return Kind(lacks="several labels a text")
+    if isinstance(task, kinds.AbsTaskClassification):
+        if task.is_cross_validation or metric != "accuracy":
+            return Kind(lacks=f"{metric} by cross-validation" if task.is_cross_validation else f"{metric} is no mean")
+        return Kind(SENTENCES, _classification)
+    if isinstance(task, kinds.AbsTaskPairClassification):
+        best = metric.endswith("_ap")
+        return Kind(PAIRS, _pair_classification) if best else Kind(lacks=f"{metric}: its threshold is the best one")
+    if isinstance(task, kinds.AbsTaskClustering | kinds.AbsTaskClusteringLegacy):
+        return Kind(SETS) if metric == "v_measure" else Kind(lacks=f"{metric} of each set is not kept by mteb")
+    if isinstance(task, kinds.AbsTaskRetrieval):
+        known = _of_queries(metric) is not None
+        return Kind(QUERIES, _retrieval) if known else Kind(lacks=f"{metric} is no mean over queries")
+    if isinstance(task, kinds.AbsTaskSTS):
+        return Kind(PAIRS, _sts)
+    if isinstance(task, kinds.AbsTaskSummarization):
+        return Kind("the text with its summaries", _summarization)
+    if isinstance(task, kinds.AbsTaskBitextMining):
+        ours = metric in ("f1", "accuracy")
+        return Kind(SENTENCES, _bitext) if ours else Kind(lacks=f"{metric} is no mean over sentences")
+    return Kind(lacks=f"mteb keeps no outcomes of {task.metadata.type}")
+
+
+def clustering_rows(name: str, scores: Mapping[str, Any]) -> Rows:
+    """Of one subset's scores; `name` is the task's. A hierarchical task has a subset for each level, and each set is a
+    unit of its own."""
+    values = scores.get("v_measures") or ()
+    levels = values if isinstance(values, dict) else {"": values}
+    rows = []
+    for level, sets in levels.items():
+        units = text_ids([f"{name} {scores.get('hf_subset')} {level} {number}" for number in range(len(sets))])
+        rows.append(_rows("v_measure", sets, units).assign(subset=level if len(levels) > 1 else ""))
+    return rows
+
+
+def _rows(
+    metric: str, outcome: ArrayLike, unit: ArrayLike, target: ArrayLike | None = None, example: ArrayLike | None = None
+) -> pd.DataFrame:
+    values = np.asarray(outcome, dtype=np.float32)  # as they are kept
+    return pd.DataFrame(
+        {
+            "subset": "",
+            "metric": metric,
+            "example": np.arange(len(values)) if example is None else np.asarray(example, dtype=np.int64),
+            "unit": np.asarray(unit, dtype=np.int64),
+            "outcome": values,
+            "target": np.full(len(values), np.nan) if target is None else np.asarray(target, dtype=np.float64),
+        }
+    )
+
+
+def _data(task: Any, split: str, subset: str) -> Any:
+    whole = task.dataset
+    return whole[split] if subset not in whole and split in whole else whole[subset][split]
+
+
+def _texts(values: Any) -> list[str]:
+    return [value if isinstance(value, str) else repr(value) for value in values]
+
+
+def _classification(task: Any, predictions: Any, split: str, subset: str) -> Rows:
+    data = _data(task, split, subset)
+    labels = np.asarray(data[task.label_column_name])
+    right = np.stack([np.asarray(experiment) == labels for experiment in predictions]).mean(axis=0)
+    return [_rows("accuracy", right, text_ids(_texts(data[task.input_column_name])))]
+
+
+def _pair_classification(task: Any, predictions: Any, split: str, subset: str) -> Rows:
+    from sklearn.metrics import average_precision_score
+
+    data = _data(task, split, subset)
+    data = Dataset.from_dict(data[0]) if len(data) == 1 else data  # as data sets of mteb 1 are kept
+    gold = np.asarray(data[task.label_column_name], dtype=np.float64)
+    unit = pair_units(_texts(data[task.input1_column_name]), _texts(data[task.input2_column_name]))
+    similar = {name: sign * np.asarray(predictions[name], dtype=np.float64) for name, sign in _SIMILARITIES.items()}
+    best = max(similar, key=lambda name: average_precision_score(gold, similar[name]))
+    chosen = {"max_ap": best, "cosine_ap": "cosine_scores"}
+    chosen |= {f"{name.partition('_')[0]}_ap": name for name in similar if task.metadata.main_score not in chosen}
+    return [_rows(metric, similar[name], unit, gold) for metric, name in chosen.items()]
+
+
+def _sts(task: Any, predictions: Any, split: str, subset: str) -> Rows:
+    data = _data(task, split, subset)
+    first, second = (text_ids(_texts(data[column])) for column in task.column_names)
+    rows = _rows(PAIR, predictions["cosine_scores"], first, data["score"])
+    return [rows.assign(text1=first, text2=second)]
+
+
+def _of_queries(metric: str) -> tuple[str, int] | None:
+    """(measure, k) of "ndcg_at_10"; "accuracy" is mteb's name for the recall at 1."""
+    found = re.fullmatch(r"(ndcg|map|recall|precision|hit_rate|mrr)_at_(\d+)", metric)
+    return ("recall", 1) if metric == "accuracy" else (found[1], int(found[2])) if found else None
+
+
+def _retrieval(task: Any, predictions: Any, split: str, subset: str) -> Rows:
+    import pytrec_eval
+
+    metric = task.metadata.main_score
+    measure, k = _of_queries(metric) or ("", 0)
+    data = _data(task, split, subset)
+    gold = data["relevant_docs"]
+    found = predictions
+    if task.ignore_identical_ids:
+        found = {query: {doc: s for doc, s in docs.items() if doc != query} for query, docs in found.items()}
+    if task.skip_first_result:
+        ranked = {query: sorted(docs.items(), key=lambda x: x[1], reverse=True) for query, docs in found.items()}
+        found = {query: dict(docs[1:]) for query, docs in ranked.items()}
+    if measure == "mrr":
+        values = {query: _reciprocal_rank(gold[query], docs, k) for query, docs in found.items()}
+    else:
+        name = _TREC[measure]
+        said = pytrec_eval.RelevanceEvaluator(gold, {f"{name}.{k}"}).evaluate(found)
+        values = {query: scores[f"{name}_{k}"] for query, scores in said.items()}
+    place = {query: number for number, query in enumerate(data["queries"]["id"])}
+    texts = _texts(data["queries"]["text"])
+    order = sorted(values, key=place.__getitem__)
+    numbers = [place[query] for query in order]
+    unit = text_ids([texts[number] for number in numbers])
+    return [_rows(metric, [values[query] for query in order], unit, example=numbers)]
+
+
+def _reciprocal_rank(gold: dict[str, int], docs: dict[str, float], k: int) -> float:
+    ranked = sorted(docs.items(), key=lambda x: (x[1], x[0]), reverse=True)[:k]
+    return next((1 / rank for rank, (doc, _) in enumerate(ranked, 1) if gold.get(doc, 0) > 0), 0.0)
+
+
+def _summarization(task: Any, predictions: Any, split: str, subset: str) -> Rows:
+    """Texts whose summaries are all alike to a model are left out by mteb; the others are found by their gold."""
+    from mteb._evaluators.text.summarization_evaluator import DeprecatedSummarizationEvaluator
+    from scipy.stats import spearmanr
+
+    data = _data(task, split, subset)
+    span = task.max_score - task.min_score
+    gold = [((np.array(x) - task.min_score) / span).tolist() for x in data[task.relevancy_column_name]]
+    outcome, example = [], []
+    for human, cosines in zip(predictions["human_scores"], predictions["cosine_scores"], strict=True):
+        example.append(gold.index(list(human), example[-1] + 1 if example else 0))
+        said = spearmanr(human, cosines)
+        faulty = issubclass(task.evaluator, DeprecatedSummarizationEvaluator)  # averages p-values along
+        outcome.append((said.statistic + said.pvalue) / 2 if faulty else said.statistic)
+    ids = text_ids(_texts(data[task.text_column_name]))
+    return [_rows(task.metadata.main_score, outcome, ids[example], example=example)]
+
+
+def _bitext(task: Any, predictions: Any, split: str, subset: str) -> Rows:
+    parallel = task.parallel_subsets
+    data = task.dataset[split] if parallel else _data(task, split, subset)
+    rows = []
+    for columns, neighbours in predictions.items():
+        gold = [pair[1] for pair in data["gold"]] if "gold" in data else range(len(neighbours))
+        found = [neighbour["corpus_id"] for neighbour in neighbours]
+        texts = _texts(data[columns.split("-")[0]])[: len(found)]
+        metric = task.metadata.main_score
+        some = _rows(metric, _class_scores(list(gold), found, f1=metric == "f1"), text_ids(texts))
+        rows.append(some.assign(subset=columns if parallel else ""))
+    return rows
+
+
+def _class_scores(gold: Sequence[int], found: Sequence[int], *, f1: bool) -> list[float]:
+    """Right or not, or the F1 of each example's own class: their mean is the F1 that is weighted by classes."""
+    right = [float(a == b) for a, b in zip(gold, found, strict=True)]
+    if not f1:
+        return right
+    from sklearn.metrics import f1_score
+
+    classes = sorted(set(gold))
+    of = dict(zip(classes, f1_score(gold, found, labels=classes, average=None, zero_division=0), strict=True))
+    return [float(of[label]) for label in gold]
