@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness import registry
-from harness.comparison import keeping, other_code
+from harness.comparison import keeping, lacking_outcomes, other_code
 from harness.comparison.cell import take_part
 from harness.comparison.comparison_result import ComparisonResult
 from harness.comparison.experiment import DevSettings, Experiment, read_experiment
@@ -63,6 +63,7 @@ def compare(
     formats: Sequence[str] = FORMATS,
     progress: Reporter | None = None,
     say: Callable[[str], None] | None = None,
+    rescore: bool = False,
 ) -> ComparisonResult:
     """Train every row of an experiment under the same conditions, evaluate, track and report; finished cells are kept.
 
@@ -78,6 +79,7 @@ def compare(
         formats: of the report.
         progress: what shows how far it is.
         say: called, before any cell is run, with a line on runs that other code has made and that are made again.
+        rescore: score runs again whose scores an earlier version made without the outcomes of their examples.
 
     Returns:
         Records, and where the report lies. In a process that another one leads (see `harness.machine.distributed`)
@@ -110,6 +112,10 @@ def compare(
         if budget is not None:
             tuning = tune_rows(asked, budget, folder, tracked=tracked, tracking_uri=tracking_uri, quiet=progress.quiet)
             plan = make_plan(tuning.with_winners(asked), where, folder, data=data)
+        if rescore:
+            line = lacking_outcomes.ask_anew(plan, folder)
+            if say is not None:
+                say(line)
         for told in (other_code.told, keeping.told):
             if say is not None and (cost := told(plan, folder)):
                 say(cost)

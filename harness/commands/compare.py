@@ -43,6 +43,8 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--tune-steps", type=int, metavar="N", help="updates of a trial (default: max_steps)")
     parser.add_argument("--tune-seeds", metavar="LIST", help="seeds of the search, none of them one of the "
                         f"comparison's (default: {SEARCH_SEEDS})")  # fmt: skip
+    parser.add_argument("--rescore", choices=("outcomes",), help="score finished runs again whose scores an earlier "
+                        "version made without the outcome of each example, from kept weights and vectors")  # fmt: skip
     parser.add_argument("--dry-run", action="store_true", help="print the cells and an estimate; run nothing")
     parser.add_argument("--tracking-uri", help="MLflow server or store (default: sqlite in the work directory)")
     parser.add_argument("--no-tracking", action="store_true", help="leave MLflow out; harness track sync can follow")
@@ -75,6 +77,7 @@ def run(args: argparse.Namespace) -> int:
         formats=args.format.split(","),
         progress=Reporter(quiet=args.quiet),
         say=tell,
+        rescore=args.rescore is not None,
     )
     if follower():
         return 0

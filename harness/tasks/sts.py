@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.errors import InputError
+from harness.results.facts import PAIRS, Facts
 from harness.results.text_ids import text_ids
 from harness.sources import multilingual
 from harness.sources.pair_sets import EMBEDDED_PARTS
@@ -177,6 +178,7 @@ class STSTask:
         for place, column in enumerate(("task", "source", "split")):
             pairs.insert(place, column, {"task": self.name, "source": self.source, "split": self.split}[column])
         result.pairs = pairs
+        result.figures[self.name] = Facts(PAIRS, metric="spearman", chance=0.0).plain()
         return result
 
     def _describe(self, metric: str, aggregation: str) -> Description:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.errors import InputError
+from harness.results.facts import Facts
 from harness.sources.pair_sets import EMBEDDED_PARTS
 from harness.tasks.base import TaskResult, Vectors, as_array, finite, unit_rows
 from harness.tasks.family import TaskFamily
@@ -219,6 +220,7 @@ class GeometryTask:
         result.figures[self.name] = {
             "spectrum": [float(f"{value:.6g}") for value in singular_values(x)],
             "cosines": self._cosines(vectors),
+            **Facts("", lacks="numbers of all vectors together").plain(),
         }
         return result
 

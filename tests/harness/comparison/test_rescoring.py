@@ -17,6 +17,7 @@ from harness.comparison.rescoring import due, merged
 from harness.evaluation import scoring
 from harness.results.manifest import read_records
 from harness.results.missing import Missing
+from harness.results.outcomes import value_of
 from harness.results.record import Record
 from harness.results.run_folder import RunFolder
 from harness.tasks.base import task_key
@@ -92,7 +93,7 @@ def test_a_second_comparison_adds_its_tasks(one: Record, tmp_path: Path, monkeyp
     assert two.scores[: len(one.scores)] == one.scores
     assert {s.task for s in two.scores} == {NATURAL, CONTRAST, f"geometry:{NATURAL}"}
     assert {i for s in two.scores for i in (s.protocol, s.comparable)} == set(two.protocols)
-    assert folder.figures() == spectrum
+    assert {task: kept for task, kept in folder.figures().items() if task != CONTRAST} == spectrum
     pairs = folder.pairs()
     assert pairs[pairs["task"] == NATURAL].reset_index(drop=True).equals(alone.reset_index(drop=True))
     assert set(pairs["task"]) == {NATURAL, CONTRAST}
@@ -146,10 +147,53 @@ def test_damaged_pairs_and_figures_are_made_anew(one: Record, tmp_path: Path, fi
     (folder.path / file).write_bytes(whole[: len(whole) // 2])
     two = compared(tmp_path, "two", [NATURAL, f"geometry:{NATURAL}", CONTRAST])
     assert two.scores[: len(one.scores)] == one.scores
-    assert folder.figures() == figures
+    assert folder.figures().items() >= figures.items()
     again = folder.pairs()
     assert again[again["task"] == NATURAL].reset_index(drop=True).equals(pairs)
     assert set(again["task"]) == {NATURAL, CONTRAST}
+
+
+def test_outcomes_are_kept_beside_those_of_other_tasks(one: Record, tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "work", one.id)
+    assert not len(folder.outcomes())
+    retrieval = "Embedded-Retrieval-natural"
+    two = compared(tmp_path, "two", [retrieval])
+    first = folder.outcomes()
+    assert "outcomes.parquet" in two.files
+    compared(tmp_path, "three", [NATURAL, "Embedded-Clustering"])
+    both = folder.outcomes()
+    assert both[both["task"] == retrieval].reset_index(drop=True).equals(first)
+    assert set(both["task"]) == {retrieval, "Embedded-Clustering"}
+    assert folder.facts()[retrieval].unit.startswith("the query")
+    (score,) = (score for score in two.scores if score.task == retrieval)
+    assert value_of(first) == pytest.approx(score.value, abs=1e-5)  # mteb rounds to five digits
+
+
+def test_runs_of_before_are_scored_for_their_outcomes_when_asked_alone(
+    one: Record, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = RunFolder(tmp_path / "work", one.id)
+    file = experiment(tmp_path, "one", [NATURAL, f"geometry:{NATURAL}"])
+    call = ["compare", str(file), "--workdir", str(tmp_path / "work"), "--no-tracking"]
+    figures = folder.figures()
+    del figures[NATURAL]["facts"]
+    old = folder.pairs().drop(columns=["text1", "text2"])
+    folder.figures_file.write_text(json.dumps(figures))
+    old.to_parquet(folder.pairs_file, index=False)
+    hashes = {name: digest for name, digest in one.files.items() if name not in ("figures.json", "pairs.parquet")}
+    folder.write(one.model_copy(update={"files": hashes}))
+    assert main(call) == 0
+    assert NATURAL not in folder.facts()  # nothing by itself
+    assert main([*call, "--rescore", "outcomes"]) == 0
+    assert "scored again for the outcomes of their examples: 1 runs" in capsys.readouterr().out
+    assert folder.facts()[NATURAL].unit.startswith("the pair")
+    pairs = folder.pairs()
+    assert pairs["text1"].dtype == "int64"
+    assert pairs.drop(columns=["text1", "text2"]).equals(old)
+    again = folder.read()
+    assert again is not None
+    assert sorted(again.scores, key=str) == sorted(one.scores, key=str)
+    assert again.training == one.training
 
 
 def test_new_weights_have_no_old_scores(one: Record, tmp_path: Path) -> None:
