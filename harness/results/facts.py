@@ -27,7 +27,7 @@ class Facts:
         majority: what always naming the commonest class of the test data gives.
     """
 
-    unit: str
+    unit: str = ""
     lacks: str = ""
     metric: str = ""
     chance: float | None = None

@@ -26,5 +26,6 @@ def _task(name: str, source: Source) -> Task:
 SUITE = Suite(
     ("SST5", "SICK-E", "SNLI", *REGRESSORS, "caption-retrieval"),
     "SentEval's other tasks: SST5, SICK-E, SNLI, trained regressors, caption retrieval",
+    chance={"SST5": 1 / 5, "SICK-E": 1 / 3, "SNLI": 1 / 3, **dict.fromkeys(REGRESSORS, 0.0)},
 )
 TASKS = TaskFamily(SUITE.tasks, _task)

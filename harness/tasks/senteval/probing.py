@@ -35,4 +35,10 @@ def probing_task(
 
 
 TASKS = TaskFamily(PROBING, lambda name, source: probing_task(name))
-SUITE = Suite(PROBING, "SentEval's ten probing tasks; their files: `harness data prepare probing`", metric="accuracy")
+_CLASSES = {"Length": 6, "WordContent": 1000, "Depth": 7, "TopConstituents": 20}  # the other six: two
+SUITE = Suite(
+    PROBING,
+    "SentEval's ten probing tasks; their files: `harness data prepare probing`",
+    metric="accuracy",
+    chance={name: 1 / _CLASSES.get(name, 2) for name in PROBING},
+)

@@ -207,20 +207,27 @@ def _task(name: str, source: Source) -> ClassificationTask:
     return transfer_task(dataset, name=name, suite=suite, classifier=CONFIGURATIONS[configuration or "full"])
 
 
+def _chance(prefix: str = "") -> dict[str, float]:
+    return {prefix + name: 1 / 6 if name == "TREC" else 1 / 2 for name in TRANSFER}
+
+
 SUITE = Suite(
     TRANSFER,
     "the seven SentEval tasks, full configuration (10 folds, Adam): the papers' tables",
     metric="accuracy",
+    chance=_chance(),
     averages=(transfer_mean(),),
 )
 PROTOTYPING = Suite(
     tuple(f"prototyping:{name}" for name in TRANSFER),
     "the same seven in SentEval's prototyping configuration (5 folds; unstable on long vectors)",
     metric="accuracy",
+    chance=_chance("prototyping:"),
 )
 LBFGS = Suite(
     tuple(f"lbfgs:{name}" for name in TRANSFER),
     "the same seven with the exact convex solution of the classifier; no seeds",
     metric="accuracy",
+    chance=_chance("lbfgs:"),
 )
 TASKS = TaskFamily((*SUITE.tasks, *PROTOTYPING.tasks, *LBFGS.tasks), _task)

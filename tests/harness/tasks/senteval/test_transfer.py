@@ -19,6 +19,7 @@ from harness.results.text_ids import text_id
 from harness.sources.senteval.labelled import read_task
 from harness.sources.senteval.sizes import SIZES
 from harness.tasks.base import Task
+from harness.tasks.catalogue import suites
 from harness.tasks.senteval.caption_ranking import fit_and_rank, rank_recalls
 from harness.tasks.senteval.caption_retrieval import CaptionRetrievalTask
 from harness.tasks.senteval.fits.problem import FULL, LBFGS, PROTOTYPING
@@ -362,6 +363,10 @@ def test_what_guessing_gives_stands_beside_the_scores(root: Path) -> None:
     names = ("MR", "SICK-E", "MRPC")
     tasks: list[Task] = [transfer_task(name, classifier=QUICK, root=root) for name in names]
     facts = facts_of(evaluate(words, tasks, pooling="words").figures)
+    assert {name: facts[name].chance for name in names if name != "SICK-E"} == {
+        name: suites()["transfer"].chance_of(name) for name in names if name != "SICK-E"
+    }
+    assert facts["SICK-E"].chance == suites()["downstream"].chance_of("SICK-E")
     labels = tasks[2].data.parts["test"].labels  # type: ignore[attr-defined]
     assert [(facts[name].chance, facts[name].metric) for name in names] == [
         (0.5, "accuracy"),
