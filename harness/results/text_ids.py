@@ -74,12 +74,17 @@ def stacked(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """Frames one below the other; ids that some of them lack are <NA> there, and exact in the others (not floats)."""
     import pandas as pd
 
-    ids = [name for name in PAIR_IDS if any(name in frame for frame in frames)]
-    partial = [name for name in ids if not all(name in frame for frame in frames)]
-    whole = [
-        frame.assign(**{name: frame[name].astype("Int64") if name in frame else pd.NA for name in partial}).astype(
-            dict.fromkeys(partial, "Int64")
-        )
-        for frame in frames
-    ]
-    return pd.concat(whole, ignore_index=True)
+    held = [name for name in PAIR_IDS if any(name in frame for frame in frames)]
+    partial = [name for name in held if not all(name in frame for frame in frames)]
+    return pd.concat([_with_ids(frame, partial) for frame in frames], ignore_index=True)
+
+
+def _with_ids(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """The frame with these columns as integers that may be missing."""
+    import pandas as pd
+
+    frame = frame.copy()
+    for name in names:
+        none = pd.Series(pd.NA, index=frame.index, dtype="Int64")
+        frame[name] = frame[name].astype("Int64") if name in frame else none
+    return frame

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partialmethod
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import datasets
@@ -32,7 +31,8 @@ from harness.sources.remote.hub import first_line, hub_reachable, remedy
 from harness.tasks.base import Array, Vectors, finite
 from harness.tasks.mteb.benchmarks import EMBEDDED, ENGLISH, PAIRS_METRIC_V1, PREFIX, SPLITS
 from harness.tasks.mteb.examples import kind_of
-from harness.tasks.mteb.predictions import caught, clustering, keep, read_kept
+from harness.tasks.mteb.kept_results import KeptResults
+from harness.tasks.mteb.predictions import caught, clustering
 from harness.tasks.mteb.task_facts import task_facts
 from harness.tasks.vectors import Origin
 
@@ -184,12 +184,8 @@ def run_task(name: str, subset: str, vectors: Vectors, origin: Origin) -> Benchm
     task = open_task(name, subset)
     encoder = HarnessEncoder(vectors, origin)
     cache = mteb.ResultCache(origin.results / subset if subset else origin.results) if origin.results else None
-    file, kept = _results(cache, encoder, name).with_suffix(".examples.parquet") if cache else None, None
-    if cache is not None and file is not None:
-        _drop_damaged(cache, encoder, name)
-        kept = read_kept(file)
-        if kept is None and kind_of(task).rows is not None:
-            _drop(cache, encoder, task)
+    kept = KeptResults(cache, encoder.mteb_model_meta, task)
+    examples = kept.mended(with_examples=kind_of(task).rows is not None)
     try:
         with _quiet(hub=not name.startswith(EMBEDDED)), caught(task) as predictions:
             evaluated = mteb.evaluate(
@@ -213,11 +209,11 @@ def run_task(name: str, subset: str, vectors: Vectors, origin: Origin) -> Benchm
     main = task.metadata.main_score
     first = next(iter(result.scores.values()))[0]
     metrics = (main, PAIRS_METRIC_V1) if PAIRS_METRIC_V1 in first and main != PAIRS_METRIC_V1 else (main,)
-    examples = clustering(name, result.scores) if predictions.folder is None else predictions.examples
-    if examples is None:
-        examples = kept
-    elif file is not None and predictions.folder is not None:
-        keep(file, examples)
+    if predictions.folder is None:
+        examples = clustering(name, result.scores)
+    elif predictions.examples is not None:
+        examples = predictions.examples
+        kept.keep(examples)
     return BenchmarkScores(
         data=pinned_data(task),
         conditions={
@@ -237,17 +233,6 @@ def run_task(name: str, subset: str, vectors: Vectors, origin: Origin) -> Benchm
         facts=task_facts(task, splits),
         fault=predictions.fault,
     )
-
-
-def _results(cache: Any, encoder: HarnessEncoder, name: str) -> Path:
-    path: Path = cache.get_task_result_path(model_name=encoder.mteb_model_meta, task_name=name)
-    return path
-
-
-def _drop(cache: Any, encoder: HarnessEncoder, task: Any) -> None:
-    """Remove results beside which no examples were kept: an earlier version made them, or a kill came between."""
-    for part in [task, *(getattr(task.metadata, "tasks", None) or [])]:
-        _results(cache, encoder, part.metadata.name).unlink(missing_ok=True)
 
 
 def pinned_data(task: Any) -> dict[str, str]:
@@ -278,18 +263,6 @@ def _reason(error: Exception, repositories: Iterable[str]) -> str:
     if isinstance(error, ConnectionError | TimeoutError) or "offline" in said.lower():
         return f"no data: the hub cannot be reached ({said})"
     return f"mteb failed on it: {said}{''.join(map(remedy, repositories))}"
-
-
-def _drop_damaged(cache: Any, encoder: HarnessEncoder, name: str) -> None:
-    """Remove what a crash cut in half from the model's results: mteb would stumble over it each time."""
-    folder = _results(cache, encoder, name).parent
-    for file in folder.glob("*.json*"):
-        text = file.read_text("utf-8", errors="replace")
-        try:
-            for part in text.splitlines() if file.suffix == ".jsonl" else [text]:
-                json.loads(part)
-        except ValueError:
-            file.unlink()
 
 
 @contextmanager

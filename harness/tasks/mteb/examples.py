@@ -194,7 +194,8 @@ def _summarization(task: Any, predictions: Any, split: str, subset: str) -> Rows
     data = _data(task, split, subset)
     span = task.max_score - task.min_score
     gold = [((np.array(x) - task.min_score) / span).tolist() for x in data[task.relevancy_column_name]]
-    outcome, example = [], []
+    outcome: list[float] = []
+    example: list[int] = []
     for human, cosines in zip(predictions["human_scores"], predictions["cosine_scores"], strict=True):
         example.append(gold.index(list(human), example[-1] + 1 if example else 0))
         said = spearmanr(human, cosines)

@@ -5,7 +5,6 @@ Nothing here may cost a score: whatever goes wrong is said, and the run has no o
 
 from __future__ import annotations
 
-import io
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,7 +15,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from harness.files.atomic import write_atomic
 from harness.results.outcomes import value_of
 from harness.tasks.mteb.examples import PAIR, clustering_rows, kind_of
 
@@ -93,18 +91,3 @@ def sound(examples: pd.DataFrame, metric: str, value: float, splits: Sequence[st
         return None
     as_scored = rows.assign(metric="spearman" if rows["metric"].iloc[0] == PAIR else metric)
     return rows if np.isclose(value_of(as_scored), value, rtol=0, atol=TOLERANCE) else None
-
-
-def read_kept(file: Path) -> pd.DataFrame | None:
-    """What lies beside a result of mteb's; None where nothing does, or it is damaged."""
-    try:
-        return pd.read_parquet(file) if file.exists() else None
-    except (OSError, ValueError):
-        return None
-
-
-def keep(file: Path, examples: pd.DataFrame) -> None:
-    buffer = io.BytesIO()
-    examples.to_parquet(buffer, index=False, compression="zstd")
-    file.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(file, buffer.getvalue())

@@ -42,7 +42,7 @@ def stored(result: TaskResult) -> dict[tuple[str, str], float]:
 
 WITHOUT = {"Regression", "MultilabelClassification"}
 MOCKS = (
-    "MockMultilingualClassificationTask",
+    "MockClassificationTask",
     "MockPairClassificationTask",
     "MockMultilingualClusteringTask",
     "LegacyMockClusteringFastTask",
