@@ -53,10 +53,10 @@ def built_in() -> list[TableBuilder]:
 
     return [
         TableBuilder("scores", score_tables, 100, ("sts", "embedded")),
-        TableBuilder("scores", lambda c, _: accuracy_tables(c), 200, tuple(CLASSIFICATION)),
-        TableBuilder("scores", lambda c, _: multilingual_table(c), 300, ("multilingual",)),
-        TableBuilder("mteb", lambda c, _: mteb_categories.mteb_tables(c), 100, ("mteb",)),
-        TableBuilder("mteb", lambda c, _: mteb_categories.embedded_table(c), 200, ("embedded-mteb",)),
+        TableBuilder("scores", accuracy_tables, 200, tuple(CLASSIFICATION)),
+        TableBuilder("scores", multilingual_table, 300, ("multilingual",)),
+        TableBuilder("mteb", mteb_categories.mteb_tables, 100, ("mteb",)),
+        TableBuilder("mteb", mteb_categories.embedded_table, 200, ("embedded-mteb",)),
         TableBuilder("base", against_base, 100),
         TableBuilder("base", forest, 200),
         TableBuilder("certainty", all_pairs, 50),

@@ -21,13 +21,15 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "power",
         help="say what differences a number of seeds can see, and how many seeds a difference takes",
         description="Plays the verdicts of `harness verdict` through on drawn scores: with the spread of seeds and "
-        "pairs that the records of a work directory show, or with given ones. A difference counts as seen where it is "
-        "found in 80 % of comparisons.",
+        "examples that the records of a work directory show, or with given ones. A difference counts as seen where it "
+        "is found in 80 % of comparisons.",
         epilog="example: harness power work/demo --difference 1.5; harness power --sd 0.84 --rows 6 --difference 2",
     )
     parser.add_argument("workdir", type=Path, nargs="?", metavar="WORKDIR")
     parser.add_argument("--difference", type=float, metavar="POINTS", help="how many seeds does this one take?")
-    parser.add_argument("--on", default="", metavar="STS|TASK", help="what to compare by (default: as the report does)")
+    parser.add_argument("--on", default="", metavar="STS|TASK|SUITE|BLOCK",
+                        help="what to compare by, as STS, MR, transfer (default: as the report does)")  # fmt: skip
+    parser.add_argument("--block", default="", metavar="NAME", help="one block of the file, on what it asks for")
     parser.add_argument("--comparison", default="", metavar="NAME", help="where a work directory holds several")
     parser.add_argument("--sd", type=float, metavar="POINTS", help="standard deviation over seeds (else: the records')")
     parser.add_argument("--pairs-sd", type=float, metavar="POINTS", help="standard deviation of a difference by the "
@@ -100,7 +102,7 @@ def _check(args: argparse.Namespace) -> None:
 
 def _designs(args: argparse.Namespace) -> list[tuple[str, Design]]:
     """(what, design) of each base model, or of the given numbers alone."""
-    from reports.decide.question import block_of, comparison_of, target_of
+    from reports.decide.question import comparison_of, question_of
     from reports.read.comparison_runs import base_name
     from reports.stats.power import Design
     from reports.stats.simultaneous import AllPairs
@@ -110,11 +112,11 @@ def _designs(args: argparse.Namespace) -> list[tuple[str, Design]]:
         rows = args.rows or 2
         pairs = 0.3 if args.pairs_sd is None else args.pairs_sd
         return [("given numbers", Design((args.sd,) * rows, pairs, AllPairs(rows), args.correlation))]
-    comparison = comparison_of(args.workdir, args.comparison)
-    target = target_of(comparison, args.on)
+    question = question_of(comparison_of(args.workdir, args.comparison, args.block), args.on)
+    comparison, target = question.comparison, question.target
     found = []
     for base in comparison.base_models:
-        known = common_design(block_of(comparison, target, (base,)))
+        known = common_design(question.block((base,)))
         if known is None:
             continue
         deviation = max(known.deviations) if args.sd is None else args.sd

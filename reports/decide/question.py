@@ -2,62 +2,99 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from harness.config import nearest
 from harness.errors import InputError
 from reports.read.comparison_runs import Comparison, ResultRow, base_name, comparisons, read_comparison
 from reports.stats.significance import PairedBootstrap
-from reports.stats.targets import SOURCES, Target, targets
+from reports.stats.suite_targets import known_targets
+from reports.stats.targets import Target
 from reports.stats.verdicts import Block
 
+_NAMED = 24  # words that a message lists
 
-def comparison_of(workdir: Path, name: str) -> Comparison:
-    """The comparison of that name; without a name, the only one.
+
+def comparison_of(workdir: Path, name: str, part: str = "") -> Comparison:
+    """The comparison of that name; without a name, the only one. `part`: a block of its file, by name.
 
     Raises:
-        InputError: no such folder or comparison, or several to choose from.
+        InputError: no such folder, comparison or block, or several comparisons to choose from.
     """
     if not workdir.is_dir():
         raise InputError(f"{workdir}: no such folder; give the work directory of `harness compare`")
-    if name:
-        return read_comparison(workdir, name)
-    known = comparisons(workdir)
-    if len(known) != 1:
-        said = f"it holds {', '.join(known)}: name one with --comparison" if known else "it holds no runs"
-        raise InputError(f"{workdir}: {said}")
-    return read_comparison(workdir, next(iter(known)))
+    if not name:
+        known = comparisons(workdir)
+        if len(known) != 1:
+            said = f"it holds {', '.join(known)}: name one with --comparison" if known else "it holds no runs"
+            raise InputError(f"{workdir}: {said}")
+        name = next(iter(known))
+    comparison = read_comparison(workdir, name)
+    if not part:
+        return comparison
+    parts = {one.name: one for one in comparison.parts}
+    if part not in parts:
+        said = f"its blocks: {', '.join(parts)}" if parts else "its file has no blocks"
+        raise InputError(f'--block {part}: {comparison.name} has no block "{part}"{nearest(part, list(parts))}; {said}')
+    return parts[part]
 
 
-def target_of(comparison: Comparison, on: str) -> Target:
-    """What rows are compared by: "STS" (the average), a task, or, without a word, what the report goes by.
+@dataclass(frozen=True)
+class Question:
+    """Rows, what they are compared by, and what is known of both."""
+
+    comparison: Comparison
+    target: Target
+    bootstrap: PairedBootstrap
+
+    def block(self, bases: Sequence[str], also: Sequence[ResultRow] = ()) -> Block:
+        """The rows of some base models, without supervised ones unless they are asked for."""
+        keys = {row.key for row in also}
+        rows = [
+            r
+            for r in self.comparison.rows
+            if r.base_model in bases and (r.supervision != "supervised" or r.key in keys)
+        ]
+        return Block(rows, self.bootstrap, self.target)
+
+
+def question_of(comparison: Comparison, on: str) -> Question:
+    """What rows are compared by: "STS", a task, a suite, a block of the file (its rows and what its table goes by), or,
+    without a word, what the report goes by.
 
     Raises:
-        InputError: nothing of that name has pairs, by which alone a verdict can be made.
+        InputError: nothing of that name, or no run kept what each of its examples scored.
     """
-    known = targets(comparison)
+    part = next((one for one in comparison.parts if one.name == on), None)
+    if part is not None and not any(on.lower() in words for words, _ in _words(comparison)):
+        comparison, on = part, ""
+    known = list(_words(comparison))
     if not known:
-        raise InputError(f"{comparison.name}: no run has scores of sentence pairs, on which alone verdicts are given")
+        raise InputError(f"{comparison.name}: no run has scores by which rows could be compared")
+    bootstrap = PairedBootstrap(comparison)
     if not on:
-        return known[0]
-    for target in known:
-        if on.lower() in (target.key.lower(), target.short.lower()) or (
-            on.lower() == "sts" and target.key.startswith("sts-")
-        ):
-            return target
-    for suite in ("sts", "embedded"):
-        for task, source in comparison.columns(suite):
-            if task.lower() == on.lower():
-                return Target(
-                    f"task-{source}-{task}", f"{task} ({SOURCES.get(source, source)})", task, ((task, source),)
-                )
-    tasks = [task for suite in ("sts", "embedded") for task, _ in comparison.columns(suite)]
-    words = [*(["STS"] if comparison.columns("sts") else []), *dict.fromkeys(tasks)]
-    raise InputError(
-        f"--on {on}: not known{nearest(on, words)}; verdicts are given on {', '.join(words)} (of other tasks no run "
-        "keeps what each example scored)"
-    )
+        usual = [target for _, target in known]
+        target = next((one for one in usual if not bootstrap.unknown(one)), usual[0])
+    else:
+        found = next((target for words, target in known if on.lower() in words), None)
+        if found is None:
+            names = list(dict.fromkeys(words[0] for words, _ in _words(comparison, lower=False)))
+            some = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+            raise InputError(f"--on {on}: not known{nearest(on, names)}; known: {some}")
+        target = found
+    if why := bootstrap.unknown(target):
+        raise InputError(
+            f"{comparison.name}: on {target.title} nothing can be judged: {why}; runs of earlier versions kept pairs "
+            "alone, and are scored again where a suite is asked for anew"
+        )
+    return Question(comparison, target, bootstrap)
+
+
+def _words(comparison: Comparison, *, lower: bool = True) -> Iterator[tuple[tuple[str, ...], Target]]:
+    for words, target in known_targets(comparison):
+        yield tuple(word.lower() for word in words) if lower else words, target
 
 
 def row_of(rows: Sequence[ResultRow], label: str, base_model: str) -> ResultRow:
@@ -76,10 +113,3 @@ def row_of(rows: Sequence[ResultRow], label: str, base_model: str) -> ResultRow:
         raise InputError(f'row "{label}" stands on {bases}: name one with --base-model')
     labels = list(dict.fromkeys(row.label for row in rows))
     raise InputError(f'no row "{label}"{nearest(label, labels)}; rows: {", ".join(labels)}')
-
-
-def block_of(comparison: Comparison, target: Target, bases: Sequence[str], also: Sequence[ResultRow] = ()) -> Block:
-    """The rows of some base models, without supervised ones unless they are asked for."""
-    keys = {row.key for row in also}
-    rows = [r for r in comparison.rows if r.base_model in bases and (r.supervision != "supervised" or r.key in keys)]
-    return Block(rows, PairedBootstrap(comparison), target)

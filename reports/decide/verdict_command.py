@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from harness.errors import InputError
 from harness.files.printable import one_line, tell, tell_json
+
+if TYPE_CHECKING:
+    from reports.decide.question import Question
 
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -16,13 +19,15 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "verdict",
         help="say which of two rows is better and how sure that is; or all pairs of rows",
         description="From the records of a work directory: better, worse, no difference that matters or cannot tell "
-        "yet, with an interval over seeds and pairs that is corrected for all pairs of rows. Without A and B: a matrix "
-        "of all differences, and groups of rows that cannot be told apart.",
+        "yet, with an interval over seeds and examples that is corrected for all pairs of rows. Without A and B: a "
+        "matrix of all differences, and groups of rows that cannot be told apart.",
         epilog="example: harness verdict work/demo SimCSE SCD --on STS",
     )
     parser.add_argument("workdir", type=Path, metavar="WORKDIR")
     parser.add_argument("rows", nargs="*", metavar="A B", help="labels of two rows")
-    parser.add_argument("--on", default="", metavar="STS|TASK", help="what to compare by (default: as the report does)")
+    parser.add_argument("--on", default="", metavar="STS|TASK|SUITE|BLOCK",
+                        help="what to compare by, as STS, MR, transfer (default: as the report does)")  # fmt: skip
+    parser.add_argument("--block", default="", metavar="NAME", help="one block of the file, on what it asks for")
     parser.add_argument("--comparison", default="", metavar="NAME", help="where a work directory holds several")
     parser.add_argument("--base-model", default="", metavar="MODEL", help="where a row stands on several")
     parser.add_argument(
@@ -34,28 +39,29 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(args: argparse.Namespace) -> int:
     """Print the verdict."""
-    from reports.decide.question import comparison_of, target_of
+    from reports.decide.question import comparison_of, question_of
 
     if len(args.rows) not in (0, 2):
         raise InputError("harness verdict WORKDIR A B: name two rows, or none for all pairs")
     if args.equivalence < 0:
         raise InputError(f"--equivalence {args.equivalence:g}: a number of points, 0 or more")
-    comparison = comparison_of(args.workdir, args.comparison)
-    target = target_of(comparison, args.on)
-    return _two(args, comparison, target) if args.rows else _all(args, comparison, target)
+    question = question_of(comparison_of(args.workdir, args.comparison, args.block), args.on)
+    return _two(args, question) if args.rows else _all(args, question)
 
 
-def _two(args: argparse.Namespace, comparison: Any, target: Any) -> int:
-    from reports.decide.question import block_of, row_of
+def _two(args: argparse.Namespace, question: Question) -> int:
+    from reports.decide.question import row_of
     from reports.decide.words import as_json, paragraph
 
-    a, b = (row_of(comparison.rows, label, args.base_model) for label in args.rows)
+    a, b = (row_of(question.comparison.rows, label, args.base_model) for label in args.rows)
     if a.key == b.key:
         raise InputError(f'"{one_line(a.label)}" is one row: name two')
-    block = block_of(comparison, target, (a.base_model, b.base_model), (a, b))
+    block = question.block((a.base_model, b.base_model), (a, b))
     for row in (a, b):
         if row.key not in {one.key for one in block.rows}:
-            lacking = "no finished run" if not row.finished else f"no run with stored pairs of {target.title}"
+            lacking = (
+                "no finished run" if not row.finished else f"no run that kept the examples of {question.target.title}"
+            )
             raise InputError(f'row "{one_line(row.label)}" has {lacking}')
     verdict = block.verdict(a, b, args.equivalence)
     if args.json:
@@ -65,21 +71,21 @@ def _two(args: argparse.Namespace, comparison: Any, target: Any) -> int:
     return 0
 
 
-def _all(args: argparse.Namespace, comparison: Any, target: Any) -> int:
-    from reports.decide.question import block_of
+def _all(args: argparse.Namespace, question: Question) -> int:
     from reports.decide.words import as_json, groups_text, matrix
     from reports.read.comparison_runs import base_name
     from reports.stats.verdicts import seen_text
 
     found = []
+    comparison, target = question.comparison, question.target
     for base in comparison.base_models:
         if args.base_model and args.base_model not in (base, base_name(base)):
             continue
-        block = block_of(comparison, target, (base,))
+        block = question.block((base,))
         if len(block.rows) > 1:
             found.append((base, block))
     if not found:
-        raise InputError(f"{comparison.name}: no two rows of one base model have stored pairs of {target.title}")
+        raise InputError(f"{comparison.name}: no two rows of one base model kept the examples of {target.title}")
     if args.json:
         tell_json(
             [

@@ -24,8 +24,8 @@ def paragraph(verdict: Verdict, block: Block, equivalence: float) -> str:
     if verdict.kind == NOT_JUDGED:
         alone = " and ".join(row.label for row in (verdict.a, verdict.b) if row not in block.judged)
         return (
-            f"{a} and {b} cannot be judged on {title}: {numbers}, where the interval has the chance of the pairs only. "
-            f"Of {alone} there is one seed, and how much another would change is not known."
+            f"{a} and {b} cannot be judged on {title}: {numbers}, where the interval has the chance of the examples "
+            f"only. Of {alone} there is one seed, and how much another would change is not known."
         )
     start = {
         BETTER: f"{a} is better than {b} on {title}",
@@ -41,7 +41,7 @@ def paragraph(verdict: Verdict, block: Block, equivalence: float) -> str:
     if verdict.kind == OPEN and verdict.needed:
         text += f" For a difference as large as the one measured, about {verdict.needed} seeds of every row are needed."
     elif verdict.kind == OPEN:
-        text += " A difference as large as the one measured would not show with 100 seeds: it takes more pairs."
+        text += " A difference as large as the one measured would not show with 100 seeds: it takes more examples."
     return text
 
 
@@ -56,7 +56,7 @@ def as_json(verdict: Verdict, block: Block, equivalence: float) -> dict[str, Any
         "a": verdict.a.label,
         "b": verdict.b.label,
         "on": verdict.target.title,
-        "tasks": [f"{source}:{task}" for task, source in verdict.target.tasks],
+        "tasks": [f"{one.source}:{one.task}" for one in verdict.target.measures],
         "verdict": verdict.kind,
         "means": [block.mean(verdict.a), block.mean(verdict.b)],
         "seeds": list(d.seeds),

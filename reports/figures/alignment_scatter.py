@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from reports.document.blocks import Figure
 from reports.figures.labels import place_labels, row_name
 from reports.figures.style import GRID, INK, finish, new, style
 from reports.read.comparison_runs import Comparison
 from reports.stats.bootstrap import mean_sd
-from reports.stats.shown_rows import rows_shown
+from reports.stats.shown_rows import rows_shown, target_mean
 from reports.stats.targets import Target
 
 _ENDS = ("untrained", "supervised")
@@ -30,12 +28,8 @@ def scatter(comparison: Comparison, task: str, source: str, target: Target | Non
             continue
         points.append((mean_sd([s.value for _, s in u])[0], mean_sd([s.value for _, s in a])[0]))
         rows.append(row)
-        values = [
-            float(np.mean([s.value for _, s in part]))
-            for t in (target.tasks if target else ())
-            if (part := row.scores(*t, "spearman", "all"))
-        ]
-        scores.append(100 * float(np.mean(values)) if target and len(values) == len(target.tasks) else math.nan)
+        value = target_mean(row, target)
+        scores.append(math.nan if value is None else value)
     if not points:
         return None
     from matplotlib.lines import Line2D

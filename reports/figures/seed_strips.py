@@ -13,7 +13,7 @@ from reports.figures.style import COLOURS, INK, MUTED, finish, new, style
 from reports.read.comparison_runs import Comparison, ResultRow
 from reports.stats.bootstrap import Estimate, Floats
 from reports.stats.significance import PairedBootstrap
-from reports.stats.simultaneous import hierarchical_mean
+from reports.stats.simultaneous import mean_over_seeds
 from reports.stats.targets import Target
 
 MOST_PANELS = 3
@@ -23,7 +23,7 @@ def strip(comparison: Comparison, bootstrap: PairedBootstrap) -> Figure | None:
     """Scores by seed, a panel for each of the first targets; None where no row has two seeds with stored pairs.
 
     Rows with one seed are drawn as a dot alone: what another seed would give is not known. The interval of the others
-    holds the chance of the seeds and of the test pairs (`reports.stats.simultaneous.hierarchical_mean`).
+    holds the chance of the seeds and of the test pairs (`reports.stats.simultaneous.mean_over_seeds`).
     """
     panels: list[tuple[Target, dict[tuple[str, str], tuple[Floats, Estimate]]]] = []
     for target in bootstrap.targets[:MOST_PANELS]:
@@ -31,7 +31,8 @@ def strip(comparison: Comparison, bootstrap: PairedBootstrap) -> Figure | None:
         for row in comparison.rows:
             runs = bootstrap.by_seed(row, target)
             if runs is not None:
-                panel[row.key] = 100 * runs[1], hierarchical_mean(runs[1], runs[2])
+                variance = bootstrap.examples_variance(row, target)
+                panel[row.key] = 100 * runs.scores, mean_over_seeds(runs.scores, variance)
         if any(len(values) > 1 for values, _ in panel.values()):
             panels.append((target, panel))
     if not panels:

@@ -9,9 +9,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from harness import registry
 from harness.config import nearest
 from harness.errors import InputError
@@ -120,32 +117,6 @@ class Comparison:
     @cached_property
     def base_models(self) -> list[str]:
         return list(dict.fromkeys(row.base_model for row in self.rows))
-
-    @cached_property
-    def _pairs(self) -> dict[str, dict[tuple[str, str], tuple[NDArray[Any], NDArray[np.float64], NDArray[np.float64]]]]:
-        by_run: dict[str, Any] = {}
-        for record in self.records:
-            folder = RunFolder(self.workdir, record.id)
-            if record.status != "finished" or not folder.pairs_file.exists():
-                continue
-            try:
-                frame = folder.pairs()
-                frame = frame[frame["split"] == "test"]
-                by_run[record.id] = {
-                    key: (
-                        part["pair"].to_numpy(),
-                        part["gold"].to_numpy(dtype=np.float64),
-                        np.nan_to_num(part["score"].to_numpy(dtype=np.float64)),
-                    )
-                    for key, part in frame.groupby(["task", "source"], sort=False)
-                }
-            except (OSError, ValueError, KeyError) as error:
-                self.warnings.append(f"pairs of run {record.id} are unreadable ({type(error).__name__})")
-        return by_run
-
-    def pairs(self, record: Record, task: str, source: str) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]] | None:
-        """(pair, gold, cosine) of the test pairs of a task, or None where the run did not store them."""
-        return self._pairs.get(record.id, {}).get((task, source))
 
     @cached_property
     def training_logs(self) -> dict[tuple[str, str], list[tuple[int, list[dict[str, Any]]]]]:

@@ -91,7 +91,7 @@ def _of_f1(target: Floats, outcome: Floats) -> Influence:
 
 
 def _of_average_precision(target: Floats, outcome: Floats) -> Influence:
-    """sum_k precision_k gain_k / T over the distinct scores k, falling; an example counts at its own score and below."""
+    """sum_k precision_k gain_k / T over distinct scores k, falling; an example counts at its own score and below."""
     order = np.argsort(-outcome, kind="stable")
     last = np.r_[np.diff(outcome[order]) != 0, True]
     place = np.empty(len(order), dtype=np.intp)

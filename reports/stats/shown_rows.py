@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from reports.read.comparison_runs import ResultRow
 from reports.stats.targets import Target
 
@@ -14,12 +12,7 @@ ROOM = 12  # panels, or lines in one panel, that a reader can still tell apart
 
 def target_mean(row: ResultRow, target: Target | None) -> float | None:
     """A row's mean over the tasks of a target and over its seeds, times 100; None where a task lacks a score."""
-    if target is None:
-        return None
-    parts = [row.scores(*task, "spearman", "all") for task in target.tasks]
-    if not all(parts):
-        return None
-    return 100 * float(np.mean([np.mean([s.value for _, s in part]) for part in parts]))
+    return None if target is None else target.value(row)
 
 
 def rows_shown(rows: Sequence[ResultRow], target: Target | None, room: int = ROOM) -> tuple[list[ResultRow], str]:

@@ -1,28 +1,37 @@
-"""What seeds and pairs say about a comparison: each row's mean over tasks, differences, and who is best.
+"""What seeds and examples say about a comparison: each row's mean over tasks, differences, and who is best.
 
-A target is what rows are compared by: the mean of Spearman's "all" over some tasks of one source. How far a difference
-may go by chance is computed in `reports.stats.simultaneous`; the chance of the pairs comes from a bootstrap that draws
-the same pairs for all rows.
+A target is what rows are compared by: a score of a task, or the mean of some (`reports.stats.targets`). How far a
+difference may go by chance is computed in `reports.stats.simultaneous`; the chance of the examples, the same for all
+rows, in `reports.stats.clusters`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from harness.results.record import Record
 from reports.read.comparison_runs import Comparison, ResultRow
+from reports.read.examples import Ids
 from reports.read.seeded import seeded
-from reports.stats.bootstrap import Estimate, bootstrap_spearman, resample_counts
-from reports.stats.simultaneous import ALPHA, AllPairs, Family, Planned, SeedSpread, seed_spread, simultaneous
-from reports.stats.targets import Target, targets
+from reports.stats.bootstrap import Estimate, Floats
+from reports.stats.clusters import Chance, chance
+from reports.stats.example_scores import ExampleScores, Scored
+from reports.stats.simultaneous import (
+    ALPHA,
+    AllPairs,
+    Family,
+    Planned,
+    SeedSpread,
+    seed_spread,
+    simultaneous,
+)
+from reports.stats.targets import Measure, Target, targets
 
-Floats = NDArray[np.float64]
-REPLICATES = 1000
-_FEWEST = 400
-_BUDGET = 6e8  # pairs x runs x replicates: some five seconds of one processor core
+FEWEST_EXAMPLES = 10
 NOT_JUDGED = "one seed: not judged"
 
 
@@ -32,7 +41,7 @@ class Difference:
 
     Attributes:
         estimate: the interval holds together with those of the other differences that it was made with, and p is
-            corrected alike. Of a row with one seed the interval has the chance of the pairs only.
+            corrected alike. Of a row with one seed the interval has the chance of the examples only.
         seeds: how many runs there are of each side.
         judged: False where a side is one run of many that another seed would have given.
     """
@@ -61,89 +70,114 @@ class Leaders:
     others: list[tuple[ResultRow, Difference]]  # best minus each other row that is judged, the nearest first
 
 
-class PairedBootstrap:
-    """Bootstrap results of a comparison, computed once for each task."""
+class Runs(NamedTuple):
+    """The runs of a row that have every task of a target.
 
-    def __init__(self, comparison: Comparison, replicates: int = REPLICATES) -> None:
+    Attributes:
+        seeds: of each run.
+        scores: (runs,) their means over the tasks, between -1 and 1.
+    """
+
+    seeds: list[int]
+    scores: Floats
+
+
+class PairedBootstrap:
+    """What a comparison's rows score and how far that may go by chance, computed once for each target.
+
+    Examples are drawn anew for all rows and tasks together: rows are paired. Nothing is simulated: what a bootstrap of
+    texts approaches is computed (`reports.stats.clusters`).
+    """
+
+    def __init__(self, comparison: Comparison) -> None:
         self.comparison = comparison
         self.targets = targets(comparison)
-        self._by_task: dict[tuple[str, str], dict[str, tuple[float, Floats]]] = {}
-        self._by_row: dict[tuple[tuple[str, str], str], tuple[list[int], Floats, Floats] | None] = {}
-        self._known: dict[tuple[str, bool, str], dict[tuple[str, str], tuple[float, float]]] = {}
-        self.unlike: set[tuple[str, str, str]] = set()  # (record id, task, source): other pairs than the rest
-        work = 0
-        for key in {key for target in self.targets for key in target.tasks}:
-            sizes = [len(p[1]) for r in comparison.records if (p := comparison.pairs(r, *key)) is not None]
-            work += sum(sizes)
-        self.replicates = replicates if work * replicates <= _BUDGET else max(_FEWEST, int(_BUDGET / work))
+        self._examples = ExampleScores(comparison)
+        self._checked: set[Measure] = set()
+        self._by_row: dict[tuple[tuple[str, str], Target], tuple[Runs, list[str]] | None] = {}
+        self._chance: dict[Target, tuple[Chance, dict[tuple[str, str], int]]] = {}
+        self._known: dict[tuple[str, bool, Target], dict[tuple[str, str], tuple[float, float]]] = {}
 
     @property
     def first(self) -> Target | None:
         """The target that figures shade and choose rows by."""
         return next(iter(self.targets), None)
 
-    def _task(self, task: str, source: str) -> dict[str, tuple[float, Floats]]:
-        """Record id -> (Spearman, its value in every resample) for the runs scored on the same pairs."""
-        key = (task, source)
-        if key in self._by_task:
-            return self._by_task[key]
-        reference: tuple[NDArray[np.object_], Floats] | None = None
-        members: dict[bytes, tuple[Floats, list[str]]] = {}  # equal cosines (an untrained row's seeds) once
-        for record in self.comparison.records:
-            pairs = self.comparison.pairs(record, task, source)
-            if pairs is None:
-                continue
-            names, gold, scores = pairs
-            if reference is None:
-                reference = names, gold
-            if not (np.array_equal(reference[0], names) and np.array_equal(reference[1], gold)):
-                self.unlike.add((record.id, task, source))
-                continue
-            members.setdefault(scores.tobytes(), (scores, []))[1].append(record.id)
-        result: dict[str, tuple[float, Floats]] = {}
-        if reference is not None:
-            gold = reference[1]
-            arrays = [scores for scores, _ in members.values()]
-            points = bootstrap_spearman(arrays, gold, np.ones((len(gold), 1)))[:, 0]
-            # The same stream for every task of the same size is harmless: tasks hold different pairs.
-            drawn = bootstrap_spearman(arrays, gold, resample_counts(len(gold), self.replicates, seed=20240117))
-            for i, (_, ids) in enumerate(members.values()):
-                result.update({run: (float(points[i]), drawn[i]) for run in ids})
-            self._check(task, source, result)
-        self._by_task[key] = result
-        return result
+    @property
+    def unlike(self) -> set[tuple[str, str, str]]:
+        """(record id, task, source) of scores on other examples than the rest; of what was asked for so far."""
+        return self._examples.unlike
 
-    def _check(self, task: str, source: str, result: dict[str, tuple[float, Floats]]) -> None:
-        """Stored pairs and stored score must tell the same number."""
-        for record in self.comparison.records:
-            stored = [
-                s.value
-                for s in record.scores
-                if (s.task, s.source, s.metric, s.aggregation) == (task, source, "spearman", "all") and s.split != "dev"
-            ]
-            if stored and record.id in result and abs(stored[0] - result[record.id][0]) > 1e-3:
-                self.comparison.warnings.append(
-                    f"run {record.id}: the stored pairs of {task} give {result[record.id][0]:.4f}, "
-                    f"its record says {stored[0]:.4f}"
-                )
+    def _scored(self, measure: Measure) -> dict[str, Scored]:
+        score = (measure.task, measure.source, measure.split, measure.metric)
+        if measure not in self._checked:
+            self._checked.add(measure)
+            self._examples.check(score, measure.aggregation)
+        return self._examples.of(score)
 
-    def by_seed(self, row: ResultRow, target: Target) -> tuple[list[int], Floats, Floats] | None:
-        """(seeds, their mean over the target's tasks, the same in every resample), of seeds that have all tasks."""
-        key = (row.key, target.key)
+    def _texts(self, measure: Measure) -> Ids | None:
+        return self._examples.texts((measure.task, measure.source, measure.split, measure.metric))
+
+    def unknown(self, target: Target) -> str:
+        """Why nothing can be judged by the target, "" where it can: no run kept its examples, or they are too few."""
+        lacking = [one.task for one in target.measures if not self._scored(one)]
+        if lacking:
+            names = ", ".join(lacking[:3]) + (f" and {len(lacking) - 3} more" if len(lacking) > 3 else "")
+            return f"no run kept what each example of {names} scored"
+        few = min(len(next(iter(self._scored(one).values())).influence) for one in target.measures)
+        if few < FEWEST_EXAMPLES:
+            return f"{few} example{'s' if few > 1 else ''} of a task do not say how far its score goes by chance"
+        return ""
+
+    def lacks_examples(self, record: Record) -> bool:
+        """Whether a run kept none of what its targets are about."""
+        measures = [one for target in self.targets for one in target.measures]
+        kept = {run for one in measures for run in (*self._scored(one), *(run for run, *_ in self.unlike))}
+        return bool(measures) and record.id not in kept
+
+    def knows_texts(self, target: Target) -> bool:
+        """Whether the examples of all its tasks are known by their texts, so that those that share one are drawn
+        together."""
+        return all(self._texts(one) is not None for one in target.measures)
+
+    def by_seed(self, row: ResultRow, target: Target) -> Runs | None:
+        """The runs of a row that have all tasks of the target, scored on the examples that most runs were."""
+        found = self._read(row, target)
+        return found[0] if found is not None else None
+
+    def _read(self, row: ResultRow, target: Target) -> tuple[Runs, list[str]] | None:
+        key = (row.key, target)
         if key not in self._by_row:
-            self._by_row[key] = self._read(row, target)
+            by_task = [self._scored(one) for one in target.measures]
+            whole = [record for record in row.finished if all(record.id in scored for scored in by_task)]
+            scores = [float(np.mean([scored[record.id].value for scored in by_task])) for record in whole]
+            runs = Runs([record.seed for record in whole], np.array(scores))
+            self._by_row[key] = (runs, [record.id for record in whole]) if whole else None
         return self._by_row[key]
 
-    def _read(self, row: ResultRow, target: Target) -> tuple[list[int], Floats, Floats] | None:
-        seeds, points, drawn = [], [], []
-        for record in row.finished:
-            parts = [self._task(*key).get(record.id) for key in target.tasks]
-            have = [part for part in parts if part is not None]
-            if len(have) == len(parts):
-                seeds.append(record.seed)
-                points.append(float(np.mean([point for point, _ in have])))
-                drawn.append(np.mean([values for _, values in have], axis=0))
-        return (seeds, np.array(points), np.array(drawn)) if seeds else None
+    def _drawn(self, target: Target) -> tuple[Chance, dict[tuple[str, str], int]]:
+        """The chance of the examples of all rows' means, and the place of each row among them."""
+        if target not in self._chance:
+            rows = [(row.key, found[1]) for row in self.comparison.rows if (found := self._read(row, target))]
+            tasks = []
+            for one in target.measures:
+                scored = self._scored(one)
+                moved = [np.mean([scored[run].influence for run in runs], axis=0) for _, runs in rows]
+                tasks.append((np.stack(moved) / len(target.measures), self._texts(one)))
+            self._chance[target] = chance(tasks), {key: place for place, (key, _) in enumerate(rows)}
+        return self._chance[target]
+
+    def examples_variance(self, row: ResultRow, target: Target, other: ResultRow | None = None) -> float:
+        """What the choice of examples adds to the variance of a row's mean, or of its difference to another's."""
+        found, places = self._drawn(target)
+        return found.of(places[row.key]) if other is None else found.between(places[row.key], places[other.key])
+
+    def standard_error(self, row: ResultRow, target: Target) -> float | None:
+        """Of a row's mean, over seeds and examples; over examples alone for a row with one seed. None without runs."""
+        if self.by_seed(row, target) is None:
+            return None
+        seeds = self.spread(row, target)[0] if self.judged(row, target) else 0.0
+        return float(np.sqrt(seeds + self.examples_variance(row, target)))
 
     def _spreads(self, base_model: str, trained: bool, target: Target) -> dict[tuple[str, str], tuple[float, float]]:
         """Row key -> what its seeds add to the variance of its mean, and the degrees of freedom of that.
@@ -151,14 +185,14 @@ class PairedBootstrap:
         Of all trained rows on a base model that can be judged: together they say how far seeds lie apart. What the
         seeds of rows without training draw (random vectors) is another thing, and says nothing about those.
         """
-        key = (base_model, trained, target.key)
+        key = (base_model, trained, target)
         if key not in self._known:
             rows = [
                 row
                 for row in self.comparison.rows
                 if row.base_model == base_model and _trained(row) == trained and self.judged(row, target)
             ]
-            runs = [part[1] for row in rows if (part := self.by_seed(row, target)) is not None]
+            runs = [part.scores for row in rows if (part := self.by_seed(row, target)) is not None]
             counts = np.array([len(scores) if np.ptp(scores) > 0 else 0 for scores in runs])
             variances = np.array([scores.var(ddof=1) if n else 0.0 for scores, n in zip(runs, counts, strict=True)])
             known = seed_spread(variances, counts)
@@ -173,7 +207,7 @@ class PairedBootstrap:
     def judged(self, row: ResultRow, target: Target) -> bool:
         """Whether the row has the target's tasks, and its spread is known: several seeds, or none that enters it."""
         runs = self.by_seed(row, target)
-        return runs is not None and (len(runs[0]) > 1 or not seeded(row))
+        return runs is not None and (len(runs.seeds) > 1 or not seeded(row)) and not self.unknown(target)
 
     def between(
         self, pairs: Sequence[tuple[ResultRow, ResultRow]], target: Target, family: Family
@@ -190,10 +224,9 @@ class PairedBootstrap:
                 continue
             judged = self.judged(a, target) and self.judged(b, target)
             sides = [self.spread(row, target) if judged else (0.0, np.inf) for row in (a, b)]
-            value = first[1].mean() - second[1].mean()
-            drawn = np.var(first[2].mean(axis=0) - second[2].mean(axis=0), ddof=1)
-            line = np.array([value, drawn, *sides[0], *sides[1]])
-            groups[judged].append((place, line, (len(first[0]), len(second[0]))))
+            value = first.scores.mean() - second.scores.mean()
+            line = np.array([value, self.examples_variance(a, target, b), *sides[0], *sides[1]])
+            groups[judged].append((place, line, (len(first.seeds), len(second.seeds))))
         for judged, members in groups.items():
             if not members:
                 continue
@@ -214,7 +247,7 @@ class PairedBootstrap:
 
         Only rows that have every task of the target take part; None when fewer than two of them can be judged.
         """
-        means = {row.key: float(runs[1].mean()) for row in rows if (runs := self.by_seed(row, target)) is not None}
+        means = {r.key: float(runs.scores.mean()) for r in rows if (runs := self.by_seed(r, target)) is not None}
         judged = [row for row in rows if self.judged(row, target)]
         if len(judged) < 2:
             return None
@@ -251,7 +284,7 @@ def untrained_base(
     for candidate in candidates:
         if row.pooling is not None and candidate.label == row.pooling:
             return candidate, ""
-    scored = [(float(f[1].mean()), r) for r in candidates if (f := bootstrap.by_seed(r, target)) is not None]
+    scored = [(float(f.scores.mean()), r) for r in candidates if (f := bootstrap.by_seed(r, target)) is not None]
     if not scored:
         return None
     best = max(scored, key=lambda item: item[0])[1]

@@ -1,15 +1,15 @@
 """Many rows compared at once, each with few seeds: simultaneous intervals, and p-values that agree with them.
 
-A row is a mean over seeds, scored on pairs that all rows share. Three things make its comparison with others hard: the
-spread of seeds is known from two to ten values, it is not the same for every row, and what is compared is often chosen
-by the data (the best row). Welch's freedom with the studentized range (Games & Howell 1976) separates equal rows in
-12-29 % of comparisons of 20 rows with two or three seeds; one variance pooled over rows (Tukey-Kramer) holds 5 % only
-where the spreads are equal. Dunnett's C on each row's own variance holds, and finds next to nothing. Here:
+A row is a mean over seeds, scored on examples that all rows share. Three things make its comparison with others hard:
+the spread of seeds is known from two to ten values, it is not the same for every row, and what is compared is often
+chosen by the data (the best row). Welch's freedom with the studentized range (Games & Howell 1976) separates equal rows
+in 12-29 % of comparisons of 20 rows with two or three seeds; one variance pooled over rows (Tukey-Kramer) holds 5 %
+only where the spreads are equal. Dunnett's C on each row's own variance holds, and finds next to nothing. Here:
 
 - a row's variance is its own, drawn towards the variance of all rows, and never below that (`seed_spread`);
 - the critical value of a difference is the average of those of its parts, weighted by their variances (Cochran 1964;
   Dunnett, JASA 75, 1980, "Pairwise multiple comparisons in the unequal variance case", procedure C);
-- the chance of the pairs is known from the bootstrap, so it has infinite freedom.
+- the chance of the examples is known (`reports.stats.clusters`), so it has infinite freedom.
 
 How often equal rows are separated by it, over rows, seeds and spreads, and how often unlike ones are stands in
 docs/statistics.md, by tests/campaigns/error_rates.py.
@@ -172,7 +172,7 @@ def critical_values(
 
     Args:
         first, second: spreads of the two sides, arrays of one shape (...,).
-        pairs: (...,) the variance of the differences that comes from the drawn pairs.
+        pairs: (...,) the variance of the differences that comes from the choice of examples.
     """
     parts = np.stack(np.broadcast_arrays(first.variance, second.variance, pairs), axis=-1)
     total = parts.sum(axis=-1)
@@ -205,21 +205,20 @@ def simultaneous(
     return estimates
 
 
-def hierarchical_mean(by_seed: Floats, replicates_by_seed: Floats) -> Estimate:
-    """One row's mean over seeds with an interval that holds the chance of seeds and of test pairs.
+def mean_over_seeds(by_seed: Floats, examples: float) -> Estimate:
+    """One row's mean over seeds with an interval that holds the chance of seeds and of examples.
 
     By its own seeds alone. Simulated coverage of 95 % intervals, spreads of seeds from far below to far above the
-    pairs': 94-98 % with two seeds, 95-97 % with three and more (with Satterthwaite's freedom 91 % at worst). With one
-    seed the interval has the chance of the pairs only.
+    examples': 94-98 % with two seeds, 95-97 % with three and more (with Satterthwaite's freedom 91 % at worst). With
+    one seed the interval has the chance of the examples only.
 
     Args:
         by_seed: (s,) scores of the s seeds.
-        replicates_by_seed: (s, R) the same scores in R resamples of the pairs (the same resamples for every seed).
+        examples: what the choice of examples, the same for every seed, adds to the variance of their mean.
     """
     n = len(by_seed)
     spread = SeedSpread(np.array([np.var(by_seed, ddof=1) / n]), np.array([n - 1.0])) if n > 1 else _none(1)
-    pairs = np.array([replicates_by_seed.mean(axis=0).var()])
-    return simultaneous(np.array([np.mean(by_seed)]), spread, _none(1), pairs, Planned(1))[0]
+    return simultaneous(np.array([np.mean(by_seed)]), spread, _none(1), np.array([examples]), Planned(1))[0]
 
 
 def _none(rows: int) -> SeedSpread:

@@ -1,24 +1,77 @@
-"""What the rows of a comparison are compared by: averages over STS tasks, and the embedded tasks one by one."""
+"""What rows are compared by: scores of tasks, alone or as the average that a suite prints."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
+import numpy as np
+
+from harness.results.record import Record
 from reports.read.comparison_runs import STS_ORDER, Comparison, ResultRow
 
 SOURCES = {"senteval": "SentEval", "mteb": "MTEB", "embedded": "embedded"}
 
 
+class Measure(NamedTuple):
+    """The one of a task's scores that rows are compared by."""
+
+    task: str
+    source: str
+    metric: str = "spearman"
+    aggregation: str = "all"
+    split: str = "test"
+
+    def value(self, record: Record) -> float | None:
+        """Between -1 and 1; None where the run has no such score."""
+        return next(
+            (s.value for s in record.scores if (s.task, s.source, s.metric, s.aggregation, s.split) == tuple(self)),
+            None,
+        )
+
+
 @dataclass(frozen=True)
 class Target:
-    """What rows are compared by. `tasks` are (task, source); `others` were asked of few rows, and are in no average."""
+    """What rows are compared by: the mean of some measures, of which every one counts the same.
+
+    `others` were asked of few rows, and are in no average.
+    """
 
     key: str
     title: str  # "the average of the seven STS tasks (SentEval)"
     short: str  # "STS average"
-    tasks: tuple[tuple[str, str], ...]
-    others: tuple[tuple[str, str], ...] = ()
+    measures: tuple[Measure, ...]
+    others: tuple[Measure, ...] = ()
+
+    @property
+    def tasks(self) -> tuple[tuple[str, str], ...]:
+        """(task, source) of each."""
+        return tuple((one.task, one.source) for one in self.measures)
+
+    @property
+    def of_pairs(self) -> bool:
+        """Whether it is a correlation with human scores of pairs."""
+        return all(one.metric == "spearman" for one in self.measures)
+
+    @property
+    def unit(self) -> str:
+        """What a difference is in."""
+        metrics = {one.metric for one in self.measures}
+        names = {"spearman": "Spearman", "accuracy": "accuracy"}
+        return f"{names.get(*metrics, '')} ×100".strip() if len(metrics) == 1 else "×100"
+
+    def value(self, row: ResultRow) -> float | None:
+        """A row's mean over the measures and over its seeds, times 100; None where a measure has no score."""
+        parts = [[v for r in row.finished if (v := one.value(r)) is not None] for one in self.measures]
+        return 100 * float(np.mean([np.mean(part) for part in parts])) if all(parts) else None
+
+
+def alone(measure: Measure, title: str = "") -> Target:
+    """One task by itself."""
+    task, source = measure[:2]
+    name = title or f"{task} ({SOURCES.get(source, source)})"
+    return Target(f"task-{source}-{task}", name, task, (measure,))
 
 
 def asked_of_most(
@@ -58,8 +111,10 @@ def targets(comparison: Comparison) -> list[Target]:
             title, short = f"the average of {count} STS tasks ({name})", "STS average"
         if len(by_source) > 1:
             short = f"{short} ({name})"
-        wanted.append(Target(f"sts-{source}", title, short, tuple(tasks), tuple(others)))
+        wanted.append(
+            Target(f"sts-{source}", title, short, tuple(Measure(*t) for t in tasks), tuple(Measure(*t) for t in others))
+        )
     for task, source in comparison.columns("embedded"):
         if not task.startswith("geometry:"):
-            wanted.append(Target(f"embedded-{task}", task, task, ((task, source),)))
+            wanted.append(Target(f"embedded-{task}", task, task, (Measure(task, source),)))
     return wanted

@@ -27,7 +27,7 @@ class Verdict:
         kind: better, worse, no difference that matters (the whole interval within the region of practical equivalence),
             cannot tell yet, or that a side has one seed and nobody can judge it.
         difference: A - B; its interval holds together with those of all pairs of the block, and p is corrected alike.
-        another_seed: probability that one more seed of A is ahead of one more of B on the same pairs.
+        another_seed: probability that one more seed of A is ahead of one more of B on the same examples.
         detectable: the smallest true difference that this design finds with probability 0.8; None with one seed.
         needed: seeds of every row with which the difference as measured would be found so; None beyond 100.
     """
@@ -47,7 +47,7 @@ class Block:
 
     def __init__(self, rows: Sequence[ResultRow], bootstrap: PairedBootstrap, target: Target) -> None:
         self.bootstrap, self.target = bootstrap, target
-        runs = [(float(found[1].mean()), row) for row in rows if (found := bootstrap.by_seed(row, target)) is not None]
+        runs = [(float(f.scores.mean()), row) for row in rows if (f := bootstrap.by_seed(row, target)) is not None]
         ordered = [row for _, row in sorted(runs, key=lambda item: -item[0])]
         self.judged = [row for row in ordered if bootstrap.judged(row, target)]
         known = {row.key for row in self.judged}
@@ -62,7 +62,7 @@ class Block:
         """Its mean over the target's tasks by seed, between -1 and 1."""
         found = self.bootstrap.by_seed(row, self.target)
         assert found is not None
-        return found[1]
+        return found.scores
 
     def differences(self) -> dict[tuple[int, int], Difference]:
         """(i, j) with i < j -> row i minus row j, in the order of `rows`."""
@@ -91,9 +91,8 @@ class Block:
         return 100 * math.sqrt(variance * len(self.runs(row)))
 
     def pairs_deviation(self, a: ResultRow, b: ResultRow) -> float:
-        """Standard deviation of their difference that comes from the drawn pairs, in points."""
-        drawn = [found[2].mean(axis=0) for row in (a, b) if (found := self.bootstrap.by_seed(row, self.target))]
-        return 100 * float(np.std(drawn[0] - drawn[1], ddof=1))
+        """Standard deviation of their difference that comes from the choice of examples, in points."""
+        return 100 * math.sqrt(self.bootstrap.examples_variance(a, self.target, b))
 
     def design(self, a: ResultRow, b: ResultRow) -> Design:
         """The comparison as it is, with what is known of its spreads."""
@@ -172,15 +171,39 @@ def common_design(block: Block) -> Design | None:
     return Design(deviations, float(np.median(gaps)), block.family, sides=(places[0], places[1]))
 
 
-def seen_text(block: Block) -> str:
-    """One line: what differences this design can see; "" where nothing can be said."""
+def seen(block: Block) -> dict[int, float]:
+    """The fewest and the most seeds of its rows -> the smallest difference that so many can see, in points; empty where
+    nothing can be said."""
     design = common_design(block)
     if design is None:
-        return ""
+        return {}
     random = np.array(design.deviations) > 0
     counts = sorted({int(n) for n in block.seeds()[random]})
-    said = []
-    for count in (counts[0], counts[-1]) if len(counts) > 1 else counts:
-        least = smallest_difference(design, np.full(len(design.deviations), count))
-        said.append(f"{count} seeds can see differences from {least:.1f} points on")
-    return f"{', '.join(said)} (found in {CHANCE:.0%} of comparisons of {len(block.judged)} rows like these)."
+    rows = len(design.deviations)
+    return {n: smallest_difference(design, np.full(rows, n)) for n in dict.fromkeys((counts[0], counts[-1]))}
+
+
+def seen_text(block: Block) -> str:
+    """One line: what differences this design can see; "" where nothing can be said."""
+    said = [f"{count} seeds can see differences from {least:.1f} points on" for count, least in seen(block).items()]
+    return f"{', '.join(said)} ({_how_often(block)})." if said else ""
+
+
+def seen_on_each(found: Sequence[tuple[str, Block]]) -> str:
+    """The same for several columns (title, block) of a table: from the smallest to the largest of them."""
+    if len(found) == 1:
+        return seen_text(found[0][1])
+    known = [(title, block, least) for title, block in found if (least := seen(block))]
+    if not known:
+        return ""
+    count = min(n for _, _, least in known for n in least)
+    by_title = sorted((max(least.values()), title) for title, _, least in known)
+    (low, first), (high, last) = by_title[0], by_title[-1]
+    said = f"{count} seeds can see differences from {low:.1f} ({first}) to {high:.1f} points ({last}) on"
+    if len(known) == 1:
+        said = f"{count} seeds can see differences from {low:.1f} points on {first} on"
+    return f"{said} ({_how_often(known[0][1])})."
+
+
+def _how_often(block: Block) -> str:
+    return f"found in {CHANCE:.0%} of comparisons of {len(block.judged)} rows like these"

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from harness.tasks.averages import mean_of
 from harness.tasks.senteval.transfer import TRANSFER
-from reports.document.table import Cell, Column, Table, TableRow, ranked
+from reports.document.table import Cell, Column, Table
 from reports.read.comparison_runs import Comparison, ResultRow
-from reports.tables.score_cells import HEAD, average_cell, block_of, head_cells, mark_unlike, score_cell, size_text
+from reports.stats.significance import PairedBootstrap
+from reports.stats.suite_targets import main_measure, transfer_average
+from reports.stats.targets import Measure, Target, alone
+from reports.tables.judged import judged_rows
+from reports.tables.score_cells import HEAD, average_cell, head_cells, mark_unlike, score_cell, size_text
 
 # Suite -> title, what stands before its tasks' names.
 SUITES = {
@@ -17,26 +21,25 @@ SUITES = {
     "probing": ("Probing tasks", ""),
     "embedded-transfer": ("Embedded transfer tasks", "Embedded-"),
 }
-# The number of a task: the first of these that it has.
-METRICS = (("accuracy", ""), ("spearman", ""), ("recall", "mean of six recalls"))
 
 
-def accuracy_tables(comparison: Comparison) -> list[Table]:
-    """One table for each suite of `SUITES` that has scores."""
-    return [table for suite in SUITES if (table := _table(comparison, suite)) is not None]
+def accuracy_tables(comparison: Comparison, bootstrap: PairedBootstrap | None = None) -> list[Table]:
+    """One table for each suite of `SUITES` that has scores. Without `bootstrap`, no marks of it."""
+    return [table for suite in SUITES if (table := _table(comparison, bootstrap, suite)) is not None]
 
 
-def _table(comparison: Comparison, suite: str) -> Table | None:
+def _table(comparison: Comparison, bootstrap: PairedBootstrap | None, suite: str) -> Table | None:
     title, prefix = SUITES[suite]
     tasks = comparison.columns(suite)
     if not tasks:
         return None
     rows = comparison.rows
     columns, cells = list(HEAD), [list(head_cells(row)) for row in rows]
+    by_column: dict[int, Target] = {}
     for task, source in tasks:
-        metric, how = next(
-            ((m, a) for m, a in METRICS if any(row.scores(task, source, m, a) for row in rows)), METRICS[0]
-        )
+        measure = main_measure(comparison, suite, task, source) or Measure(task, source, "accuracy", "")
+        metric, how = measure.metric, measure.aggregation
+        by_column[len(columns)] = alone(measure)
         name = task.removeprefix(prefix)
         size = size_text(rows, task, source, metric, how, "examples")
         group, dash, part = name.partition("-") if suite == "embedded-transfer" else ("", "", name)
@@ -47,21 +50,19 @@ def _table(comparison: Comparison, suite: str) -> Table | None:
             line.append(score_cell(row, task, source, metric, how, scale=100, digits=2))
         mark_unlike(rows, cells, len(columns) - 1, task, source, metric, how)
     legend = ["Accuracy on the test part ×100 where the head says nothing else, mean ± standard deviation over seeds."]
+    deciding = list(by_column)
     if {task.removeprefix(prefix) for task, _ in tasks} == set(TRANSFER):
+        if (average := transfer_average(comparison, suite)) is not None:
+            by_column[len(columns)] = average
+            deciding = [len(columns)]
         columns.append(Column("average", "Avg.", f"{len(TRANSFER)} tasks", better="higher"))
         for line, row in zip(cells, rows, strict=True):
             line.append(_average(row, tasks, prefix))
     elif suite == "embedded-transfer":
         legend.append("Natural and contrast parts are unlike data: reported apart and never averaged.")
-    body = ranked(
-        columns,
-        [
-            TableRow(tuple(line), block_of(row), row.supervision != "supervised")
-            for row, line in zip(rows, cells, strict=True)
-        ],
-    )
+    body, said = judged_rows(comparison, bootstrap, columns, cells, by_column, deciding)
     caption = "A small classifier on the frozen vectors, as in SentEval; the protocols are in the records."
-    return Table(f"accuracy-{suite}", title, caption, tuple(columns), body, tuple(legend))
+    return Table(f"accuracy-{suite}", title, caption, tuple(columns), body, (*legend, *said))
 
 
 def _average(row: ResultRow, tasks: list[tuple[str, str]], prefix: str) -> Cell:

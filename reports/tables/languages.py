@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from reports.document.table import Column, Table, TableRow, ranked
+from reports.document.table import Column, Table
 from reports.read.comparison_runs import Comparison
-from reports.tables.score_cells import HEAD, block_of, head_cells, mark_unlike, score_cell, size_text
+from reports.stats.significance import PairedBootstrap
+from reports.stats.targets import Measure, alone
+from reports.tables.judged import judged_rows
+from reports.tables.score_cells import HEAD, head_cells, mark_unlike, score_cell, size_text
 
 LANGUAGES = {
     "de": "German",
@@ -20,7 +23,7 @@ LANGUAGES = {
 }
 
 
-def multilingual_table(comparison: Comparison) -> Table | None:
+def multilingual_table(comparison: Comparison, bootstrap: PairedBootstrap | None = None) -> Table | None:
     """The STS benchmark's test pairs in the languages that were scored."""
     tasks = comparison.columns("multilingual")
     if not tasks:
@@ -34,16 +37,14 @@ def multilingual_table(comparison: Comparison) -> Table | None:
         for line, row in zip(cells, rows, strict=True):
             line.append(score_cell(row, task, source, "spearman", "all", scale=100, digits=2))
         mark_unlike(rows, cells, len(columns) - 1, task, source, "spearman", "all")
-    body = [
-        TableRow(tuple(line), block_of(row), row.supervision != "supervised")
-        for row, line in zip(rows, cells, strict=True)
-    ]
+    by_column = {len(HEAD) + i: alone(Measure(task, source)) for i, (task, source) in enumerate(tasks)}
+    body, said = judged_rows(comparison, bootstrap, columns, cells, by_column, list(by_column))
     return Table(
         "multilingual",
         "Semantic textual similarity in other languages",
         "The test pairs of the STS benchmark, machine-translated (STSb Multi MT): the same pairs and scores in every "
         "language.",
         tuple(columns),
-        ranked(columns, body),
-        ("Spearman's correlation ×100, mean ± standard deviation over seeds.",),
+        body,
+        ("Spearman's correlation ×100, mean ± standard deviation over seeds.", *said),
     )

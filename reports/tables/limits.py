@@ -40,9 +40,7 @@ def limits(comparison: Comparison, bootstrap: PairedBootstrap) -> Text:
         said.append(
             f"Means of {names} are over the seeds that finished, which flatters a method that sometimes collapses."
         )
-    keys = [key for target in bootstrap.targets for key in target.tasks]
-    finished = [r for row in comparison.rows for r in row.finished]
-    stored = [r.id for r in finished if keys and all(comparison.pairs(r, *key) is None for key in keys)]
+    stored = [r.id for row in comparison.rows for r in row.finished if bootstrap.lacks_examples(r)]
     if stored:
         said.append(f"Without stored pairs, so left out of intervals and separation marks: {', '.join(stored)}.")
     if bootstrap.unlike:

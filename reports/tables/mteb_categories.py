@@ -16,12 +16,15 @@ from harness.tasks.mteb.benchmarks import (
     mteb_scores,
     names_of,
 )
-from reports.document.table import Cell, Column, Table, TableRow, ranked
+from reports.document.table import Column, Table
 from reports.read.comparison_runs import Comparison, ResultRow
+from reports.stats.significance import PairedBootstrap
+from reports.stats.suite_targets import MTEB_TITLES, main_measure, mteb_average, mteb_measures
+from reports.stats.targets import Target, alone
+from reports.tables.judged import judged_rows
 from reports.tables.score_cells import (
     HEAD,
     average_cell,
-    block_of,
     head_cells,
     mark_others,
     mark_unlike,
@@ -30,7 +33,6 @@ from reports.tables.score_cells import (
     size_text,
 )
 
-TITLES = {"mteb-en-v1": "MTEB (English, v1)", "mteb-en-v2": "MTEB (English, v2)", "mteb-quick": "MTEB, quick selection"}
 _CATEGORIES = {"PairClassification": "Pair classification", "Summarization": "Summarisation"}
 _QUIRK = (
     "SummEval as version 1 of mteb printed it, (mean correlation + mean p-value) / 2: the number of the published "
@@ -39,19 +41,22 @@ _QUIRK = (
 _LEGEND = "mteb's main score ×100, mean ± standard deviation over seeds."
 
 
-def mteb_tables(comparison: Comparison) -> list[Table]:
-    """Averages and data sets of every suite that was asked for, then what was asked for by name."""
+def mteb_tables(comparison: Comparison, bootstrap: PairedBootstrap | None = None) -> list[Table]:
+    """Averages and data sets of every suite that was asked for, then what was asked for by name.
+
+    Without `bootstrap`, no marks of it.
+    """
     tables: list[Table] = []
     rest = _asked(comparison)
     for suite in suites_of(comparison):
-        table = category_table(comparison, suite)
+        table = category_table(comparison, suite, bootstrap)
         tables += [table] if table is not None else []
-        tables += dataset_tables(comparison, suite)
+        tables += dataset_tables(comparison, suite, bootstrap)
         rest = [name for name in rest if name not in names_of(MTEB_SUITES[suite])]
     if not _scored(comparison).isdisjoint(rest):
         title = "Other MTEB tasks" if tables else "MTEB tasks"
         caption = "Tasks asked for by name; they make no benchmark, so there is no average."
-        tables.append(_tasks(comparison, "", "mteb-tasks", title, caption, rest, None))
+        tables.append(_tasks(comparison, bootstrap, "", "mteb-tasks", title, caption, rest, None))
     return tables
 
 
@@ -90,7 +95,7 @@ def _averages(row: ResultRow, suite: str) -> dict[str, tuple[dict[str, Average],
     return {r.id: mteb_averages(r.scores, suite) for r in row.finished}
 
 
-def category_table(comparison: Comparison, suite: str) -> Table | None:
+def category_table(comparison: Comparison, suite: str, bootstrap: PairedBootstrap | None = None) -> Table | None:
     """The average of each category of a suite and that over its data sets; None where nobody asked for the suite."""
     rows, sets = comparison.rows, MTEB_SUITES[suite]
     names = names_of(sets)
@@ -98,13 +103,20 @@ def category_table(comparison: Comparison, suite: str) -> Table | None:
         return None
     averages = [_averages(row, suite) for row in rows]
     columns, cells = list(HEAD), [list(head_cells(row)) for row in rows]
+    by_column: dict[int, Target] = {}
     for category, members in sets.items():
+        if (mean := mteb_average(comparison, suite, category)) is not None:
+            by_column[len(columns)] = mean
         size = f"{len(members)} data sets" if len(members) > 1 else _short(members[0], category)
         notes = (_QUIRK,) if SUMMEVAL in members else ()
         columns.append(Column(category, _CATEGORIES.get(category, category), size, better="higher", notes=notes))
         for line, row, by_run in zip(cells, rows, averages, strict=True):
             cell = average_cell(row, {run: by_category[category] for run, (by_category, _) in by_run.items()})
             line.append(cell if cell.notes or cell.state != "missing" else cell.noted(*_reason(row, members)))
+    deciding = []
+    if (overall_mean := mteb_average(comparison, suite)) is not None:
+        deciding = [len(columns)]
+        by_column[len(columns)] = overall_mean
     columns.append(Column("average", "Avg.", f"{len(names)} data sets", better="higher"))
     for line, row, by_run in zip(cells, rows, averages, strict=True):
         line.append(average_cell(row, {run: overall for run, (_, overall) in by_run.items()}))
@@ -118,11 +130,10 @@ def category_table(comparison: Comparison, suite: str) -> Table | None:
         "over fewer is another number.",
     ]
     legend += _metric_note(suite)
+    body, said = judged_rows(comparison, bootstrap if deciding else None, columns, cells, by_column, deciding)
     caption = "Mean of each category over its data sets."
-    return Table(
-        f"{suite}-categories", f"{TITLES[suite]} · categories", caption, tuple(columns), _ranked(rows, columns, cells),
-        tuple(legend),
-    )  # fmt: skip
+    title = f"{MTEB_TITLES[suite]} · categories"
+    return Table(f"{suite}-categories", title, caption, tuple(columns), body, (*legend, *said))
 
 
 def _metric_note(suite: str) -> list[str]:
@@ -140,7 +151,7 @@ def _corrected(row: ResultRow) -> list[tuple[Record, Score]]:
     ]
 
 
-def dataset_tables(comparison: Comparison, suite: str) -> list[Table]:
+def dataset_tables(comparison: Comparison, suite: str, bootstrap: PairedBootstrap | None = None) -> list[Table]:
     """One table for each category with any score: its data sets and their average."""
     tables = []
     scored = _scored(comparison)
@@ -149,13 +160,14 @@ def dataset_tables(comparison: Comparison, suite: str) -> list[Table]:
             continue
         name = _CATEGORIES.get(category, category)
         caption = f"The data sets of the category {name.lower() if name != 'STS' else name}."
-        key, title = f"{suite}-{category}", f"{TITLES[suite]} · {name}"
-        tables.append(_tasks(comparison, suite, key, title, caption, members, category))
+        key, title = f"{suite}-{category}", f"{MTEB_TITLES[suite]} · {name}"
+        tables.append(_tasks(comparison, bootstrap, suite, key, title, caption, members, category))
     return tables
 
 
 def _tasks(
     comparison: Comparison,
+    bootstrap: PairedBootstrap | None,
     suite: str,
     key: str,
     title: str,
@@ -166,7 +178,10 @@ def _tasks(
     rows = comparison.rows
     columns, cells = list(HEAD), [list(head_cells(row)) for row in rows]
     scores = [_scores(row, suite) for row in rows]
+    by_column: dict[int, Target] = {}
     for name in names:
+        for measure in mteb_measures(comparison, [name], suite):
+            by_column[len(columns)] = alone(measure)
         by_row = [
             [(r, by_run[r.id][name]) for r in row.finished if name in by_run[r.id]]
             for row, by_run in zip(rows, scores, strict=True)
@@ -180,12 +195,17 @@ def _tasks(
         columns.append(Column("summeval-corrected", SUMMEVAL, "corrected", better="higher"))
         for line, row in zip(cells, rows, strict=True):
             line.append(mean_cell(row, _corrected(row), PREFIX + SUMMEVAL, scale=100, digits=2))
+    deciding = list(by_column)
     if category is not None and len(names) > 1:
+        if (mean := mteb_average(comparison, suite, category)) is not None:
+            deciding = [len(columns)]
+            by_column[len(columns)] = mean
         columns.append(Column("average", "Avg.", f"{len(names)} data sets", better="higher"))
         for line, row in zip(cells, rows, strict=True):
             line.append(average_cell(row, {run: by[category] for run, (by, _) in _averages(row, suite).items()}))
-    legend = (_LEGEND, *(_metric_note(suite) if category == "PairClassification" else ()))
-    return Table(key, title, caption, tuple(columns), _ranked(rows, columns, cells), legend)
+    body, said = judged_rows(comparison, bootstrap, columns, cells, by_column, deciding)
+    legend = (_LEGEND, *(_metric_note(suite) if category == "PairClassification" else ()), *said)
+    return Table(key, title, caption, tuple(columns), body, legend)
 
 
 def _short(name: str, category: str | None) -> str:
@@ -201,48 +221,40 @@ def _sub(parts: Iterable[Sequence[tuple[Record, Score]]]) -> str:
     return " · ".join([" / ".join(metrics), *([f"n = {' / '.join(f'{n:,}' for n in sizes)}"] if sizes else [])])
 
 
-def _ranked(
-    rows: Sequence[ResultRow], columns: Sequence[Column], cells: Sequence[Sequence[Cell]]
-) -> tuple[TableRow, ...]:
-    return ranked(
-        columns,
-        [
-            TableRow(tuple(line), block_of(row), row.supervision != "supervised")
-            for row, line in zip(rows, cells, strict=True)
-        ],
-    )
-
-
 # Metric of the embedded tasks -> what its columns stand under.
 _EMBEDDED: Mapping[str, str] = {"ndcg_at_10": "Retrieval · nDCG@10", "v_measure": "Clustering · V-measure"}
 
 
-def embedded_table(comparison: Comparison) -> Table | None:
+def embedded_table(comparison: Comparison, bootstrap: PairedBootstrap | None = None) -> Table | None:
     """Retrieval and clustering over the embedded data: tasks of mteb's kinds without a hub."""
     tasks = comparison.columns("embedded-mteb")
     if not tasks:
         return None
     rows = comparison.rows
     columns, cells = list(HEAD), [list(head_cells(row)) for row in rows]
+    by_column: dict[int, Target] = {}
     for task, source in tasks:
-        metric, how = next(
-            ((s.metric, s.aggregation) for r in comparison.records for s in r.scores if s.task == task), ("", "")
-        )
+        measure = main_measure(comparison, "embedded-mteb", task, source)
+        metric, how = (measure.metric, measure.aggregation) if measure is not None else ("", "")
+        if measure is not None:
+            by_column[len(columns)] = alone(measure)
         title = task.removeprefix("Embedded-").removeprefix("Retrieval-").replace("Clustering", "by topic")
         size = size_text(rows, task, source, metric, how, "texts")
         columns.append(Column(task, title, size, group=_EMBEDDED.get(metric, metric), better="higher"))
         for line, row in zip(cells, rows, strict=True):
             line.append(score_cell(row, task, source, metric, how, scale=100, digits=2))
         mark_unlike(rows, cells, len(columns) - 1, task, source, metric, how)
+    body, said = judged_rows(comparison, bootstrap, columns, cells, by_column, list(by_column))
     return Table(
         "embedded-mteb",
         "Embedded retrieval and clustering",
         "Scored by the mteb library on data that ships with the harness. Queries of the natural part share words with "
         "their passage, those of the contrast part almost none; clustering is by topic.",
         tuple(columns),
-        _ranked(rows, columns, cells),
+        body,
         (
             "×100, mean ± standard deviation over seeds. Unlike data and unlike metrics: reported apart and never "
             "averaged.",
+            *said,
         ),
     )

@@ -5,33 +5,34 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Literal
 
-from harness import registry
 from harness.results.record import Score
 from harness.tasks.suite import Suite
-from reports.document.table import Column, Table, TableRow, number_text, ranked
+from reports.document.table import Column, Table, number_text
 from reports.read.comparison_runs import Comparison
 from reports.stats.significance import PairedBootstrap
-from reports.tables.score_cells import HEAD, average_cell, block_of, head_cells, mark_unlike, score_cell
+from reports.stats.suite_targets import registered
+from reports.stats.targets import Measure, Target, alone
+from reports.tables.judged import judged_rows
+from reports.tables.score_cells import HEAD, average_cell, head_cells, mark_unlike, score_cell
 
 
-def suite_tables(comparison: Comparison, _: PairedBootstrap | None = None, *, shown: Collection[str]) -> list[Table]:
+def suite_tables(
+    comparison: Comparison, bootstrap: PairedBootstrap | None = None, *, shown: Collection[str]
+) -> list[Table]:
     """One table for each suite with scores that is not among those `shown` elsewhere, in the order met."""
     scores = (s for r in comparison.records for s in r.scores if s.split != "dev")
-    return [_table(comparison, suite) for suite in dict.fromkeys(s.suite for s in scores) if suite not in shown]
+    wanted = (suite for suite in dict.fromkeys(s.suite for s in scores) if suite not in shown)
+    return [_table(comparison, bootstrap, suite) for suite in wanted]
 
 
-def _registered(suite: str) -> Suite | None:
-    """What the suite says of itself; None where no package that is installed has it."""
-    return registry.load(registry.SUITES, suite) if suite in registry.names(registry.SUITES) else None
-
-
-def _table(comparison: Comparison, name: str) -> Table:
-    rows, suite = comparison.rows, _registered(name)
+def _table(comparison: Comparison, bootstrap: PairedBootstrap | None, name: str) -> Table:
+    rows, suite = comparison.rows, registered(name)
     columns, cells = list(HEAD), [list(head_cells(row)) for row in rows]
     better: Literal["higher", "lower", ""] = "" if suite is None else "higher" if suite.higher_is_better else "lower"
     by_task = {key: _main_scores(comparison, name, *key, suite) for key in comparison.columns(name)}
     percent = _percent(by_task.values(), suite)
     scale, digits = (100, 2) if percent else (1, 4)
+    by_column: dict[int, Target] = {}
     for (task, source), scores in by_task.items():
         metric, aggregation = (scores[0].metric, scores[0].aggregation) if scores else ("", "")
         chance = None if suite is None else suite.chance_of(task)
@@ -42,6 +43,8 @@ def _table(comparison: Comparison, name: str) -> Table:
         for line, row in zip(cells, rows, strict=True):
             line.append(score_cell(row, task, source, metric, aggregation, scale=scale, digits=digits))
         mark_unlike(rows, cells, len(columns) - 1, task, source, metric, aggregation)
+        if scores and percent:
+            by_column[len(columns) - 1] = alone(Measure(task, source, metric, aggregation, scores[0].split))
     for average in suite.averages if suite is not None else ():
         columns.append(Column(f"average {average.title}", average.title, better=better))
         for line, row in zip(cells, rows, strict=True):
@@ -51,10 +54,10 @@ def _table(comparison: Comparison, name: str) -> Table:
         legend.append("Nothing installed here says which way is better, so no number is marked.")
     elif suite.chance is not None:
         legend.append("Chance: what guessing gives.")
-    lines = zip(rows, cells, strict=True)
-    body = [TableRow(tuple(line), block_of(row), row.supervision != "supervised") for row, line in lines]
+    judged = list(by_column) if better == "higher" else []
+    body, said = judged_rows(comparison, bootstrap if judged else None, columns, cells, by_column, judged)
     caption = suite.about if suite is not None else "Scores that no other table shows."
-    return Table(f"suite-{name}", f"Suite {name}", caption, tuple(columns), ranked(columns, body), tuple(legend))
+    return Table(f"suite-{name}", f"Suite {name}", caption, tuple(columns), body, (*legend, *said))
 
 
 def _main_scores(comparison: Comparison, name: str, task: str, source: str, suite: Suite | None) -> list[Score]:

@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from reports.papers.agreement import prediction_of_difference
 from reports.stats.power import Design, smallest_difference
-from reports.stats.simultaneous import AllPairs, SeedSpread, hierarchical_mean, seed_spread
+from reports.stats.simultaneous import AllPairs, SeedSpread, mean_over_seeds, seed_spread
 from tests.support.simulated_rows import SPREADS, rates
 
 
@@ -96,8 +96,7 @@ def coverage(trials: int) -> None:
             hits = 0
             for _ in range(trials):
                 by_seed = generator.normal(size=seeds) * 0.84 + generator.normal() * pairs
-                drawn = by_seed[:, None] + np.array([-pairs, pairs])  # resamples of that variance
-                estimate = hierarchical_mean(by_seed, drawn)
+                estimate = mean_over_seeds(by_seed, pairs**2)
                 hits += estimate.low <= 0 <= estimate.high
             print(f"| a mean; seeds 0.84, pairs {pairs:g} | {seeds} | {100 * hits / trials:.1f} |", flush=True)
     for a, b, ratio in ((3, 3, 1.0), (5, 3, 1.0), (3, 3, 0.2), (5, 5, 2.0)):

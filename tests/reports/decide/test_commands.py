@@ -69,7 +69,7 @@ def test_power_from_records_and_from_numbers(workdir, capsys):
         (("verdict", "{work}", "SimCSE"), "name two rows"),
         (("verdict", "{work}", "SimCSE", "SCE"), 'no row "SCE"'),
         (("verdict", "{work}", "SimCSE", "SimCSE"), "name two"),
-        (("verdict", "{work}", "SimCSE", "SCD", "--on", "MR"), "verdicts are given on STS, STS12, STS-B"),
+        (("verdict", "{work}", "SimCSE", "SCD", "--on", "MR"), "--on MR: not known; known: STS, STS12, STS-B"),
         (("verdict", "{work}/none"), "no such folder"),
         (("power",), "give a work directory, or --sd"),
         (("power", "--sd", "-1"), "--sd -1: expected"),

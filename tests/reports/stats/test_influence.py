@@ -56,7 +56,5 @@ def test_its_sum_of_squares_is_what_a_bootstrap_of_the_examples_gives(metric):
     target, outcome = (np.tile(side, 5) for side in examples(metric))
     _, found = influence(metric, target, outcome)
     generator = np.random.default_rng(0)
-    drawn = [
-        score_of(metric, target, outcome, generator.multinomial(300, np.full(300, 1 / 300))) for _ in range(800)
-    ]
+    drawn = [score_of(metric, target, outcome, generator.multinomial(300, np.full(300, 1 / 300))) for _ in range(800)]
     assert np.sqrt(found @ found) == pytest.approx(np.std(drawn), rel=0.08)

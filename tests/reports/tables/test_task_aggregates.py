@@ -66,7 +66,7 @@ def test_a_report_shows_intervals_only_where_seeds_suffice(tmp_path: Path) -> No
 def test_one_seed_pretends_nothing(tmp_path: Path) -> None:
     comparison(tmp_path, (1,))
     read = read_comparison(tmp_path, "invented")
-    bootstrap = PairedBootstrap(read, replicates=50)
+    bootstrap = PairedBootstrap(read)
     assert strip(read, bootstrap) is None
     assert best_seed_table(read, bootstrap) is None
     assert all(aggregate_table(read, bench) is None for bench in score_matrices(read))
@@ -81,7 +81,7 @@ def test_the_best_seed_is_chosen_by_dev_and_shown_with_what_is_left_on_test(tmp_
         changed = record.model_copy(update={"training": {**record.training, "best_dev": dev}})
         (tmp_path / "runs" / record.id / "record.json").write_text(changed.model_dump_json())
     comparison = read_comparison(tmp_path, "invented")
-    table = best_seed_table(comparison, PairedBootstrap(comparison, replicates=50))
+    table = best_seed_table(comparison, PairedBootstrap(comparison))
     assert table is not None
     values = [cell.value for cell in table.rows[0].cells[2:]]
     assert values[:3] == pytest.approx([63, 66, 3])
@@ -93,7 +93,7 @@ def test_the_best_seed_is_chosen_by_dev_and_shown_with_what_is_left_on_test(tmp_
 def test_the_strip_shows_every_seed_and_no_interval_of_one(tmp_path: Path) -> None:
     comparison(tmp_path, (1, 2, 3))
     read = read_comparison(tmp_path, "invented")
-    figure = strip(read, PairedBootstrap(read, replicates=50))
+    figure = strip(read, PairedBootstrap(read))
     assert figure is not None
     assert "mean" in figure.alt
     assert "(one run)" in figure.alt

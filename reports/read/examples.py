@@ -1,0 +1,88 @@
+"""What the runs of a comparison kept of their scores, example by example: pairs, and the outcomes of other tasks."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.results.run_folder import RunFolder
+from harness.results.text_ids import PAIR_IDS, text_id
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Ids = NDArray[np.int64]
+Floats = NDArray[np.float64]
+_OWN_UNITS = 2**32  # ids of texts are 64 random bits; a number below is a set's or a fold's
+
+
+@dataclass(frozen=True)
+class Examples:
+    """The n examples of one score of one run.
+
+    Attributes:
+        score: (task, source, split, metric).
+        part: (n,) number of the part of the task that an example belongs to; the score is the mean over parts.
+        target, outcome: (n,), as in `harness.results.outcomes`; gold score and cosine of a pair.
+        texts: (n, 1 or 2) what is drawn anew, None where the run is of a version that did not keep it.
+        digest: the same for runs that were scored on the same examples.
+    """
+
+    score: tuple[str, str, str, str]
+    part: Ids
+    target: Floats
+    outcome: Floats
+    texts: Ids | None
+    digest: bytes
+
+
+def read_examples(folder: RunFolder) -> Iterator[Examples]:
+    """All that a run kept; of pairs the test ones, whose score is Spearman's over all of a task.
+
+    Raises:
+        OSError, ValueError, KeyError: a file that is damaged.
+    """
+    if folder.pairs_file.exists():
+        frame = folder.pairs()
+        for (task, source), rows in frame[frame["split"] == "test"].groupby(["task", "source"], sort=False):
+            yield _pairs(str(task), str(source), rows)
+    frame = folder.outcomes()
+    for about, rows in frame.groupby(["task", "source", "split", "metric"], sort=False):
+        task, source, split, metric = map(str, about)
+        yield _outcomes((task, source, split, metric), rows)
+
+
+def _pairs(task: str, source: str, rows: pd.DataFrame) -> Examples:
+    gold = rows["gold"].to_numpy(dtype=np.float64)
+    known = all(name in rows and not rows[name].isna().any() for name in PAIR_IDS)
+    texts = np.stack([rows[name].to_numpy(dtype=np.int64) for name in PAIR_IDS], axis=1) if known else None
+    outcome = np.nan_to_num(rows["score"].to_numpy(dtype=np.float64))
+    digest = _digest(rows["pair"].to_numpy(), gold)
+    return Examples((task, source, "test", "spearman"), np.zeros(len(gold), np.int64), gold, outcome, texts, digest)
+
+
+def _outcomes(score: tuple[str, str, str, str], rows: pd.DataFrame) -> Examples:
+    part = rows["subset"].factorize()[0].astype(np.int64)
+    if len(part) and part.max() + 1 == len(part):
+        part[:] = 0  # one number a part, as a set's in clustering: the parts are what is drawn
+    unit = rows["unit"].to_numpy(dtype=np.int64)
+    own = text_id(f"{score[1]}:{score[0]}")
+    texts = np.where(np.abs(unit) < _OWN_UNITS, unit ^ own, unit)[:, None]
+    target, outcome = (rows[name].to_numpy(dtype=np.float64) for name in ("target", "outcome"))
+    digest = _digest(rows["example"].to_numpy(), unit, np.nan_to_num(target))
+    return Examples(score, part, target, outcome, texts, digest)
+
+
+def _digest(*columns: NDArray[np.generic]) -> bytes:
+    """Of columns of numbers or texts."""
+    found = hashlib.blake2b(digest_size=16)
+    for column in columns:
+        plain = "\n".join(map(str, column)).encode("utf-8", "surrogatepass") if column.dtype == object else None
+        found.update(np.ascontiguousarray(column).tobytes() if plain is None else plain)
+        found.update(b"%d;" % len(column))
+    return found.digest()

@@ -1,0 +1,98 @@
+"""The scores of a comparison's runs with what each example does to them, of runs that were scored on the same ones."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from harness.errors import InputError
+from harness.results.run_folder import RunFolder
+from reports.read.comparison_runs import Comparison
+from reports.read.examples import Examples, Ids, read_examples
+from reports.stats.bootstrap import Floats
+from reports.stats.influence import influence
+
+ScoreKey = tuple[str, str, str, str]  # task, source, split, metric
+_TOLERANCE = 1e-3  # SentEval's protocol rounds to hundredths of a percent
+
+
+@dataclass(frozen=True)
+class Scored:
+    """One run's score and the influence (n,) of each of its n examples."""
+
+    value: float
+    influence: Floats
+    digest: bytes
+
+
+class ExampleScores:
+    """Reads the runs once, when the first score is asked for."""
+
+    def __init__(self, comparison: Comparison) -> None:
+        self.comparison = comparison
+        self.unlike: set[tuple[str, str, str]] = set()  # (record id, task, source): other examples than the rest
+        self._texts: dict[tuple[ScoreKey, bytes], Ids] = {}
+
+    @cached_property
+    def _runs(self) -> dict[ScoreKey, dict[str, Scored]]:
+        """Score -> record id -> what it is made of."""
+        found: dict[ScoreKey, dict[str, Scored]] = {}
+        for record in self.comparison.records:
+            if record.status != "finished":
+                continue
+            try:
+                for examples in read_examples(RunFolder(self.comparison.workdir, record.id)):
+                    found.setdefault(examples.score, {}).setdefault(record.id, self._scored(examples))
+            except (OSError, ValueError, KeyError, InputError) as error:
+                self.comparison.warnings.append(f"examples of run {record.id} are unreadable ({type(error).__name__})")
+        return found
+
+    def _scored(self, examples: Examples) -> Scored:
+        if examples.texts is not None:
+            self._texts[examples.score, examples.digest] = examples.texts
+        moved, values = np.zeros(len(examples.part)), []
+        parts = np.unique(examples.part)
+        for part in parts:
+            here = examples.part == part if len(parts) > 1 else slice(None)
+            value, moved[here] = influence(examples.score[3], examples.target[here], examples.outcome[here])
+            values.append(value)
+        units = len(np.unique(examples.texts, axis=0)) if examples.texts is not None else len(moved)
+        # Squared deviations from a mean of n lie below those from the true one by (n - 1) / n.
+        return Scored(float(np.mean(values)), moved * _widened(units) / len(parts), examples.digest)
+
+    def of(self, score: ScoreKey) -> dict[str, Scored]:
+        """Record id -> score, of the runs that were scored on the examples that most were."""
+        runs = self._runs.get(score, {})
+        if not runs:
+            return {}
+        usual = Counter(scored.digest for scored in runs.values()).most_common(1)[0][0]
+        self.unlike |= {(run, *score[:2]) for run, scored in runs.items() if scored.digest != usual}
+        return {run: scored for run, scored in runs.items() if scored.digest == usual}
+
+    def texts(self, score: ScoreKey) -> Ids | None:
+        """(n, 1 or 2) ids of the texts of the examples that `of` is about; None where no run kept them."""
+        scored = next(iter(self.of(score).values()), None)
+        return None if scored is None else self._texts.get((score, scored.digest))
+
+    def check(self, score: ScoreKey, aggregation: str) -> None:
+        """Warn where what is kept and what the record says are not the same number."""
+        task, _, _, metric = score
+        runs = self.of(score)
+        for record in self.comparison.records:
+            said = [
+                s.value
+                for s in record.scores
+                if (s.task, s.source, s.split, s.metric, s.aggregation) == (*score, aggregation)
+            ]
+            if said and record.id in runs and abs(said[0] - runs[record.id].value) > _TOLERANCE:
+                self.comparison.warnings.append(
+                    f"run {record.id}: the stored examples of {task} give {metric} {runs[record.id].value:.4f}, "
+                    f"its record says {said[0]:.4f}"
+                )
+
+
+def _widened(units: int) -> float:
+    return float(np.sqrt(units / (units - 1))) if units > 1 else 1.0

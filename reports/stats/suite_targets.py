@@ -1,0 +1,140 @@
+"""What rows are compared by in the table of a suite: the number of each task, and the average that the table prints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from harness import registry
+from harness.results.record import Score
+from harness.tasks.mteb.benchmarks import MTEB_SUITES, PREFIX, mteb_scores, names_of
+from harness.tasks.senteval.transfer import TRANSFER
+from harness.tasks.suite import Suite
+from reports.read.comparison_runs import Comparison
+from reports.stats.targets import SOURCES, Measure, Target, alone, asked_of_most, targets
+
+# The number of a task: the first of these that it has, else the metric that its suite names, else its first score.
+_METRICS = (("accuracy", ""), ("spearman", "all"), ("spearman", ""), ("recall", "mean of six recalls"))
+# Suites whose tables print the mean of SentEval's seven, and what stands before the tasks' names.
+TRANSFER_SUITES = {"transfer": "", "transfer-prototyping": "prototyping:", "transfer-lbfgs": "lbfgs:"}
+MTEB_TITLES = {
+    "mteb-en-v1": "MTEB (English, v1)",
+    "mteb-en-v2": "MTEB (English, v2)",
+    "mteb-quick": "MTEB, quick selection",
+}
+_LOOKED_AT = ("geometry", "layers", "efficiency")  # suites that look at a model rather than score it
+
+
+def registered(suite: str) -> Suite | None:
+    """What the suite says of itself; None where no package that is installed has it."""
+    return registry.load(registry.SUITES, suite) if suite in registry.names(registry.SUITES) else None
+
+
+def main_measure(comparison: Comparison, suite: str, task: str, source: str) -> Measure | None:
+    """The number of a task that stands in the table of its suite; None where no run has any."""
+    scores = [
+        s
+        for r in comparison.records
+        for s in r.scores
+        if (s.suite, s.task, s.source) == (suite, task, source) and s.split != "dev"
+    ]
+    about = registered(suite)
+    wanted = [*_METRICS] if about is None or suite in _OURS else []
+    named = [s for s in scores if about is not None and s.metric == about.metric]
+    for metric, aggregation in wanted:
+        if found := next((s for s in scores if (s.metric, s.aggregation) == (metric, aggregation)), None):
+            return _of(found)
+    return _of((named or scores)[0]) if scores else None
+
+
+_OURS = ("downstream", "probing", "multilingual", "embedded-transfer", *TRANSFER_SUITES)
+
+
+def _of(score: Score) -> Measure:
+    return Measure(score.task, score.source, score.metric, score.aggregation, score.split)
+
+
+def suite_measures(comparison: Comparison, suite: str) -> list[Measure]:
+    """The numbers in the table of a suite, in its order."""
+    found = (main_measure(comparison, suite, task, source) for task, source in comparison.columns(suite))
+    return [measure for measure in found if measure is not None]
+
+
+def transfer_average(comparison: Comparison, suite: str) -> Target | None:
+    """SentEval's mean of seven; None where not just those were asked for."""
+    measures = suite_measures(comparison, suite)
+    prefix = TRANSFER_SUITES.get(suite)
+    if prefix is None or {one.task.removeprefix(prefix) for one in measures} != set(TRANSFER):
+        return None
+    name = {"": "", "prototyping:": ", prototyping", "lbfgs:": ", exact classifier"}[prefix]
+    return Target(f"suite-{suite}", f"the average of the seven transfer tasks{name}", "transfer average",
+                  tuple(measures))  # fmt: skip
+
+
+def mteb_measures(comparison: Comparison, names: Sequence[str], suite: str = "") -> list[Measure]:
+    """The scores of MTEB tasks that the table of `suite` prints; of tasks that some run has."""
+    known: dict[str, Score] = {}
+    for record in comparison.records:
+        for name, score in mteb_scores(record.scores, suite).items():
+            known.setdefault(name, score)
+    return [_of(known[name]) for name in names if name in known]
+
+
+def mteb_average(comparison: Comparison, suite: str, category: str = "") -> Target | None:
+    """The mean over the data sets of a benchmark, or of one of its categories; None where a data set has no score."""
+    sets = MTEB_SUITES[suite]
+    names = sets[category] if category else names_of(sets)
+    measures = mteb_measures(comparison, names, suite)
+    if len(measures) < len(names):
+        return None
+    title, key = MTEB_TITLES[suite], f"{suite}:{category}" if category else suite
+    if len(names) == 1:
+        return alone(measures[0])
+    what = f"{category} in {title}" if category else title
+    return Target(key, f"the average of the {len(names)} data sets of {what}", f"{what} average", tuple(measures))
+
+
+def known_targets(comparison: Comparison) -> Iterator[tuple[tuple[str, ...], Target]]:
+    """All that rows can be compared by, with the words that each is asked for by (the first one is
+    shown): averages first, then tasks."""
+    usual = targets(comparison)
+    for target in usual:
+        average = target.key.startswith("sts-") and len(target.measures) > 1
+        yield (*(["STS"] if average else []), target.short, target.key), target
+    suites = dict.fromkeys(s.suite for r in comparison.records for s in r.scores if s.split != "dev")
+    for suite in suites:
+        if suite == "mteb":
+            yield from _mteb(comparison)
+        elif suite not in ("sts", "embedded"):
+            yield from _suite(comparison, suite)
+    for suite in ("sts", "embedded"):
+        for task, source in comparison.columns(suite):
+            if not task.startswith("geometry:"):
+                yield (task,), alone(Measure(task, source))
+
+
+def _mteb(comparison: Comparison) -> Iterator[tuple[tuple[str, ...], Target]]:
+    for suite, sets in MTEB_SUITES.items():
+        for category in ("", *sets):
+            if (target := mteb_average(comparison, suite, category)) is not None:
+                yield (target.key,), target
+    asked = dict.fromkeys(
+        s.task.removeprefix(PREFIX) for r in comparison.records for s in r.scores if s.suite == "mteb"
+    )
+    for measure in mteb_measures(comparison, list(asked)):
+        yield (measure.task.removeprefix(PREFIX), measure.task), alone(measure)
+
+
+def _suite(comparison: Comparison, suite: str) -> Iterator[tuple[tuple[str, ...], Target]]:
+    about = registered(suite)
+    if any(word in suite for word in _LOOKED_AT) or (about is not None and not about.higher_is_better):
+        return
+    measures = suite_measures(comparison, suite)
+    if (average := transfer_average(comparison, suite)) is not None:
+        yield (suite, average.short), average
+    elif not suite.startswith("embedded") and len({(m.metric, m.source) for m in measures}) == 1 < len(measures):
+        most, _ = asked_of_most(comparison.rows, [(m.task, m.source) for m in measures])
+        kept = tuple(m for m in measures if (m.task, m.source) in most)
+        yield (suite,), Target(f"suite-{suite}", f"the average of {len(kept)} {suite} tasks", f"{suite} average", kept)
+    for measure in measures:
+        name = SOURCES.get(measure.source, measure.source)
+        yield (measure.task, measure.task.rsplit(":", 1)[-1]), alone(measure, f"{measure.task} ({name})")

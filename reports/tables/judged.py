@@ -1,0 +1,131 @@
+"""Rows of a table of scores, marked: best and second, what is not separable from the best, and what that rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from reports.document.table import Cell, Column, TableRow, ranked
+from reports.read.comparison_runs import Comparison, ResultRow, base_name
+from reports.stats.significance import PairedBootstrap
+from reports.stats.targets import Target
+from reports.stats.verdicts import Block, seen_on_each
+from reports.tables.decimals import decimals, with_decimals
+from reports.tables.score_cells import block_of
+
+_NAMED = 12  # rows that a legend names
+
+
+def judged_rows(
+    comparison: Comparison,
+    bootstrap: PairedBootstrap | None,
+    columns: Sequence[Column],
+    cells: Sequence[Sequence[Cell]],
+    by_column: Mapping[int, Target],
+    deciding: Sequence[int],
+) -> tuple[tuple[TableRow, ...], list[str]]:
+    """The body of a table with a line for each row of the comparison, and what its legend has to say.
+
+    Args:
+        by_column: what each column of scores is the mean of, as far as it is known: it decides about decimals.
+        deciding: columns in which rows are held against one another: the average, or each task where there is none.
+            The same marks stand in all tables.
+    """
+    lines = [list(line) for line in cells]
+    if bootstrap:
+        for j, target in by_column.items():
+            digits = decimals(_errors(comparison, bootstrap, target))
+            for line in lines:
+                line[j] = with_decimals(line[j], digits)
+    rows = comparison.rows
+    body = ranked(
+        columns,
+        [
+            TableRow(tuple(line), block_of(row), row.supervision != "supervised")
+            for row, line in zip(rows, lines, strict=True)
+        ],
+    )
+    if not bootstrap:
+        return body, []
+    unknown = {j: why for j in deciding if (why := bootstrap.unknown(by_column[j]))}
+    if unknown and len(unknown) == len(deciding):
+        return body, [f"Nothing is marked as separable or not: {next(iter(unknown.values()))}."]
+    known = {j: by_column[j] for j in deciding if j not in unknown}
+    legend = _legend(comparison, bootstrap, columns, known)
+    legend += [f"Not judged on {columns[j].title}: {why}." for j, why in unknown.items()]
+    return _marked(comparison, bootstrap, known, body), legend
+
+
+def _errors(comparison: Comparison, bootstrap: PairedBootstrap, target: Target) -> list[float]:
+    """Standard errors in points of the rows that have the target's examples."""
+    if bootstrap.unknown(target):
+        return []
+    found = (bootstrap.standard_error(row, target) for row in comparison.rows)
+    return [100 * error for error in found if error is not None]
+
+
+def _marked(
+    comparison: Comparison, bootstrap: PairedBootstrap, known: Mapping[int, Target], body: tuple[TableRow, ...]
+) -> tuple[TableRow, ...]:
+    """Mark the rows that are not separated from the best of their block."""
+    tied: set[tuple[tuple[str, str], int]] = set()
+    for j, target in known.items():
+        for rows in blocks(comparison).values():
+            leaders = bootstrap.leaders(rows, target)
+            tied |= {(row.key, j) for row in leaders.tied} if leaders else set()
+    return tuple(
+        replace(line, cells=tuple(replace(c, tied=(row.key, j) in tied) for j, c in enumerate(line.cells)))
+        for row, line in zip(comparison.rows, body, strict=True)
+    )
+
+
+def _legend(
+    comparison: Comparison, bootstrap: PairedBootstrap, columns: Sequence[Column], known: Mapping[int, Target]
+) -> list[str]:
+    where = columns[next(iter(known))].title if len(known) == 1 else "each column"
+    together = all(bootstrap.knows_texts(target) for target in known.values())
+    drawn = "those that share a text together" if together else "each by itself"
+    said = [
+        f"Separation is judged on {where}: the chance of seeds and of examples (the same for all rows, {drawn}), at "
+        "0.05 for all pairs of rows of a block together."
+    ]
+    if not together:
+        said.append(
+            "The runs are of a version that did not keep which examples share a text: where texts repeat, as they do "
+            "in STS, standard errors come out too small, by a fifth to a third."
+        )
+    said += _unjudged(comparison.rows, bootstrap, list(known.values()))
+    return said + _seen(comparison, bootstrap, known, columns)
+
+
+def _unjudged(rows: Sequence[ResultRow], bootstrap: PairedBootstrap, members: Sequence[Target]) -> list[str]:
+    """Which rows a missing mark says nothing about."""
+    scored = [row for row in rows if any(bootstrap.by_seed(row, target) for target in members)]
+    alone = [row for row in scored if not any(bootstrap.judged(row, target) for target in members)]
+    if not alone:
+        return []
+    if len(alone) == len(scored):
+        return ["No row is judged: each has one seed, and what another would change is not known."]
+    names = ", ".join(row.label for row in alone[:_NAMED])
+    names += f" and {len(alone) - _NAMED} more" if len(alone) > _NAMED else ""
+    return [f"One seed, so not judged, with or without a mark: {names}."]
+
+
+def _seen(
+    comparison: Comparison, bootstrap: PairedBootstrap, known: Mapping[int, Target], columns: Sequence[Column]
+) -> list[str]:
+    """What differences the number of seeds can see, for each base model."""
+    lines = []
+    for base, rows in blocks(comparison).items():
+        found = [(columns[j].title, Block(rows, bootstrap, target)) for j, target in known.items()]
+        if said := seen_on_each(found):
+            lines.append(f"{base_name(base)}: {said}" if len(comparison.base_models) > 1 else said)
+    return lines
+
+
+def blocks(comparison: Comparison) -> dict[str, list[ResultRow]]:
+    """The rows of each base model that are held against one another: all but supervised ones."""
+    return {
+        base: [r for r in comparison.rows if r.base_model == base and r.supervision != "supervised"]
+        for base in comparison.base_models
+    }
