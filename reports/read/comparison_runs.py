@@ -12,6 +12,7 @@ from typing import Any
 from harness import registry
 from harness.config import nearest
 from harness.errors import InputError
+from harness.results.facts import Facts, facts_of
 from harness.results.manifest import asked, manifest_files, read_manifest, read_records
 from harness.results.record import Record, Score
 from harness.results.run_folder import RunFolder
@@ -148,6 +149,18 @@ class Comparison:
             pass
         self.warnings.append(f"figures of run {record.id} are unreadable")
         return {}
+
+    @cached_property
+    def facts(self) -> dict[str, Facts]:
+        """What else is known of a task, by name, from the runs that kept it."""
+        found: dict[str, Facts] = {}
+        for runs in self.figure_data.values():
+            for record, kept in runs:
+                try:
+                    found = {**facts_of(kept), **found}
+                except (TypeError, AttributeError):
+                    self.warnings.append(f"facts of the tasks of run {record.id} are unreadable")
+        return found
 
     def columns(self, suite: str) -> list[tuple[str, str]]:
         """(task, source) of every test score of a suite, in the order of the papers, else as first met.

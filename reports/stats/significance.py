@@ -122,6 +122,9 @@ class PairedBootstrap:
         """Why nothing can be judged by the target, "" where it can: no run kept its examples, or they are too few."""
         lacking = [one.task for one in target.measures if not self._scored(one)]
         if lacking:
+            known = self.comparison.facts.get(lacking[0])
+            if known is not None and known.lacks:
+                return f"no run kept what each example of {lacking[0]} scored: {known.lacks}"
             names = ", ".join(lacking[:3]) + (f" and {len(lacking) - 3} more" if len(lacking) > 3 else "")
             return f"no run kept what each example of {names} scored"
         few = min(len(next(iter(self._scored(one).values())).influence) for one in target.measures)

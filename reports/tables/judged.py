@@ -11,6 +11,7 @@ from reports.stats.significance import PairedBootstrap
 from reports.stats.targets import Target
 from reports.stats.verdicts import Block, seen_on_each
 from reports.tables.decimals import decimals, with_decimals
+from reports.tables.guessing import guessing_rows
 from reports.tables.score_cells import block_of
 
 _NAMED = 12  # rows that a legend names
@@ -26,17 +27,20 @@ def judged_rows(
 ) -> tuple[tuple[TableRow, ...], list[str]]:
     """The body of a table with a line for each row of the comparison, and what its legend has to say.
 
+    With `bootstrap`, what guessing scores stands below the rows, where that is known.
+
     Args:
         by_column: what each column of scores is the mean of, as far as it is known: it decides about decimals.
         deciding: columns in which rows are held against one another: the average, or each task where there is none.
             The same marks stand in all tables.
     """
     lines = [list(line) for line in cells]
-    if bootstrap:
-        for j, target in by_column.items():
-            digits = decimals(_errors(comparison, bootstrap, target))
-            for line in lines:
-                line[j] = with_decimals(line[j], digits)
+    digits = (
+        {j: decimals(_errors(comparison, bootstrap, target)) for j, target in by_column.items()} if bootstrap else {}
+    )
+    for line in lines:
+        for j, count in digits.items():
+            line[j] = with_decimals(line[j], count)
     rows = comparison.rows
     body = ranked(
         columns,
@@ -47,6 +51,17 @@ def judged_rows(
     )
     if not bootstrap:
         return body, []
+    guessed = guessing_rows(comparison, columns, by_column, digits)
+    said = ["Guessing: every class alike often; commonest class: always the one that the test data has most of."]
+    marked, legend = _judged(comparison, bootstrap, columns, by_column, deciding, body)
+    return marked + guessed, legend + (said if guessed else [])
+
+
+def _judged(
+    comparison: Comparison, bootstrap: PairedBootstrap, columns: Sequence[Column], by_column: Mapping[int, Target],
+    deciding: Sequence[int], body: tuple[TableRow, ...],
+) -> tuple[tuple[TableRow, ...], list[str]]:  # fmt: skip
+    """The marks of the rows, and what they rest on."""
     unknown = {j: why for j in deciding if (why := bootstrap.unknown(by_column[j]))}
     if unknown and len(unknown) == len(deciding):
         return body, [f"Nothing is marked as separable or not: {next(iter(unknown.values()))}."]
