@@ -25,7 +25,7 @@ def headline(comparison: Comparison, bootstrap: PairedBootstrap) -> str:
     if not sentences:
         none = "No row of this comparison has finished yet"
         if len(ended) < len(comparison.rows):
-            none = "No row of this comparison has stored the pairs that a verdict needs"
+            none = "No row of this comparison has stored the examples that a verdict needs"
         sentences = [none]
     if lost:
         sentences[-1] += f"; {lost}"

@@ -86,8 +86,8 @@ def question_of(comparison: Comparison, on: str) -> Question:
         target = found
     if why := bootstrap.unknown(target):
         raise InputError(
-            f"{comparison.name}: on {target.title} nothing can be judged: {why}; runs of earlier versions kept pairs "
-            "alone, and are scored again where a suite is asked for anew"
+            f"{comparison.name}: on {target.title} nothing can be judged: {why}; `harness compare --rescore outcomes` "
+            "scores runs of before for them"
         )
     return Question(comparison, target, bootstrap)
 

@@ -9,6 +9,7 @@ from reports.figures.labels import row_name, short
 from reports.figures.style import COLOURS, MUTED, finish, new, style
 from reports.read.comparison_runs import Comparison
 from reports.stats.significance import Difference, PairedBootstrap, untrained_base
+from reports.stats.targets import common_unit
 
 
 def forest(comparison: Comparison, bootstrap: PairedBootstrap) -> Figure | None:
@@ -46,14 +47,14 @@ def forest(comparison: Comparison, bootstrap: PairedBootstrap) -> Figure | None:
         names = [f"{row_name(pairs[i][0], comparison)} − {short(pairs[i][1].label)}" for i in kept]
         grid[0].set_yticks(range(len(kept)), names)
         grid[0].set_ylim(-0.6, len(kept) - 0.4)
-        plot.supxlabel("difference in points of Spearman ×100", fontsize=8.5)
+        plot.supxlabel(f"difference in points of {common_unit(panels)}", fontsize=8.5)
         return finish(
             plot,
             "differences",
             "Difference to the untrained base",
-            "Each trained row minus its base, with intervals over seeds and pairs that all hold together (95 %). "
+            "Each trained row minus its base, with intervals over seeds and examples that all hold together (95 %). "
             "Filled triangles: the interval excludes zero; open circles: it does not, or the row has one seed, of "
-            "which only the chance of the pairs is known.",
+            "which only the chance of the examples is known.",
             f"Dot and interval for each trained row. {'; '.join(said)}.",
         )
 

@@ -14,16 +14,16 @@ from reports.read.comparison_runs import Comparison, ResultRow
 from reports.stats.bootstrap import Estimate, Floats
 from reports.stats.significance import PairedBootstrap
 from reports.stats.simultaneous import mean_over_seeds
-from reports.stats.targets import Target
+from reports.stats.targets import Target, common_unit
 
 MOST_PANELS = 3
 
 
 def strip(comparison: Comparison, bootstrap: PairedBootstrap) -> Figure | None:
-    """Scores by seed, a panel for each of the first targets; None where no row has two seeds with stored pairs.
+    """Scores by seed, a panel for each of the first targets; None where no row has two seeds with stored examples.
 
     Rows with one seed are drawn as a dot alone: what another seed would give is not known. The interval of the others
-    holds the chance of the seeds and of the test pairs (`reports.stats.simultaneous.mean_over_seeds`).
+    holds the chance of the seeds and of the examples (`reports.stats.simultaneous.mean_over_seeds`).
     """
     panels: list[tuple[Target, dict[tuple[str, str], tuple[Floats, Estimate]]]] = []
     for target in bootstrap.targets[:MOST_PANELS]:
@@ -60,13 +60,13 @@ def strip(comparison: Comparison, bootstrap: PairedBootstrap) -> Figure | None:
             axes.set_title(textwrap.fill(target.short, 15) if len(panels) > 2 else target.short)
         grid[0].set_yticks(range(len(rows)), [row_name(row, comparison) for row in rows])
         grid[0].set_ylim(-0.6, len(rows) - 0.4)
-        plot.supxlabel("Spearman ×100", fontsize=8.5)
+        plot.supxlabel(common_unit([target for target, _ in panels]), fontsize=8.5)
         return finish(
             plot,
             "seeds",
             "Every seed",
             "Each dot is a seed. Bar and tick: the mean with its 95 % interval, which holds the chance of seeds and of "
-            "test pairs. Open dots: one run, no interval.",
+            "examples. Open dots: one run, no interval.",
             f"Dots by row. {'; '.join(said)}.",
         )
 

@@ -34,6 +34,7 @@ class ExampleScores:
     def __init__(self, comparison: Comparison) -> None:
         self.comparison = comparison
         self.unlike: set[tuple[str, str, str]] = set()  # (record id, task, source): other examples than the rest
+        self._usual: dict[ScoreKey, dict[str, Scored]] = {}
         self._texts: dict[tuple[ScoreKey, bytes], Ids] = {}
 
     @cached_property
@@ -65,12 +66,13 @@ class ExampleScores:
 
     def of(self, score: ScoreKey) -> dict[str, Scored]:
         """Record id -> score, of the runs that were scored on the examples that most were."""
-        runs = self._runs.get(score, {})
-        if not runs:
-            return {}
-        usual = Counter(scored.digest for scored in runs.values()).most_common(1)[0][0]
-        self.unlike |= {(run, *score[:2]) for run, scored in runs.items() if scored.digest != usual}
-        return {run: scored for run, scored in runs.items() if scored.digest == usual}
+        if score not in self._usual:
+            runs = self._runs.get(score, {})
+            usual = Counter(scored.digest for scored in runs.values()).most_common(1)
+            alike = {run: scored for run, scored in runs.items() if scored.digest == usual[0][0]}
+            self.unlike |= {(run, *score[:2]) for run in runs if run not in alike}
+            self._usual[score] = alike
+        return self._usual[score]
 
     def texts(self, score: ScoreKey) -> Ids | None:
         """(n, 1 or 2) ids of the texts of the examples that `of` is about; None where no run kept them."""

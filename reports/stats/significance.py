@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -29,6 +31,7 @@ from reports.stats.simultaneous import (
     seed_spread,
     simultaneous,
 )
+from reports.stats.suite_targets import known_targets
 from reports.stats.targets import Measure, Target, targets
 
 FEWEST_EXAMPLES = 10
@@ -91,12 +94,20 @@ class PairedBootstrap:
 
     def __init__(self, comparison: Comparison) -> None:
         self.comparison = comparison
-        self.targets = targets(comparison)
         self._examples = ExampleScores(comparison)
         self._checked: set[Measure] = set()
         self._by_row: dict[tuple[tuple[str, str], Target], tuple[Runs, list[str]] | None] = {}
         self._chance: dict[Target, tuple[Chance, dict[tuple[str, str], int]]] = {}
         self._known: dict[tuple[str, bool, Target], dict[tuple[str, str], tuple[float, float]]] = {}
+
+    @cached_property
+    def targets(self) -> list[Target]:
+        """What a report goes by: STS and the embedded pairs; in a comparison without them, what else can be judged, an
+        average before a task."""
+        if usual := targets(self.comparison):
+            return usual
+        others = (one for _, one in known_targets(self.comparison) if not self.unknown(one))
+        return list(islice(others, 1))
 
     @property
     def first(self) -> Target | None:

@@ -50,21 +50,24 @@ class Target:
         return tuple((one.task, one.source) for one in self.measures)
 
     @property
-    def of_pairs(self) -> bool:
-        """Whether it is a correlation with human scores of pairs."""
-        return all(one.metric == "spearman" for one in self.measures)
-
-    @property
     def unit(self) -> str:
         """What a difference is in."""
         metrics = {one.metric for one in self.measures}
-        names = {"spearman": "Spearman", "accuracy": "accuracy"}
-        return f"{names.get(*metrics, '')} ×100".strip() if len(metrics) == 1 else "×100"
+        if len(metrics) > 1:
+            return "mixed metrics ×100"
+        metric = metrics.pop()
+        return f"{'Spearman' if metric == 'spearman' else metric.replace('_', ' ')} ×100"
 
     def value(self, row: ResultRow) -> float | None:
         """A row's mean over the measures and over its seeds, times 100; None where a measure has no score."""
         parts = [[v for r in row.finished if (v := one.value(r)) is not None] for one in self.measures]
         return 100 * float(np.mean([np.mean(part) for part in parts])) if all(parts) else None
+
+
+def common_unit(some: Sequence[Target]) -> str:
+    """What their numbers are in, for an axis that they share."""
+    units = {target.unit for target in some}
+    return units.pop() if len(units) == 1 else "×100"
 
 
 def alone(measure: Measure, title: str = "") -> Target:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from reports.document.table import Cell, Column, Table, TableRow, number_text
 from reports.read.comparison_runs import Comparison
 from reports.stats.significance import PairedBootstrap, untrained_base
+from reports.stats.targets import common_unit
 from reports.tables.score_cells import HEAD, absent_cell, anchor, block_of, head_cells
 
 
@@ -54,7 +55,8 @@ def against_base(comparison: Comparison, bootstrap: PairedBootstrap) -> Table | 
             line.append(known if d.judged else Cell("–", state="empty"))
             line.append(Cell(d.verdict, records=runs))
     legend = [
-        "Difference of the means over seeds, in points of Spearman ×100; the same resampled pairs for both rows.",
+        f"Difference of the means over seeds, in points of {common_unit(bootstrap.targets)}; the same examples for "
+        "both rows, those that share a text drawn together where the runs kept which do.",
         "Base: the untrained row with the same base model and pooling; where there is none, the best untrained row of "
         "that base model.",
         "Intervals and p are corrected for the rows of this table, column by column (Sidak): an interval excludes 0 "
@@ -62,8 +64,8 @@ def against_base(comparison: Comparison, bootstrap: PairedBootstrap) -> Table | 
     ]
     if not all(bootstrap.judged(row, target) for row, _ in trained for target in bootstrap.targets):
         legend.append(
-            "A row with one seed is not judged: its interval has the chance of the pairs only, and what another seed "
-            "would change is not known."
+            "A row with one seed is not judged: its interval has the chance of the examples only, and what another "
+            "seed would change is not known."
         )
     body = tuple(TableRow(tuple(c), block_of(row)) for (row, _), c in zip(trained, cells, strict=True))
     return Table(

@@ -20,7 +20,7 @@ def limits(comparison: Comparison, bootstrap: PairedBootstrap) -> Text:
             + ("; rows with one seed are not judged." if few == 1 else ".")
         )
     said.append(
-        "Intervals hold the chance of the drawn test pairs and seeds. They do not hold the choice of hyperparameters, "
+        "Intervals hold the chance of test examples and seeds. They do not hold the choice of hyperparameters, "
         "corpus or base model: another setting of a method may reverse its place."
     )
     selected = sorted({str(r.dev["task"]) for r in comparison.records if r.dev and r.dev.get("task")})
@@ -42,10 +42,10 @@ def limits(comparison: Comparison, bootstrap: PairedBootstrap) -> Text:
         )
     stored = [r.id for row in comparison.rows for r in row.finished if bootstrap.lacks_examples(r)]
     if stored:
-        said.append(f"Without stored pairs, so left out of intervals and separation marks: {', '.join(stored)}.")
+        said.append(f"Without stored examples, so left out of intervals and separation marks: {', '.join(stored)}.")
     if bootstrap.unlike:
         runs = ", ".join(sorted({run for run, _, _ in bootstrap.unlike}))
-        said.append(f"Scored on other pairs than the rest, so left out of intervals and separation marks: {runs}.")
+        said.append(f"Scored on other examples than the rest, so left out of intervals and separation marks: {runs}.")
     if comparison.set_aside:
         ids = ", ".join(r.id for r in comparison.set_aside)
         said.append(f"Set aside, since their row has newer runs or another configuration: {ids}.")

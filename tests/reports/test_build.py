@@ -177,7 +177,7 @@ def test_unlike_protocols_are_marked_and_not_compared(tmp_path):
     rows = cells(written, "scores-sts-senteval")
     assert "notes" not in rows["a"]["STS-B"]
     assert "not comparable" in rows["c"]["STS-B"]["notes"][0]
-    assert "Scored on other pairs" in written["md"].read_text()
+    assert "Scored on other examples" in written["md"].read_text()
 
 
 def test_older_configuration_is_set_aside(tmp_path):
@@ -197,7 +197,7 @@ def test_damaged_curves_and_missing_pairs_do_not_stop_the_report(tmp_path, damag
     RunFolder(tmp_path, second.id).pairs_file.unlink()
     text = build_comparison(tmp_path, "invented")["md"].read_text()
     assert f"curves of run {first.id} are unreadable" in text
-    assert "Without stored pairs" in text
+    assert "Without stored examples" in text
 
 
 def test_a_damaged_record_is_a_failed_run_of_its_row(tmp_path):

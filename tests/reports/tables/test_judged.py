@@ -1,0 +1,137 @@
+"""Tables of accuracies are judged as those of STS: marks, decimals, what guessing scores, and why there is nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from harness.tasks.senteval.transfer import TRANSFER
+from reports.document.table import number
+from reports.read.comparison_runs import read_comparison
+from reports.stats.significance import PairedBootstrap
+from reports.stats.targets import Measure, alone
+from reports.tables.accuracies import accuracy_tables
+from reports.tables.decimals import decimals, with_decimals
+from reports.tables.sts_scores import score_tables
+from tests.support import synthetic
+from tests.support.invented_outcomes import EXAMPLES, add_transfer
+
+
+@pytest.fixture
+def made(tmp_path):
+    return synthetic.Invented(tmp_path, scale=0.1)
+
+
+def read(made):
+    comparison = read_comparison(made.workdir, "invented")
+    return comparison, PairedBootstrap(comparison)
+
+
+def rows_of(table):
+    return {row.cells[0].text: row for row in table.rows}
+
+
+def test_transfer_is_judged_on_its_average_and_ties_are_marked(made):
+    for seed in (1, 2, 3):
+        for label, right in (("SimCSE", 0.8), ("SCD", 0.797), ("Barlow Twins", 0.6)):
+            add_transfer(made, label, seed, right)
+    comparison, bootstrap = read(made)
+    (table,) = accuracy_tables(comparison, bootstrap)
+    rows = rows_of(table)
+    tied = {label for label, row in rows.items() if any(cell.tied for cell in row.cells)}
+    best = {label for label, row in rows.items() if row.cells[-1].rank == 1}
+    assert tied | best == {"SimCSE", "SCD"}
+    assert not any(cell.tied for row in rows.values() for cell in row.cells[:-1])  # the average decides
+    text = " ".join(table.legend)
+    assert "Separation is judged on Avg." in text
+    assert "3 seeds can see differences from " in text
+    # In a comparison without sentence pairs that is what the report goes by.
+    assert [target.title for target in bootstrap.targets] == ["the average of the seven transfer tasks"]
+
+
+def test_tasks_without_an_average_are_judged_each(made):
+    for seed in (1, 2, 3):
+        for label, right in (("SimCSE", 0.8), ("SCD", 0.6)):
+            add_transfer(made, label, seed, right, tasks=("MR", "CR"))
+    comparison, bootstrap = read(made)
+    (table,) = accuracy_tables(comparison, bootstrap)
+    assert "Separation is judged on each column" in " ".join(table.legend)
+    assert "(MR)" in " ".join(table.legend)
+    assert "(CR)" in " ".join(table.legend)
+
+
+def test_the_standard_error_of_an_accuracy_is_that_of_its_texts(made):
+    """By hand: texts that are there twice count as one, with the sum of their deviations."""
+    add_transfer(made, "SimCSE", 1, 0.7, tasks=("MR",))
+    comparison, bootstrap = read(made)
+    (row,) = comparison.rows
+    target = alone(Measure("MR", "senteval", "accuracy", ""))
+    own = np.random.default_rng([1, 0, len("SimCSE"), 700]).uniform(size=EXAMPLES)
+    correct = 0.7 * np.random.default_rng(0).uniform(size=EXAMPLES) + 0.3 * own < 0.7
+    off = correct - correct.mean()
+    text = np.array([number - (number % 3 == 2) for number in range(EXAMPLES)])
+    sums = np.bincount(text, off)
+    units = len(np.unique(text))
+    variance = max(np.sum(sums**2), np.sum(off**2)) / EXAMPLES**2 * units / (units - 1)
+    assert bootstrap.examples_variance(row, target) == pytest.approx(variance)
+    assert bootstrap.standard_error(row, target) == pytest.approx(variance**0.5)  # one seed: of the examples alone
+
+
+def test_runs_without_outcomes_have_no_marks_and_the_table_says_why(made):
+    for seed in (1, 2, 3):
+        for label, right in (("SimCSE", 0.8), ("SCD", 0.79)):
+            add_transfer(made, label, seed, right, outcomes=False)
+    comparison, bootstrap = read(made)
+    (table,) = accuracy_tables(comparison, bootstrap)
+    assert not any(cell.tied for row in table.rows for cell in row.cells)
+    assert any("no run kept what each example of MR, CR, SUBJ and 4 more scored" in text for text in table.legend)
+    assert rows_of(table)["SimCSE"].cells[3].digits == 2  # nothing is known of the noise
+
+
+def test_what_guessing_scores_stands_below_the_rows(made):
+    facts = dict.fromkeys(TRANSFER, (0.5, 0.6))
+    for seed in (1, 2):
+        add_transfer(made, "SimCSE", seed, 0.8, facts=facts | {"TREC": (1 / 6, 0.2)})
+        add_transfer(made, "SCD", seed, 0.7)
+    (table,) = accuracy_tables(*read(made))
+    guessing, commonest = table.rows[-2:]
+    assert (guessing.cells[0].text, commonest.cells[0].text) == ("guessing", "commonest class")
+    assert [round(cell.value or 0, 1) for cell in guessing.cells[3:]] == [50, 50, 50, 50, 50, 16.7, 50, 45.2]
+    assert commonest.cells[-1].value == pytest.approx((6 * 60 + 20) / 7)
+    assert not guessing.ranked
+
+
+def test_decimals_follow_the_noise_and_values_stay_whole():
+    assert decimals([0.3, 0.04, 0.2]) == 1
+    assert decimals([0.04, 0.01, 9.0]) == 2
+    assert decimals([]) == 2
+    cell = with_decimals(number(76.254, sd=0.317), 1)
+    assert (cell.text, cell.spread, cell.value, cell.shown) == ("76.3", "± 0.3", 76.254, 76.3)
+
+
+def test_pairs_without_ids_of_texts_are_drawn_each_by_itself_and_the_table_says_so(made):
+    import pandas as pd
+
+    from harness.results.run_folder import RunFolder
+
+    records = [made.add(label, seed, tasks=("STS-B",), geometry=False, curves=False, noise=noise)
+               for seed in (1, 2) for label, noise in (("SimCSE", 1.0), ("SCD", 1.2))]  # fmt: skip
+    comparison, bootstrap = read(made)
+    (target,) = bootstrap.targets
+    (table,) = score_tables(comparison, bootstrap)
+    assert not bootstrap.knows_texts(target)
+    assert any("did not keep which examples share a text" in text for text in table.legend)
+    rows = comparison.rows
+    by_itself = bootstrap.examples_variance(rows[0], target, rows[1])
+    frames = {r.id: pd.read_parquet(RunFolder(made.workdir, r.id).pairs_file) for r in records}
+    apart = frames[records[0].id]["score"] - frames[records[1].id]["score"]
+    shared = np.argsort(np.argsort(apart)) // 6  # pairs that move alike have their first sentence in common
+    for record in records[1:]:  # one run of before is on the same pairs
+        ids = {"text1": shared, "text2": 2**50 + np.arange(len(shared))}
+        frames[record.id].assign(**ids).to_parquet(RunFolder(made.workdir, record.id).pairs_file)
+    comparison, bootstrap = read(made)
+    (table,) = score_tables(comparison, bootstrap)
+    assert bootstrap.knows_texts(target)
+    assert bootstrap.unlike == set()
+    assert not any("did not keep" in text for text in table.legend)
+    assert bootstrap.examples_variance(comparison.rows[0], target, comparison.rows[1]) > 2 * by_itself
