@@ -8,6 +8,7 @@ import pytest
 from harness.tasks.senteval.transfer import TRANSFER
 from reports.document.table import number
 from reports.read.comparison_runs import read_comparison
+from reports.stats.influence import of_spearman
 from reports.stats.significance import PairedBootstrap
 from reports.stats.targets import Measure, alone
 from reports.tables.accuracies import accuracy_tables
@@ -62,7 +63,7 @@ def test_tasks_without_an_average_are_judged_each(made):
 
 def test_the_standard_error_of_an_accuracy_is_that_of_its_texts(made):
     """By hand: texts that are there twice count as one, with the sum of their deviations."""
-    add_transfer(made, "SimCSE", 1, 0.7, tasks=("MR",))
+    add_transfer(made, "SimCSE", 1, 0.7, tasks=("MR",), supervision="untrained")
     comparison, bootstrap = read(made)
     (row,) = comparison.rows
     target = alone(Measure("MR", "senteval", "accuracy", ""))
@@ -122,10 +123,11 @@ def test_pairs_without_ids_of_texts_are_drawn_each_by_itself_and_the_table_says_
     assert not bootstrap.knows_texts(target)
     assert any("did not keep which examples share a text" in text for text in table.legend)
     rows = comparison.rows
-    by_itself = bootstrap.examples_variance(rows[0], target, rows[1])
+    by_itself = bootstrap.examples_variance(rows[0], target)
     frames = {r.id: pd.read_parquet(RunFolder(made.workdir, r.id).pairs_file) for r in records}
-    apart = frames[records[0].id]["score"] - frames[records[1].id]["score"]
-    shared = np.argsort(np.argsort(apart)) // 6  # pairs that move alike have their first sentence in common
+    first = frames[records[0].id]
+    moved = of_spearman(first["gold"].to_numpy(), first["score"].to_numpy())[1]
+    shared = np.argsort(np.argsort(moved)) // 6  # pairs that move the score alike have their first sentence in common
     for record in records[1:]:  # one run of before is on the same pairs
         ids = {"text1": shared, "text2": 2**50 + np.arange(len(shared))}
         frames[record.id].assign(**ids).to_parquet(RunFolder(made.workdir, record.id).pairs_file)
@@ -134,4 +136,4 @@ def test_pairs_without_ids_of_texts_are_drawn_each_by_itself_and_the_table_says_
     assert bootstrap.knows_texts(target)
     assert bootstrap.unlike == set()
     assert not any("did not keep" in text for text in table.legend)
-    assert bootstrap.examples_variance(comparison.rows[0], target, comparison.rows[1]) > 2 * by_itself
+    assert bootstrap.examples_variance(comparison.rows[0], target) > 2 * by_itself
