@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from harness.comparison.kept_results import finished, remaining
 from harness.comparison.plan import Plan, PlannedCell
+from harness.comparison.run_length import length_of
 from harness.evaluation.scoring import each
 from harness.method import FitContext
 
@@ -40,13 +41,12 @@ def estimates(plan: Plan, workdir: Path) -> Iterator[CellEstimate]:
 
 def steps_of(cell: PlannedCell, plan: Plan) -> int:
     """How many updates a cell makes; 0 for methods that the training loop does not train."""
-    from harness.training import TrainedMethod, planned_steps
+    from harness.training import TrainedMethod
 
-    corpus = plan.corpus(cell.row)
-    if corpus is None or not issubclass(cell.row.method, TrainedMethod):
+    if not issubclass(cell.row.method, TrainedMethod):
         return 0
-    method = cell.row.method(cell.row.config, base_model=cell.base_model)
-    return planned_steps(method.config, method.stream(corpus, cell.seed), cell.row.max_steps)
+    length = length_of(cell.row, plan.corpus(cell.row), cell.seed)
+    return length.updates if length is not None else 0
 
 
 def estimate_seconds(cell: PlannedCell, plan: Plan, train: bool, tasks: list[Task], probe_steps: int = 4) -> float:

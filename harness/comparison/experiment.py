@@ -10,6 +10,7 @@ from typing import Any, Literal
 from pydantic import Field, field_validator
 
 from harness import registry
+from harness.comparison.budget import BudgetSettings
 from harness.comparison.grid import expanded
 from harness.config import Config, nearest, option, setting
 from harness.errors import InputError
@@ -131,6 +132,7 @@ class Experiment(Conditions):
     seeds: list[int] = option([1, 2, 3], "one run per seed; deterministic methods run once")
     suites: list[str] = option(["embedded"], "suites or tasks to evaluate")
     max_steps: int | None = option(None, "upper bound on updates of every method", ge=1)
+    budget: BudgetSettings = option(BudgetSettings(), "what every row gets as much of as every other; empty: its own")
     shared: dict[str, Any] = option({}, "for every method that has the key: beats presets, not a row's own config")
     reports: list[str] = option([], "reports of papers that are built at the end, beside the comparison's own")
     keep: Literal["all", "selected", "none"] = option(
@@ -155,6 +157,7 @@ class Experiment(Conditions):
         return dict(self.blocks) or {"": Block()}
 
 
+_EXAMPLE = 'seeds="[1, 2]"'  # of --set
 _OF_ALL = ("base_models", "seeds", "max_steps")  # keys that blocks and rows have too
 
 
@@ -180,6 +183,7 @@ def read_experiment(source: str | Path | Mapping[str, Any] | Experiment, overrid
     else:
         path = _file_of(str(source))
         where, tree = str(path), _read(path)
+    _make_room(tree, {setting(override, _EXAMPLE)[0].partition(".")[0] for override in overrides})
     for override in overrides:
         _override(tree, override)
     tree = EXPERIMENT.migrated(tree, where)
@@ -194,6 +198,7 @@ def read_experiment(source: str | Path | Mapping[str, Any] | Experiment, overrid
     if fault := name_fault(experiment.name):
         raise InputError(f'{where}: key "name": {fault}')
     _check_blocks(experiment, where)
+    _check_budget(experiment, where)
     return experiment
 
 
@@ -218,6 +223,26 @@ def _check_blocks(experiment: Experiment, where: str) -> None:
             raise InputError(f'{where}: blocks: no row stands in "{name}"; name it in the key "blocks" of its rows')
 
 
+def _check_budget(experiment: Experiment, where: str) -> None:
+    """Raises:
+    InputError: another key says how long a row trains, and the budget does too.
+    """
+    if not experiment.budget.bounds:
+        return
+    said: list[tuple[str, str]] = [("max_steps", "")] if experiment.max_steps else []
+    said += [("max_steps", f"blocks.{name}: ") for name, block in experiment.blocks.items() if block.max_steps]
+    said += [(key, "shared: ") for key in ("max_steps", "epochs") if key in experiment.shared]
+    for number, entry in enumerate(experiment.methods, 1):
+        place = f"methods[{number}] ({entry.name or entry.method}): "
+        said += [("max_steps", place)] if entry.max_steps else []
+        said += [(key, place) for key in ("max_steps", "epochs") if key in entry.config]
+    for key, place in said:
+        raise InputError(
+            f'{where}: {place}key "{key}" and the budget of equal {experiment.budget.kind} both say how long a row '
+            "trains; leave one of them out"
+        )
+
+
 def _file_of(name: str) -> Path:
     path = Path(name)
     known = presets()
@@ -233,18 +258,31 @@ def _read(path: Path) -> dict[str, Any]:
     return {"name": path.stem, **read_toml(path)}
 
 
+def _make_room(tree: dict[str, Any], typed: set[str]) -> None:
+    """Who types a budget, or an upper bound on updates, means it instead of the file's other one."""
+    if "budget" in typed and "max_steps" not in typed:
+        tree.pop("max_steps", None)
+        _drop(tree, "max_steps")
+    elif "max_steps" in typed and "budget" not in typed:
+        tree.pop("budget", None)
+
+
+def _drop(tree: dict[str, Any], key: str) -> None:
+    """Take a key from all blocks and rows."""
+    blocks, rows = tree.get("blocks"), tree.get("methods")
+    for table in (*(blocks.values() if isinstance(blocks, dict) else ()), *(rows if isinstance(rows, list) else ())):
+        if isinstance(table, dict):
+            table.pop(key, None)
+
+
 def _override(tree: dict[str, Any], override: str) -> None:
     """Set one value of the tree; in `methods`, a row is named by its label, method or number (from 1).
 
     Base models, seeds and updates of the comparison beat those of its blocks and rows: who types them means all runs.
     """
-    path, value = setting(override, 'seeds="[1, 2]"')
+    path, value = setting(override, _EXAMPLE)
     if path in _OF_ALL:
-        blocks, rows = tree.get("blocks"), tree.get("methods")
-        tables = [*(blocks.values() if isinstance(blocks, dict) else ()), *(rows if isinstance(rows, list) else ())]
-        for table in tables:
-            if isinstance(table, dict):
-                table.pop(path, None)
+        _drop(tree, path)
     place: Any = tree
     keys = path.split(".")
     for i, key in enumerate(keys):

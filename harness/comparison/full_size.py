@@ -16,11 +16,10 @@ from harness.comparison.experiment import Rehearsal
 from harness.comparison.plan import Plan, PlannedCell
 from harness.comparison.rehearsal import StandIns
 from harness.comparison.rows import Row
+from harness.comparison.timed_updates import row_key
 from harness.errors import TrainingStopped
 from harness.files.atomic import write_atomic
-from harness.files.hashing import content_id
 from harness.files.redaction import redacted
-from harness.identity.models import model_fingerprint
 from harness.machine.environment import peak_memory_bytes, reset_peak_memory
 from harness.method import FitContext
 from harness.sources import Corpus
@@ -89,18 +88,8 @@ class Measurements:
 
 
 def _key(cell: PlannedCell, plan: Plan) -> str:
-    row = cell.row
-    own = cell.base_model == row.base_model
-    return content_id(
-        {
-            "method": row.method.name,
-            "config": row.config.for_id(),
-            "model": model_fingerprint(cell.base_model) if own and not cell.fault else cell.base_model,
-            "corpus": row.corpus.model_dump() if row.corpus is not None else None,
-            "device": plan.device_name,
-            "precision": plan.experiment.precision,
-        }
-    )
+    named = cell.fault or cell.base_model != cell.row.base_model  # by its name alone
+    return row_key(cell.row, plan.device_name, plan.experiment.precision, cell.base_model if named else None)
 
 
 def one_a_row(plan: Plan) -> list[PlannedCell]:

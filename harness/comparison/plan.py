@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.comparison.budgeted_rows import budgeted
 from harness.comparison.experiment import CorpusSettings, DevSettings, Experiment, Rehearsal
 from harness.comparison.rows import Row, resolve_rows
+from harness.comparison.timed_updates import TimedUpdates
 from harness.errors import InputError, OutOfReach
 from harness.evaluation.scoring import announced, each
 from harness.files.hashing import content_id
@@ -234,8 +236,9 @@ def make_plan(
     data: LoadedData | None = None,
     tasks: list[Task] | None = None,
     team: Team = ALONE,
+    say: Callable[[str], None] | None = None,
 ) -> Plan:
-    """Resolve rows, corpus, dev set and tasks, and load the data.
+    """Resolve rows, corpus, dev set and tasks, and load the data; time the updates of rows under a budget of time.
 
     Args:
         where: the file or name that an error message points to.
@@ -243,9 +246,11 @@ def make_plan(
         data: what earlier plans of this process have read; it gets what this one reads.
         tasks: those to score on, where they are known; the experiment's suites when left out.
         team: the processes that train together.
+        say: called with a line on each row whose updates were timed.
 
     Raises:
         InputError: anything in the experiment that cannot work.
+        RunError: the updates of a row cannot be timed.
     """
     from harness.tasks.catalogue import resolve_tasks
 
@@ -267,6 +272,15 @@ def make_plan(
         for name, block in experiment.parts.items()
     }
     device = team.device or pick_device(experiment.device)
+    times = TimedUpdates(workdir, device, experiment.budget.device, say if team.main else None)
+    rows = budgeted(
+        rows,
+        experiment.budget,
+        lambda row: corpora.get(row.corpus.model_dump_json()) if row.corpus is not None else None,
+        times,
+        experiment.precision,
+        tolerant=tolerant,
+    )
     plan = Plan(experiment, rows, corpora, dev, by_block, device, team, workdir, tolerant, rehearsal)
     if plan.cells and all(cell.fault for cell in plan.cells):  # reads what configs refer to, such as word vectors
         raise InputError(plan.cells[0].fault)

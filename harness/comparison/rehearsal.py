@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from harness.comparison.budget import BudgetSettings
 from harness.comparison.experiment import CorpusSettings, DevSettings, Experiment, Rehearsal
 from harness.comparison.plan import LoadedData
 from harness.errors import HarnessError
@@ -47,6 +48,7 @@ def rehearsed(experiment: Experiment, data: StandIns) -> Experiment:
         "family": None,  # that of the model which stands in
         "seeds": experiment.seeds[: r.seeds],
         "max_steps": min(r.max_steps, experiment.max_steps or r.max_steps),
+        "budget": BudgetSettings(),  # its own bound is enough
         "suites": [*experiment.suites, ALWAYS],
         "dev": _dev(experiment.dev, data),
         "keep": "none",
