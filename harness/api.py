@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness import registry
-from harness.comparison import keeping, lacking_outcomes, other_code
+from harness.comparison import keeping, lacking_outcomes, other_code, row_differences
 from harness.comparison.cell import take_part
 from harness.comparison.comparison_result import ComparisonResult
 from harness.comparison.experiment import DevSettings, Experiment, read_experiment
@@ -27,7 +27,7 @@ from harness.comparison.plan import LoadedData, PlannedCell, make_plan
 from harness.comparison.rehearsal import StandIns, rehearsed
 from harness.comparison.repeat import repeated
 from harness.comparison.run import run_comparison
-from harness.comparison.tuning import Budget, checked_budget, tune_rows
+from harness.comparison.tuning import Budget, asked_budget, checked_budget, tune_rows
 from harness.errors import InputError, TrainingStopped
 from harness.evaluation.model_scores import Evaluation
 from harness.files.locks import comparison_lock, work_lock
@@ -74,11 +74,13 @@ def compare(
         only: blocks of the file, or patterns of rows ("SCD*"): what part of it is made, as a comparison of its own.
         rehearse: the same with the embedded model, the beginning of each text and few updates, as the file's
             [rehearsal] says: a row that cannot be had, or a task without its data, is told and ends nothing.
-        tune: search every row under this budget first, and add the best configuration as a row of its own.
+        tune: search every row under this budget first, and add the best configuration as a row of its own; the
+            budget of a file that has one of equal trials, when left out.
         tracked, tracking_uri: whether runs go to MLflow, and to which store (default: sqlite in `workdir`).
         formats: of the report.
         progress: what shows how far it is.
-        say: called, before any cell is run, with a line on runs that other code has made and that are made again.
+        say: called, before any cell is run, with a line on what a reader should know: runs that other code has made
+            and that are made again, updates that were timed.
         rescore: score runs again whose scores an earlier version made without the outcomes of their examples.
 
     Returns:
@@ -92,6 +94,7 @@ def compare(
     asked = part_of(read_experiment(experiment, overrides), only)
     source = str(experiment) if isinstance(experiment, str | Path) else read_experiment(experiment)
     where = source if isinstance(source, str) else f'experiment "{source.name}"'
+    tune = None if rehearse and tune is None else asked_budget(tune, asked)
     budget = checked_budget(tune, asked) if tune is not None else None
     team = join(asked.device)
     if budget is not None and team.size > 1:
@@ -102,7 +105,7 @@ def compare(
         data = StandIns(asked.rehearsal)
         asked = rehearsed(asked, data)
     with team.main_first():
-        plan = make_plan(asked, where, Path(workdir), data=data, team=team)
+        plan = make_plan(asked, where, Path(workdir), data=data, team=team, say=say)
         folder = checked_workdir(str(workdir))
     if not team.main:
         take_part(plan, folder)
@@ -111,12 +114,12 @@ def compare(
         tuning = None
         if budget is not None:
             tuning = tune_rows(asked, budget, folder, tracked=tracked, tracking_uri=tracking_uri, quiet=progress.quiet)
-            plan = make_plan(tuning.with_winners(asked), where, folder, data=data)
+            plan = make_plan(tuning.with_winners(asked), where, folder, data=data, say=say)
         if rescore:
             line = lacking_outcomes.ask_anew(plan, folder)
             if say is not None:
                 say(line)
-        for told in (other_code.told, keeping.told):
+        for told in (row_differences.told, other_code.told, keeping.told):
             if say is not None and (cost := told(plan, folder)):
                 say(cost)
         with ExitStack() as ending:
@@ -129,7 +132,9 @@ def compare(
             records = run_comparison(
                 plan,
                 folder,
-                command_of=lambda cell: repeated(source, overrides, cell, tuning, options=_alone(cell, rehearse)),
+                command_of=lambda cell: repeated(
+                    source, overrides, cell, tuning, budget=asked.budget, options=_alone(cell, rehearse)
+                ),
                 tracker=tracker,
                 reporter=ending.enter_context(progress),
                 tuned=tuning,

@@ -7,6 +7,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.commands.planned_rows import tell_budget, tell_differences
 from harness.commands.terminal import plain
 from harness.files.printable import one_line, tell
 
@@ -41,6 +42,8 @@ def show(
         _by_block(plan, folder)
     else:
         _by_cell(plan, folder)
+    tell_budget(plan, folder)
+    tell_differences(plan)
     for told in (other_code.told, keeping.told):
         if cost := told(plan, folder):
             tell(cost)
@@ -84,10 +87,11 @@ def _planned(
     from harness.comparison.part import part_of
     from harness.comparison.plan import LoadedData, make_plan
     from harness.comparison.rehearsal import StandIns, rehearsed
-    from harness.comparison.tuning import checked_budget
+    from harness.comparison.tuning import asked_budget, checked_budget
     from harness.results.run_folder import checked_workdir
 
     asked = part_of(read_experiment(experiment, overrides), only)
+    budget = None if rehearse and budget is None else asked_budget(budget, asked)
     if budget is not None:
         budget = checked_budget(budget, asked)
         tell(f"before that (not in the estimate): {budget.trials} trials of {budget.steps} updates for each row")
@@ -96,7 +100,7 @@ def _planned(
         data = StandIns(asked.rehearsal)
         asked = rehearsed(asked, data)
     folder = checked_workdir(workdir, create=False)
-    return make_plan(asked, experiment, folder, data=data), folder
+    return make_plan(asked, experiment, folder, data=data, say=tell), folder
 
 
 def _table(title: str, heads: Sequence[str]) -> Table:

@@ -75,7 +75,11 @@ def _cost(folder: RunFolder, name: str, what: str, scorable: bool) -> str:
 
 def _of_shared_files(workdir: Path) -> Iterator[Fault]:
     """Small JSON files that several runs share."""
-    files = {workdir / "precision.json": "the precision is measured again"}
+    files = {
+        workdir / "precision.json": "the precision is measured again",
+        workdir
+        / "budget.json": "updates of a budget of time are timed again; runs of another number of them are made anew",
+    }
     files |= dict.fromkeys((workdir / "comparisons").glob("*.json"), "the same comparison writes it anew")
     for file, costs in files.items():
         try:

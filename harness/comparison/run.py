@@ -11,6 +11,7 @@ from harness.comparison.cell import run_cell
 from harness.comparison.keeping import Keeping
 from harness.comparison.kept_results import finished, tidy
 from harness.comparison.plan import Plan, PlannedCell
+from harness.comparison.row_facts import planned_rate
 from harness.machine.progress import Reporter
 from harness.results.manifest import asked, write_manifest
 from harness.results.migrations import MANIFEST
@@ -100,6 +101,7 @@ def _manifest(plan: Plan, tuned: Tuning | None, only: Sequence[str]) -> dict[str
         {"name": name, "title": b.title or name, "description": b.description, "tasks": plan.keys_of(name)}
         for name, b in plan.experiment.blocks.items()
     ]
+    found = tuned.manifest() if tuned else None
     return {
         MANIFEST.key: MANIFEST.version,
         "name": plan.experiment.name,
@@ -110,11 +112,12 @@ def _manifest(plan: Plan, tuned: Tuning | None, only: Sequence[str]) -> dict[str
         "cells": [
             {"id": c.id, "row": c.row.label, "base_model": c.base_model, "seed": c.seed}
             | ({"blocks": list(c.blocks)} if blocks else {})
+            | ({"rate_from": origin} if (origin := planned_rate(plan, c.row, found)) else {})
             for c in plan.cells
         ],
         **({"blocks": blocks} if blocks else {}),
         **({"only": list(only)} if only else {}),
-        **({"tuned": tuned.manifest()} if tuned else {}),
+        **({"tuned": found} if found else {}),
     }
 
 

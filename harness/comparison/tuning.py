@@ -22,7 +22,7 @@ class Budget:
     """What every row gets."""
 
     trials: int
-    steps: int | None = None  # upper bound on the updates of a trial; None: the comparison's max_steps
+    steps: int | None = None  # upper bound on the updates of a trial; None: those of the comparison
     seeds: tuple[int, ...] = (101,)  # none of them is one of the comparison's
 
 
@@ -60,6 +60,25 @@ class Tuner(Protocol):
         """Search every row of the experiment, on its dev set; one answer a row, in their order."""
 
 
+def asked_budget(typed: Budget | None, experiment: Experiment) -> Budget | None:
+    """What `--tune` asks for, or the file's budget of equal trials; None where rows are not searched.
+
+    Raises:
+        InputError: both do, and differ.
+    """
+    of_file = experiment.budget
+    if of_file.trials is None:
+        return typed
+    if typed is None:
+        return Budget(of_file.trials, of_file.updates)
+    if typed.trials != of_file.trials:
+        raise InputError(
+            f"--tune {typed.trials}: the file's budget is {of_file.trials} trials a row; leave --tune out, or give "
+            f"--set budget.trials={typed.trials} instead"
+        )
+    return replace(typed, steps=typed.steps or of_file.updates)
+
+
 def checked_budget(budget: Budget, experiment: Experiment) -> Budget:
     """The budget with the updates of a trial settled.
 
@@ -84,7 +103,7 @@ def checked_budget(budget: Budget, experiment: Experiment) -> Budget:
         )
     if len(experiment.base_models) > 1:
         raise InputError("--tune: searches on one base model at a time; choose it with --set 'base_models=[\"NAME\"]'")
-    steps = budget.steps or experiment.max_steps
+    steps = budget.steps or experiment.max_steps or experiment.budget.updates
     if steps is None:
         raise InputError("--tune: every row's trials need the same number of updates; give max_steps or --tune-steps")
     if not registry.names(registry.TUNERS):

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
+from reports.comparison.budget_facts import budget_facts
 from reports.comparison.headline import headline
 from reports.document.blocks import Block, Document, Figure, Section, Text, slug
 from reports.document.table import Table
@@ -17,6 +18,7 @@ from reports.tables.builder import TableBuilder, from_other_packages
 SECTIONS = {
     "scores": "Scores",
     "mteb": "MTEB",
+    "differences": "What differs between rows",
     "base": "Against the untrained base",
     "certainty": "How sure is it",
     "space": "Alignment and uniformity",
@@ -26,7 +28,7 @@ SECTIONS = {
     "cost": "Cost",
 }
 _LAST = {"run": "How it was run", "limits": "Limits"}  # limits: what reading the others has shown stands there too
-_BY_PART = ("scores", "mteb")  # a file with parts has these once for each
+_BY_PART = ("scores", "mteb", "differences")  # a file with parts has these once for each
 _NOT_SCORED = ("geometry", "layers", "efficiency")  # suites that look at a model rather than score it
 
 
@@ -48,6 +50,7 @@ def built_in() -> list[TableBuilder]:
     from reports.tables.languages import multilingual_table
     from reports.tables.limits import limits
     from reports.tables.row_cards import how_it_was_run
+    from reports.tables.row_differences import difference_table
     from reports.tables.sts_scores import score_tables
     from reports.tables.tuned_rows import tuning_table
 
@@ -57,6 +60,7 @@ def built_in() -> list[TableBuilder]:
         TableBuilder("scores", multilingual_table, 300, ("multilingual",)),
         TableBuilder("mteb", mteb_categories.mteb_tables, 100, ("mteb",)),
         TableBuilder("mteb", mteb_categories.embedded_table, 200, ("embedded-mteb",)),
+        TableBuilder("differences", lambda c, _: difference_table(c), 900),
         TableBuilder("base", against_base, 100),
         TableBuilder("base", forest, 200),
         TableBuilder("certainty", all_pairs, 50),
@@ -159,6 +163,7 @@ def _facts(comparison: Comparison) -> list[tuple[str, str]]:
         (count, "seed a row" if count == "1" else "seeds a row"),
         (str(len(comparison.records)), "run" if len(comparison.records) == 1 else "runs"),
         (str(len(tasks)), "task" if len(tasks) == 1 else "tasks"),
+        *budget_facts(comparison),
     ]
     last = max((r.finished for r in comparison.records), default="")
     return facts + ([(last[:10], "last run")] if last else [])

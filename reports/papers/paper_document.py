@@ -52,8 +52,11 @@ def describe(definition: Definition, library: RunLibrary) -> tuple[Document, dic
     if (together := joined_table(matching)) is not None:
         sections.append(Section("joined", "Published and measured", [together]))
     from reports.tables.row_cards import how_it_was_run
+    from reports.tables.row_differences import difference_table
 
     comparison = library.as_comparison(definition.name, shown, definition.title)
+    if (differences := difference_table(comparison)) is not None:
+        sections.append(Section("differences", "What differs between our rows", [differences]))
     if shown:
         sections.append(Section("run", "How it was run", how_it_was_run(comparison)))
     sections.append(Section("limits", "Limits", [_limits(matching, shown, comparison.warnings)]))

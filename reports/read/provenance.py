@@ -19,7 +19,8 @@ def provenance_of(records: Iterable[Record], workdir: Path) -> dict[str, Any]:
     """Plain data for `Document.origin`; what several runs share is written once.
 
     Returns:
-        "runs": id -> row, comparison, seed, status, command, the MLflow run where tracked, and indices into
+        "runs": id -> row, comparison, seed, status, command, bound on its updates, the MLflow run where tracked, and
+        indices into
         "setups" (method, whole config, base model, corpus, selection set and inputs with their fingerprints) and
         "environments" (machine and versions); "experiments": comparison -> suites, budget, device and precision.
     """
@@ -38,6 +39,7 @@ def provenance_of(records: Iterable[Record], workdir: Path) -> dict[str, Any]:
             "command": r.command,
             "mlflow": tracked.get((r.comparison, r.row, r.id), ""),
             "trained": bool(r.training.get("precision")),
+            "max_steps": r.identity.get("max_steps") or "",
             "setup": setups.index(_setup(r, manifests[r.comparison])),
             "environment": environments.index(r.environment),
         }

@@ -79,7 +79,8 @@ def explain(reference: ReportCell, data: dict[str, Any]) -> None:
     for run, entry in runs.items():
         ended = entry["status"] + (f": {one_line(entry['reason'])}" if entry.get("reason") else "")
         logged = f"  MLflow run {entry['mlflow']}" if entry.get("mlflow") else ""
-        tell(f"  {run}  {one_line(entry['row'])}, seed {entry['seed']}, {ended}{logged}")
+        bound = f", at most {entry['max_steps']} updates" if entry.get("max_steps") else ""
+        tell(f"  {run}  {one_line(entry['row'])}, seed {entry['seed']}{bound}, {ended}{logged}")
     for setup in setups:
         tell()
         for key, value in setup.items():

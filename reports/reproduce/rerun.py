@@ -80,6 +80,7 @@ def experiment_of(data: dict[str, Any], run: str) -> Experiment:
             limited = {"uri": corpus["uri"], "kind": corpus["kind"], "limit": corpus["count"]}
             row["corpus"] = limited | {"columns": corpus.get("columns")}
         dev = {"task": dev["task"], "source": dev["source"]} if dev else None
+        row["max_steps"] = entry.get("max_steps")  # what the comparison's, a block's or a budget's came to
         seed, name = entry["seed"], entry["comparison"]
     except (KeyError, IndexError, TypeError) as error:
         raise InputError(f"run {run}: the report lacks what it takes to repeat it ({error}); build it again") from None

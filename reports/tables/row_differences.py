@@ -1,0 +1,77 @@
+"""What differs between the rows of a report: the columns in which they differ, those that usually matter with why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from harness.comparison.row_differences import Differences, differences
+from harness.comparison.row_facts import RowFacts, of_run
+from harness.errors import InputError
+from harness.results.manifest import read_manifest
+from reports.document.blocks import Text
+from reports.document.table import Cell, Column, Table, TableRow
+from reports.read.comparison_runs import Comparison, ResultRow
+from reports.tables.score_cells import HEAD, anchor, block_of
+
+_ALIKE = "The rows differ in their methods alone: pooling, text, updates and how weights were selected are the same."
+
+
+def difference_table(comparison: Comparison) -> Table | Text | None:
+    """A line a row, a column for each thing in which rows differ; None where there is only one row."""
+    rows = [row for row in comparison.rows if not row.lacking]
+    if len(rows) < 2:
+        return None
+    found = of_rows(comparison, rows)
+    if not found.columns:
+        return Text((f"What differs between rows. {_ALIKE} {_unrecorded(found)}".strip(),))
+    notes = {fact.key: (fact.why,) for fact in found.mattering}
+    columns = [HEAD[0]]
+    columns += [Column(fact.key, fact.title, numeric=False, notes=notes.get(fact.key, ())) for fact in found.columns]
+    lines = [
+        TableRow(
+            (
+                Cell(row.label, link=anchor(row)),
+                *(_cell(found.cells[fact.key][number], row) for fact in found.columns),
+            ),
+            block_of(row),
+        )
+        for number, row in enumerate(rows)
+    ]
+    matter = ", ".join(fact.title.lower() for fact in found.mattering)
+    caption = "Only what is not the same for all rows. "
+    caption += f"What usually matters has a footnote: {matter}." if matter else "None of it usually matters much."
+    legend = ("–: the row has no such thing.", *filter(None, [_unrecorded(found)]))
+    return Table("differences", "What differs between rows", caption, tuple(columns), tuple(lines), legend)
+
+
+def of_rows(comparison: Comparison, rows: Iterable[ResultRow]) -> Differences:
+    """As records, training logs and manifests tell it; finished runs speak for their row where there are any."""
+    manifests: dict[str, dict[str, Any] | None] = {}
+    facts: dict[tuple[str, str], list[RowFacts]] = {}
+    for row in rows:
+        logs = dict(comparison.training_logs.get(row.key, ()))
+        for record in row.finished or row.records:
+            if record.comparison not in manifests:
+                manifests[record.comparison] = _manifest(comparison.workdir, record.comparison)
+            run = of_run(record, logs.get(record.seed, ()), manifests[record.comparison])
+            facts.setdefault((row.label, row.base_model), []).append(run)
+    return differences(facts)
+
+
+def _cell(text: str, row: ResultRow) -> Cell:
+    return Cell(text, records=tuple(r.id for r in row.records)) if text else Cell("–", state="empty")
+
+
+def _unrecorded(found: Differences) -> str:
+    names = ", ".join(title.lower() for title in found.unrecorded)
+    return f"Not recorded when these runs were made: {names}." if names else ""
+
+
+def _manifest(workdir: Path, name: str) -> dict[str, Any] | None:
+    """None where there is none, or a damaged one, which `read_comparison` tells."""
+    try:
+        return read_manifest(workdir, name)
+    except InputError:
+        return None
