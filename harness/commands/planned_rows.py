@@ -40,7 +40,7 @@ def tell_differences(plan: Plan) -> None:
     if len(found.rows) < 2:
         return
     if not found.columns:
-        tell("what differs between rows: their methods alone")
+        tell("what differs between rows: their methods and the methods' own options alone")
         return
     table = Table(title="What differs between rows", title_justify="left")
     table.add_column("row", overflow="fold")

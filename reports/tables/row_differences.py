@@ -15,7 +15,10 @@ from reports.document.table import Cell, Column, Table, TableRow
 from reports.read.comparison_runs import Comparison, ResultRow
 from reports.tables.score_cells import HEAD, anchor, block_of
 
-_ALIKE = "The rows differ in their methods alone: pooling, text, updates and how weights were selected are the same."
+_ALIKE = (
+    "Base model, pooling, text, length of training, learning rate and selection are the same for all rows: they differ in "
+    "their methods, and in the methods' own options."
+)
 
 
 def difference_table(comparison: Comparison) -> Table | Text | None:
@@ -25,7 +28,7 @@ def difference_table(comparison: Comparison) -> Table | Text | None:
         return None
     found = of_rows(comparison, rows)
     if not found.columns:
-        return Text((f"What differs between rows. {_ALIKE} {_unrecorded(found)}".strip(),))
+        return Text((f"{_ALIKE} {_unrecorded(found)}".strip(),))
     notes = {fact.key: (fact.why,) for fact in found.mattering}
     columns = [HEAD[0]]
     columns += [Column(fact.key, fact.title, numeric=False, notes=notes.get(fact.key, ())) for fact in found.columns]
@@ -43,7 +46,7 @@ def difference_table(comparison: Comparison) -> Table | Text | None:
     caption = "Only what is not the same for all rows. "
     caption += f"What usually matters has a footnote: {matter}." if matter else "None of it usually matters much."
     legend = ("–: the row has no such thing.", *filter(None, [_unrecorded(found)]))
-    return Table("differences", "What differs between rows", caption, tuple(columns), tuple(lines), legend)
+    return Table("differences", "Settings in which the rows differ", caption, tuple(columns), tuple(lines), legend)
 
 
 def of_rows(comparison: Comparison, rows: Iterable[ResultRow]) -> Differences:
