@@ -16,6 +16,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 from docs import published
 from harness import registry
+from harness.comparison.budget import BudgetSettings
 from harness.comparison.experiment import Block, CorpusSettings, DevSettings, Entry, Experiment, Rehearsal
 from harness.config import Config
 from harness.recipes import Recipes
@@ -178,6 +179,7 @@ MADE: dict[str, Callable[[], str]] = {
     "experiment": lambda: keys(Experiment),
     "methods": lambda: keys(Entry),
     "blocks": lambda: keys(Block),
+    "budget": lambda: keys(BudgetSettings),
     "rehearsal": lambda: keys(Rehearsal),
     "corpus": lambda: keys(CorpusSettings),
     "corpora": corpora,
