@@ -145,8 +145,7 @@ def _evaluations(row: RowFacts) -> str | None:
     more = [f"patience {c['patience']}"] if c.get("patience") else []
     more += ["the last weights kept"] if c.get("select") == "last" else []
     if row.evaluated is None:
-        every = f", every {c['eval_every']}" if c.get("eval_every") else ""
-        return f"{NOT_RECORDED}{every}" if every else NOT_RECORDED
+        return NOT_RECORDED
     return ", ".join([spaced(row.evaluated), *more])
 
 
@@ -157,7 +156,7 @@ def spaced(steps: Sequence[int]) -> str:
     if not gaps:
         return f"{len(steps)}"
     if len(gaps) == 1:
-        return f"{len(steps)}, every {gaps[0]:,}"
+        return f"{len(steps)}, before and after"
     usual = Counter(gaps[:-1]).most_common(1)[0][0]  # the last one may come early
     regular = next(i for i, gap in enumerate(gaps) if gap == usual)
     early = [step for step in steps[: regular + 1] if step]

@@ -78,7 +78,7 @@ def of_plan(plan: Plan, cell: PlannedCell) -> RowFacts:
         planned=length.updates if length is not None else None,
         seen=length.seen if length is not None else None,
         batch=length.batch if length is not None else None,
-        evaluated=planned_evaluations(row, length.updates) if length is not None and dev is not None else None,
+        evaluated=evaluations(config, length.updates) if length is not None and dev is not None else None,
         rate_from=planned_rate(plan, row),
         precision=e.precision if "learning_rate" in config else None,
     )
@@ -97,10 +97,10 @@ def planned_rate(plan: Plan, row: Row, tuned: Mapping[str, Any] | None = None) -
     return rate_from(entry.model_dump(), plan.experiment.model_dump(), row.method, rate, row.base_model, tuned)
 
 
-def planned_evaluations(row: Row, updates: int) -> tuple[int, ...]:
-    """After which updates a row's dev set is evaluated."""
-    every = getattr(row.config, "eval_every", None)
-    return tuple(dict.fromkeys((*range(0, updates, every), updates))) if every else ()
+def evaluations(config: Mapping[str, Any], updates: int) -> tuple[int, ...] | None:
+    """After which updates the training loop evaluates the dev set; None where the configuration does not say."""
+    every = config.get("eval_every")
+    return tuple(dict.fromkeys((*range(0, updates, every), updates))) if every else None
 
 
 def of_run(record: Record, log: Sequence[Mapping[str, Any]], manifest: Mapping[str, Any] | None) -> RowFacts:
@@ -112,7 +112,9 @@ def of_run(record: Record, log: Sequence[Mapping[str, Any]], manifest: Mapping[s
     count = (record.corpus or {}).get("count")
     if isinstance(batch, int) and isinstance(count, int):
         batch = min(batch, count)  # as `BatchStream`
-    evaluated = tuple(line["step"] for line in log if line.get("kind") == "dev")
+    evaluated = tuple(line["step"] for line in log if line.get("kind") == "dev") or None
+    if evaluated is None and record.dev and "steps" in training:  # a log that is lost
+        evaluated = evaluations(config, training["steps"])
     precision = training.get("precision")
     return RowFacts(
         record.row,
@@ -126,7 +128,7 @@ def of_run(record: Record, log: Sequence[Mapping[str, Any]], manifest: Mapping[s
         planned=training.get("planned_steps", training.get("steps")) if by_updates else None,
         seen=round(seen) if by_updates and seen is not None else None,
         batch=batch if by_updates else None,
-        evaluated=evaluated or None,
+        evaluated=evaluated,
         rate_from=_rate_of_run(record, manifest) if "learning_rate" in config else None,
         precision=precision if isinstance(precision, str) else None,
     )

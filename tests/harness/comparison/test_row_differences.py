@@ -62,7 +62,7 @@ def test_a_plan_says_in_what_its_rows_differ_and_what_of_it_matters(file: str) -
         "batch": ("", "8", "32"),
         "rate": ("", "3e-4", "1e-4"),
         "rate_from": ("", "searched on the embedded dev part", "given in the file"),
-        "evaluations": ("", "3, every 2", "2, every 2"),
+        "evaluations": ("", "3, every 2", "2, before and after"),
     }
     assert found.marked == ("pooling", "updates", "rate_from", "evaluations")  # 32 items more are one batch of 32
     assert all(fact.why.startswith(fact.title) for fact in FACTS if fact.why)
@@ -183,7 +183,7 @@ def test_seeds_of_a_row_that_differ_stand_side_by_side() -> None:
     ("steps", "said"),
     [
         ((0, 10, 20, 24), "4, every 10"),
-        ((0, 4), "2, every 4"),
+        ((0, 4), "2, before and after"),
         ((4,), "1"),
         ((0, 1, 2, 4, 8, 133, 258, 300), "8, every 125 after 1, 2, 4, 8"),
     ],
