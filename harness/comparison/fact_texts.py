@@ -150,18 +150,13 @@ def _evaluations(row: RowFacts) -> str | None:
 
 
 def spaced(steps: Sequence[int]) -> str:
-    """Updates as "9, every 125" (the untrained weights and the last update among them), or with the first ones apart:
-    "14, every 125 after 1, 2, 4, 8"."""
+    """Updates as "9, every 125", the untrained weights and the last update among them."""
     gaps = [b - a for a, b in pairwise(steps)]
     if not gaps:
         return f"{len(steps)}"
     if len(gaps) == 1:
         return f"{len(steps)}, before and after"
-    usual = Counter(gaps[:-1]).most_common(1)[0][0]  # the last one may come early
-    regular = next(i for i, gap in enumerate(gaps) if gap == usual)
-    early = [step for step in steps[: regular + 1] if step]
-    after = f" after {', '.join(map(str, early))}" if early else ""
-    return f"{len(steps)}, every {usual:,}{after}"
+    return f"{len(steps)}, every {Counter(gaps[:-1]).most_common(1)[0][0]:,}"  # the last one may come early
 
 
 FACTS = (

@@ -16,8 +16,8 @@ from reports.read.comparison_runs import Comparison, ResultRow
 from reports.tables.score_cells import HEAD, anchor, block_of
 
 _ALIKE = (
-    "Base model, pooling, text, length of training, learning rate and selection are the same for all rows: they differ in "
-    "their methods, and in the methods' own options."
+    "Base model, pooling, text, length of training, learning rate and selection are the same for all rows: they differ "
+    "in their methods, and in the methods' own options."
 )
 
 
