@@ -279,3 +279,12 @@ def test_a_real_row_is_timed_in_processor_time(plan: Callable[..., Plan], monkey
     corpus = tiny.corpus(row)
     assert corpus is not None
     assert 1e-4 < timed(row, corpus, "cpu", "fp32", 50) < 20
+
+
+def test_a_gpu_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[str] = []
+    monkeypatch.setattr("torch.cuda.synchronize", waited.append)
+    now = timed_updates._clock("cuda:1")
+    assert now() <= now()
+    assert waited == ["cuda:1", "cuda:1"]
+    assert timed_updates._clock("cpu") is timed_updates.time.process_time  # type: ignore[attr-defined]
