@@ -21,7 +21,7 @@ class Differences:
 
     Attributes:
         rows: (label, base model) of each.
-        columns: those with a difference, or with something that is not recorded for some rows only.
+        columns: those with a difference, or with something that is not recorded for some rows only; the marked first.
         cells: column's key -> a text for each row; "" where a row has no such thing.
         marked: keys of the columns whose difference usually matters, between rows of one base model.
         unrecorded: titles of the columns of which nothing is recorded.
@@ -61,6 +61,7 @@ def differences(rows: Mapping[tuple[str, str], Sequence[RowFacts]]) -> Differenc
         cells[fact.key] = tuple(values.get(key, "") for key in rows)
         if fact.why and any(_matters(fact, rows, alike) for alike in _comparable(fact, values)):
             marked.append(fact.key)
+    columns.sort(key=lambda fact: fact.key not in marked)
     return Differences(tuple(rows), tuple(columns), cells, tuple(marked), tuple(unrecorded))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from reports.document.table import Cell, Column, Table, TableRow
 from reports.read.comparison_runs import Comparison, ResultRow
 from reports.tables.score_cells import HEAD, anchor, block_of
 
+_NUMBER = re.compile(r"[\d,.]+(e-?\d+)?")
+_LITTLE = "None of it usually matters much."
 _ALIKE = (
     "Base model, pooling, text, length of training, learning rate and selection are the same for all rows: they differ "
     "in their methods, and in the methods' own options."
@@ -31,7 +34,11 @@ def difference_table(comparison: Comparison) -> Table | Text | None:
         return Text((f"{_ALIKE} {_unrecorded(found)}".strip(),))
     notes = {fact.key: (fact.why,) for fact in found.mattering}
     columns = [HEAD[0]]
-    columns += [Column(fact.key, fact.title, numeric=False, notes=notes.get(fact.key, ())) for fact in found.columns]
+    for fact in found.columns:
+        numeric = all(_NUMBER.fullmatch(text) for text in found.cells[fact.key] if text)
+        columns += [
+            Column(fact.key, fact.title, numeric=numeric, notes=notes.get(fact.key, ()), aside=fact.key not in notes)
+        ]
     lines = [
         TableRow(
             (
@@ -44,7 +51,7 @@ def difference_table(comparison: Comparison) -> Table | Text | None:
     ]
     matter = ", ".join(fact.title.lower() for fact in found.mattering)
     caption = "Only what is not the same for all rows. "
-    caption += f"What usually matters has a footnote: {matter}." if matter else "None of it usually matters much."
+    caption += f"What usually matters stands first and has a footnote: {matter}." if matter else _LITTLE
     legend = ("–: the row has no such thing.", *filter(None, [_unrecorded(found)]))
     return Table("differences", "Settings in which the rows differ", caption, tuple(columns), tuple(lines), legend)
 

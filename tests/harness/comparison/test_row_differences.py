@@ -155,6 +155,7 @@ def test_whole_batches_and_rates_of_several_papers_are_no_difference_that_matter
         | facts("b", seen=1300, batch=192, rate_from="ours: as BERT")
     )
     assert found.marked == ("seen", "rate_from")
+    assert [fact.key for fact in found.columns] == ["seen", "rate_from", "batch"]  # what matters stands first
 
 
 def test_what_differs_between_base_models_only_is_shown_and_not_marked() -> None:
