@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from harness.comparison.cell import run_cell
 from harness.comparison.keeping import Keeping
 from harness.comparison.kept_results import finished, tidy
+from harness.comparison.overlaps import check_overlaps
 from harness.comparison.plan import Plan, PlannedCell
 from harness.comparison.row_facts import planned_rate
 from harness.machine.progress import Reporter
@@ -77,6 +78,8 @@ def run_comparison(
         if tracker is not None:
             tracker.log(record)
     plan.team.from_main("")  # no more training: the other processes end
+    for line in check_overlaps(plan, workdir):
+        reporter.say(line)
     return records
 
 

@@ -70,3 +70,4 @@ def _all_kept(tree: Tree) -> Tree:
 RECORD = Schema("schema_version", 4, {1: _scored_by_task, 2: _without_hashes, 3: _all_kept})
 MANIFEST = Schema("schema", 2, {1: _without_blocks})  # 2: `blocks`
 EXPERIMENT = Schema("schema", 1, {})
+OVERLAP = Schema("schema_version", 1, {})
