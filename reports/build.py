@@ -31,7 +31,12 @@ class Report:
 
 
 def build_report(
-    name: str, workdir: Path, *, out: Path | None = None, formats: Sequence[str] = FORMATS
+    name: str,
+    workdir: Path,
+    *,
+    out: Path | None = None,
+    formats: Sequence[str] = FORMATS,
+    without_overlap: bool = False,
 ) -> dict[str, Path]:
     """Write a report: a definition's (its name or file), else a comparison's, else that of another package.
 
@@ -42,6 +47,8 @@ def build_report(
         formats: any of "html" (`index.html`), "md" (`report.md`), "latex" (`report.tex`, `tables/*.tex`), "csv"
             (`tables/*.csv`) and "pdf" (`report.pdf`). `data.json` is always written, and the figures, as SVG and PNG
             (PDF beside LaTeX).
+        without_overlap: of a comparison: without the pairs of which a sentence stood in the training text of a row; to
+            `WORKDIR/reports/NAME-without-overlap`.
 
     Returns:
         Format -> what was written ("csv" -> the folder of tables; also "json" -> data.json).
@@ -53,6 +60,10 @@ def build_report(
     check_formats(formats)
     from reports.papers import definition
 
+    if without_overlap:
+        if name not in manifest_files(workdir) and name not in comparisons(workdir):
+            raise InputError(f'--without-overlap: goes with a comparison; {workdir} has none that is called "{name}"')
+        return build_comparison(workdir, name, formats=formats, out=out, without_overlap=True)
     if (defined := definition.load(name)) is not None:
         return _write(describe_paper(workdir, defined), out or _folder(workdir, defined.name), formats)
     if name in manifest_files(workdir):
@@ -68,7 +79,12 @@ def build_report(
 
 
 def build_comparison(
-    workdir: Path, name: str, *, formats: Sequence[str] = FORMATS, out: Path | None = None
+    workdir: Path,
+    name: str,
+    *,
+    formats: Sequence[str] = FORMATS,
+    out: Path | None = None,
+    without_overlap: bool = False,
 ) -> dict[str, Path]:
     """Write the report of a comparison; as `build_report` does. The same records give the same bytes.
 
@@ -77,12 +93,15 @@ def build_comparison(
         RunError: the folder cannot be written.
     """
     check_formats(formats)
-    report = describe_comparison(workdir, name, every_score="csv" in formats)
-    return _write(report, out or _folder(workdir, name), formats)
+    report = describe_comparison(workdir, name, every_score="csv" in formats, without_overlap=without_overlap)
+    folder = _folder(workdir, f"{name}-without-overlap" if without_overlap else name)
+    return _write(report, out or folder, formats)
 
 
-def describe_comparison(workdir: Path, name: str, *, every_score: bool = False) -> Report:
-    """The report of a comparison; `every_score`: with the file of all scores.
+def describe_comparison(
+    workdir: Path, name: str, *, every_score: bool = False, without_overlap: bool = False
+) -> Report:
+    """The report of a comparison; `every_score`: with the file of all scores; `without_overlap`: as `build_report`.
 
     Raises:
         InputError: no such comparison, damaged record.
@@ -91,6 +110,10 @@ def describe_comparison(workdir: Path, name: str, *, every_score: bool = False) 
     from reports.comparison.comparison_document import describe
 
     comparison = read_comparison(workdir, name)
+    if without_overlap:
+        from reports.read import without_overlap as fewer_pairs
+
+        comparison = fewer_pairs.without_overlap(comparison)
     files = {"tables/all-scores.csv": all_scores(comparison)} if every_score else {}
     document, data = describe(comparison), {"comparison": comparison.name}
     if any(row.rehearsal for row in comparison.rows):

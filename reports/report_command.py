@@ -31,6 +31,11 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="comma-separated: html, md, latex, csv, pdf (default: all but pdf)",
     )
     build.add_argument("--out", type=Path, metavar="DIR", help="folder to write to (default: WORKDIR/reports/NAME)")
+    build.add_argument(
+        "--without-overlap",
+        action="store_true",
+        help="of a comparison: scores without the pairs of which a sentence stood in the training text of a row",
+    )
     build.set_defaults(run=run_build)
 
     listing = actions.add_parser("list", help="list the papers' reports, and what a work directory holds")
@@ -83,7 +88,8 @@ def run_build(args: argparse.Namespace) -> int:
         out = args.out
         if copied and out is None:
             out = Path("reports") / slug(Path(args.name).stem if is_file(args.name) else args.name)
-        for kind, path in build_report(args.name, workdir, out=out, formats=formats).items():
+        built = build_report(args.name, workdir, out=out, formats=formats, without_overlap=args.without_overlap)
+        for kind, path in built.items():
             tell(f"{kind:6} {path}")
     return 0
 

@@ -1,4 +1,4 @@
-"""What the texts of tasks share with a text that was trained or selected on: a file a text, `WORKDIR/overlap/<id>.json`."""
+"""What tasks share with a text that was trained or selected on: `WORKDIR/overlap/<id>.json`, a file for each text."""
 
 from __future__ import annotations
 

@@ -21,6 +21,7 @@ SECTIONS = {
     "differences": "What differs between rows",
     "base": "Against the untrained base",
     "certainty": "How sure is it",
+    "contamination": "Was the test text trained on",
     "space": "Alignment and uniformity",
     "layers": "Layers and poolings",
     "training": "Training",
@@ -44,6 +45,7 @@ def built_in() -> list[TableBuilder]:
     from reports.tables.against_base import against_base
     from reports.tables.all_pairs import all_pairs
     from reports.tables.best_seed import best_seed_table
+    from reports.tables.contamination import contamination
     from reports.tables.cost_table import cost_table
     from reports.tables.efficiency_table import efficiency_tables
     from reports.tables.geometry_table import geometry_tables
@@ -67,6 +69,7 @@ def built_in() -> list[TableBuilder]:
         TableBuilder("certainty", strip, 100),
         TableBuilder("certainty", _over_tasks, 200),
         TableBuilder("certainty", best_seed_table, 300),
+        TableBuilder("contamination", lambda c, _: contamination(c), 100),
         TableBuilder("space", lambda c, _: geometry_tables(c), 100, ("geometry",)),
         TableBuilder("space", _spaces, 200),
         TableBuilder("layers", _layers, 100, ("layers",)),

@@ -33,6 +33,10 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--equivalence", type=float, default=0.5, metavar="POINTS", help="less is no difference that matters (0.5)"
     )
+    parser.add_argument(
+        "--without-overlap", action="store_true",
+        help="leave out the pairs of which a sentence stood in the training text of a row",
+    )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="machine-readable")
     parser.set_defaults(run=run)
 
@@ -45,7 +49,12 @@ def run(args: argparse.Namespace) -> int:
         raise InputError("harness verdict WORKDIR A B: name two rows, or none for all pairs")
     if args.equivalence < 0:
         raise InputError(f"--equivalence {args.equivalence:g}: a number of points, 0 or more")
-    question = question_of(comparison_of(args.workdir, args.comparison, args.block), args.on)
+    comparison = comparison_of(args.workdir, args.comparison, args.block)
+    if args.without_overlap:
+        from reports.read.without_overlap import without_overlap
+
+        comparison = without_overlap(comparison)
+    question = question_of(comparison, args.on)
     return _two(args, question) if args.rows else _all(args, question)
 
 

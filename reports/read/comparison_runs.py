@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +17,7 @@ from harness.results.manifest import asked, manifest_files, read_manifest, read_
 from harness.results.record import Record, Score
 from harness.results.run_folder import RunFolder
 from harness.tasks.catalogue import tasks_of
+from reports.read.examples import LeftOut
 
 SUPERVISION = ("untrained", "transductive", "unsupervised", "supervised")
 SEEDLESS = ("untrained", "transductive", "supervised")  # no seed takes part in these: one run is all there is to know
@@ -110,6 +111,7 @@ class Comparison:
     parts: tuple[Comparison, ...] = ()  # the blocks of its file, each with its own rows and tasks
     set_aside: tuple[Record, ...] = ()  # runs of an older configuration of the same row, in no table
     warnings: list[str] = field(default_factory=list)  # filled while pairs and curves are read
+    left_out: Mapping[tuple[str, str], LeftOut] = field(default_factory=dict)  # see `reports.read.without_overlap`
 
     @property
     def records(self) -> list[Record]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,17 @@ if TYPE_CHECKING:
 Ids = NDArray[np.int64]
 Floats = NDArray[np.float64]
 _OWN_UNITS = 2**32  # ids of texts are 64 random bits; a number below is a set's or a fold's
+
+
+LeftOut = Mapping[str, frozenset[int]]  # subset -> numbers of pairs, as pairs.parquet has them
+
+
+def kept_pairs(pairs: Any, left_out: LeftOut | None) -> Any:
+    """The pairs of one task (a data frame) without those that are left out."""
+    if not left_out:
+        return pairs
+    places = zip(pairs["subset"], pairs["pair"], strict=True)
+    return pairs[[number not in left_out.get(subset, ()) for subset, number in places]]
 
 
 @dataclass(frozen=True)
@@ -41,16 +53,21 @@ class Examples:
     digest: bytes
 
 
-def read_examples(folder: RunFolder) -> Iterator[Examples]:
+def read_examples(
+    folder: RunFolder, left_out: Mapping[tuple[str, str], LeftOut] = MappingProxyType({})
+) -> Iterator[Examples]:
     """All that a run kept; of pairs the test ones, whose score is Spearman's over all of a task.
+
+    `left_out`: task and source -> pairs to go without.
 
     Raises:
         OSError, ValueError, KeyError: a file that is damaged.
     """
     if folder.pairs_file.exists():
         frame = folder.pairs()
-        for (task, source), rows in frame[frame["split"] == "test"].groupby(["task", "source"], sort=False):
-            yield _pairs(str(task), str(source), rows)
+        for (task, source), every in frame[frame["split"] == "test"].groupby(["task", "source"], sort=False):
+            if len(rows := kept_pairs(every, left_out.get((task, source)))):
+                yield _pairs(str(task), str(source), rows)
     frame = folder.outcomes()
     for about, rows in frame.groupby(["task", "source", "split", "metric"], sort=False):
         task, source, split, metric = map(str, about)

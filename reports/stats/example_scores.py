@@ -44,8 +44,9 @@ class ExampleScores:
         for record in self.comparison.records:
             if record.status != "finished":
                 continue
+            folder = RunFolder(self.comparison.workdir, record.id)
             try:
-                for examples in read_examples(RunFolder(self.comparison.workdir, record.id)):
+                for examples in read_examples(folder, self.comparison.left_out):
                     found.setdefault(examples.score, {}).setdefault(record.id, self._scored(examples))
             except (OSError, ValueError, KeyError, InputError) as error:
                 self.comparison.warnings.append(f"examples of run {record.id} are unreadable ({type(error).__name__})")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from reports.document.blocks import Text
 from reports.read.comparison_runs import Comparison
 from reports.stats.significance import PairedBootstrap
+from reports.tables import contamination
 
 
 def limits(comparison: Comparison, bootstrap: PairedBootstrap) -> Text:
@@ -29,6 +30,7 @@ def limits(comparison: Comparison, bootstrap: PairedBootstrap) -> Text:
             f"Trained rows kept the checkpoint that scored best on the dev part of {', '.join(selected)}: no "
             "test score was looked at, but tasks like it are favoured."
         )
+    said += contamination.remarks(comparison)
     if comparison.columns("embedded"):
         said.append(
             "The embedded tasks are small and scored by one author without a second annotator: they show direction, "
