@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.comparison import inference_cost
 from harness.comparison.keeping import retrained
 from harness.comparison.kept_results import earlier_record, finished
 from harness.comparison.kept_weights import keep, kept_report
@@ -30,7 +31,7 @@ from harness.files.printable import markdown_text
 from harness.files.redaction import redacted
 from harness.identity.code import code_ids
 from harness.machine.distributed import ALONE
-from harness.machine.environment import describe, peak_memory_bytes, reset_peak_memory
+from harness.machine.environment import describe, load_average, peak_memory_bytes, reset_peak_memory
 from harness.method import FitContext, Method
 from harness.results.checksums import MODEL, results, weights
 from harness.results.model_card import write_card
@@ -90,6 +91,7 @@ def run_held_cell(
     status, reason = "finished", ""
     result: TaskResult | None = None
     timing: dict[str, float] = {}
+    architecture, load = "", load_average()
     method = cell.row.method(cell.row.config, base_model=cell.base_model)
     reset_peak_memory(plan.device)
     try:
@@ -102,6 +104,8 @@ def run_held_cell(
         content = folder_hash(folder.model) if cell.row.trained else cell.id
         result = _evaluate(method, tasks, plan, progress, EmbeddingCache(workdir / "embeddings"), content)
         timing = {**result.cost, "parameters": float(method.parameters())}
+        if not method.transductive:
+            architecture = inference_cost.measure(method, workdir, plan.device)
     except TrainingStopped as stop:
         status, reason = stop.status, stop.reason
     except Exception as error:
@@ -124,6 +128,7 @@ def run_held_cell(
     notes = [*report.training.get("notes", []), *(dev.notes if dev else []), *(result.notes if result else [])]
     memory = {"peak_memory_bytes": float(peak_memory_bytes(plan.device))}
     environment = describe(plan.device, precision_of(plan, workdir) if report.training.get("precision") else "fp32")
+    environment["load"] = {"start": load, "end": load_average()}
     record = Record(
         id=cell.id,
         comparison=plan.experiment.name,
@@ -144,6 +149,7 @@ def run_held_cell(
         protocols=result.protocols if result else {},
         evaluation={task_key(task): plan.evaluation[task_key(task)] for task in tasks},
         training={**report.training, **({"notes": notes} if notes else {})},
+        architecture=architecture,
         cost={**report.cost, **timing, **memory},
         environment=environment,
         command=command,
@@ -220,18 +226,27 @@ def _fitted(
         plan.team.from_main(cell.id)  # the other processes take part
     else:
         context.team = ALONE
-    started = time.perf_counter()
+    started, worked = time.perf_counter(), time.process_time()
     with context.team.failing_together():
         method.fit(plan.corpus(cell.row), context)
     if not cell.row.trained:
         return method
-    method.fit_report.cost.setdefault("train_seconds", time.perf_counter() - started)
+    _count_seconds(method.fit_report.cost, time.perf_counter() - started, time.process_time() - worked)
+    if plan.device.startswith("cuda"):  # held for that long, busy or not, as clusters count it
+        method.fit_report.cost["train_gpu_seconds"] = context.team.size * method.fit_report.cost["train_seconds"]
     label, base = markdown_text(cell.row.label), markdown_text(cell.base_model)
     card = f"{label}: trained by `{method.name}` from {base}, seed {cell.seed}.\n"
     keep(method, folder, card)
     loaded = type(method).load(folder.model)
     loaded.fit_report = method.fit_report
     return loaded
+
+
+def _count_seconds(cost: dict[str, float], wall: float, processor: float) -> None:
+    """Enter what a fit took, where the method has not said it; processor time only of a fit that was not resumed."""
+    cost.setdefault("train_seconds", wall)
+    if wall >= cost["train_seconds"]:
+        cost.setdefault("train_cpu_seconds", processor)
 
 
 def _conditions(cell: PlannedCell, plan: Plan, workdir: Path, precision: str) -> FitContext:

@@ -97,6 +97,14 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def load_average() -> float | None:
+    """Processes that ran or wanted to, mean over the last minute; None where the system does not say."""
+    try:
+        return os.getloadavg()[0]
+    except (AttributeError, OSError):  # Windows
+        return None
+
+
 def memory_bytes() -> int:
     """Physical memory, or the control group's limit where that is less."""
     import psutil

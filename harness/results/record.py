@@ -72,9 +72,11 @@ class Record(BaseModel):
     evaluation: dict[str, str] = {}  # task -> hash of the code that scored it: a change asks for new scores, not for
     #                                  new training
     training: dict[str, Any] = {}  # steps, best_step, best_dev, initial_dev, final statistics
-    cost: dict[str, float] = {}  # train_seconds, encode_seconds, evaluate_seconds, sentences_per_second, sentences,
-    #                              sentences_cached, peak_memory_bytes, parameters, corpus_sentences_seen
-    environment: dict[str, Any] = {}  # python, platform, cpu, device, precision, threads, versions
+    architecture: str = ""  # of the encoder, as `harness.results.inference` knows its cost; "" where not measured
+    cost: dict[str, float] = {}  # train_seconds, train_cpu_seconds, train_gpu_seconds, encode_seconds,
+    #                              evaluate_seconds, sentences_per_second, sentences, sentences_cached,
+    #                              peak_memory_bytes, parameters, corpus_sentences_seen
+    environment: dict[str, Any] = {}  # python, platform, cpu, device, precision, threads, versions, load
     files: dict[str, str] = {}  # name in the run's folder -> sha256, of weights, pairs, outcomes, figures, curve
     removed: dict[str, str] = {}  # the same of weights that were scored and not kept (`keep` of the experiment)
     command: str = ""  # what reproduces this run

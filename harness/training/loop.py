@@ -206,7 +206,7 @@ class Trainer(Descent):
         self.team = context.team
         self.best_weights = BestWeights(context.folder)
         self.sentences_seen = 0
-        self.seconds = {"train": 0.0, "dev": 0.0}
+        self.seconds = {"train": 0.0, "dev": 0.0, "train_cpu": 0.0}
         self.best: dict[str, Any] = {"step": None, "dev": -math.inf}
         self.initial_dev: float | None = None
         self.last: dict[str, float] = {}
@@ -250,7 +250,7 @@ class Trainer(Descent):
         return best["step"] is None or self.best_weights.are_whole(best["step"], best.get("sha256", ""))
 
     def _update(self) -> None:
-        started = time.perf_counter()
+        started, worked = time.perf_counter(), time.process_time()
         self.encoder.train()
         self.heads.train()
         batch = self.stream.batch(self.step)
@@ -261,6 +261,8 @@ class Trainer(Descent):
         self.method.after_update(self.encoder, self.heads)
         self.sentences_seen += len(batch.items)
         self.seconds["train"] += time.perf_counter() - started
+        if "train_cpu" in self.seconds:  # not in a checkpoint of earlier versions
+            self.seconds["train_cpu"] += time.process_time() - worked
         if self.at_log_step():
             values = self.team.from_main({name: float(term.detach()) for name, term in terms.items()})
             dev = f", best dev {100 * self.best['dev']:.2f}" if self.best["step"] is not None else ""
@@ -330,6 +332,7 @@ class Trainer(Descent):
         }
         report.cost = {
             "train_seconds": self.seconds["train"],
+            **({"train_cpu_seconds": self.seconds["train_cpu"]} if "train_cpu" in self.seconds else {}),
             "dev_seconds": self.seconds["dev"],
             "corpus_sentences_seen": float(self.sentences_seen),
             "train_sentences_per_second": self.sentences_seen / max(self.seconds["train"], 1e-9),

@@ -1,4 +1,7 @@
-"""Accuracy against cost: seconds of training, and sentences encoded a second; the Pareto front drawn."""
+"""Accuracy against cost: seconds of training, and sentences encoded a second; the Pareto front drawn.
+
+By the steadiest clock that the records have (`reports.stats.measured_cost`).
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from reports.document.table import number_text
 from reports.figures.labels import place_labels, row_name
 from reports.figures.style import COLOURS, GRID, INK, MUTED, finish, new, plain, style
 from reports.read.comparison_runs import Comparison, ResultRow
+from reports.stats.measured_cost import CLOCKS, speeds, training_clock, training_cost
 from reports.stats.shown_rows import target_mean
 from reports.stats.targets import Target
 
@@ -27,16 +31,6 @@ class Point:
     row: ResultRow
     cost: float
     score: float
-
-
-def train_seconds(row: ResultRow) -> float | None:
-    """Mean over the finished seeds; 0 where nothing was trained. A supervised model was trained elsewhere: unknown."""
-    if row.supervision == "supervised":
-        return None
-    if row.supervision == "untrained":
-        return 0.0
-    values = [r.cost["train_seconds"] for r in row.finished if r.cost.get("train_seconds", -1) >= 0]
-    return float(np.mean(values)) if values else None
 
 
 def sentences_per_second(row: ResultRow) -> float | None:
@@ -73,8 +67,15 @@ def tradeoff(comparison: Comparison, target: Target | None) -> Figure | None:
         for row in comparison.rows
         if row.key in scores and row not in rows
     ]
-    training = [Point(r, cost, scores[r.key]) for r in rows if (cost := train_seconds(r)) is not None]
-    speed = [Point(r, cost, scores[r.key]) for r in rows if (cost := sentences_per_second(r)) is not None]
+    clock = training_clock(rows)
+    training = [Point(r, cost, scores[r.key]) for r in rows if (cost := training_cost(r, clock)) is not None]
+    shared = speeds(comparison)
+    speed = [Point(r, shared[r.key].median, scores[r.key]) for r in rows if r.key in shared]
+    unit = next((shared[p.row.key].unit for p in speed), "")
+    if len(speed) < 2:  # records of earlier versions
+        speed = [Point(r, cost, scores[r.key]) for r in rows if (cost := sentences_per_second(r)) is not None]
+        unit = ""
+    unmeasured = [r.label for r in rows if unit and r.key not in shared]
     panels = [
         (points, less)
         for points, less in ((training, True), (speed, False))
@@ -95,7 +96,7 @@ def tradeoff(comparison: Comparison, target: Target | None) -> Figure | None:
             word = "training" if less else "sentences/s"
             said.append(f"{word}: " + ", ".join(f"{p.row.label} ({p.cost:,.0f}, {p.score:.2f})" for p in front))
             axes.set_title("Training" if less else "Inference")
-            axes.set_xlabel("seconds" if less else "sentences a second")
+            axes.set_xlabel(CLOCKS[clock] if less else unit or "sentences a second")
         grid[0].set_ylabel(target.short)
         _legend(plot, rows)
         for axes, (points, less), front, line in zip(grid, panels, fronts, lines, strict=True):
@@ -110,9 +111,12 @@ def tradeoff(comparison: Comparison, target: Target | None) -> Figure | None:
         timed = any(s.metric == "sentences_per_second" for row in rows for r in row.finished for s in r.scores)
         noise = (
             " Speeds were taken while evaluating, whatever else the machine did: only large differences mean anything."
-            if any(not less for _, less in panels) and not timed
+            if any(not less for _, less in panels) and not timed and not unit
             else ""
         )
+        once = " Inference is measured once for an architecture; its rows share the place." if unit else ""
+        if unmeasured:
+            once += f" Not measured so: {', '.join(unmeasured)}."
         devices = sorted({str(r.environment.get("device", "")) for row in rows for r in row.finished} - {""})
         unlike = f" Runs on unlike devices ({', '.join(devices)}) are not comparable." if len(devices) > 1 else ""
         return finish(
@@ -121,7 +125,7 @@ def tradeoff(comparison: Comparison, target: Target | None) -> Figure | None:
             f"Accuracy against cost · {target.short}",
             f"{len(rows)} rows, means over seeds. The line is the Pareto front: nothing as cheap scores higher. "
             "Rows below it are beaten at their own price; supervised rows, trained elsewhere, are no part of it."
-            f"{low}{some}{noise}{unlike}",
+            f"{low}{some}{once}{noise}{unlike}",
             f"Scatter of {target.short} against cost. On the front, with cost and score: {'; '.join(said)}.",
         )
 

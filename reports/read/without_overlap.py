@@ -31,7 +31,8 @@ Key = tuple[str, str]  # task, source
 
 
 def without_overlap(comparison: Comparison) -> Comparison:
-    """The comparison without such pairs, and without the scores that cannot be computed so; both are said in warnings.
+    """The comparison without such pairs, and without the scores that cannot be computed so; its description says what
+    is left of each task.
 
     Raises:
         InputError: no task of it was checked, or nothing is left.
@@ -55,7 +56,14 @@ def without_overlap(comparison: Comparison) -> Comparison:
         title=title,
         parts=parts,
         left_out=left_out,
-        warnings=[*comparison.warnings, *said],
+        description=" ".join(filter(None, (comparison.description, _sentence(said)))),
+    )
+
+
+def _sentence(said: list[str]) -> str:
+    """What was left out, for the head of the report."""
+    return (
+        f"Without the pairs of which a sentence stood in the training text of a row. {'; '.join(said)}." if said else ""
     )
 
 
@@ -94,8 +102,7 @@ def _read(comparison: Comparison, texts: list[TextOverlap]) -> tuple[dict[Key, L
             said.append(f"{task}: left out, as {gone:,} of its {pairs:,} pairs have a sentence that was trained on")
         elif gone:
             left_out[task, source] = {subset: frozenset(some) for subset, some in numbers.items()}
-            said.append(f"{task}: scored on {pairs - gone:,} of {pairs:,} pairs, none of them with a sentence that was "
-                        "trained on")  # fmt: skip
+            said.append(f"{task}: scored on {pairs - gone:,} of {pairs:,} pairs")
     return left_out, lost, said
 
 

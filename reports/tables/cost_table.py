@@ -5,46 +5,91 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from reports.document.table import Cell, Column, Table, TableRow
-from reports.read.comparison_runs import Comparison
+from harness.results.inference import PROCESSOR
+from reports.read.comparison_runs import Comparison, ResultRow
 from reports.stats.bootstrap import mean_sd
+from reports.stats.measured_cost import Speed, busy, speeds
 from reports.tables.score_cells import HEAD, block_of, head_cells
+
+_WITH_SPREAD = ("train_seconds", "train_cpu_seconds", "train_gpu_seconds", "sentences_per_second")
+_BY_THE_WALL = ("train_seconds", "train_gpu_seconds", "sentences_per_second")
 
 
 def cost_table(comparison: Comparison) -> Table:
-    """What each row cost, mean over its seeds."""
+    """What each row cost, mean over its seeds; inference by its architecture."""
+    shared = speeds(comparison)
+    columns, cells = list(HEAD), [list(head_cells(row)) for row in comparison.rows]
+    _add_inference(comparison, shared, columns, cells)
+    whole = all(row.key in shared for row in comparison.rows if row.finished)
     wanted: list[tuple[str, str, str, Callable[[float], float], int]] = [
         ("train_seconds", "Training", "seconds", float, 1),
+        ("train_cpu_seconds", "Training", "processor seconds", float, 1),
+        ("train_gpu_seconds", "Training", "GPU seconds", float, 1),
         ("steps", "Steps", "", float, 0),
         ("corpus_sentences_seen", "Sentences seen", "in training", float, 0),
         ("encode_seconds", "Encoding", "seconds", float, 1),
-        ("sentences_per_second", "Throughput", "sentences/s", float, 0),
+        *([] if whole else [("sentences_per_second", "Throughput", "sentences/s, while evaluating", float, 0)]),
         ("evaluate_seconds", "Evaluation", "seconds", float, 1),
         ("peak_memory_bytes", "Peak memory", "GiB", lambda b: b / 2**30, 2),
         ("parameters", "Parameters", "millions", lambda p: p / 1e6, 2),
     ]
-    columns, cells = list(HEAD), [list(head_cells(row)) for row in comparison.rows]
     for key, title, unit, convert, digits in wanted:
         values = [[(r.id, _cost(r.cost.get(key), r.training.get(key))) for r in row.records] for row in comparison.rows]
         if not any(v is not None for line in values for _, v in line):
             continue
         columns.append(Column(key, title, unit))
-        for line, by_run in zip(cells, values, strict=True):
+        for line, row, by_run in zip(cells, comparison.rows, values, strict=True):
             have = [(run, convert(v)) for run, v in by_run if v is not None]
             if not have:
                 line.append(Cell("–", state="empty"))
                 continue
             mean, sd = mean_sd([v for _, v in have])
             text = f"{mean:,.{digits}f}"
-            shown = f"± {sd:,.{digits}f}" if sd is not None and key in ("train_seconds", "sentences_per_second") else ""
-            line.append(Cell(text, shown, mean, sd, len(have), "value", records=tuple(run for run, _ in have)))
+            shown = f"± {sd:,.{digits}f}" if sd is not None and key in _WITH_SPREAD else ""
+            cell = Cell(text, shown, mean, sd, len(have), "value", records=tuple(run for run, _ in have))
+            line.append(cell.noted(*_crowds(row)) if key in _BY_THE_WALL else cell)
     devices = sorted({str(r.environment.get("device", "")) for r in comparison.records} - {""})
     legend = ["Mean over all seeds, also of runs that ended early. –: not recorded, or nothing to do."]
+    if shared:
+        one = next(iter(shared.values())).measured
+        clock = "processor time of one thread" if one.clock == PROCESSOR else "time until the GPU has finished"
+        legend.append(
+            f"Inference: {clock} from strings to vectors, {one.sentences} embedded sentences; median of passes between "
+            "other cells, with their middle half; measured once for an architecture, so rows of one share it."
+        )
+    if not whole:
+        legend.append(
+            "Throughput is wall time while evaluating, whatever else the machine did: only large differences mean "
+            "anything."
+        )
     if len(devices) > 1:
         legend.append(f"Runs on unlike devices ({', '.join(devices)}): times are not comparable between them.")
     body = tuple(TableRow(tuple(c), block_of(row)) for row, c in zip(comparison.rows, cells, strict=True))
-    return Table(
-        "cost", "Cost", "Wall-clock times as measured where each run ran.", tuple(columns), body, tuple(legend)
-    )
+    caption = "Wall-clock times as measured where each run ran, unless the column says otherwise."
+    return Table("cost", "Cost", caption, tuple(columns), body, tuple(legend))
+
+
+def _add_inference(
+    comparison: Comparison, shared: dict[tuple[str, str], Speed], columns: list[Column], cells: list[list[Cell]]
+) -> None:
+    if not shared:
+        return
+    unit = next(iter(shared.values())).unit
+    columns.append(Column("inference", "Inference", unit))
+    for line, row in zip(cells, comparison.rows, strict=True):
+        speed = shared.get(row.key)
+        if speed is None:
+            line.append(Cell("–", state="empty"))
+            continue
+        middle = f"[{speed.low:,.0f}, {speed.high:,.0f}]"
+        runs = tuple(r.id for r in row.finished if r.architecture)
+        line.append(Cell(f"{speed.median:,.0f}", middle, speed.median, None, None, "value", records=runs))
+
+
+def _crowds(row: ResultRow) -> list[str]:
+    """That a run of the row was made on a busy machine, with the highest load of them."""
+    said = [remark for r in row.records if (remark := busy(r))]
+    return said[:1] if len(said) < 2 else [max(said, key=lambda text: (len(text), text))]
 
 
 def _cost(*candidates: object) -> float | None:

@@ -1,0 +1,43 @@
+"""What a sentence costs an encoder, by its build alone: two encoders of one architecture cost the same, whatever their
+weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.encoder import Encoder
+from harness.errors import NotFitted
+from harness.files.hashing import content_id
+from harness.method import Method
+
+# Options of transformers that change the work and no shape.
+_WORK = ("model_type", "num_attention_heads", "num_hidden_layers", "hidden_act", "attention_window", "sliding_window")
+_SAME_WORK = {"cls": "mean"}  # one vector of the last layer, whichever way
+
+
+def architecture(method: Method) -> str:
+    """A short hash of a fitted method's build: its transformer, pooling, what comes after, and its longest text.
+
+    Encoders that are no transformer of ours (word vectors, a flow, several joined) have one of their own: method,
+    config and base model.
+    """
+    own: dict[str, Any] = {}
+    if type(method).encode is not Method.encode:
+        own = {"method": method.name, "config": method.config.for_id(), "base": method.base_model}
+    try:
+        encoder = method.encoder
+    except NotFitted:
+        encoder = None
+    if not isinstance(encoder, Encoder):
+        return content_id(own or {"method": method.name, "config": method.config.for_id(), "base": method.base_model})
+    config = encoder.transformer.config
+    pooling = encoder.pooling.name
+    return content_id(
+        {
+            **own,
+            "shapes": [[name, list(tensor.shape)] for name, tensor in encoder.state_dict().items()],
+            "work": {key: getattr(config, key, None) for key in _WORK},
+            "pooling": [_SAME_WORK.get(pooling, pooling), encoder.pooling.first_layer],
+            "max_length": encoder.max_length,
+        }
+    )

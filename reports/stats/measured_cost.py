@@ -1,0 +1,83 @@
+"""What training and inference of a row cost, by the steadiest clock that its records have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from harness.results.inference import PROCESSOR, InferenceCost, read_inference
+from harness.results.record import Record
+from reports.read.comparison_runs import Comparison, ResultRow
+
+BUSY = 1.1  # processes that want to run, per core, from which they wait for each other
+# Kinds of training cost, the steadiest first: key in `cost` -> unit.
+CLOCKS = {"train_gpu_seconds": "GPU seconds", "train_cpu_seconds": "processor seconds", "train_seconds": "seconds"}
+
+
+@dataclass(frozen=True)
+class Speed:
+    """Sentences a second of an architecture: median of its passes, and where their middle half lies."""
+
+    median: float
+    low: float
+    high: float
+    measured: InferenceCost
+
+    @property
+    def unit(self) -> str:
+        if self.measured.clock == PROCESSOR:
+            return "sentences a processor second"
+        return "sentences a second"
+
+
+def speeds(comparison: Comparison) -> dict[tuple[str, str], Speed]:
+    """Row key -> the speed of its architecture, one for all rows of it; rows of earlier versions have none."""
+    kept = list(read_inference(comparison.workdir).values())
+    found = {}
+    for row in comparison.rows:
+        for record in row.finished:
+            if (cost := _of(record, kept)) is not None:
+                found[row.key] = _speed(cost)
+                break
+    return found
+
+
+def _of(record: Record, kept: Sequence[InferenceCost]) -> InferenceCost | None:
+    device = record.environment.get("device_name")
+    fitting = [c for c in kept if c.architecture == record.architecture and c.device == device and c.seconds]
+    return fitting[0] if record.architecture and fitting else None
+
+
+def _speed(cost: InferenceCost) -> Speed:
+    low, median, high = np.quantile(cost.sentences / np.array(cost.seconds), (0.25, 0.5, 0.75))
+    return Speed(float(median), float(low), float(high), cost)
+
+
+def training_clock(rows: Sequence[ResultRow]) -> str:
+    """The steadiest kind of training cost that every trained row has; wall seconds where there is none."""
+    trained = [row for row in rows if any(r.cost.get("train_seconds", -1) >= 0 for r in row.finished)]
+    for clock in CLOCKS:
+        if all(training_cost(row, clock) is not None for row in trained):
+            return clock
+    return "train_seconds"
+
+
+def training_cost(row: ResultRow, clock: str) -> float | None:
+    """Mean over the finished seeds; 0 where nothing was trained. A supervised model was trained elsewhere: unknown."""
+    if row.supervision == "supervised":
+        return None
+    if row.supervision == "untrained":
+        return 0.0
+    values = [r.cost[clock] for r in row.finished if r.cost.get(clock, -1) >= 0]
+    return float(np.mean(values)) if values else None
+
+
+def busy(record: Record) -> str:
+    """A remark on a run during which more wanted to run than the machine has cores for; else empty."""
+    load, cores = record.environment.get("load"), record.environment.get("cores")
+    if not isinstance(load, Mapping) or not isinstance(cores, int):
+        return ""
+    most = max((v for v in load.values() if isinstance(v, int | float)), default=0.0)
+    return f"measured on a busy machine (load up to {most:.0f} on {cores} cores)" if most > BUSY * cores else ""
