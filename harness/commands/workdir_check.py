@@ -75,11 +75,13 @@ def _cost(folder: RunFolder, name: str, what: str, scorable: bool) -> str:
 
 def _of_shared_files(workdir: Path) -> Iterator[Fault]:
     """Small JSON files that several runs share."""
+    timed_again = "updates of a budget of time are timed again; runs of another number of them are made anew"
     files = {
         workdir / "precision.json": "the precision is measured again",
-        workdir
-        / "budget.json": "updates of a budget of time are timed again; runs of another number of them are made anew",
+        workdir / "budget.json": timed_again,
+        workdir / "inference.json": "the cost of inference is measured again",
     }
+    files |= dict.fromkeys((workdir / "overlap").glob("*.json"), "the same comparison looks for the tasks' texts again")
     files |= dict.fromkeys((workdir / "comparisons").glob("*.json"), "the same comparison writes it anew")
     for file, costs in files.items():
         try:

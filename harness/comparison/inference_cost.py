@@ -24,7 +24,7 @@ from harness.sources import embedded_rows
 log = logging.getLogger(__name__)
 
 SENTENCES = 64
-FIRST, ENOUGH = 3, 9  # passes of the first encoder of an architecture; of all
+FIRST, ENOUGH = 3, 7  # passes of the first encoder of an architecture; of all
 _SHORTEST = 0.05  # seconds of a pass: a clock's steps and a collection of garbage are small beside it
 _LONGEST = 20.0  # seconds of the passes of one cell: a large network on a small processor is measured over more cells
 

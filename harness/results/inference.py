@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from harness.errors import InputError
 from harness.files.atomic import sweep, write_atomic
 from harness.files.hashing import content_id
 from harness.files.reading import read_json
@@ -55,7 +56,7 @@ def read_inference(workdir: Path) -> dict[str, InferenceCost]:
         return {}
     try:
         return {key: InferenceCost.model_validate(one) for key, one in read_json(file).items()}
-    except (ValueError, ValidationError):
+    except (InputError, ValidationError):
         log.warning("%s: damaged; the cost of inference is measured again", file)
         return {}
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from reports.document.table import Cell, Column, Table, TableRow
 from harness.results.inference import PROCESSOR
+from reports.document.table import Cell, Column, Table, TableRow
 from reports.read.comparison_runs import Comparison, ResultRow
 from reports.stats.bootstrap import mean_sd
 from reports.stats.measured_cost import Speed, busy, speeds

@@ -1,0 +1,121 @@
+"""Overlap with the training text in a report, and scores without it, against scipy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from scipy.stats import spearmanr
+
+from harness.cli import main
+from harness.errors import InputError
+from harness.results.overlaps import Overlap, TaskOverlap, write_overlap
+from harness.results.run_folder import RunFolder
+from reports.document.blocks import Text
+from reports.document.table import Table
+from reports.read.comparison_runs import read_comparison
+from reports.read.without_overlap import without_overlap
+from reports.stats.significance import PairedBootstrap
+from reports.tables.contamination import contamination, remarks
+from tests.support import synthetic
+
+DATA = "0123abcd" * 8
+TRAINING = {"uri": "embedded:sentences", "kind": "sentences", "sha256": "ab" * 32}
+SELECTION = {"task": "Embedded-STS-natural", "split": "dev", "sha256": "cd" * 32, "kind": "selection"}
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> synthetic.Invented:
+    """Two rows on three tasks: STS-B wholly in the training text, STS12 in part, STS13 not at all."""
+    made = synthetic.Invented(tmp_path, scale=0.05)
+    tasks = ("STS12", "STS13", "STS-B")
+    for seed in (1, 2):
+        made.add("SimCSE", seed, tasks=tasks, geometry=False)
+    made.add("mean", supervision="untrained", tasks=tasks, geometry=False)
+    counts = {task: len(made.gold[task]) for task in tasks}
+
+    def found(task: str, equal: int, near: int, touched: range) -> TaskOverlap:
+        return TaskOverlap(
+            data=DATA, suite="sts", texts=200, equal=equal, near=near, pairs=counts[task],
+            touched={"x": list(touched)} if touched else {},
+        )  # fmt: skip
+
+    parts = {
+        "senteval:STS12": found("STS12", 60, 10, range(0, counts["STS12"], 3)),
+        "senteval:STS13": found("STS13", 0, 0, range(0)),
+        "senteval:STS-B": found("STS-B", 200, 0, range(counts["STS-B"])),
+    }
+    write_overlap(tmp_path, Overlap(rule="r", text=TRAINING, tasks=parts))
+    return made
+
+
+def test_the_table_says_the_share_of_each_task_and_what_is_not_known(made: synthetic.Invented) -> None:
+    comparison = read_comparison(made.workdir, "invented")
+    table, said = contamination(comparison)
+    assert isinstance(table, Table)
+    assert isinstance(said, Text)
+    assert [[c.text for c in line.cells] for line in table.rows] == [
+        ["STS-B", "SimCSE", "200", "100", "100", "100"],
+        ["STS12", "SimCSE", "200", "30.0", "35.0", "33.5"],  # 52 of 155 pairs
+    ]
+    words = " ".join(said.items)
+    assert "None of the texts of STS13 is in embedded:sentences" in words
+    assert "Not checked against Embedded-STS-natural dev (selection): STS12, STS13, STS-B" in words
+    assert "base models (mini-bert) were pretrained on nothing is known" in words
+    (remark,) = remarks(comparison)
+    assert "STS-B 100 %, STS12 35.0 %" in remark
+
+
+def test_what_was_found_in_other_data_counts_as_not_checked(made: synthetic.Invented) -> None:
+    file = next((made.workdir / "overlap").glob("*.json"))
+    file.write_text(file.read_text().replace(DATA, "f" * 64))
+    (said,) = contamination(read_comparison(made.workdir, "invented"))
+    assert isinstance(said, Text)
+    assert "Not checked against embedded:sentences (training): STS12, STS13, STS-B" in " ".join(said.items)
+
+
+def test_scores_without_the_overlap_are_those_of_the_other_pairs_for_all_rows(made: synthetic.Invented) -> None:
+    whole = read_comparison(made.workdir, "invented")
+    fewer = without_overlap(whole)
+    bootstrap = PairedBootstrap(fewer)
+    for before, row in zip(whole.rows, fewer.rows, strict=True):
+        for record in row.records:
+            frame = pd.read_parquet(RunFolder(made.workdir, record.id).pairs_file)
+            frame = frame[(frame["task"] == "STS12") & (frame["pair"] % 3 > 0)]
+            expected = spearmanr(frame["gold"], frame["score"]).statistic
+            assert record.score("STS12") == pytest.approx(expected)
+            assert record.score("STS-B") is None
+            kept = fewer.pairs(record, "STS12", "senteval")
+            assert kept is not None
+            assert kept[0].tolist() == frame["pair"].tolist()
+        assert [r.score("STS13") for r in row.records] == [r.score("STS13") for r in before.records]
+    (target,) = bootstrap.targets
+    assert [task for task, _ in target.tasks] == ["STS12", "STS13"]
+    assert bootstrap.by_seed(fewer.rows[0], target) is not None
+    assert "STS12: scored on 103 of 155 pairs" in fewer.description
+    assert "STS-B: left out, as 68 of its 68 pairs" in fewer.description
+    assert fewer.warnings == []  # stored pairs and scores tell the same
+
+
+def test_a_score_of_fewer_pairs_is_another_protocol(made: synthetic.Invented) -> None:
+    whole = read_comparison(made.workdir, "invented")
+    ids = [{s.comparable for r in c.records for s in r.scores} for c in (whole, without_overlap(whole))]
+    assert {s.comparable for r in whole.records for s in r.scores if s.task == "STS13"} == ids[0] & ids[1]
+
+
+def test_without_a_check_there_are_no_scores_without_overlap(
+    made: synthetic.Invented, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for file in (made.workdir / "overlap").glob("*.json"):
+        file.unlink()
+    with pytest.raises(InputError, match="not checked against its tasks; run `harness compare`"):
+        without_overlap(read_comparison(made.workdir, "invented"))
+    assert main(["verdict", str(made.workdir), "SimCSE", "mean", "--without-overlap"]) == 2
+    assert main(["report", "build", "scd", "--from", str(made.workdir), "--without-overlap"]) == 2
+    assert "goes with a comparison; " in capsys.readouterr().err
+
+
+def test_a_verdict_may_leave_the_overlap_out(made: synthetic.Invented, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verdict", str(made.workdir), "SimCSE", "mean", "--without-overlap"]) == 0
+    assert "the average of 2 STS tasks" in capsys.readouterr().out

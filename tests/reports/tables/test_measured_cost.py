@@ -1,0 +1,84 @@
+"""Cost in tables and figures: inference by architecture, the steadiest clock, busy machines, older records."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.results.inference import InferenceCost, add_passes
+from harness.results.record import Record
+from harness.results.run_folder import RunFolder
+from reports.figures.cost_tradeoff import tradeoff
+from reports.read.comparison_runs import Comparison, read_comparison
+from reports.stats.measured_cost import speeds, training_clock
+from reports.stats.significance import PairedBootstrap
+from reports.tables.cost_table import cost_table
+from tests.support import synthetic
+
+HERE = {"device": "cpu", "device_name": "a processor", "cores": 2}
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> synthetic.Invented:
+    made = synthetic.Invented(tmp_path, scale=0.05)
+    for row, wall in (("SimCSE", 105.0), ("SCD", 715.0)):
+        again(made, made.add(row, tasks=("STS-B",), geometry=False), architecture="one", wall=wall)
+    passes = InferenceCost(
+        architecture="one", device="a processor", threads=1, precision="fp32", clock="processor", sentences=64,
+        seconds=[0.16, 0.2, 0.16, 0.128, 0.16],
+    )  # fmt: skip
+    add_passes(tmp_path, passes)
+    return made
+
+
+def again(made: synthetic.Invented, record: Record, *, architecture: str, wall: float, **environment: Any) -> None:
+    cost = {"train_seconds": 10.0, "train_cpu_seconds": 9.0, "sentences_per_second": wall}
+    update = {"architecture": architecture, "cost": cost, "environment": HERE | environment}
+    RunFolder(made.workdir, record.id).write(record.model_copy(update=update))
+
+
+def column(comparison: Comparison, key: str) -> list[str]:
+    table = cost_table(comparison)
+    place = [c.key for c in table.columns].index(key)
+    return [f"{line.cells[place].text} {line.cells[place].spread}".strip() for line in table.rows]
+
+
+def test_encoders_of_one_architecture_have_one_speed(made: synthetic.Invented) -> None:
+    comparison = read_comparison(made.workdir, "invented")
+    assert {s.median for s in speeds(comparison).values()} == {400.0}  # 64 sentences in 0.16 s
+    assert column(comparison, "inference") == ["400 [400, 400]"] * 2
+    assert "sentences_per_second" not in [c.key for c in cost_table(comparison).columns]
+    figure = tradeoff(comparison, PairedBootstrap(comparison).first)
+    assert figure is not None
+    assert "(400, " in figure.alt
+    assert "(9, " in figure.alt  # processor seconds of training
+    assert "Inference is measured once for an architecture" in figure.caption
+    assert "whatever else the machine did" not in figure.caption
+
+
+def test_a_record_of_before_keeps_its_wall_speed_and_is_named(made: synthetic.Invented) -> None:
+    old = made.add("Old", tasks=("STS-B",), geometry=False)
+    RunFolder(made.workdir, old.id).write(
+        old.model_copy(update={"cost": {"train_seconds": 30.0, "sentences_per_second": 250.0}})
+    )
+    comparison = read_comparison(made.workdir, "invented")
+    assert sorted(column(comparison, "inference")) == ["400 [400, 400]", "400 [400, 400]", "–"]
+    assert "250" in column(comparison, "sentences_per_second")
+    assert any("only large differences" in text for text in cost_table(comparison).legend)
+    assert training_clock(comparison.rows) == "train_seconds"  # the only one that all rows have
+    figure = tradeoff(comparison, PairedBootstrap(comparison).first)
+    assert figure is not None
+    assert "Not measured so: Old." in figure.caption
+
+
+def test_a_busy_machine_is_noted_beside_what_it_may_have_slowed(made: synthetic.Invented) -> None:
+    record = made.add("Busy", tasks=("STS-B",), geometry=False)
+    again(made, record, architecture="one", wall=90.0, load={"start": 1.0, "end": 7.9})
+    calm = made.add("Calm", tasks=("STS-B",), geometry=False)
+    again(made, calm, architecture="one", wall=400.0, load={"start": 2.1, "end": None})
+    table = cost_table(read_comparison(made.workdir, "invented"))
+    noted = {line.cells[0].text: [c.notes for c in line.cells if c.notes] for line in table.rows}
+    assert noted["Busy"] == [("measured on a busy machine (load up to 8 on 2 cores)",)]
+    assert noted["Calm"] == []
