@@ -5,7 +5,7 @@ Two rules for "nearly", each about one text of the stream, as what many texts sa
 - resemblance: of the word 3-grams of both texts, with two marks before and after each text so that every word counts
   alike, the two share `RESEMBLANCE` (Broder, "On the resemblance and containment of documents", 1997; there of sets,
   here n-grams that repeat within a text are counted each time). One word more is nearly equal from 8 words on, another
-  word from 11 words on.
+  word from 10 words on.
 - containment: of the word 8-grams of a text of `LONG_WORDS` words or more, one other text holds `CONTAINMENT` (the
   share of PaLM's rule, Chowdhery et al., JMLR 2023, which asks for them anywhere in the training text).
 

@@ -108,15 +108,7 @@ def tradeoff(comparison: Comparison, target: Target | None) -> Figure | None:
             place_labels(axes, places, labels, line)
         some = " Named: some of the front, the four best and the supervised rows." if unnamed else ""
         low = f" Far below the scale: {', '.join(below)}." if below else ""
-        timed = any(s.metric == "sentences_per_second" for row in rows for r in row.finished for s in r.scores)
-        noise = (
-            " Speeds were taken while evaluating, whatever else the machine did: only large differences mean anything."
-            if any(not less for _, less in panels) and not timed and not unit
-            else ""
-        )
-        once = " Inference is measured once for an architecture; its rows share the place." if unit else ""
-        if unmeasured:
-            once += f" Not measured so: {', '.join(unmeasured)}."
+        timed = _how_timed(rows, unit, unmeasured) if any(not less for _, less in panels) else ""
         devices = sorted({str(r.environment.get("device", "")) for row in rows for r in row.finished} - {""})
         unlike = f" Runs on unlike devices ({', '.join(devices)}) are not comparable." if len(devices) > 1 else ""
         return finish(
@@ -125,9 +117,22 @@ def tradeoff(comparison: Comparison, target: Target | None) -> Figure | None:
             f"Accuracy against cost · {target.short}",
             f"{len(rows)} rows, means over seeds. The line is the Pareto front: nothing as cheap scores higher. "
             "Rows below it are beaten at their own price; supervised rows, trained elsewhere, are no part of it."
-            f"{low}{some}{once}{noise}{unlike}",
+            f"{low}{some}{timed}{unlike}",
             f"Scatter of {target.short} against cost. On the front, with cost and score: {'; '.join(said)}.",
         )
+
+
+def _how_timed(rows: Sequence[ResultRow], unit: str, unmeasured: Sequence[str]) -> str:
+    """What the places on the axis of speeds are worth."""
+    if unit:
+        lacking = f" Not measured so: {', '.join(unmeasured)}." if unmeasured else ""
+        return (
+            " Inference is measured once for an architecture, and its rows share the place; how far its passes lie "
+            f"apart stands in the table of costs: less than that is no difference.{lacking}"
+        )
+    if any(s.metric == "sentences_per_second" for row in rows for r in row.finished for s in r.scores):
+        return ""
+    return " Speeds were taken while evaluating, whatever else the machine did: only large differences mean anything."
 
 
 def _zero(points: Sequence[Point]) -> float | None:
