@@ -109,8 +109,8 @@ class _Search:
 
     def look_at(self, chunk: list[list[str]]) -> None:
         """Compare with a part of the stream."""
-        for text in chunk:
-            if (place := self._place.get(" ".join(text))) is not None:
+        for words_of_one in chunk:
+            if (place := self._place.get(" ".join(words_of_one))) is not None:
                 self._equal[place] = True
         flat, starts, lengths = self._ids(chunk)
         short, sizes = n_gram_hashes(flat, SHORT), lengths + SHORT - 1
@@ -151,7 +151,7 @@ class _Search:
     def found(self) -> Found:
         """For every text, those of one normal form alike."""
         equal, near = np.zeros(self._count, dtype=bool), np.zeros(self._count, dtype=bool)
-        example = {}
+        example: dict[int, str] = {}
         for number, members in enumerate(self._members):
             equal[members] = self._equal[number]
             near[members] = self._near[number] and not self._equal[number]

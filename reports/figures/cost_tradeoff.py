@@ -23,6 +23,8 @@ from reports.stats.targets import Target
 _LABELS = 12  # dots that can all be named
 _FRONT = 6  # of its dots, where there are too many
 _SCALE = 0.5  # share of the best score below which a row would only squash the scale
+_SAME = 0.1  # share by which speeds may differ and count as one: more than passes of one network do
+_NARROW = 2.0  # ratio of speeds that their axis has at least, so that it shows no noise
 _WIDE = 10  # ratio of speeds from which their axis is logarithmic
 
 
@@ -42,16 +44,23 @@ def sentences_per_second(row: ResultRow) -> float | None:
     return float(np.mean(values)) if values else None
 
 
-def pareto(points: Sequence[Point], *, less: bool) -> list[Point]:
+def pareto(points: Sequence[Point], *, less: bool, same: float = 0.0) -> list[Point]:
     """The points that no other one beats in score at the same or a lower cost, by cost.
 
-    `less`: less of the cost is better; else more of it is (a speed).
+    `less`: less of the cost is better; else more of it is (a speed). `same`: a share by which costs may differ and
+    count as the same.
     """
     front: list[Point] = []
     for point in sorted(points, key=lambda p: (p.cost if less else -p.cost, -p.score)):
         if not front or point.score > front[-1].score:
             front.append(point)
-    return front
+    if not same:
+        return front
+
+    def as_cheap(p: Point, q: Point) -> bool:
+        return p.cost <= q.cost * (1 + same) if less else p.cost >= q.cost * (1 - same)
+
+    return [q for q in front if not any(p.score > q.score and as_cheap(p, q) for p in front)]
 
 
 def tradeoff(comparison: Comparison, target: Target | None) -> Figure | None:
@@ -90,7 +99,8 @@ def tradeoff(comparison: Comparison, target: Target | None) -> Figure | None:
         fronts, lines = [], []
         for axes, (points, less) in zip(grid, panels, strict=True):
             # A model trained elsewhere had help that this panel knows nothing of: beside the front, not on it.
-            front = pareto([p for p in points if p.row.supervision != "supervised"], less=less)
+            own_rows = [p for p in points if p.row.supervision != "supervised"]
+            front = pareto(own_rows, less=less, same=0.0 if less else _SAME)
             fronts.append(front)
             lines.append(_draw(axes, points, front, less=less))
             word = "training" if less else "sentences/s"
@@ -127,8 +137,8 @@ def _how_timed(rows: Sequence[ResultRow], unit: str, unmeasured: Sequence[str]) 
     if unit:
         lacking = f" Not measured so: {', '.join(unmeasured)}." if unmeasured else ""
         return (
-            " Inference is measured once for an architecture, and its rows share the place; how far its passes lie "
-            f"apart stands in the table of costs: less than that is no difference.{lacking}"
+            " Inference is measured once for an architecture, and its rows share the place; for the front, speeds that "
+            f"differ by less than {100 * _SAME:.0f} % are one.{lacking}"
         )
     if any(s.metric == "sentences_per_second" for row in rows for r in row.finished for s in r.scores):
         return ""
@@ -173,6 +183,9 @@ def _draw(axes: Any, points: Sequence[Point], front: Sequence[Point], *, less: b
             zorder=3,
         )
     axes.margins(0.16, 0.12)
+    if not less and max(costs) < _NARROW * min(costs):
+        middle = (max(costs) * min(costs)) ** 0.5
+        axes.set_xlim(middle / _NARROW, middle * _NARROW)
     if zero is not None:
         _name_zero(axes, zero)
     return corners

@@ -116,7 +116,10 @@ def _anew(comparison: Comparison, record: Record, left_out: Mapping[Key, LeftOut
     wanted = [s for s in record.scores if (s.task, s.source) in left_out and s.split != "dev"]
     frame = _pairs(comparison, record) if wanted else None
     if frame is not None:
-        groups = {key: kept_pairs(part, left_out.get(key)) for key, part in frame.groupby(["task", "source"])}
+        groups = {
+            (task, source): kept_pairs(part, left_out.get((task, source)))
+            for (task, source), part in frame.groupby(["task", "source"])
+        }
         scores += [new for s in wanted if (new := _score(s, groups.get((s.task, s.source)))) is not None]
     return record.model_copy(update={"scores": scores})
 

@@ -45,7 +45,10 @@ def contamination(comparison: Comparison) -> list[Block]:
     said += _unknown_text(comparison)
     if not lines:
         return [Text(tuple(said), bullets=True)] if texts else []
-    lines.sort(key=lambda line: (line.block, -(line.cells[4].value or 0)))
+    lines.sort(key=lambda line: -(line.cells[3].value or 0))
+    lines = [
+        line for text in sorted(texts, key=lambda t: t.use != TRAINING) for line in lines if line.block == _head(text)
+    ]
     table = Table(
         "contamination",
         "Texts of the tasks in the training text",
@@ -54,7 +57,6 @@ def contamination(comparison: Comparison) -> list[Block]:
         "text on either side.",
         (
             Column("task", "Task", numeric=False),
-            Column("rows", "Rows", numeric=False, aside=True),
             Column("texts", "Texts"),
             Column("equal", "Equal", "%"),
             Column("all", "Equal or nearly", "%"),
@@ -69,18 +71,18 @@ def contamination(comparison: Comparison) -> list[Block]:
     return [table, Text(tuple(said), bullets=True)] if said else [table]
 
 
+def _head(text: TextOverlap) -> str:
+    rows = ", ".join(text.rows[:_ROWS_NAMED])
+    more = f" and {len(text.rows) - _ROWS_NAMED} more" if len(text.rows) > _ROWS_NAMED else ""
+    use = "training text" if text.use == TRAINING else "dev set"
+    return f"{text.name}, {use} of {rows}{more}"
+
+
 def _line(text: TextOverlap, task: str, one: TaskOverlap) -> TableRow:
-    rows = ", ".join(text.rows[:_ROWS_NAMED]) + (f" and {len(text.rows) - _ROWS_NAMED} more" * (len(text.rows) > 4))
     pairs = _percent(one.touched_share) if one.pairs else Cell("–", state="empty")
-    cells = (
-        Cell(task),
-        Cell(rows),
-        Cell(f"{one.texts:,}", value=one.texts),
-        _percent(one.equal / one.texts),
-        _percent(one.share),
-        pairs,
-    )
-    return TableRow(cells, block=f"{text.name}: {text.use}")
+    texts = Cell(f"{one.texts:,}", value=one.texts)
+    cells = (Cell(task), texts, _percent(one.equal / one.texts), _percent(one.share), pairs)
+    return TableRow(cells, block=_head(text))
 
 
 def _percent(share: float) -> Cell:

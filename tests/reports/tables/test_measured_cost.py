@@ -10,7 +10,7 @@ import pytest
 from harness.results.inference import InferenceCost, add_passes
 from harness.results.record import Record
 from harness.results.run_folder import RunFolder
-from reports.figures.cost_tradeoff import tradeoff
+from reports.figures.cost_tradeoff import Point, pareto, tradeoff
 from reports.read.comparison_runs import Comparison, read_comparison
 from reports.stats.measured_cost import speeds, training_clock
 from reports.stats.significance import PairedBootstrap
@@ -56,6 +56,13 @@ def test_encoders_of_one_architecture_have_one_speed(made: synthetic.Invented) -
     assert "(9, " in figure.alt  # processor seconds of training
     assert "Inference is measured once for an architecture" in figure.caption
     assert "whatever else the machine did" not in figure.caption
+
+
+def test_a_front_is_not_drawn_by_the_noise_of_speeds(made: synthetic.Invented) -> None:
+    row = read_comparison(made.workdir, "invented").rows[0]
+    fast, same, slow = Point(row, 351, 60.0), Point(row, 341, 61.0), Point(row, 200, 65.0)
+    assert pareto([slow, same, fast], less=False, same=0.1) == [same, slow]
+    assert pareto([slow, same, fast], less=False) == [fast, same, slow]
 
 
 def test_a_record_of_before_keeps_its_wall_speed_and_is_named(made: synthetic.Invented) -> None:
