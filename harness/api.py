@@ -22,8 +22,8 @@ from harness.comparison import keeping, lacking_outcomes, other_code, row_differ
 from harness.comparison.cell import take_part
 from harness.comparison.comparison_result import ComparisonResult
 from harness.comparison.experiment import DevSettings, Experiment, read_experiment
-from harness.comparison.part import part_of
-from harness.comparison.plan import LoadedData, PlannedCell, make_plan
+from harness.comparison.part import asked_of
+from harness.comparison.plan import LoadedData, Plan, PlannedCell, make_plan
 from harness.comparison.rehearsal import StandIns, rehearsed
 from harness.comparison.repeat import repeated
 from harness.comparison.run import run_comparison
@@ -91,9 +91,9 @@ def compare(
         InputError: anything in the input that cannot work; nothing is written then.
         RunError: a search or the report failed; the message says what was kept.
     """
-    asked = part_of(read_experiment(experiment, overrides), only)
     source = str(experiment) if isinstance(experiment, str | Path) else read_experiment(experiment)
     where = source if isinstance(source, str) else f'experiment "{source.name}"'
+    asked = asked_of(experiment, overrides, only, where, searched=tune is not None)
     tune = None if rehearse and tune is None else asked_budget(tune, asked)
     budget = checked_budget(tune, asked) if tune is not None else None
     team = join(asked.device)
@@ -105,7 +105,7 @@ def compare(
         data = StandIns(asked.rehearsal)
         asked = rehearsed(asked, data)
     with team.main_first():
-        plan = make_plan(asked, where, Path(workdir), data=data, team=team, say=say)
+        plan = make_plan(asked, where, Path(workdir), data=data, team=team, say=say, counterparts=True)
         folder = checked_workdir(str(workdir))
     if not team.main:
         take_part(plan, folder)
@@ -114,7 +114,7 @@ def compare(
         tuning = None
         if budget is not None:
             tuning = tune_rows(asked, budget, folder, tracked=tracked, tracking_uri=tracking_uri, quiet=progress.quiet)
-            plan = make_plan(tuning.with_winners(asked), where, folder, data=data, say=say)
+            plan = make_plan(tuning.with_winners(asked), where, folder, data=data, say=say, counterparts=True)
         if rescore:
             line = lacking_outcomes.ask_anew(plan, folder)
             if say is not None:
@@ -133,7 +133,12 @@ def compare(
                 plan,
                 folder,
                 command_of=lambda cell: repeated(
-                    source, overrides, cell, tuning, budget=asked.budget, options=_alone(cell, rehearse)
+                    source,
+                    [*overrides, *plan.schedule.overrides],
+                    cell,
+                    tuning,
+                    budget=asked.budget,
+                    options=_alone(cell, plan, rehearse),
                 ),
                 tracker=tracker,
                 reporter=ending.enter_context(progress),
@@ -148,10 +153,12 @@ def compare(
     return ComparisonResult(plan.experiment, folder, records, written, tuning, further)
 
 
-def _alone(cell: PlannedCell, rehearse: bool) -> dict[str, Any]:
-    """What has `compare` make the run of one cell of a file with parts."""
+def _alone(cell: PlannedCell, plan: Plan, rehearse: bool) -> dict[str, Any]:
+    """What has `compare` make the run of one cell of a file with parts; an added start comes with a row of the file."""
+    trained = [other for other in plan.cells if plan.starts.get(other.id) == cell.id]
+    row = trained[0].row if cell.row.counterpart and trained else cell.row
     return {
-        **({"only": [cell.row.label]} if cell.blocks != ("",) else {}),
+        **({"only": [row.label]} if cell.blocks != ("",) else {}),
         **({"rehearse": True} if rehearse else {}),
     }
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from harness.tasks.sts import DevSet
 
 DEFAULT_BASE_MODEL = "embedded:mini-bert"
+UNTRAINED = "pooling"  # the entry point of `harness.methods` whose rows are base models as they are
 METHOD_FILE = "harness_method.json"
 POOLING_HELP = "cls, cls_pooler, mean, max, first_last_avg, last2_avg or layer:K:cls|mean|max"
 
@@ -50,6 +51,7 @@ class MethodCard:
     published: tuple[str, ...] = ()  # "FILE:MODEL": its rows in the published tables that reports carry
     kept: str = ""  # what is trained beside the base model and stays when encoding: a layer on top, a convolution
     notes: str = ""  # disagreements between paper and code, known defects
+    when_it_collapses: str = ""  # the options that usually help when its vectors become all alike
 
 
 class MethodConfig(Config):
@@ -175,6 +177,19 @@ class Method(ABC):
     def base_for(cls, config: Any, base_model: str) -> str:
         """The base model of a row; methods that do not start from one name here what they start from instead."""
         return base_model
+
+    @classmethod
+    def untrained(cls, config: Any) -> tuple[str, dict[str, Any]] | None:
+        """Method and values of the row that one under `config` starts from: base model, pooling and length as here,
+        and nothing learnt. A comparison evaluates it too: the difference is what training gained.
+
+        None for what learns nothing, and for what does not start from an encoder whose vectors can be pooled.
+        """
+        if cls.supervision_for(config) == "untrained" or config.pooling == "none" or cls.base_for(config, "") != "":
+            return None
+        layer = {"first_layer": config.first_layer} if config.pooling == "first_last_avg" else {}
+        length = {"max_length": config.max_length} if config.max_length is not None else {}
+        return UNTRAINED, {"pooling": config.pooling, **layer, **length}
 
     @classmethod
     def inputs(cls, config: Any) -> dict[str, str]:

@@ -216,6 +216,21 @@ class Concat(Method):
         return base_model if base_model in bases else " + ".join(dict.fromkeys(bases))
 
     @classmethod
+    def untrained(cls, config: Any) -> tuple[str, dict[str, Any]] | None:
+        """The parts as each of them starts, not whitened. None where a part that learns has no such start."""
+        starts = [part.kind.untrained(part.settings()) for part in config.parts]
+        learns = [part.kind.supervision_for(part.settings()) != "untrained" for part in config.parts]
+        if not (any(learns) or config.whiten) or any(
+            learn and s is None for learn, s in zip(learns, starts, strict=True)
+        ):
+            return None
+        parts = [
+            part.model_dump() if start is None else {"method": start[0], "config": start[1]}
+            for part, start in zip(config.parts, starts, strict=True)
+        ]
+        return cls.name, {"parts": parts, "normalize": config.normalize}
+
+    @classmethod
     def inputs(cls, config: Any) -> dict[str, str]:
         """What the parts refer to, and their code."""
         by_name: dict[str, str] = {}

@@ -44,6 +44,8 @@ def show(
         _by_cell(plan, folder)
     tell_budget(plan, folder)
     tell_differences(plan)
+    if plan.schedule.note:
+        tell(f"note: {one_line(plan.schedule.note)}")
     for told in (other_code.told, keeping.told):
         if cost := told(plan, folder):
             tell(cost)
@@ -83,14 +85,13 @@ def _planned(
     *,
     rehearse: bool = False,
 ) -> tuple[Plan, Path]:
-    from harness.comparison.experiment import read_experiment
-    from harness.comparison.part import part_of
+    from harness.comparison.part import asked_of
     from harness.comparison.plan import LoadedData, make_plan
     from harness.comparison.rehearsal import StandIns, rehearsed
     from harness.comparison.tuning import asked_budget, checked_budget
     from harness.results.run_folder import checked_workdir
 
-    asked = part_of(read_experiment(experiment, overrides), only)
+    asked = asked_of(experiment, overrides, only, experiment, searched=budget is not None)
     budget = None if rehearse and budget is None else asked_budget(budget, asked)
     if budget is not None:
         budget = checked_budget(budget, asked)
@@ -100,7 +101,7 @@ def _planned(
         data = StandIns(asked.rehearsal)
         asked = rehearsed(asked, data)
     folder = checked_workdir(workdir, create=False)
-    return make_plan(asked, experiment, folder, data=data, say=tell), folder
+    return make_plan(asked, experiment, folder, data=data, say=tell, counterparts=True), folder
 
 
 def _table(title: str, heads: Sequence[str]) -> Table:
@@ -135,6 +136,7 @@ def _by_cell(plan: Plan, folder: Path) -> None:
         names = (plain(cell.row.label), plain(cell.base_model))
         table.add_row(cell.id, *names, str(cell.seed), f"{steps:,}", state, f"{seconds:.0f} s")
     _print(table)
+    _tell_added(plan)
     tell(f"about {total / 60:.1f} minutes in all on {plan.device}, report and tracking apart")
     _tell_disk(plan, left)
 
@@ -182,12 +184,21 @@ def _by_block(plan: Plan, folder: Path) -> None:
     without = {cell.id for cell in plan.cells if cell.fault}
     lacking = f", {len(without)} that cannot be run" if without else ""
     tell(f"{len({cell.id for cell in plan.cells})} runs: {len(to_do)} to do{lacking}")
+    _tell_added(plan)
     if total:
         apart = "classifiers of tasks, report and tracking apart"
         tell(f"about {_time(total)} on {plan.device}, {apart}; up to {_size(most)} of memory")
     if unmeasured:
         tell(f"{unmeasured} rows without a time: harness compare ... --rehearse=full-size measures two updates of each")
     _tell_disk(plan, left)
+
+
+def _tell_added(plan: Plan) -> None:
+    """Which untrained starts the file does not hold, and are evaluated all the same."""
+    added = {cell.id: cell.row.label for cell in plan.cells if cell.row.counterpart}
+    if added:
+        names = ", ".join(dict.fromkeys(map(one_line, added.values())))
+        tell(f"{len(added)} of them added, the untrained starts that the file does not hold: {names}")
 
 
 def _rows(plan: Plan, block: str) -> Iterator[tuple[tuple[str, str], list[PlannedCell]]]:

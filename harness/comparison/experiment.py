@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
@@ -37,6 +37,11 @@ class DevSettings(Config):
     task: str = option("STS-B", "an STS task with a dev split")
     source: Literal["senteval", "mteb", "embedded"] | None = option(
         None, "which copy of it; empty: senteval, or embedded for the embedded tasks"
+    )
+    every: Annotated[int, Field(ge=1)] | Literal["own"] | None = option(
+        None,
+        'updates between two scores, of all rows; "own": each row as its config says; empty: as the row that is scored '
+        "most often",
     )
 
     @property

@@ -4,12 +4,34 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
 
-from harness.comparison.experiment import Experiment
+from harness.comparison.experiment import Experiment, read_experiment
+from harness.comparison.schedule import settled
 from harness.config import nearest
 from harness.errors import InputError
+
+
+def asked_of(
+    experiment: str | Path | Mapping[str, Any] | Experiment,
+    overrides: Sequence[str],
+    only: Sequence[str],
+    where: str,
+    *,
+    searched: bool = False,
+) -> Experiment:
+    """The experiment or the part of it that is asked for, with the dev schedule of the whole.
+
+    `searched`: its rows are searched one by one first, under the same schedule.
+
+    Raises:
+        InputError: as `read_experiment` and `part_of`.
+    """
+    whole = read_experiment(experiment, overrides)
+    return part_of(settled(whole, where) if only or searched else whole, only)
 
 
 def part_of(experiment: Experiment, only: Sequence[str]) -> Experiment:

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.comparison.budgeted_rows import budgeted
+from harness.comparison.counterparts import key_of, start_of, with_counterparts
 from harness.comparison.experiment import CorpusSettings, DevSettings, Experiment, Rehearsal
 from harness.comparison.rows import Row, resolve_rows
+from harness.comparison.schedule import Schedule, scheduled
 from harness.comparison.timed_updates import TimedUpdates
 from harness.errors import InputError, OutOfReach
 from harness.evaluation.scoring import announced, each
@@ -76,6 +78,7 @@ class Plan:
     workdir: Path | None = None  # where runs may be kept under another id of the same code; None: nowhere yet
     tolerant: bool = False  # a row that cannot be run here leaves the others be
     rehearsal: Rehearsal | None = None  # of a rehearsal alone
+    schedule: Schedule = field(default_factory=Schedule)  # when rows are scored on the dev set
     announced: dict[tuple[str, ...], list[str]] = field(default_factory=dict)  # sentences of the tasks of some parts
 
     @cached_property
@@ -119,6 +122,13 @@ class Plan:
     def device_name(self) -> str:
         """The device as measurements and caches are kept by: two of one kind have one name."""
         return device_name(self.device)
+
+    @cached_property
+    def starts(self) -> dict[str, str]:
+        """Id of a run -> id of the run of its untrained start, of those that have one."""
+        known = {(cell.base_model, key_of(cell.row)): cell.id for cell in reversed(self.cells)}
+        starts = {cell.id: (cell.base_model, key_of(start)) for cell in self.cells if (start := start_of(cell.row))}
+        return {run: known[key] for run, key in starts.items() if key in known}
 
     def corpus(self, row: Row) -> Corpus | None:
         """The text that a row learns from; None where it learns from none, or its text cannot be had."""
@@ -222,7 +232,7 @@ class LoadedData:
         from harness.sources import load_sts
         from harness.tasks.sts import DevSet
 
-        key = dev.model_dump_json()
+        key = f"{dev.where}:{dev.task}"
         if key not in self._dev:
             self._dev[key] = DevSet(load_sts(dev.task, source=dev.where, split="dev"))
         return self._dev[key]
@@ -237,6 +247,7 @@ def make_plan(
     tasks: list[Task] | None = None,
     team: Team = ALONE,
     say: Callable[[str], None] | None = None,
+    counterparts: bool = False,
 ) -> Plan:
     """Resolve rows, corpus, dev set and tasks, and load the data; time the updates of rows under a budget of time.
 
@@ -247,6 +258,7 @@ def make_plan(
         tasks: those to score on, where they are known; the experiment's suites when left out.
         team: the processes that train together.
         say: called with a line on each row whose updates were timed.
+        counterparts: whether the untrained starts that the file does not hold are rows too.
 
     Raises:
         InputError: anything in the experiment that cannot work.
@@ -258,7 +270,10 @@ def make_plan(
     rehearsal = data.rehearsal
     tolerant = rehearsal is not None or bool(experiment.blocks)
     corpora: dict[str, Corpus] = {}
-    rows = [_with_text(row, data, corpora, tolerant) for row in resolve_rows(experiment, where, tolerant=tolerant)]
+    resolved, schedule = scheduled(resolve_rows(experiment, where, tolerant=tolerant), experiment.dev)
+    rows = [_with_text(row, data, corpora, tolerant) for row in resolved]
+    if counterparts:
+        rows = [_with_text(row, data, corpora, tolerant) for row in with_counterparts(rows)]
     dev = None
     if experiment.dev is not None and any(row.method.uses_dev(row.config) for row in rows):
         try:
@@ -281,7 +296,7 @@ def make_plan(
         experiment.precision,
         tolerant=tolerant,
     )
-    plan = Plan(experiment, rows, corpora, dev, by_block, device, team, workdir, tolerant, rehearsal)
+    plan = Plan(experiment, rows, corpora, dev, by_block, device, team, workdir, tolerant, rehearsal, schedule)
     if plan.cells and all(cell.fault for cell in plan.cells):  # reads what configs refer to, such as word vectors
         raise InputError(plan.cells[0].fault)
     return plan

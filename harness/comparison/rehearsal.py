@@ -73,5 +73,5 @@ def _dev(dev: DevSettings | None, data: StandIns) -> DevSettings | None:
     try:
         data.dev_set(dev)
     except HarnessError:
-        return DevSettings(task=ALWAYS)
+        return DevSettings(task=ALWAYS, every=dev.every)
     return dev

@@ -21,6 +21,7 @@ class Row:
         corpus: None for methods that learn from no text.
         seeds: of each run, which blocks of the file it stands in.
         fault: why it cannot be run here and now; empty for a row that can.
+        counterpart: it is in no file, but the untrained start of rows that are (`harness.comparison.counterparts`).
     """
 
     label: str
@@ -31,6 +32,7 @@ class Row:
     seeds: Mapping[int, tuple[str, ...]] = field(default_factory=dict, compare=False)
     max_steps: int | None = None
     fault: str = field(default="", compare=False)
+    counterpart: bool = field(default=False, compare=False)
 
     @property
     def trained(self) -> bool:

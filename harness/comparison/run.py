@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,6 +65,8 @@ def run_comparison(
     records = []
     said: set[str] = set()
     keeping = Keeping(plan, workdir)
+    if plan.schedule.note:
+        reporter.say(f"note: {plan.schedule.note}")
     for ending in one_by_one(plan, workdir, command_of, reporter):
         record = asked(keeping.after(ending.cell, ending.record), map(task_key, ending.cell.tasks)).model_copy(
             update={"row": ending.cell.row.label, "comparison": plan.experiment.name}
@@ -116,10 +118,13 @@ def _manifest(plan: Plan, tuned: Tuning | None, only: Sequence[str]) -> dict[str
             {"id": c.id, "row": c.row.label, "base_model": c.base_model, "seed": c.seed}
             | ({"blocks": list(c.blocks)} if blocks else {})
             | ({"rate_from": origin} if (origin := planned_rate(plan, c.row, found)) else {})
+            | ({"counterpart": True} if c.row.counterpart else {})
+            | ({"untrained": plan.starts[c.id]} if c.id in plan.starts else {})
             for c in plan.cells
         ],
         **({"blocks": blocks} if blocks else {}),
         **({"only": list(only)} if only else {}),
+        **({"schedule": asdict(plan.schedule)} if plan.schedule.every else {}),
         **({"tuned": found} if found else {}),
     }
 

@@ -21,7 +21,9 @@ _FOLDER = "comparisons"
 def manifest_file(workdir: Path, comparison: str) -> Path:
     """Which runs a comparison consists of: `{"title", "tasks": ["SOURCE:TASK"], "cells": [{"id", "row"}],
     ...}` in the order of the table. Of a file with parts also `"blocks": [{"name", "title", "tasks"}]`, and with each
-    cell the `"blocks"` that it stands in.
+    cell the `"blocks"` that it stands in. A cell that is in no file, but the untrained start of rows that are, has
+    `"counterpart": true`; a run's `"untrained"` is the id of the run that it starts from. `"schedule"`: after how many
+    updates all rows were scored on the dev set (`"every"`), and what some of them say themselves (`"instead_of"`).
 
     Raises:
         InputError: the name can be none of a file.
