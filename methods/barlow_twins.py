@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from harness.config import option
 from harness.method import MethodCard, MethodConfig
 from harness.recipes import Presets, Recipe, Recipes
-from methods.objectives import barlow_twins
+from methods.objectives import barlow_twins_terms
 from methods.parts.later_models import REHEARSAL, SEARCHED, later_models
 from methods.parts.two_views import TwoViewConfig, TwoViewMethod
 
@@ -64,6 +64,7 @@ class BarlowTwins(TwoViewMethod):
         "the vision code's projector has no biases (preset code), the paper follows VICReg's. Optimisation is "
         "SimCSE's in every preset, not the LARS of the vision code. "
         "With view = paraphrase it learns from pairs, one side per branch, and no negatives.",
+        when_it_collapses="a lower learning_rate, a larger batch_size, a higher off_diagonal_weight for rank",
     )
     Config: ClassVar[type[MethodConfig]] = BarlowTwinsConfig
     presets: ClassVar[Presets] = {
@@ -118,6 +119,6 @@ class BarlowTwins(TwoViewMethod):
         ),
     }
 
-    def objective(self, z_a: Tensor, z_b: Tensor) -> Tensor:
+    def terms(self, z_a: Tensor, z_b: Tensor) -> dict[str, Tensor]:
         config = self.config
-        return barlow_twins(z_a, z_b, off_diagonal_weight=config.off_diagonal_weight, unbiased=config.unbiased)
+        return barlow_twins_terms(z_a, z_b, off_diagonal_weight=config.off_diagonal_weight, unbiased=config.unbiased)

@@ -101,6 +101,7 @@ class BYOL(ViewMethod):
         notes="A method for images, here on sentence views. The target's momentum is constant; the paper raises it to "
         "1 along a cosine. BatchNorm's running statistics are not averaged: the target has its own. Optimisation is "
         "SimCSE's, not LARS.",
+        when_it_collapses="a lower learning_rate, a momentum nearer to 1; without its predictor it always collapses",
     )
     Config: ClassVar[type[MethodConfig]] = BYOLConfig
     presets: ClassVar[Presets] = {

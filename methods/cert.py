@@ -117,6 +117,7 @@ class CERT(TrainedMethod):
         "script's epoch by epoch; it decays biases too, and saves every tenth epoch without a dev set. The pooled "
         "vector is dropped out before the head (head_dropout), as its classifier does. With a momentum of 0.999 the "
         "key encoder needs thousands of updates to move.",
+        when_it_collapses="a lower learning_rate, a larger queue_size, a momentum nearer to 1",
     )
     Config: ClassVar[type[MethodConfig]] = CERTConfig
     presets: ClassVar[Presets] = {

@@ -218,16 +218,17 @@ class Concat(Method):
     @classmethod
     def untrained(cls, config: Any) -> tuple[str, dict[str, Any]] | None:
         """The parts as each of them starts, not whitened. None where a part that learns has no such start."""
-        starts = [part.kind.untrained(part.settings()) for part in config.parts]
-        learns = [part.kind.supervision_for(part.settings()) != "untrained" for part in config.parts]
-        if not (any(learns) or config.whiten) or any(
-            learn and s is None for learn, s in zip(learns, starts, strict=True)
-        ):
+        parts: list[dict[str, Any]] = []
+        learns = config.whiten
+        for part in config.parts:
+            start = part.kind.untrained(part.settings())
+            trained = part.kind.supervision_for(part.settings()) != "untrained"
+            if trained and start is None:
+                return None
+            learns |= trained
+            parts.append(part.model_dump() if start is None else {"method": start[0], "config": start[1]})
+        if not learns:
             return None
-        parts = [
-            part.model_dump() if start is None else {"method": start[0], "config": start[1]}
-            for part, start in zip(config.parts, starts, strict=True)
-        ]
         return cls.name, {"parts": parts, "normalize": config.normalize}
 
     @classmethod

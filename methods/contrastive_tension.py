@@ -152,6 +152,7 @@ class ContrastiveTension(TrainedMethod):
         "with later settings than the paper's. Different pairs that happen to hold the same text count as identical. "
         "A batch shares out its sentences, where the code draws with replacement; both move on by 30 an update. "
         "The port leaves short sentences out of the corpus, min_characters out of their batch, which is then smaller.",
+        when_it_collapses="a lower learning_rate, more negatives in a batch",
     )
     Config: ClassVar[type[MethodConfig]] = ContrastiveTensionConfig
     presets: ClassVar[Presets] = {

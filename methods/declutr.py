@@ -148,6 +148,7 @@ class DeCLUTR(TrainedMethod):
         "released code divides the contrastive gradient by their number (contrastive_weight). Spans are cut from the "
         "text, without the leading space that the code gives them, as test sentences get none either. Its loader "
         "leaves out an epoch's last, shorter batch (drop_last).",
+        when_it_collapses="a lower learning_rate, a larger batch_size or more anchors, objective = both",
     )
     Config: ClassVar[type[MethodConfig]] = DeCLUTRConfig
     # The two paper presets differ in the base model only: distilroberta-base and roberta-base.

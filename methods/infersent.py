@@ -107,6 +107,7 @@ class InferSent(NLIMethod):
         "rule than NLTK's. The script ends at a learning rate of 1e-5; here it goes on at the small rate. A mark that "
         "has no vector gets zeros. Of pairs with negatives instead of labels it learns two classes, which the run's "
         "notes say.",
+        when_it_collapses="a lower learning_rate",
     )
     Config: ClassVar[type[MethodConfig]] = InferSentConfig
     presets: ClassVar[Presets] = {

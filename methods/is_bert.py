@@ -100,6 +100,7 @@ class ISBert(TrainedMethod):
         kept="the convolutions over tokens, of whose output a vector is the mean",
         notes="As in the released code the convolutions have no activation; the published model learnt from sentences "
         "of SNLI and MultiNLI, without labels. The code lets padding leak into the convolutions; here it is 0.",
+        when_it_collapses="a lower learning_rate (the paper's is 2e-6), a larger batch_size",
     )
     Config: ClassVar[type[MethodConfig]] = ISBertConfig
     presets: ClassVar[Presets] = {

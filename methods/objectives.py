@@ -106,7 +106,6 @@ def _standardise(x: Tensor, *, eps: float, unbiased: bool = False) -> Tensor:
     return centred / (variance + eps).sqrt()
 
 
-@full_precision
 def barlow_twins(
     z_a: Tensor, z_b: Tensor, *, off_diagonal_weight: float, unbiased: bool = False, eps: float = 1e-5
 ) -> Tensor:
@@ -124,13 +123,20 @@ def barlow_twins(
 
     Source: NC Eq. 2; facebookresearch/barlowtwins.
     """
-    check_rows(z_a, z_b, rows=2)
-    a, b = (_standardise(z, eps=eps, unbiased=unbiased) for z in (z_a, z_b))
-    on, off = _identity_penalty(a, b, off_diagonal_weight)
-    return on + off
+    return barlow_twins_terms(z_a, z_b, off_diagonal_weight=off_diagonal_weight, unbiased=unbiased, eps=eps)["loss"]
 
 
 @full_precision
+def barlow_twins_terms(
+    z_a: Tensor, z_b: Tensor, *, off_diagonal_weight: float, unbiased: bool = False, eps: float = 1e-5
+) -> dict[str, Tensor]:
+    """`barlow_twins` as "loss", and its two sums, "invariance" (the diagonal) and "redundancy" (weighted)."""
+    check_rows(z_a, z_b, rows=2)
+    a, b = (_standardise(z, eps=eps, unbiased=unbiased) for z in (z_a, z_b))
+    on, off = _identity_penalty(a, b, off_diagonal_weight)
+    return {"loss": on + off, "invariance": on, "redundancy": off}
+
+
 def vicreg(
     z_a: Tensor,
     z_b: Tensor,
@@ -153,20 +159,39 @@ def vicreg(
     Source: NC Eq. 3. The reference code (facebookresearch/vicreg) averages the invariance over d as well and halves the
     variance term: its coefficients (i, v, c) are (i/d, v/2, c) here.
     """
+    weights = {"invariance": invariance, "variance": variance, "covariance": covariance}
+    return vicreg_terms(z_a, z_b, **weights, gamma=gamma, eps=eps)["loss"]
+
+
+@full_precision
+def vicreg_terms(
+    z_a: Tensor,
+    z_b: Tensor,
+    *,
+    invariance: float,
+    variance: float,
+    covariance: float,
+    gamma: float = 1.0,
+    eps: float = 1e-4,
+) -> dict[str, Tensor]:
+    """`vicreg` as "loss", and its three weighted terms by name."""
     check_rows(z_a, z_b, rows=2)
     n, d = z_a.shape
     total = invariance * (z_a - z_b).square().sum() / n
+    terms = {"invariance": total, "variance": total.new_zeros(()), "covariance": total.new_zeros(())}
     for z in (z_a, z_b):
         centred = z - z.mean(0)
         var = centred.square().sum(0) / (n - 1)
-        total = total + variance / d * (gamma - (var + eps).sqrt()).relu().sum()
+        spread = variance / d * (gamma - (var + eps).sqrt()).relu().sum()
         if n < d:  # the same identity as in _identity_penalty
             off = (centred @ centred.T).square().sum() / (n - 1) ** 2 - var.square().sum()
         else:
             cov = centred.T @ centred / (n - 1)
             off = (cov - torch.diag(cov.diagonal())).square().sum()
-        total = total + covariance / d * off
-    return total
+        shared = covariance / d * off
+        total = total + spread + shared  # from left to right, as the sum was ever made
+        terms["variance"], terms["covariance"] = terms["variance"] + spread, terms["covariance"] + shared
+    return {"loss": total, **terms}
 
 
 @full_precision

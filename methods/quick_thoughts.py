@@ -133,6 +133,7 @@ class QuickThoughts(TrainedMethod):
         "holds one transformer, so f is kept, or the better of the two (test). Neighbours across the border of two "
         "documents do not count here; in the code they do. Batches are consecutive sentences, so bucket has no effect. "
         "The recipe for a transformer (learning rate) is ours.",
+        when_it_collapses="a lower learning_rate, a larger batch_size: its other sentences are the contrast",
     )
     Config: ClassVar[type[MethodConfig]] = QuickThoughtsConfig
     presets: ClassVar[Presets] = {

@@ -63,6 +63,7 @@ class SBERT(NLIMethod):
         "length at which sentences are cut nor the weight decay: those are the script's. The published checkpoints "
         "are rows of the method pretrained. SBERT-flow and SBERT-whitening: those methods, from such a checkpoint or a "
         "saved run of this one as base model.",
+        when_it_collapses="a lower learning_rate with a warmup",
     )
     Config: ClassVar[type[MethodConfig]] = SBERTConfig
     presets: ClassVar[Presets] = {

@@ -105,6 +105,7 @@ class SCD(TrainedMethod):
         "in SCD-BERT's transfer row: the README's numbers (average 84.35) are the plausible ones, not the paper's. "
         "The code selects checkpoints on SICK-R's trial part; here every method uses the comparison's dev set "
         "(dev.task = SICK-R gives the code's). Late checkpoints can be far worse than early ones: evaluate often.",
+        when_it_collapses="a lower learning_rate, a higher decorrelation_weight: it alone keeps sentences apart",
     )
     Config: ClassVar[type[MethodConfig]] = SCDConfig
     presets: ClassVar[Presets] = {

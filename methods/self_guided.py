@@ -148,6 +148,7 @@ class SelfGuided(TrainedMethod):
         "last weights; the untrained ones count as best until a later checkpoint beats them, whereas here the best of "
         "the trained ones is kept whatever it scores. The paper's translations for BT are not available: bring pairs; "
         "what made them decides whether a row is unsupervised, so it is marked supervised.",
+        when_it_collapses="a lower learning_rate, a higher regularisation, which holds the weights to where they began",
     )
     Config: ClassVar[type[MethodConfig]] = SelfGuidedConfig
     presets: ClassVar[Presets] = {

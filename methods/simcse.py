@@ -92,6 +92,7 @@ class SimCSE(TrainedMethod):
         "Reruns of the script by others stay near 74.5 on the STS average, below the published 76.25. The script's "
         "batches are random (bucket = 1); a last batch of a single sentence, which has no negatives, is left out here, "
         "and the last update is always evaluated, there only where eval_every divides it.",
+        when_it_collapses="a lower learning_rate, a larger batch_size, a temperature near 0.05",
     )
     Config: ClassVar[type[MethodConfig]] = SimCSEConfig
     presets: ClassVar[Presets] = {

@@ -123,6 +123,7 @@ class SkipThought(TrainedMethod):
         "concat of uni and bi. The paper trains for weeks, on the BookCorpus, which is not public any more: in the "
         "first hundreds of updates all vectors come near one another, so no collapse guard is set. "
         "SentenceTransformer has no GRU: Method.load reads what is saved.",
+        when_it_collapses="a lower learning_rate, more updates: its vectors are alike for the first hundreds",
     )
     Config: ClassVar[type[MethodConfig]] = SkipThoughtConfig
     presets: ClassVar[Presets] = {

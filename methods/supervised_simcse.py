@@ -59,6 +59,7 @@ class SupervisedSimCSE(SimCSE):
         published=("reference_repos.csv:SimCSE-BERT sup", "reference_repos.csv:SimCSE-RoBERTa sup"),
         notes="The tanh layer is kept when encoding. The paper speaks of 314,000 pairs; the released triplets, which "
         "need an entailment and a contradiction of one premise, are fewer. Pairs without negatives give N columns.",
+        when_it_collapses="a lower learning_rate, a larger batch_size, a temperature near 0.05",
     )
     Config: ClassVar[type[MethodConfig]] = SupervisedSimCSEConfig
     presets: ClassVar[Presets] = {

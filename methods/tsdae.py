@@ -145,6 +145,7 @@ class TSDAE(TrainedMethod):
         "by a rule of ours, not nltk's tokeniser. The examples leave out sentences under 10 characters and an epoch's "
         "last, shorter batch (drop_last); one has a constant rate, one a warm-up of 100 updates and linear decay. The "
         "paper's figures are on domain tasks: no published row for STS.",
+        when_it_collapses="a lower learning_rate, tied = true, so that the decoder cannot do without the vector",
     )
     Config: ClassVar[type[MethodConfig]] = TSDAEConfig
     presets: ClassVar[Presets] = {

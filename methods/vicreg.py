@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from harness.config import option
 from harness.method import MethodCard, MethodConfig
 from harness.recipes import Presets, Recipe, Recipes
-from methods.objectives import vicreg
+from methods.objectives import vicreg_terms
 from methods.parts.later_models import REHEARSAL, SEARCHED, alike, later_models
 from methods.parts.two_views import TwoViewConfig, TwoViewMethod
 
@@ -69,6 +69,7 @@ class VICReg(TwoViewMethod):
         "code); the searched ranges fit the equation. The selected weights are not printed: the defaults lie in the "
         "ranges' part that the paper reports as good (large lambda_V, small lambda_C). Learning from pairs "
         "(view = paraphrase) is not reported. Optimisation is SimCSE's in every preset, not the vision code's LARS.",
+        when_it_collapses="a higher variance_weight, a lower invariance_weight, a lower learning_rate",
     )
     Config: ClassVar[type[MethodConfig]] = VICRegConfig
     presets: ClassVar[Presets] = {
@@ -119,10 +120,10 @@ class VICReg(TwoViewMethod):
         ),
     }
 
-    def objective(self, z_a: Tensor, z_b: Tensor) -> Tensor:
+    def terms(self, z_a: Tensor, z_b: Tensor) -> dict[str, Tensor]:
         config = self.config
         code = config.scaling == "code"
-        return vicreg(
+        return vicreg_terms(
             z_a,
             z_b,
             invariance=config.invariance_weight / (z_a.shape[1] if code else 1),

@@ -161,6 +161,7 @@ class WMSE(ViewMethod):
         "then an epoch's last, shorter batch is left out. The code whitens each view's slice by itself (the default), "
         "and its head sees both views in one call (joint_head). It has 512 images of two views or 256 of four in a "
         "batch; the four-view form is not offered. Optimisation is SimCSE's, not that for images.",
+        when_it_collapses="a batch_size well above slice, a higher shrinkage, a lower learning_rate",
     )
     Config: ClassVar[type[MethodConfig]] = WMSEConfig
     presets: ClassVar[Presets] = {

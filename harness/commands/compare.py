@@ -123,6 +123,9 @@ def _show(result: ComparisonResult) -> None:
         print_table(*result.tuning.table())
     for record in result.left_out:
         tell(f"n/a: {one_line(record.row)}: {one_line(record.reason)}")
+    for record in result.records:
+        if record.status in ("collapsed", "diverged"):
+            tell(f"{record.status}: {one_line(record.row)}, seed {record.seed}: {one_line(record.reason)}")
     for record in result.failed:
         tell(f"failed: {one_line(record.row)}, seed {record.seed}: {one_line(record.reason)} "
               f"(details: {result.workdir / 'runs' / record.id / 'error.txt'}; all other runs are kept)")  # fmt: skip

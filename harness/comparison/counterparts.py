@@ -84,7 +84,5 @@ def _names(start: Row, trained: Row) -> list[str]:
     layer = ", from the embedding block" if config.pooling == "first_last_avg" and config.first_layer == 0 else ""
     length = f", {config.max_length} word pieces" if config.max_length is not None else ""
     named = [] if config.pooling == "none" else [f"untrained ({config.pooling}{layer}{length})"]
-    return [
-        *named,
-        *(f"untrained start of {trained.label}{more}" for more in ("", *(f" ({n})" for n in range(2, 100)))),
-    ]
+    other = f"untrained start of {trained.label}"
+    return [*named, other, *(f"{other} ({number})" for number in range(2, 100))]

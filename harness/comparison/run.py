@@ -141,4 +141,7 @@ def _line_about(record: Record) -> str:
     lacking = list(record.missing)
     more = f" and {len(lacking) - _NAMED} more" if len(lacking) > _NAMED else ""
     without = f"; without {', '.join(lacking[:_NAMED])}{more}" if lacking else ""
+    best, initial = record.training.get("best_dev"), record.training.get("initial_dev")
+    if best is not None and initial is not None and best <= initial:
+        without += f"; training never beat the start (dev {100 * best:.2f}, untrained {100 * initial:.2f})"
     return f"{scores}{without} ({record.cost.get('train_seconds', 0):.0f} s training)"

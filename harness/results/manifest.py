@@ -62,6 +62,20 @@ def read_manifest(workdir: Path, comparison: str) -> dict[str, Any] | None:
     return MANIFEST.migrated(tree, str(file))
 
 
+def added_runs(workdir: Path) -> set[str]:
+    """Ids of the runs that are in no comparison but as untrained starts that its file does not hold. A damaged manifest
+    says nothing."""
+    named: dict[str, bool] = {}
+    for name in manifest_files(workdir):
+        try:
+            cells = (read_manifest(workdir, name) or {}).get("cells", ())
+        except InputError:
+            continue
+        for cell in cells:
+            named[cell["id"]] = named.get(cell["id"], True) and bool(cell.get("counterpart"))
+    return {run for run, added in named.items() if added}
+
+
 def tasks_of(manifest: dict[str, Any], cell: dict[str, Any]) -> list[str] | None:
     """The tasks ("SOURCE:TASK") that a cell was to be scored on; None in the oldest manifests, which do not say."""
     if "blocks" not in cell:

@@ -236,15 +236,16 @@ class DevSet:
         return self._spearman(self._encode(encode))
 
     def evaluate(self, encode: Encode) -> dict[str, float]:
-        """`spearman` as `score`, and two collapse statistics of the same vectors (`harness.tasks.geometry`):
+        """`spearman` as `score`, and collapse statistics of the same vectors (`harness.tasks.geometry`):
 
         `std`, about 1 when spread over the sphere and 0 when collapsed to a point; `effective_rank`, at most d and
-        near 1 when collapsed to a line.
+        near 1 when collapsed to a line; `mean_cosine` of unlike sentences, near 1 in a narrow cone.
         """
-        from harness.tasks.geometry.alignment_uniformity import effective_rank, feature_std
+        from harness.tasks.geometry.alignment_uniformity import effective_rank, feature_std, mean_cosine
 
         x = self._encode(encode)
-        return {"spearman": self._spearman(x), "std": feature_std(x), "effective_rank": effective_rank(x)}
+        cosines = {"mean_cosine": mean_cosine(x)} if len(x) > 1 else {}
+        return {"spearman": self._spearman(x), "std": feature_std(x), "effective_rank": effective_rank(x), **cosines}
 
     def _encode(self, encode: Encode) -> Array:
         return finite(checked(encode(self._texts), len(self._texts)))[0]

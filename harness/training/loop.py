@@ -25,6 +25,16 @@ from harness.method import FitContext, FitReport, Method, MethodConfig, require_
 from harness.seeds import derive
 from harness.training.batches import BatchStream
 from harness.training.best_weights import BestWeights
+from harness.training.collapse import (
+    EARLY,
+    alike,
+    decided_early,
+    early_looks,
+    explained,
+    not_finite,
+    unmoved,
+    view_cosine,
+)
 from harness.training.descent import Descent, decay_groups
 from harness.views.batch import Batch
 
@@ -212,6 +222,7 @@ class Trainer(Descent):
         self.last: dict[str, float] = {}
         self.worse = 0
         self.stopped_early = False
+        self.early = early_looks(config.eval_every) if context.dev is not None else []
 
     def run(self, report: FitReport) -> FitReport:
         """Train to the end, or from the last checkpoint to the end, and load the selected weights.
@@ -230,6 +241,8 @@ class Trainer(Descent):
                     if self.config.patience is not None and self.worse >= self.config.patience:
                         self.stopped_early = True
                         break
+                elif self.step in self.early:
+                    self._look()
                 if self.checkpoint() and self.team.main:
                     self.best_weights.drop_all_but(self.best["step"])
         finally:
@@ -269,13 +282,17 @@ class Trainer(Descent):
             self.log(
                 {**values, "lr": rate, "grad_norm": float(norm)},
                 progress=f"loss {values['loss']:.4g}{dev}",
-                diverged=f"the loss is {values['loss']} at step {self.step} of {self.steps}",
+                diverged=f"the loss is {values['loss']} at step {self.step} of {self.steps}{not_finite(values)}"
+                f"{self._helps()}",
             )
 
-    def _evaluate(self) -> None:
-        """Score the dev set, keep the weights when it strictly improves, and apply the collapse guard."""
-        if self.context.dev is None:
-            return
+    def at_log_step(self) -> bool:
+        """As `Descent.at_log_step`; early looks have a line of the loss beside them."""
+        return super().at_log_step() or self.step in self.early
+
+    def _score(self, kind: str) -> tuple[Encoder, dict[str, float]]:
+        """The best of the candidates on the dev set and what was seen of it, with a line in the curve."""
+        assert self.context.dev is not None
         started = time.perf_counter()
         best: tuple[int, dict[str, float]] | None = None
         encoders = self.method.candidates(self.encoder, self.heads)
@@ -289,8 +306,19 @@ class Trainer(Descent):
         assert best is not None
         number, seen = best
         self.seconds["dev"] += time.perf_counter() - started
-        which = {"encoder": number} if len(encoders) > 1 else {}
-        self.curves.add(self.step, "dev", {**seen, **which})
+        self.curves.add(self.step, kind, {**seen, **({"encoder": number} if len(encoders) > 1 else {})})
+        return encoders[number], seen
+
+    def _look(self) -> None:
+        """Look early whether the run collapses; nothing is selected."""
+        _, seen = self._score(EARLY)
+        self._guard(seen, early=True)
+
+    def _evaluate(self) -> None:
+        """Score the dev set, keep the weights when it strictly improves, and apply the collapse guard."""
+        if self.context.dev is None:
+            return
+        encoder, seen = self._score("dev")
         if self.step == 0:
             self.initial_dev = seen["spearman"]
         else:  # SG's code compares the first evaluation with 0, and not with the untrained weights
@@ -302,23 +330,32 @@ class Trainer(Descent):
         if (last or seen["spearman"] > self.best["dev"]) and (self.step > 0 or self.config.select_initial):
             self.best = {"step": self.step, "dev": seen["spearman"]}
             if self.team.main:
-                self.best["sha256"] = self.best_weights.keep(encoders[number], self.step)
+                self.best["sha256"] = self.best_weights.keep(encoder, self.step)
         if self.context.on_dev is not None:
             self.context.on_dev(self.step, seen["spearman"])
 
-    def _guard(self, seen: dict[str, float]) -> None:
-        """End a run whose embeddings have become constant (std) or span a line only (effective rank)."""
-        reason = ""
+    def _guard(self, seen: dict[str, float], *, early: bool = False) -> None:
+        """End a run whose embeddings have become constant (std) or span a line only (effective rank), and say why."""
         if not all(math.isfinite(value) for value in seen.values()):
-            raise TrainingStopped("diverged", f"the embeddings are not finite at step {self.step}")
-        if seen["std"] < self.config.min_std:
-            reason = f"spread of the embeddings {seen['std']:.2g} is under {self.config.min_std}"
-        elif seen["effective_rank"] < self.config.min_rank:
-            reason = f"effective rank of the embeddings {seen['effective_rank']:.2f} is under {self.config.min_rank}"
-        if reason and self.step > 0:
-            raise TrainingStopped("collapsed", f"{reason} at step {self.step} of {self.steps}")
+            raise TrainingStopped("diverged", f"the embeddings are not finite at step {self.step}{self._helps()}")
+        looks = [line for line in self.curves.lines if line["kind"] in ("dev", EARLY)]
+        ends = bool(alike(seen, self.config)) and self.step > 0 and (not early or decided_early(looks, self.config))
+        if self.team.from_main(ends):  # the others may know an earlier part of the curve no more
+            self.last = seen
+            raise TrainingStopped("collapsed", self.team.from_main(self._why(looks) if self.team.main else ""))
+
+    def _why(self, looks: list[dict[str, Any]]) -> str:
+        assert self.context.dev is not None
+        views = view_cosine(self.encoder, self.context.dev.texts())
+        lines = [line for line in self.curves.lines if line["kind"] == "train"]
+        return explained(looks, lines, self.config, self.steps, views) + self._helps()
+
+    def _helps(self) -> str:
+        helps = self.method.card.when_it_collapses
+        return f"; what usually helps: {helps}" if helps else ""
 
     def _fill(self, report: FitReport) -> None:
+        note = unmoved([line for line in self.curves.lines if line["kind"] == "train"])
         report.training = {
             "steps": self.step,
             "planned_steps": self.steps,
@@ -328,6 +365,7 @@ class Trainer(Descent):
             "final": self.last,
             "precision": self.precision,
             **({"stopped_early": True} if self.stopped_early else {}),
+            **({"notes": [note]} if note else {}),
             **({"processes": self.team.size} if self.team.size > 1 else {}),
         }
         report.cost = {

@@ -52,7 +52,7 @@ class ViewMethod(TrainedMethod):
 
 
 class TwoViewMethod(ViewMethod):
-    """A method whose loss is a function of the projections of two views. Subclasses write `objective`."""
+    """A method whose loss is a function of the projections of two views. Subclasses write `terms`."""
 
     Config: ClassVar[type[MethodConfig]] = TwoViewConfig
 
@@ -62,8 +62,12 @@ class TwoViewMethod(ViewMethod):
 
     def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, Tensor]:
         h_a, h_b = encode_views(encoder, batch, self.config, max_length=self.config.train_length)
-        return {"loss": self.objective(heads(h_a), heads(h_b))}
+        return self.terms(heads(h_a), heads(h_b))
 
-    @abstractmethod
     def objective(self, z_a: Tensor, z_b: Tensor) -> Tensor:
         """The loss of the projections (n, d) of both views, a scalar."""
+        return self.terms(z_a, z_b)["loss"]
+
+    @abstractmethod
+    def terms(self, z_a: Tensor, z_b: Tensor) -> dict[str, Tensor]:
+        """The same as "loss", and what it is the sum of, by name."""

@@ -9,6 +9,7 @@ from reports.read.comparison_runs import Comparison, ResultRow, base_name
 from reports.stats.bootstrap import Estimate
 from reports.stats.significance import NOT_JUDGED, Leaders, PairedBootstrap, untrained_base
 from reports.stats.targets import Target
+from reports.stats.training_gain import remark
 from reports.stats.verdicts import Block
 
 
@@ -46,7 +47,7 @@ def _conclusion(rows: list[ResultRow], where: str, bootstrap: PairedBootstrap, t
         text = f"{where}{row.label} has the highest score on {target.title}, {100 * value:.2f}"
         return [f"{text}; with one seed a row, nobody can tell which is better"]
     sentences = [where + _best(leaders, bootstrap, rows, target)]
-    pairs = [(row, b[0]) for row in rows if (b := untrained_base(row, rows, bootstrap, target)) is not None]
+    pairs = [(row, base) for row in rows if (base := untrained_base(row, rows)[0]) is not None]
     found = [(row, d) for (row, _), d in zip(pairs, bootstrap.differences(pairs, target), strict=True) if d]
     parts = []
     for verdict, phrase in (
@@ -59,6 +60,10 @@ def _conclusion(rows: list[ResultRow], where: str, bootstrap: PairedBootstrap, t
         if alike:
             names = [f"{row.label} ({number_text(100 * e.value, 2, signed=True)})" for row, e in alike]
             parts.append(f"{phrase}: {_list(names)}")
+    if lacking := [row.label for row in rows if untrained_base(row, rows)[1]]:
+        parts.append(f"without a stored one: {_list(lacking)}")
+    if never := [row.label for row in rows if remark(row)]:
+        parts.append(f"training never beat the start on the dev set: {_list(never)}")
     if parts:
         sentences.append(f"Trained rows against their untrained base, {'; '.join(parts)}")
     return sentences

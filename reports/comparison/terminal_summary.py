@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from reports.read.comparison_runs import base_name, read_comparison
-from reports.stats.targets import SOURCES
+from reports.document.table import number_text
+from reports.read.comparison_runs import Comparison, base_name, read_comparison
+from reports.stats.shown_rows import target_mean
+from reports.stats.significance import untrained_base
+from reports.stats.targets import SOURCES, targets
+from reports.stats.training_gain import remark
 from reports.tables.score_cells import HEAD, head_cells
 from reports.tables.sts_scores import score_tables
 
@@ -36,9 +40,27 @@ def summary_table(workdir: Path, name: str, part: str = "") -> tuple[list[str], 
         for line, row in zip(rows, table.rows, strict=True):
             for cell in row.cells[len(HEAD) :]:
                 line.append(f"{cell.text}{'*' if cell.rank == 1 else ''} {cell.spread}".strip())
-    if any(row.unfinished for row in comparison.rows) or not tables:
+    gains = _gains(comparison)
+    if any(gains):
+        columns.append("Gain by training")
+        for line, gain in zip(rows, gains, strict=True):
+            line.append(gain)
+    if any(row.unfinished or remark(row) or row.added for row in comparison.rows) or not tables:
         columns.append("Status")
         for line, shown in zip(rows, comparison.rows, strict=True):
             ended = dict.fromkeys(r.status for r in shown.unfinished)
-            line.append(", ".join(ended) or "finished")
+            said = [*(["added"] if shown.added else []), *ended, *([text] if (text := remark(shown)) else [])]
+            line.append(", ".join(said) or "finished")
     return columns, rows
+
+
+def _gains(comparison: Comparison) -> list[str]:
+    """Of each row, what it scores above the untrained run that it starts from, by the first target."""
+    target = next(iter(targets(comparison)), None)
+    gains = []
+    for row in comparison.rows:
+        start, _ = untrained_base(row, comparison.rows)
+        ends = [target_mean(r, target) if r is not None else None for r in (row, start)]
+        known = [value for value in ends if value is not None]
+        gains.append(number_text(known[0] - known[1], 2, signed=True) if len(known) == 2 else "")
+    return gains

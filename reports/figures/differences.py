@@ -16,8 +16,8 @@ def forest(comparison: Comparison, bootstrap: PairedBootstrap) -> Figure | None:
     """Differences to the untrained base with their intervals, a panel for each target."""
     if not bootstrap.targets:
         return None
-    first = bootstrap.targets[0]
-    pairs = [(r, b[0]) for r in comparison.rows if (b := untrained_base(r, comparison.rows, bootstrap, first))]
+    rows = comparison.rows
+    pairs = [(row, base) for row in rows if (base := untrained_base(row, rows)[0]) is not None]
     results = {target.key: bootstrap.differences(pairs, target) for target in bootstrap.targets}
     kept = [i for i in range(len(pairs)) if any(differences[i] for differences in results.values())]
     panels = [target for target in bootstrap.targets if any(results[target.key])]
@@ -52,7 +52,8 @@ def forest(comparison: Comparison, bootstrap: PairedBootstrap) -> Figure | None:
             plot,
             "differences",
             "Difference to the untrained base",
-            "Each trained row minus its base, with intervals over seeds and examples that all hold together (95 %). "
+            "Each trained row minus what it starts from (same base model, pooling and length), with intervals over "
+            "seeds and examples that all hold together (95 %). "
             "Filled triangles: the interval excludes zero; open circles: it does not, or the row has one seed, of "
             "which only the chance of the examples is known.",
             f"Dot and interval for each trained row. {'; '.join(said)}.",

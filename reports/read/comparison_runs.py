@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -36,11 +36,18 @@ def rehearsed(record: Record) -> bool:
 
 @dataclass(frozen=True)
 class ResultRow:
-    """The runs of one row label on one base model: all seeds of one configuration, by seed."""
+    """The runs of one row label on one base model: all seeds of one configuration, by seed.
+
+    Attributes:
+        added: it is in no file: the untrained start of rows that are, evaluated so that their gain is known.
+        start: id of the run of its own untrained start; "" where the manifest names none, as earlier ones do.
+    """
 
     label: str
     base_model: str
     records: tuple[Record, ...]
+    added: bool = False
+    start: str = ""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -112,6 +119,7 @@ class Comparison:
     set_aside: tuple[Record, ...] = ()  # runs of an older configuration of the same row, in no table
     warnings: list[str] = field(default_factory=list)  # filled while pairs and curves are read
     left_out: Mapping[tuple[str, str], LeftOut] = field(default_factory=dict)  # see `reports.read.without_overlap`
+    schedule: Mapping[str, Any] = field(default_factory=dict)  # how often rows met the dev set, as the manifest says it
 
     @property
     def records(self) -> list[Record]:
@@ -213,15 +221,19 @@ def _row(label: str, base_model: str, records: Iterable[Record]) -> tuple[Result
     return ResultRow(label, base_model, tuple(kept[seed] for seed in sorted(kept))), aside
 
 
-def _rows(records: Iterable[Record]) -> tuple[tuple[ResultRow, ...], list[Record]]:
+def _rows(records: Iterable[Record], manifest: Mapping[str, Any]) -> tuple[tuple[ResultRow, ...], list[Record]]:
     """Records by label and base model, and those that a newer configuration replaces."""
+    cells = {(cell["id"], cell["row"]): cell for cell in manifest.get("cells", ())}
     grouped: dict[tuple[str, str], list[Record]] = {}
     for record in records:
         grouped.setdefault((record.row, record.base_model), []).append(record)
     rows, aside = [], []
     for (label, base_model), members in grouped.items():
         row, old = _row(label, base_model, members)
-        rows.append(row)
+        listed = [cells[key] for r in row.records if (key := (r.id, label)) in cells]
+        added = any(cell.get("counterpart") for cell in listed)
+        start = next((cell["untrained"] for cell in listed if "untrained" in cell), "")
+        rows.append(replace(row, added=added, start=start))
         aside += old
     rows.sort(key=lambda r: (r.base_model, SUPERVISION.index(r.supervision)))  # inside: the order of the experiment
     return tuple(rows), aside
@@ -233,7 +245,9 @@ def _part(
     """One block of a comparison: its own runs alone, with the scores that it asks for."""
     cells = {(c["id"], c["row"]) for c in manifest["cells"] if block["name"] in c["blocks"]}
     own = [asked(record, block["tasks"]) for record in records if (record.id, record.row) in cells]
-    return Comparison(block["name"], workdir, _rows(own)[0], block["title"], block.get("description", ""))
+    rows, _ = _rows(own, manifest)
+    schedule = manifest.get("schedule") or {}
+    return Comparison(block["name"], workdir, rows, block["title"], block.get("description", ""), schedule=schedule)
 
 
 def _stand_in(cell: dict[str, Any], name: str, records: list[Record], entries: list[Any], reason: str) -> Record:
@@ -275,11 +289,12 @@ def read_comparison(workdir: Path, name: str) -> Comparison:
         known = comparisons(workdir)
         text = f"known: {', '.join(known)}" if known else "it holds no runs: run `harness compare` first"
         raise InputError(f'{workdir}: no runs of a comparison "{name}"{nearest(name, list(known))}; {text}')
-    rows, aside = _rows(records)
+    rows, aside = _rows(records, manifest)
     parts = tuple(_part(name, workdir, manifest, block, records) for block in manifest.get("blocks", ()))
     title, description = manifest.get("title") or name, (manifest.get("description") or "").strip()
     warnings = list(damaged.values())
-    return Comparison(name, workdir, rows, title, description, parts, tuple(aside), warnings)
+    schedule = manifest.get("schedule") or {}
+    return Comparison(name, workdir, rows, title, description, parts, tuple(aside), warnings, schedule)
 
 
 def comparisons(workdir: Path) -> dict[str, int]:

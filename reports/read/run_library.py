@@ -15,7 +15,7 @@ from typing import Any
 
 from harness import registry
 from harness.errors import InputError
-from harness.results.manifest import read_records
+from harness.results.manifest import added_runs, read_records
 from harness.results.record import Record, Score
 from reports.read.comparison_runs import Comparison, ResultRow, rehearsed
 
@@ -247,12 +247,18 @@ def _csv(file: Path, warnings: list[str]) -> list[dict[str, str]]:
 
 
 def read_library(workdir: Path) -> RunLibrary:
-    """Everything in a work directory. What cannot be read is a warning; an empty directory gives an empty library."""
+    """Everything in a work directory, but for the untrained starts that comparisons added to their rows.
+
+    Nobody asked for those: they must not stand where a row of a paper is looked for. What cannot be read is a warning;
+    an empty directory gives an empty library.
+    """
     damaged: dict[str, str] = {}
     try:
         records = read_records(workdir, damaged=damaged)
     except OSError as error:
         raise InputError(f"{workdir}: its runs cannot be read ({error.strerror})") from None
+    added = added_runs(workdir)
+    records = [record for record in records if record.id not in added]
     rows, older = _rows(records)
     library = RunLibrary(workdir, tuple(rows), warnings=[damaged[key] for key in sorted(damaged)], older=older)
     library.trials = tuple(_trials(workdir, {r.id: r for r in records}, library.warnings))

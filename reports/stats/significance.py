@@ -279,28 +279,34 @@ def _trained(row: ResultRow) -> bool:
     return row.supervision != "untrained"
 
 
-def untrained_base(
-    row: ResultRow, rows: Sequence[ResultRow], bootstrap: PairedBootstrap, target: Target
-) -> tuple[ResultRow, str] | None:
-    """The untrained row that a trained row is held against, and a remark where the rule had to give way.
+def untrained_base(row: ResultRow, rows: Sequence[ResultRow]) -> tuple[ResultRow | None, str]:
+    """The untrained row that a row starts from: same base model, pooling and text length, nothing learnt.
 
-    Same base model and the same pooling; else the untrained row named like that pooling; else the best untrained row
-    of that base model (which cannot flatter the trained row). None without an untrained row or for an untrained row.
+    The one that the comparison's manifest names; in records of before, the one that is configured so. None where there
+    is none, and then why: never another one in its place. Untrained rows, and models that others trained, have neither
+    a start nor a reason.
     """
-    if row.supervision == "untrained":
+    if not _trained(row):
+        return None, ""
+    start = next((r for r in rows if row.start and any(record.id == row.start for record in r.records)), None)
+    how = _encoding(row)
+    if start is None and how is not None:
+        alike = (r for r in rows if r.base_model == row.base_model and not _trained(r) and _encoding(r) == how)
+        start = next(alike, None)
+    if start is not None:
+        return start, ""
+    if all(record.corpus is None for record in row.finished) and row.supervision != "transductive":
+        return None, ""
+    if how is None:
+        return None, "it does not start from an encoder whose vectors are pooled"
+    length = f" and {how[2]} word pieces" if how[2] is not None else ""
+    return None, f"no untrained run with {row.pooling} pooling{length} was stored"
+
+
+def _encoding(row: ResultRow) -> tuple[object, ...] | None:
+    """What of a row's configuration says how a text becomes a vector; None where nothing is pooled."""
+    config = row.records[0].config
+    if row.pooling in (None, "none"):
         return None
-    candidates = [
-        r for r in rows if r.base_model == row.base_model and r.supervision == "untrained" and r.pooling is not None
-    ]
-    for candidate in candidates:
-        if candidate.pooling == row.pooling:
-            return candidate, ""
-    for candidate in candidates:
-        if row.pooling is not None and candidate.label == row.pooling:
-            return candidate, ""
-    scored = [(float(f.scores.mean()), r) for r in candidates if (f := bootstrap.by_seed(r, target)) is not None]
-    if not scored:
-        return None
-    best = max(scored, key=lambda item: item[0])[1]
-    wanted = f"pooling {row.pooling}" if row.pooling else "a named pooling"
-    return best, f"no untrained row with {wanted}: held against the best untrained row, {best.label}"
+    layer = config.get("first_layer", 1) if row.pooling == "first_last_avg" else 1
+    return row.pooling, layer, config.get("max_length")

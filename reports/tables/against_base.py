@@ -13,9 +13,10 @@ def against_base(comparison: Comparison, bootstrap: PairedBootstrap) -> Table | 
     """Each trained row against its untrained base, by every target; None when there is nothing to compare."""
     if not bootstrap.targets:
         return None
-    first = bootstrap.targets[0]
-    trained = [(row, b) for row in comparison.rows if (b := untrained_base(row, comparison.rows, bootstrap, first))]
-    if not trained:
+    found = [(row, *untrained_base(row, comparison.rows)) for row in comparison.rows]
+    trained = [(row, base) for row, base, _ in found if base is not None]
+    without = [(row, reason) for row, base, reason in found if base is None and reason]
+    if not trained and not without:
         return None
     columns = [
         HEAD[0],
@@ -23,9 +24,9 @@ def against_base(comparison: Comparison, bootstrap: PairedBootstrap) -> Table | 
         Column("seeds", "Seeds", "trained · base", aside=True),
     ]
     cells = [
-        [head_cells(row)[0], Cell(base.label, notes=(remark,) if remark else (), link=anchor(base)),
+        [head_cells(row)[0], Cell(base.label, link=anchor(base)),
          Cell(f"{len(row.finished)} · {len(base.finished)}", value=len(row.finished), notes=head_cells(row)[2].notes)]
-        for row, (base, remark) in trained
+        for row, base in trained
     ]  # fmt: skip
     for target in bootstrap.targets:
         columns += [
@@ -33,8 +34,8 @@ def against_base(comparison: Comparison, bootstrap: PairedBootstrap) -> Table | 
             Column(f"{target.key} p", "p", "corrected", group=target.short),
             Column(f"{target.key} verdict", "Verdict", group=target.short, numeric=False),
         ]
-        results = bootstrap.differences([(row, base) for row, (base, _) in trained], target)
-        for line, (row, (base, _)), d in zip(cells, trained, results, strict=True):
+        results = bootstrap.differences(trained, target)
+        for line, (row, base), d in zip(cells, trained, results, strict=True):
             if d is None:
                 line += [absent_cell(row), Cell("", state="empty"), Cell("", state="empty")]
                 continue
@@ -57,8 +58,8 @@ def against_base(comparison: Comparison, bootstrap: PairedBootstrap) -> Table | 
     legend = [
         f"Difference of the means over seeds, in points of {common_unit(bootstrap.targets)}; the same examples for "
         "both rows, those that share a text drawn together where the runs kept which do.",
-        "Base: the untrained row with the same base model and pooling; where there is none, the best untrained row of "
-        "that base model.",
+        "Base: what the row started from, evaluated beside it: the same base model, pooling and text length, nothing "
+        "learnt.",
         "Intervals and p are corrected for the rows of this table, column by column (Sidak): an interval excludes 0 "
         "where p is at most 0.05. The spread of seeds is that of the row and of the others on its base model.",
     ]
@@ -67,13 +68,16 @@ def against_base(comparison: Comparison, bootstrap: PairedBootstrap) -> Table | 
             "A row with one seed is not judged: its interval has the chance of the examples only, and what another "
             "seed would change is not known."
         )
-    body = tuple(TableRow(tuple(c), block_of(row)) for (row, _), c in zip(trained, cells, strict=True))
+    body = [TableRow(tuple(c), block_of(row)) for (row, _), c in zip(trained, cells, strict=True)]
+    for row, reason in without:
+        head = [head_cells(row)[0], Cell("–", state="empty", notes=(reason,)), Cell(str(len(row.finished)))]
+        body.append(TableRow((*head, *(Cell("", state="empty") for _ in columns[len(head) :])), block_of(row)))
     return Table(
         "against-base",
         "Difference to the untrained base",
         "What training added to the same encoder.",
         tuple(columns),
-        body,
+        tuple(body),
         tuple(legend),
     )
 

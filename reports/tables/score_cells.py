@@ -11,7 +11,9 @@ from harness.tasks.averages import Average
 from reports.document.table import Cell, Column, State, absent, number
 from reports.read.comparison_runs import ResultRow, base_name
 from reports.stats.bootstrap import mean_sd
+from reports.stats.training_gain import remark
 
+ADDED = "added to the rows of the file: what trained rows start from, nothing learnt"
 _NAMED = 16  # missing tasks that a footnote names
 
 
@@ -42,7 +44,9 @@ def head_cells(row: ResultRow) -> tuple[Cell, Cell, Cell]:
     done, total = len(row.finished), len(row.records)
     count = Cell(str(done) if done == total else f"{done} of {total}", value=done, notes=tuple(notes))
     ids = tuple(r.id for r in row.records)
-    return Cell(row.label, link=anchor(row), records=ids), Cell(row.supervision), count
+    about = [ADDED] if row.added else []
+    about += [f"{row.label}: {said} on the dev set"] if (said := remark(row)) else []
+    return Cell(row.label, link=anchor(row), records=ids, notes=tuple(about)), Cell(row.supervision), count
 
 
 HEAD = (

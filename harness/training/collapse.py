@@ -1,0 +1,154 @@
+"""The collapse guard: are the embeddings becoming all alike, since when, and what of the loss went with it?
+
+It looks early, after 1, 2, 4, 8, ... updates, and then with every score on the dev set. An early look draws no random
+number and selects nothing: the weights of a run that finishes are those that it has without them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from harness.encoder import Encoder
+    from harness.training.loop import TrainingConfig
+
+EARLY = "early"  # the kind of a curve's line: scored as for "dev", before the first score that selects
+_NO_TERMS = ("step", "kind", "lr", "grad_norm")
+_VANISHED, _UNMOVED = 0.01, 0.01  # shares of what a term was
+_CONSTANT = 1e-6  # relative range of a loss that does not move from batch to batch
+_LINES = 6  # of the curve, from which on a loss is said not to move
+_SAMPLE = 64  # sentences whose two views are compared
+
+
+def early_looks(every: int) -> list[int]:
+    """1, 2, 4, 8, ... below the first regular look."""
+    return [2**power for power in range((every - 1).bit_length())]
+
+
+def alike(seen: Mapping[str, Any], config: TrainingConfig) -> str:
+    """What says that embeddings have become constant (spread) or span a line only (rank); empty where nothing does."""
+    if seen["std"] < config.min_std:
+        return f"spread of the embeddings {seen['std']:.2g} is under {config.min_std}"
+    if seen["effective_rank"] < config.min_rank:
+        return f"effective rank of the embeddings {seen['effective_rank']:.2f} is under {config.min_rank}"
+    return ""
+
+
+def decided_early(looks: Sequence[Mapping[str, Any]], config: TrainingConfig) -> bool:
+    """Does an early look, the last of `looks`, end the run? Where the one before saw the same, after an update too.
+
+    Not where the untrained embeddings are as much alike: some base models begin so and get better.
+    """
+    return len(looks) > 2 and not alike(looks[0], config) and all(alike(look, config) for look in looks[-2:])
+
+
+def explained(
+    looks: Sequence[Mapping[str, Any]],
+    lines: Sequence[Mapping[str, Any]],
+    config: TrainingConfig,
+    steps: int,
+    views: float | None,
+) -> str:
+    """One line on a run that collapsed: what is all alike and since when, its geometry, and what the loss did.
+
+    Args:
+        looks: what was seen of the dev set, the last of them now.
+        lines: the terms of the loss, as the curve has them.
+        steps: planned updates.
+        views: see `view_cosine`.
+    """
+    seen = looks[-1]
+    parts = [
+        f"{alike(seen, config)} at step {seen['step']} of {steps}",
+        _began(looks, config),
+        _geometry(seen, views),
+        moved(lines, config.batch_size),
+    ]
+    return "; ".join(part for part in parts if part)
+
+
+def _began(looks: Sequence[Mapping[str, Any]], config: TrainingConfig) -> str:
+    """When the embeddings became all alike, as far as the looks tell."""
+    first, before = looks[-1]["step"], None
+    for look in reversed(looks):
+        if not alike(look, config):
+            before = look["step"]
+            break
+        first = look["step"]
+    if first == 0:
+        return "as the untrained ones are"
+    return f"it began by update {first}" + (f" (not yet at {before})" if before is not None else "")
+
+
+def _geometry(seen: Mapping[str, Any], views: float | None) -> str:
+    """The geometry that went with it."""
+    spread, rank = f"spread {seen['std']:.2g}", f"effective rank {seen['effective_rank']:.1f}"
+    said = [spread, rank]
+    if "mean_cosine" in seen:
+        said.append(f"mean cosine of unlike sentences {seen['mean_cosine']:.3f}")
+    if views is not None:
+        said.append(f"of two dropped views of one {views:.3f}")
+    return ", ".join(said)
+
+
+def view_cosine(encoder: Encoder, texts: Sequence[str]) -> float | None:
+    """Mean cosine of two dropped views of some texts; None of an encoder that makes none. Draws random numbers: for a
+    run that has ended."""
+    import torch
+
+    if not hasattr(encoder, "two_views") or not texts:
+        return None
+    encoder.train()
+    with torch.no_grad():
+        ids = encoder.tokenize(list(texts[:_SAMPLE]))
+        a, b = (h.float() for h in encoder.two_views(ids, ids))
+    encoder.eval()
+    return float(torch.nn.functional.cosine_similarity(a, b).mean())
+
+
+def moved(lines: Sequence[Mapping[str, Any]], batch_size: int) -> str:
+    """What became of each term of the loss, from the training lines of a curve: the vanished ones first."""
+    if not lines:
+        return ""
+    names = [name for name in lines[-1] if name not in _NO_TERMS]
+    names = [name for name in names if name != "loss"] or names
+    told: dict[str, list[str]] = {"vanished": [], "did not move": [], "": []}
+    for name in names:
+        values = [float(line[name]) for line in lines if name in line]
+        first, last, most = values[0], values[-1], max(map(abs, values))
+        if abs(last) <= _VANISHED * most:
+            told["vanished"].append(f"{name} ({first:.3g} to {last:.2g})")
+        elif max(values) - min(values) <= _UNMOVED * most:
+            told["did not move"].append(f"{name} ({last:.4g}{_of_equals(last, batch_size)})")
+        else:
+            told[""].append(f"{name} went from {first:.3g} to {last:.3g}{_of_equals(last, batch_size)}")
+    parts = [f"{', '.join(some)} {how}".strip() for how, some in told.items() if some]
+    return f"of the loss, {'; '.join(parts)}" if len(names) > 1 else "; ".join(parts)
+
+
+def unmoved(lines: Sequence[Mapping[str, Any]]) -> str:
+    """A note on a loss that stayed the same from batch to batch, which no loss does that learns; empty else."""
+    values = [float(line["loss"]) for line in lines]
+    constant: list[float] = []
+    for value in reversed(values):
+        if constant and abs(value - constant[0]) > _CONSTANT * abs(constant[0]):
+            break
+        constant.append(value)
+    if len(constant) < _LINES:
+        return ""
+    since = lines[-len(constant)]["step"]
+    return f"the loss did not move from {constant[0]:.4g} after update {since}: nothing was learnt from then on"
+
+
+def not_finite(terms: Mapping[str, float]) -> str:
+    """The terms of the loss that are no numbers any more."""
+    lost = [f"{name} {value}" for name, value in terms.items() if name != "loss" and not math.isfinite(value)]
+    return f" ({', '.join(lost)})" if lost else ""
+
+
+def _of_equals(value: float, batch_size: int) -> str:
+    """A softmax over a batch whose vectors are all equal gives its logarithm."""
+    trivial = math.log(batch_size)
+    return f" = log {batch_size}, that of equal vectors" if abs(value - trivial) < 0.002 * trivial else ""

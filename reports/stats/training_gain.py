@@ -1,0 +1,26 @@
+"""Did training find better weights than those that it began with, by the score that selects them?"""
+
+from __future__ import annotations
+
+from reports.read.comparison_runs import ResultRow
+
+
+def never_beat_the_start(row: ResultRow) -> tuple[int, int]:
+    """Of how many finished runs no dev score was above the untrained one, and of how many both scores are known."""
+    known = [
+        (best, initial)
+        for record in row.finished
+        if (best := record.training.get("best_dev")) is not None
+        and (initial := record.training.get("initial_dev")) is not None
+    ]
+    return sum(best <= initial for best, initial in known), len(known)
+
+
+def remark(row: ResultRow) -> str:
+    """The same as a reader is told; empty where every run got better than it began."""
+    never, known = never_beat_the_start(row)
+    if not never:
+        return ""
+    if never == known:
+        return "training never beat the start"
+    return f"training never beat the start in {never} of {known} runs"
