@@ -75,14 +75,15 @@ def test_a_row_is_measured_once_and_the_dry_run_knows_it(
     assert main(["compare", file, "--workdir", work, "--dry-run"]) == 0
     said = capsys.readouterr().out
     assert "Table 1" in said
-    assert "1 rows without a time" in said
-    assert "4 runs: 3 to do, 1 that cannot be run" in said
+    assert "2 rows without a time" in said
+    assert "1 of them added, the untrained starts that the file does not hold: untrained (cls)" in said
+    assert "5 runs: 4 to do, 1 that cannot be run" in said
     assert main(["compare", file, "--workdir", work, "--rehearse=full-size"]) == 1  # for the model that is not there
     said = capsys.readouterr().out
     assert "s an update" in said
     assert "cannot be run: theirs" in said
     assert "about " in said
-    (kept,) = json.loads((tmp_path / "work/full-size.json").read_text()).values()
+    kept, _ = json.loads((tmp_path / "work/full-size.json").read_text()).values()
     assert kept["update"] > 0
     assert kept["memory"] > 100e6
     assert not (tmp_path / "work/runs").exists()  # no run, no weights

@@ -67,13 +67,13 @@ def test_compare_says_what_a_change_of_code_costs(
     versions(nt_xent=2)
     assert main([*argv, "--dry-run"]) == 0
     told = capsys.readouterr().out
-    assert "made by other code than today's: simcse, concat: 2 of 2 runs are made again" in told
+    assert "made by other code than today's: simcse, concat: 2 of 4 runs are made again" in told
     assert "nothing is deleted" in told
     assert main([*argv, "--dry-run", "--set", "max_steps=3"]) == 0  # another budget, not another code
     assert "other code" not in capsys.readouterr().out
     assert main(argv) == 0
     assert "made by other code" in capsys.readouterr().out
-    assert len(list(Path("work/runs").glob("*/record.json"))) == 4
+    assert len(list(Path("work/runs").glob("*/record.json"))) == 6  # two of them untrained starts
     assert main(argv) == 0
     assert "made by other code" not in capsys.readouterr().out
 
@@ -86,4 +86,4 @@ def test_the_cost_is_told_for_runs_of_the_first_schema_too(
     versions(scd_losses=2)
     argv = ["compare", "frozen.toml", "--workdir", "work", "--no-tracking", "--quiet", "--dry-run"]
     assert main(argv) == 0
-    assert "made by other code than today's: SCD: 2 of 16 runs are made again" in capsys.readouterr().out
+    assert "made by other code than today's: SCD: 2 of 19 runs are made again" in capsys.readouterr().out

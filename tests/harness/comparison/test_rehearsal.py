@@ -73,7 +73,8 @@ def test_models_texts_seeds_and_updates_are_those_of_a_laptop(file: str) -> None
 
 def test_a_rehearsal_goes_through_and_says_what_it_lacks(file: str, tmp_path: Path) -> None:
     result = api.compare(file, workdir=tmp_path / "work", rehearse=True, tracked=False, formats=["md"])
-    ours, theirs = result.records
+    ours, theirs, start = result.records
+    assert (start.row, start.rehearsal, start.status) == ("untrained (cls)", True, "finished")
     assert (ours.status, ours.rehearsal, ours.base_model) == ("finished", True, "embedded:mini-bert")
     assert {s.task for s in ours.scores} == {"Embedded-STS-contrast", "Embedded-STS-natural"}
     assert "lbfgs:CR" in ours.missing

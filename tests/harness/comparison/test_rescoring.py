@@ -53,7 +53,7 @@ def compared(folder: Path, name: str, suites: list[str], row: str = "SimCSE") ->
     """The record, after `harness compare` of one SimCSE run in `folder`/work."""
     file = experiment(folder, name, suites, row)
     assert main(["compare", str(file), "--workdir", str(folder / "work"), "--no-tracking", "--quiet"]) == 0
-    (record,) = read_records(folder / "work")
+    (record,) = [record for record in read_records(folder / "work") if record.method == "simcse"]
     return record
 
 
