@@ -187,7 +187,8 @@ class RunFolder:
         return True
 
     def curves(self) -> list[dict[str, Any]]:
-        """Training log: one dict a line with "step", "kind" ("train" or "dev") and named numbers.
+        """Training log: one dict a line with "step", "kind" ("train", "dev", or "early": as "dev", for the
+        collapse guard alone) and named numbers.
 
         Raises:
             InputError: the file is there but cannot be read, or is damaged.

@@ -31,6 +31,12 @@ def limits(comparison: Comparison, bootstrap: PairedBootstrap) -> Text:
             "test score was looked at, but tasks like it are favoured."
         )
     said += contamination.remarks(comparison)
+    if changed := comparison.schedule.get("instead_of"):
+        own = ", ".join(f"{label} (every {every:,})" for label, every in changed.items())
+        said.append(
+            f"All rows were scored on the dev set every {comparison.schedule['every']:,} updates; by themselves some "
+            f"are at other times: {own}."
+        )
     if comparison.columns("embedded"):
         said.append(
             "The embedded tasks are small and scored by one author without a second annotator: they show direction, "
