@@ -160,8 +160,11 @@ def _facts(comparison: Comparison) -> list[tuple[str, str]]:
     count = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
     tasks = {(s.task, s.source) for r in comparison.records for s in r.scores if s.suite not in _NOT_SCORED}
     tasks = {key for key in tasks if not key[0].startswith("geometry:")}
+    own = [row for row in comparison.rows if not row.added]
+    added = len(comparison.rows) - len(own)
     facts = [
-        (str(len(comparison.rows)), "row" if len(comparison.rows) == 1 else "rows"),
+        (str(len(own)), "row" if len(own) == 1 else "rows"),
+        *([(str(added), "untrained start added" if added == 1 else "untrained starts added")] if added else []),
         (str(len(comparison.base_models)), "base model" if len(comparison.base_models) == 1 else "base models"),
         (count, "seed a row" if count == "1" else "seeds a row"),
         (str(len(comparison.records)), "run" if len(comparison.records) == 1 else "runs"),
