@@ -74,8 +74,16 @@ def estimate_seconds(cell: PlannedCell, plan: Plan, train: bool, tasks: list[Tas
     started = time.perf_counter()
     method.encode(sample, device=plan.device)
     per_text = (time.perf_counter() - started) / max(1, len(sample))
-    evaluations = 1 + steps // cell.row.config.eval_every if steps else 0  # type: ignore[attr-defined]
+    evaluations = looks(steps, cell.row.config.eval_every) if steps else 0  # type: ignore[attr-defined]
     return float(total + per_text * (len(texts) + evaluations * len(dev_texts)))
+
+
+def looks(steps: int, every: int) -> int:
+    """How often a run of `steps` updates meets its dev set: before the first, early, every so many, and at the end."""
+    from harness.training.collapse import early_looks
+
+    regular = steps // every + (steps % every > 0)
+    return 1 + sum(step < steps for step in early_looks(every)) + regular
 
 
 def texts_of(plan: Plan, cell: PlannedCell) -> list[str]:

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.comparison.estimate import texts_of
+from harness.comparison.estimate import looks, texts_of
 from harness.comparison.experiment import Rehearsal
 from harness.comparison.plan import Plan, PlannedCell
 from harness.comparison.rehearsal import StandIns
@@ -59,7 +59,7 @@ class Measured:
         corpus, row = plan.corpus(cell.row), cell.row
         sentences = len(texts_of(plan, cell))
         if steps and plan.dev is not None and (every := getattr(row.config, "eval_every", None)):
-            sentences += (1 + steps // every) * len(set(plan.dev.texts()))
+            sentences += looks(steps, every) * len(set(plan.dev.texts()))
         return self.setup + self.item * len(corpus or ()) + self.update * steps + self.text * sentences
 
 

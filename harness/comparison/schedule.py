@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from harness.comparison.experiment import DevSettings, Experiment
 from harness.comparison.rows import Row, resolve_rows
+from harness.errors import InputError
 
 OWN = "own"
 KEY = "eval_every"  # of the config of a method that the training loop trains
@@ -66,12 +67,14 @@ def scheduled(rows: Sequence[Row], dev: DevSettings | None) -> tuple[list[Row], 
 def settled(experiment: Experiment, where: str) -> Experiment:
     """The experiment with its schedule as a number, where its rows say unlike ones: parts of it then have the same.
 
-    Raises:
-        InputError: as `resolve_rows`.
+    As it is where a row cannot be resolved: it may be in no part that is asked for, and if it is, that is told later.
     """
     if experiment.dev is None or experiment.dev.every is not None:
         return experiment
-    _, schedule = scheduled(resolve_rows(experiment, where, tolerant=bool(experiment.blocks)), experiment.dev)
+    try:
+        _, schedule = scheduled(resolve_rows(experiment, where, tolerant=True), experiment.dev)
+    except InputError:
+        return experiment
     if not schedule.instead_of:
         return experiment
     dev = experiment.dev.model_copy(update={"every": schedule.every})
