@@ -24,9 +24,10 @@ _POINTS = 60  # of a line in a small panel
 
 def _series(lines: list[dict[str, Any]], kind: str, key: str) -> tuple[list[float], list[float]]:
     steps, values = [], []
+    kinds = ("dev", "early") if kind == "dev" else (kind,)
     for line in lines:
         value = line.get(key)
-        if line.get("kind") == kind and isinstance(value, int | float) and math.isfinite(value):
+        if line.get("kind") in kinds and isinstance(value, int | float) and math.isfinite(value):
             steps.append(float(line["step"]))
             values.append(float(value))
     return steps, values
@@ -102,7 +103,7 @@ def development(comparison: Comparison, target: Target | None = None) -> Figure 
             plot,
             "development",
             "Dev score and collapse statistics during training",
-            "Thick: mean over seeds; thin: single seeds. "
+            "Thick: mean over seeds; thin: single seeds. Points at 1, 2, 4, 8, ... updates select nothing. "
             f"Effective rank and spread that fall towards zero show a collapse.{_long(comparison, 'dev')}{others}",
             f"Line plots over training steps of {', '.join(title for _, title, _ in have)} for {names}.",
         )

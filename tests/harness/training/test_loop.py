@@ -47,6 +47,12 @@ class Broken(Pull):
         return {"loss": terms["loss"] * (math.nan if batch.step >= 2 else 1.0)}
 
 
+@pytest.fixture(autouse=True)
+def regular_looks_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scripts say what is seen at the looks that select; early ones are in `test_collapse.py`."""
+    monkeypatch.setattr("harness.training.loop.early_looks", lambda every: [])
+
+
 class FakeDev:
     """A selection set with a script: what each evaluation sees."""
 
@@ -55,8 +61,11 @@ class FakeDev:
     def __init__(self, script: list[dict[str, float]]) -> None:
         self.script = list(script)
 
+    def texts(self) -> list[str]:
+        return ["a sentence", "another"]
+
     def evaluate(self, encode: Any) -> dict[str, float]:
-        encode(["a sentence", "another"])
+        encode(self.texts())
         return self.script.pop(0)
 
 
