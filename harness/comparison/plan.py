@@ -272,8 +272,9 @@ def make_plan(
     corpora: dict[str, Corpus] = {}
     resolved, schedule = scheduled(resolve_rows(experiment, where, tolerant=tolerant), experiment.dev)
     rows = [_with_text(row, data, corpora, tolerant) for row in resolved]
-    if counterparts:
-        rows = [_with_text(row, data, corpora, tolerant) for row in with_counterparts(rows)]
+    if counterparts:  # one that cannot be had, such as of a layer that is not there, says less than the row itself will
+        known = (_with_text(row, data, corpora, tolerant or row.counterpart) for row in with_counterparts(rows))
+        rows = [row for row in known if not (row.counterpart and row.fault)]
     dev = None
     if experiment.dev is not None and any(row.method.uses_dev(row.config) for row in rows):
         try:

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, ParamSpec, cast
+from typing import Any, ParamSpec, TypeVar, cast
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 _P = ParamSpec("_P")
+_R = TypeVar("_R", Tensor, dict[str, Tensor])
 
 
-def full_precision(objective: Callable[_P, Tensor]) -> Callable[_P, Tensor]:
+def full_precision(objective: Callable[_P, _R]) -> Callable[_P, _R]:
     """Run `objective` outside autocast on inputs of at least float32."""
 
     @wraps(objective)
-    def wrapped(*args: _P.args, **kwargs: _P.kwargs) -> Tensor:
+    def wrapped(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         tensors = [x for x in (*args, *kwargs.values()) if isinstance(x, Tensor)]
         dtype = torch.float64 if any(x.dtype == torch.float64 for x in tensors) else torch.float32
 
@@ -26,7 +27,7 @@ def full_precision(objective: Callable[_P, Tensor]) -> Callable[_P, Tensor]:
 
         device = tensors[0].device.type if tensors else "cpu"
         with torch.autocast(device_type=device, enabled=False):
-            return cast(Callable[..., Tensor], objective)(
+            return cast(Callable[..., _R], objective)(
                 *(lift(x) for x in args), **{name: lift(x) for name, x in kwargs.items()}
             )
 

@@ -126,6 +126,7 @@ def test_the_comparison_has_their_rows_and_scores(folder: Path) -> None:
         ("align_uniform", 1, "finished"),
         ("align_uniform", 2, "finished"),
         ("centred", 1, "finished"),
+        ("untrained (mean)", 1, "finished"),  # what both start from
     ]
     for run in runs:
         (score,) = (score for score in run.scores if score.suite == "order")
@@ -140,11 +141,11 @@ def test_the_report_has_a_table_of_their_suite_and_their_table(folder: Path) -> 
     runs = read_records(folder / "work", "comparison")
     tables: dict[str, Any] = json.loads((folder / "work/reports/comparison/data.json").read_text())["tables"]
     suite = tables["suite-order"]
-    assert [row["name"] for row in suite["rows"]] == ["align_uniform", "centred"]
+    assert [row["name"] for row in suite["rows"]] == ["untrained (mean)", "align_uniform", "centred"]
     column = suite["columns"][-1]
     assert (column["title"], column["sub"]) == ("word-order", "accuracy · n = 300 · chance 50.00")
     (centred,) = (score.value for run in runs if run.row == "centred" for score in run.scores if score.suite == "order")
-    assert suite["rows"][1]["cells"][column["key"]]["text"] == f"{100 * centred:.2f}"
+    assert suite["rows"][2]["cells"][column["key"]]["text"] == f"{100 * centred:.2f}"
     (line,) = tables["seed-range"]["rows"]  # the other row has one seed
     first, second = (run.score("Embedded-STS-natural") for run in runs if run.row == "align_uniform")
     assert line["cells"]["Embedded-STS-natural"]["text"] == f"{100 * abs(first - second):.2f}"

@@ -109,6 +109,11 @@ def test_ids_of_the_file_s_rows_are_what_they_are_without_starts() -> None:
     assert [cell.id for cell in planned(*rows).cells if not cell.row.counterpart] == [cell.id for cell in alone.cells]
 
 
+def test_a_start_that_cannot_be_had_does_not_refuse_the_file() -> None:
+    plan = planned(MEAN, {"name": "A", "method": "simcse", "config": {"pooling": "layer:9:mean"}})
+    assert (added(plan), plan.starts) == ([], {})  # the row fails by itself, and the others run
+
+
 def test_without_the_method_that_pools_nothing_is_added(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Method, "untrained", classmethod(lambda cls, config: ("not_installed", {})))
     assert added(planned({"name": "A", "method": "simcse"})) == []

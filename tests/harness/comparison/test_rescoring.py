@@ -88,7 +88,7 @@ def test_a_second_comparison_adds_its_tasks(one: Record, tmp_path: Path, monkeyp
 
     monkeypatch.setattr("harness.evaluation.scoring.evaluate", watched)
     two = compared(tmp_path, "two", [NATURAL, CONTRAST], row="the same")
-    assert scored == [CONTRAST]
+    assert scored == [CONTRAST, CONTRAST]  # the run and its untrained start
     assert two.id == one.id
     assert two.scores[: len(one.scores)] == one.scores
     assert {s.task for s in two.scores} == {NATURAL, CONTRAST, f"geometry:{NATURAL}"}

@@ -106,6 +106,7 @@ config = { batch_size = 8, eval_every = 3 }
     records = {record.row: record for record in read_records(tmp_path / "work", "two")}
     assert {row: record.status for row, record in records.items()} == {
         "whitening": "finished", "fails in every process": "failed", "SCD": "finished",
+        "untrained (first_last_avg, 64 word pieces)": "finished", "untrained (cls)": "finished",
     }, done.stderr  # fmt: skip
     assert "processes" not in records["whitening"].training  # learnt by the main process alone
     assert records["SCD"].training["processes"] == 2
