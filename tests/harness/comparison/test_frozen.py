@@ -68,9 +68,9 @@ def without_added(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_judgement(path: str) -> bool:
-    """A difference to an untrained row: later versions judge the same scores otherwise, and hold a row against its own
-    start alone, where this report took the best untrained row in its place."""
-    return path.startswith("/tables/against-base/")
+    """A difference to an untrained row, or a rank: later versions judge the same scores otherwise, hold a row against
+    its own start alone, where this report took the best untrained row in its place, and rank those starts too."""
+    return path.startswith("/tables/against-base/") or path.endswith("/rank")
 
 
 @pytest.mark.usefixtures("never_run")
@@ -85,7 +85,7 @@ def test_compare_makes_no_run_again_and_every_number_of_the_report_stays(here: P
     found = numbers(without_added(json.loads(Path("work/reports/frozen/data.json").read_text())))
     assert len(expected) > 1000
     scores = {path: value for path, value in expected.items() if not is_judgement(path)}
-    assert len(expected) - len(scores) < 100
+    assert len(expected) - len(scores) < 150
     assert {path: found.get(path) for path in scores} == scores
 
 

@@ -61,7 +61,7 @@ def test_train_writes_one_model_and_one_curve(worked: tuple[Path, subprocess.Com
     assert (folder / "model" / "model.safetensors").is_file()
     lines = [json.loads(line) for line in (folder / "model.training" / "curves.jsonl").read_text().splitlines()]
     assert [(line["step"], line["kind"]) for line in lines] == [
-        (0, "dev"), (1, "train"), (2, "dev"), (3, "train"), (3, "dev"),
+        (0, "dev"), (1, "train"), (1, "early"), (2, "dev"), (3, "train"), (3, "dev"),
     ]  # fmt: skip
     heads = [line.split()[0] for line in done.stdout.splitlines() if line]
     assert heads.count("sts") == 1  # the list of suites, by the main process alone
