@@ -18,6 +18,7 @@ from harness.files.atomic import write_atomic
 from harness.files.reading import read_json
 from harness.machine.distributed import ALONE, Team
 from harness.recipes import Presets, Recipe, recipe_of
+from harness.seeds import seed_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -334,10 +335,10 @@ def saved_seed(path: str | Path) -> int:
     Raises:
         InputError: METHOD_FILE cannot be read, or names none.
     """
-    seed = saved_settings(path).get("seed")
-    if not isinstance(seed, int):
-        raise InputError(f'{Path(path) / METHOD_FILE}: damaged: key "seed": expected a whole number')
-    return seed
+    try:
+        return seed_of(saved_settings(path))
+    except (ValueError, KeyError, TypeError):
+        raise InputError(f'{Path(path) / METHOD_FILE}: damaged: key "seed": expected a whole number') from None
 
 
 def require_corpus(method: Method, corpus: Corpus | None) -> Corpus:

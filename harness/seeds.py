@@ -3,21 +3,104 @@
 A run has one seed. What it drives is split by purpose ("data order", "init", "dropout", "views"), so that two methods
 with the same seed see the same data order however many random numbers their heads or views take. The loop draws from
 these streams; a plugin that fits without it does too (`numpy_generator`, `torch_generator`, `seed_everything`).
+
+Since all draws pass here, a run may also have another seed in some streams alone (`PartSeed`): that is how the spread of
+scores is split by where it comes from.
 """
 
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 if TYPE_CHECKING:
     import numpy as np
     import torch
 
+Stream = Literal["init", "data_order", "dropout", "views"]
+STREAMS: tuple[Stream, ...] = get_args(Stream)
+
+_PURPOSES: dict[str, Stream] = {  # how the purposes of a stream begin; "views" are all draws for one batch but dropout
+    "init": "init",
+    "random vectors": "init",
+    "data order": "data_order",
+    "batch order": "data_order",
+    "dropout": "dropout",
+    "views": "views",
+}
+
+
+class PartSeed(int):
+    """A seed that some streams have, while the others, and what belongs to no stream, are those of the seed `held`.
+
+    As a number it is the seed of the streams that vary, so that it passes wherever a seed does; `derive` tells apart.
+    """
+
+    vary: tuple[Stream, ...]
+    held: int
+
+    def __new__(cls, seed: int, vary: Sequence[Stream], held: int) -> PartSeed:
+        made = super().__new__(cls, seed)
+        made.vary, made.held = tuple(stream for stream in STREAMS if stream in vary), int(held)
+        return made
+
+    def of(self, purpose: str) -> int:
+        """The seed that drives one purpose."""
+        stream = next((stream for start, stream in _PURPOSES.items() if purpose.startswith(start)), None)
+        return int(self) if stream in self.vary else self.held
+
+    def __add__(self, other: int) -> PartSeed:
+        return PartSeed(int(self) + other, self.vary, self.held + other)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PartSeed) and seed_fields(self) == seed_fields(other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash((int(self), self.vary, self.held))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return PartSeed, (int(self), self.vary, self.held)
+
+
+def part_seed(seed: int, vary: Sequence[Stream], held: int) -> int:
+    """`seed` in the streams `vary` and `held` in the rest; a plain seed where that is the same for all of them."""
+    if seed == held or not vary or set(vary) == set(STREAMS):
+        return seed
+    return PartSeed(seed, vary, held)
+
+
+def seed_fields(seed: int) -> dict[str, Any]:
+    """A seed as files have it: {"seed"}, and of a `PartSeed` {"seed", "vary", "held"}."""
+    own = {"vary": list(seed.vary), "held": seed.held} if isinstance(seed, PartSeed) else {}
+    return {"seed": int(seed), **own}
+
+
+def seed_of(fields: Mapping[str, Any]) -> int:
+    """What `seed_fields` wrote.
+
+    Raises:
+        ValueError, KeyError, TypeError: it is damaged.
+    """
+    numbers = [fields["seed"], fields.get("held", 0)]
+    vary = fields.get("vary", [])
+    if any(type(n) is not int for n in numbers) or not set(vary) <= set(STREAMS):
+        raise ValueError("no seed")
+    return part_seed(numbers[0], vary, numbers[1]) if vary else int(numbers[0])
+
+
+def seed_text(seed: int) -> str:
+    """A seed for a reader: "3", "3 (init)" where that stream alone has it."""
+    return f"{int(seed)} ({', '.join(seed.vary)})" if isinstance(seed, PartSeed) else str(seed)
+
 
 def derive(seed: int, purpose: str) -> int:
     """The seed of one purpose: 63 bits of BLAKE2b over both, the same on every machine and in every version."""
-    digest = hashlib.blake2b(f"{seed}\0{purpose}".encode(), digest_size=8).digest()
+    own = seed.of(purpose) if isinstance(seed, PartSeed) else seed
+    digest = hashlib.blake2b(f"{own}\0{purpose}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") >> 1
 
 

@@ -12,7 +12,7 @@ from harness.config import option
 from harness.errors import NotFitted
 from harness.files.atomic import write_atomic
 from harness.method import METHOD_FILE, FitContext, Method, MethodCard, MethodConfig, saved_seed, unfitted
-from harness.seeds import derive
+from harness.seeds import derive, seed_fields
 
 if TYPE_CHECKING:
     import numpy as np
@@ -98,7 +98,7 @@ class RandomVectors(Method):
     def save(self, path: str | Path, *, card: str = "") -> None:
         """Write seed and settings; no SentenceTransformer can stand for vectors without a rule."""
         about = {"method": self.name, "base_model": self.base_model, "config": self.config.model_dump()}
-        write_atomic(Path(path) / METHOD_FILE, json.dumps({**about, "seed": self.seed}, indent=1) + "\n")
+        write_atomic(Path(path) / METHOD_FILE, json.dumps({**about, **seed_fields(self.seed)}, indent=1) + "\n")
         write_atomic(Path(path) / "README.md", card or f"# {self.card.title}\n")
 
     @classmethod

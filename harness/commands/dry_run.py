@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from harness.commands.planned_rows import tell_budget, tell_differences
 from harness.commands.terminal import plain
 from harness.files.printable import one_line, tell
+from harness.seeds import seed_text
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -134,7 +135,7 @@ def _by_cell(plan: Plan, folder: Path) -> None:
         total += seconds
         left += [cell] if state == "to do" else []
         names = (plain(cell.row.label), plain(cell.base_model))
-        table.add_row(cell.id, *names, str(cell.seed), f"{steps:,}", state, f"{seconds:.0f} s")
+        table.add_row(cell.id, *names, seed_text(cell.seed), f"{steps:,}", state, f"{seconds:.0f} s")
     _print(table)
     _tell_added(plan)
     tell(f"about {total / 60:.1f} minutes in all on {plan.device}, report and tracking apart")

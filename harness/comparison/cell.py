@@ -37,6 +37,7 @@ from harness.results.checksums import MODEL, results, weights
 from harness.results.model_card import write_card
 from harness.results.record import Record
 from harness.results.run_folder import RunFolder
+from harness.seeds import seed_text
 from harness.tasks.base import TaskResult, task_key
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ def run_held_cell(
         method=cell.row.method.name,
         config=cell.row.config.model_dump(mode="json"),
         base_model=cell.base_model,
-        seed=cell.seed,
+        seed=int(cell.seed),
         supervision=cell.row.method.supervision_for(cell.row.config),
         **describe_data(plan, cell.row),
         inputs={} if cell.fault else cell.row.method.inputs(cell.row.config),
@@ -235,7 +236,7 @@ def _fitted(
     if plan.device.startswith("cuda"):  # held for that long, busy or not, as clusters count it
         method.fit_report.cost["train_gpu_seconds"] = context.team.size * method.fit_report.cost["train_seconds"]
     label, base = markdown_text(cell.row.label), markdown_text(cell.base_model)
-    card = f"{label}: trained by `{method.name}` from {base}, seed {cell.seed}.\n"
+    card = f"{label}: trained by `{method.name}` from {base}, seed {seed_text(cell.seed)}.\n"
     keep(method, folder, card)
     loaded = type(method).load(folder.model)
     loaded.fit_report = method.fit_report

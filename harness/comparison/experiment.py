@@ -18,6 +18,7 @@ from harness.files.names import name_fault
 from harness.files.reading import is_there, read_toml
 from harness.method import DEFAULT_BASE_MODEL
 from harness.results.migrations import EXPERIMENT
+from harness.seeds import Stream
 
 
 class CorpusSettings(Config):
@@ -64,6 +65,7 @@ class Entry(Config):
     blocks: list[str] = option([], "the parts of the file that it stands in; empty: all")
     base_models: list[str] = option([], "of this row alone; empty: its blocks', else the comparison's")
     seeds: list[int] = option([], "of this row alone; empty: its blocks', else the comparison's")
+    vary: list[Stream] = option([], "of this row alone; empty: its blocks', else the comparison's")
     max_steps: int | None = option(None, "of this row alone; empty: its blocks', else the comparison's", ge=1)
     corpus: CorpusSettings | None = option(None, "text of this row alone; empty: the comparison's")
     space: dict[str, Any] = option({}, "what --tune searches, as [space] of a study file; empty: all declared ranges")
@@ -81,6 +83,7 @@ class Block(Config):
     description: str = option("", "a paragraph for the report")
     base_models: list[str] = option([], "for the rows that name none of their own; empty: the comparison's")
     seeds: list[int] = option([], "for the rows that name none of their own; empty: the comparison's")
+    vary: list[Stream] = option([], "for the rows that name none of their own; empty: the comparison's")
     max_steps: int | None = option(None, "for the rows that name none of their own; empty: the comparison's", ge=1)
     suites: list[str] = option([], "what its rows are evaluated on; empty: the comparison's suites")
 
@@ -135,6 +138,10 @@ class Experiment(Conditions):
 
     base_models: list[str] = option(["embedded:mini-bert"], "hub ids, folders or embedded:NAME")
     seeds: list[int] = option([1, 2, 3], "one run per seed; deterministic methods run once")
+    vary: list[Stream] = option(
+        [], "the streams of random numbers that are each seed's own, the others those of one seed; empty: all"
+    )
+    held_seed: int | None = option(None, "the seed of the streams that do not vary; empty: the first of the seeds")
     suites: list[str] = option(["embedded"], "suites or tasks to evaluate")
     max_steps: int | None = option(None, "upper bound on updates of every method", ge=1)
     budget: BudgetSettings = option(BudgetSettings(), "what every row gets as much of as every other; empty: its own")
@@ -163,7 +170,7 @@ class Experiment(Conditions):
 
 
 _EXAMPLE = 'seeds="[1, 2]"'  # of --set
-_OF_ALL = ("base_models", "seeds", "max_steps")  # keys that blocks and rows have too
+_OF_ALL = ("base_models", "seeds", "vary", "max_steps")  # keys that blocks and rows have too
 
 
 def presets() -> dict[str, Path]:

@@ -24,6 +24,7 @@ from harness.machine.distributed import ALONE, Team
 from harness.machine.environment import device_name
 from harness.results.record import WITHOUT
 from harness.results.run_folder import RunFolder
+from harness.seeds import seed_fields, seed_text
 from harness.tasks.base import task_key
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class PlannedCell:
 
     @property
     def label(self) -> str:
-        return f"{self.row.label} · {self.base_model} · seed {self.seed}"
+        return f"{self.row.label} · {self.base_model} · seed {seed_text(self.seed)}"
 
 
 @dataclass
@@ -165,7 +166,7 @@ class Plan:
         except InputError as error:
             if not self.tolerant:
                 raise
-            identity = {**_NOTHING, "seed": seed, WITHOUT: base_model}
+            identity = {**_NOTHING, **seed_fields(seed), WITHOUT: base_model}
             return self._planned(row, base_model, seed, identity, *more, str(error))
 
     @staticmethod
@@ -189,7 +190,7 @@ class Plan:
         trains = selects or hasattr(row.config, "learning_rate")
         return {
             "model": model,
-            "seed": None if row.method.card.deterministic else seed,
+            **({"seed": None} if row.method.card.deterministic else seed_fields(seed)),
             "corpus": corpus.sha256 if corpus is not None else None,
             "inputs": {key: twin(value, number) for key, value in row.method.inputs(row.config).items()},
             "dev": self.dev.sha256 if selects and self.dev is not None else None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -11,6 +12,7 @@ from harness.comparison.budget import BudgetSettings
 from harness.comparison.experiment import Experiment
 from harness.comparison.plan import PlannedCell
 from harness.comparison.tuning import Tuning
+from harness.seeds import PartSeed
 
 
 def repeated(
@@ -30,7 +32,9 @@ def repeated(
         budget: that of the experiment; one that is measured, or searched for, is not so again.
         options: what else of `harness.compare` makes it that run: `only` with the row in a file with parts, `rehearse`.
     """
-    keep = [f"seeds=[{cell.seed}]", f'base_models=["{cell.base_model}"]']
+    keep = [f"seeds=[{int(cell.seed)}]", f'base_models=["{cell.base_model}"]']
+    if isinstance(cell.seed, PartSeed):
+        keep += [f"vary={json.dumps(cell.seed.vary)}", f"held_seed={cell.seed.held}"]
     found = tuned.overrides(cell.row.label) if tuned else []
     changes = [*overrides, *keep, *found, *_without_measuring(budget, cell)]
     if isinstance(source, Experiment):

@@ -11,6 +11,7 @@ from harness.config import nearest
 from harness.errors import InputError
 from harness.method import Method, MethodConfig
 from harness.recipes import preset_names
+from harness.seeds import part_seed
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,10 @@ def _shares(experiment: Experiment, entry: Entry) -> dict[str, tuple[dict[int, t
         for base_model in entry.base_models or block.base_models or experiment.base_models:
             seeds, bounds = shares.setdefault(base_model, ({}, []))
             bounds += [bound] if bound not in bounds else []
-            for seed in entry.seeds or block.seeds or experiment.seeds:
+            own = entry.seeds or block.seeds or experiment.seeds
+            vary = entry.vary or block.vary or experiment.vary
+            held = experiment.held_seed if experiment.held_seed is not None else own[0]
+            for seed in (part_seed(number, vary, held) for number in own):
                 seeds[seed] = (*seeds.get(seed, ()), name)
     return shares
 

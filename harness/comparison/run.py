@@ -18,6 +18,7 @@ from harness.results.manifest import asked, write_manifest
 from harness.results.migrations import MANIFEST
 from harness.results.record import Record
 from harness.results.run_folder import RunFolder
+from harness.seeds import seed_fields
 from harness.tasks.base import task_key
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ def _manifest(plan: Plan, tuned: Tuning | None, only: Sequence[str]) -> dict[str
         "experiment": plan.experiment.model_dump(mode="json"),
         "tasks": list(plan.evaluation),
         "cells": [
-            {"id": c.id, "row": c.row.label, "base_model": c.base_model, "seed": c.seed}
+            {"id": c.id, "row": c.row.label, "base_model": c.base_model, **seed_fields(c.seed)}
             | ({"blocks": list(c.blocks)} if blocks else {})
             | ({"rate_from": origin} if (origin := planned_rate(plan, c.row, found)) else {})
             | ({"counterpart": True} if c.row.counterpart else {})

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from harness.files.atomic import write_atomic
 from harness.files.printable import markdown_text, one_line
 from harness.results.record import Record, Score
+from harness.seeds import seed_text
 
 if TYPE_CHECKING:
     from huggingface_hub import EvalResult
@@ -150,7 +151,7 @@ def results(record: Record) -> str:
     lines += [
         f"\nNot evaluated: {markdown_text(task)}: {markdown_text(why.text)}" for task, why in record.missing.items()
     ]
-    lines += ["", f"One run with seed {record.seed}; equal protocol ids are measured in the same way.", ""]
+    lines += ["", f"One run with seed {seed_text(record.drawn)}; equal protocol ids are measured in the same way.", ""]
     lines += ["## How it was made", "", "| | |", "|---|---|"]
     lines += [f"| {name} | {markdown_text(text)} |" for name, text in _made(record)]
     return "\n".join(lines) + "\n"
@@ -160,7 +161,7 @@ def _made(record: Record) -> list[tuple[str, str]]:
     rows = [("method", record.method), ("base model", record.base_model), ("labels", _labels(record))]
     if c := record.corpus:
         rows.append(("text", f"{c.get('uri')} ({c.get('count')} {c.get('kind')}, sha256 {str(c.get('sha256'))[:16]})"))
-    rows += [("record", record.id), ("seed", str(record.seed))]
+    rows += [("record", record.id), ("seed", seed_text(record.drawn))]
     if versions := record.environment.get("versions"):
         kept = ("torch", "transformers", "sentence-transformers")
         rows.append(("versions", ", ".join(f"{name} {versions[name]}" for name in kept if name in versions)))

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, computed_field, field_serializer, mo
 
 from harness.results.migrations import RECORD
 from harness.results.missing import Missing, from_record
+from harness.seeds import seed_of
 
 Status = Literal["finished", "collapsed", "diverged", "pruned", "failed"]  # pruned: a study gave it up
 WITHOUT = "without"  # in the identity of a run whose row asks for something that is not there: it depends on no more
@@ -96,6 +97,11 @@ class Record(BaseModel):
             rest["missing"] = from_record(rest["missing"], tree.get("unfit") or ())
         return rest
 
+    @model_validator(mode="after")
+    def _known_seed(self) -> Record:
+        _ = self.drawn
+        return self
+
     @field_serializer("missing")
     def _texts(self, missing: dict[str, Missing]) -> dict[str, str]:
         return {task: why.text for task, why in missing.items()}
@@ -110,6 +116,11 @@ class Record(BaseModel):
     def lacking(self) -> bool:
         """Was nothing tried, as its row asks for something that is not there? `reason` says for what."""
         return WITHOUT in self.identity
+
+    @property
+    def drawn(self) -> int:
+        """Its seed, which only some streams of random numbers may have (`harness.seeds.PartSeed`)."""
+        return seed_of({**self.identity, "seed": self.seed})
 
     def score(self, task: str, metric: str = "spearman", aggregation: str = "all", split: str = "test") -> float | None:
         """The value of one score, or None where it was not computed."""

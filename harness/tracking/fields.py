@@ -11,12 +11,14 @@ from typing import Any
 from harness.errors import InputError
 from harness.results.record import Record
 from harness.results.run_folder import RunFolder
+from harness.seeds import seed_fields
 
 logger = logging.getLogger(__name__)
 
 
 def row_params(record: Record) -> dict[str, Any]:
-    """What all seeds of a row share: method, base model, data, and the method's config as `config.a.b`."""
+    """What all seeds of a row share: method, base model, data, the method's config as `config.a.b`, and which streams of
+    random numbers are held."""
     config = {name: value for name, value in record.config.items() if name != "seed"}
     return {
         "row": record.row,
@@ -24,6 +26,7 @@ def row_params(record: Record) -> dict[str, Any]:
         "base_model": record.base_model,
         "supervision": record.supervision,
         **_flat({"corpus": record.corpus or {}, "dev": record.dev or {}, "config": config}),
+        **{name: value for name, value in seed_fields(record.drawn).items() if name != "seed"},
     }
 
 

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from harness.results.record import Record
 from harness.results.run_folder import RunFolder
+from harness.seeds import seed_text
 from harness.tracking.client import connect
 from harness.tracking.fields import numbers, row_params, seed_params
 from harness.tracking.whole_rows import NewRun, database_of, write
@@ -222,7 +223,7 @@ def _seed_run(record: Record, folder: RunFolder, parent: str) -> NewRun:
         folder.figures_file,
     )
     return NewRun(
-        name=f"{record.row} seed {record.seed}",
+        name=f"{record.row} seed {seed_text(record.drawn)}",
         tags={name: value for name, value in tags.items() if value},
         params=_texts({**row_params(record), **seed_params(record)}),
         metrics=numbers(record, folder),

@@ -22,6 +22,7 @@ from harness.method import (
     saved_seed,
     unfitted,
 )
+from harness.seeds import seed_fields
 from methods.parts.saved_folder import new_folder
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ class VectorMap(Method):
             super().save(path, card=card)
             return
         encoder = self.encoder
-        with new_folder(self, path, card, seed=self._context.seed if self._context else 0) as folder:
+        with new_folder(self, path, card, **seed_fields(self._context.seed if self._context else 0)) as folder:
             encoder.save(folder / ENCODER)
             self._save_map(folder)
 

@@ -89,7 +89,7 @@ def describe(comparison: Comparison) -> Document:
     bootstrap = PairedBootstrap(comparison)
     conclusion = headline(comparison, bootstrap)
     sections = [section for section in _sections(comparison, bootstrap) if section.blocks]
-    origin = provenance_of(comparison.records, comparison.workdir)
+    origin = provenance_of([*comparison.records, *comparison.held], comparison.workdir)
     return Document(comparison.title, conclusion, _facts(comparison), sections, comparison.description, origin)
 
 

@@ -16,6 +16,7 @@ from harness.results.facts import Facts, facts_of
 from harness.results.manifest import asked, manifest_files, read_manifest, read_records
 from harness.results.record import Record, Score
 from harness.results.run_folder import RunFolder
+from harness.seeds import PartSeed, seed_fields, seed_of
 from harness.tasks.catalogue import tasks_of
 from reports.read.examples import LeftOut
 
@@ -38,7 +39,11 @@ def rehearsed(record: Record) -> bool:
 class ResultRow:
     """The runs of one row label on one base model: all seeds of one configuration, by seed.
 
+    Runs that share some streams lie closer together than runs of other seeds, so they are no seeds of the row. A row
+    that has no other runs stands with one of them.
+
     Attributes:
+        held: runs with another seed in some streams alone: they say where spread comes from.
         added: it is in no file: the untrained start of rows that are, evaluated so that their gain is known.
         start: id of the run of its own untrained start; "" where the manifest names none, as earlier ones do.
     """
@@ -46,6 +51,7 @@ class ResultRow:
     label: str
     base_model: str
     records: tuple[Record, ...]
+    held: tuple[Record, ...] = ()
     added: bool = False
     start: str = ""
 
@@ -124,6 +130,11 @@ class Comparison:
     @property
     def records(self) -> list[Record]:
         return [record for row in self.rows for record in row.records]
+
+    @property
+    def held(self) -> list[Record]:
+        """Runs with another seed in some streams alone."""
+        return [record for row in self.rows for record in row.held]
 
     @cached_property
     def base_models(self) -> list[str]:
@@ -208,17 +219,19 @@ def _row(label: str, base_model: str, records: Iterable[Record]) -> tuple[Result
     """The newest run of each seed in the newest configuration, and the runs that these replace."""
     newest_first = sorted(records, key=lambda r: (r.finished, r.started, r.id), reverse=True)
     model = next((r for r in newest_first if r.status == "finished"), newest_first[0])
-    kept: dict[int, Record] = {}
+    kept: dict[int, Record] = {}  # a `PartSeed` is another key than a seed of its number
     aside = []
     for record in newest_first:
         same = _configuration(record) == _configuration(model)
         if record.status == "finished":
             same = same and _data(record) == _data(model)
-        if same and record.seed not in kept:
-            kept[record.seed] = record
+        if same and record.drawn not in kept:
+            kept[record.drawn] = record
         else:
             aside.append(record)
-    return ResultRow(label, base_model, tuple(kept[seed] for seed in sorted(kept))), aside
+    own = [kept[seed] for seed in sorted(kept) if not isinstance(seed, PartSeed)]
+    held = [kept[seed] for seed in sorted(kept) if isinstance(seed, PartSeed)]
+    return ResultRow(label, base_model, tuple(own or held[:1]), tuple(held)), aside
 
 
 def _rows(records: Iterable[Record], manifest: Mapping[str, Any]) -> tuple[tuple[ResultRow, ...], list[Record]]:
@@ -255,7 +268,8 @@ def _stand_in(cell: dict[str, Any], name: str, records: list[Record], entries: l
 
     As its row's other runs describe it; where there is none, as the experiment does (`entries`).
     """
-    lost = {"id": cell["id"], "seed": cell["seed"], "status": "failed", "reason": reason}
+    drawn = seed_fields(seed_of(cell))
+    lost = {"id": cell["id"], "seed": cell["seed"], "status": "failed", "reason": reason, "identity": drawn}
     for r in records:
         if (r.row, r.base_model) == (cell["row"], cell["base_model"]):
             return r.model_copy(update={**lost, "scores": [], "missing": {}, "training": {}, "cost": {}})

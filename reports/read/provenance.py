@@ -8,6 +8,7 @@ from typing import Any
 
 from harness.results.manifest import read_manifest
 from harness.results.record import Record
+from harness.seeds import seed_fields
 from harness.tasks.catalogue import tasks_of
 from harness.tracking.tracker import logged_runs
 
@@ -33,7 +34,7 @@ def provenance_of(records: Iterable[Record], workdir: Path) -> dict[str, Any]:
         entry: dict[str, Any] = {
             "row": r.row,
             "comparison": r.comparison,
-            "seed": r.seed,
+            **seed_fields(r.drawn),
             "status": r.status,
             "reason": r.reason,
             "command": r.command,

@@ -17,6 +17,7 @@ from harness import registry
 from harness.errors import InputError
 from harness.results.manifest import added_runs, read_records
 from harness.results.record import Record, Score
+from harness.seeds import PartSeed
 from reports.read.comparison_runs import Comparison, ResultRow, rehearsed
 
 
@@ -254,11 +255,12 @@ def read_library(workdir: Path) -> RunLibrary:
     """
     damaged: dict[str, str] = {}
     try:
-        records = read_records(workdir, damaged=damaged)
+        whole = read_records(workdir, damaged=damaged)
     except OSError as error:
         raise InputError(f"{workdir}: its runs cannot be read ({error.strerror})") from None
     added = added_runs(workdir)
-    records = [record for record in records if record.id not in added]
+    # Runs that share streams belong to where spread comes from.
+    records = [r for r in whole if r.id not in added and not isinstance(r.drawn, PartSeed)]
     rows, older = _rows(records)
     library = RunLibrary(workdir, tuple(rows), warnings=[damaged[key] for key in sorted(damaged)], older=older)
     library.trials = tuple(_trials(workdir, {r.id: r for r in records}, library.warnings))

@@ -14,6 +14,7 @@ from harness.files.atomic import write_atomic
 from harness.files.printable import one_line, tell
 from harness.results.manifest import manifest_file
 from harness.results.record import Record
+from harness.seeds import PartSeed, seed_fields, seed_of
 from reports.document.blocks import Document
 from reports.reproduce.report_cells import ReportCell
 
@@ -81,14 +82,17 @@ def experiment_of(data: dict[str, Any], run: str) -> Experiment:
             row["corpus"] = limited | {"columns": corpus.get("columns")}
         dev = {"task": dev["task"], "source": dev["source"]} if dev else None
         row["max_steps"] = entry.get("max_steps")  # what the comparison's, a block's or a budget's came to
-        seed, name = entry["seed"], entry["comparison"]
-    except (KeyError, IndexError, TypeError) as error:
+        seed = seed_of(entry)
+        streams = {"vary": seed.vary, "held_seed": seed.held} if isinstance(seed, PartSeed) else {}
+        name = entry["comparison"]
+    except (KeyError, IndexError, TypeError, ValueError) as error:
         raise InputError(f"run {run}: the report lacks what it takes to repeat it ({error}); build it again") from None
     kind: type[Method] = registry.load(registry.METHODS, row["method"])
     config = kind.configure(row["config"], where=f"run {run}")
     if kind.base_for(config, DEFAULT_BASE_MODEL) == base:  # it starts from something that its configuration names
         base = DEFAULT_BASE_MODEL
-    tree = {**conditions, "name": name, "base_models": [base], "seeds": [seed], "dev": dev, "methods": [row]}
+    tree = {**conditions, "name": name, "base_models": [base], "seeds": [int(seed)], **streams, "dev": dev}
+    tree["methods"] = [row]
     return Experiment.parse(tree | {"device": "auto"}, f"run {run}")
 
 
@@ -114,7 +118,7 @@ def _runs(reference: ReportCell, data: dict[str, Any], folder: Path) -> list[Rec
             records.append(record)
     for name in dict.fromkeys(plan.experiment.name for plan in plans.values()):
         cells = [
-            {"id": cell.id, "row": cell.row.label, "base_model": cell.base_model, "seed": cell.seed}
+            {"id": cell.id, "row": cell.row.label, "base_model": cell.base_model, **seed_fields(cell.seed)}
             for plan in plans.values() if plan.experiment.name == name for cell in plan.cells
         ]  # fmt: skip
         write_atomic(manifest_file(folder, name), json.dumps({"name": name, "cells": cells}, indent=1) + "\n")

@@ -1,0 +1,187 @@
+"""A seed that some streams alone have: the others draw what they drew, in every method."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from harness import registry
+from harness.comparison.experiment import read_experiment
+from harness.comparison.plan import PlannedCell, make_plan
+from harness.comparison.repeat import repeated
+from harness.errors import InputError
+from harness.method import FitContext, Method
+from harness.recipes import preset_names
+from harness.seeds import STREAMS, PartSeed, Stream, derive, part_seed, seed_fields, seed_of, seed_text
+from harness.sources import Corpus, load_corpus
+from harness.training import TrainedMethod
+
+PURPOSES = {
+    "init": ("init", "random vectors"),
+    "data_order": ("data order 0", "data order 7", "batch order 1 2"),
+    "dropout": ("dropout", "dropout 3"),
+    "views": ("views 0", "views 12"),
+}
+
+
+@pytest.mark.parametrize("stream", STREAMS)
+def test_a_stream_varies_alone(stream: Stream) -> None:
+    seed = part_seed(5, [stream], 1)
+    for other, purposes in PURPOSES.items():
+        for purpose in purposes:
+            assert derive(seed, purpose) == derive(5 if other == stream else 1, purpose)
+    assert derive(seed, "a plugin's own") == derive(1, "a plugin's own")
+
+
+def test_streams_of_one_seed_are_that_seed() -> None:
+    assert type(part_seed(1, ["init"], 1)) is int
+    assert type(part_seed(2, STREAMS, 1)) is int
+    assert type(part_seed(2, [], 1)) is int
+    assert part_seed(2, ["views", "init"], 1) == part_seed(2, ["init", "views"], 1) != 2
+
+
+def test_a_shifted_seed_shifts_all_its_streams() -> None:
+    assert part_seed(2, ["init"], 1) + 1000 == part_seed(1002, ["init"], 1001)
+
+
+@pytest.mark.parametrize("seed", [3, PartSeed(3, ("init", "views"), 1)])
+def test_files_keep_a_seed(seed: int) -> None:
+    again = seed_of(json.loads(json.dumps(seed_fields(seed))))
+    assert again == seed
+    assert type(again) is type(seed)
+
+
+def test_a_seed_is_told_with_its_streams() -> None:
+    assert seed_text(3) == "3"
+    assert seed_text(PartSeed(3, ("init",), 1)) == "3 (init)"
+
+
+def _trained() -> list[str]:
+    kinds = {name: registry.load(registry.METHODS, name) for name in registry.names(registry.METHODS)}
+    own = {name: kind for name, kind in kinds.items() if kind.__module__.startswith("methods.")}
+    return [name for name, kind in own.items() if issubclass(kind, TrainedMethod)]
+
+
+def _small(name: str) -> tuple[Method, Corpus]:
+    kind = registry.load(registry.METHODS, name)
+    preset = "mini" if "mini" in preset_names(kind.presets) else None
+    config = kind.configure({"batch_size": 4}, preset=preset, base_model="embedded:mini-bert", where=name)
+    text = kind.text_for(config)
+    return kind(config, base_model="embedded:mini-bert"), load_corpus(f"embedded:{text}", kind=text, limit=48)
+
+
+def _items(method: TrainedMethod, corpus: Corpus, seed: int) -> tuple[list[str], object]:
+    batch = method.stream(corpus, seed).batch(1)
+    return [repr(item) for item in batch.items], batch.rng.bit_generator.state
+
+
+@pytest.mark.parametrize("name", _trained())
+def test_batches_follow_their_own_streams_in_every_method(name: str) -> None:
+    method, corpus = _small(name)
+    assert isinstance(method, TrainedMethod)
+    (order, views), (other_order, other_views) = (_items(method, corpus, seed) for seed in (1, 2))
+    assert _items(method, corpus, part_seed(2, ["init", "dropout"], 1)) == (order, views)
+    assert _items(method, corpus, part_seed(2, ["data_order"], 1)) == (other_order, views)
+    assert _items(method, corpus, part_seed(2, ["views"], 1)) == (order, other_views)
+    assert other_order != order
+
+
+class Watched(Exception):
+    """Ends a fit where enough was seen."""
+
+
+def _beginning(name: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> tuple[list[torch.Tensor], torch.Tensor]:
+    """Weights of the heads, and the state of dropout's generator, as the first update finds them."""
+    method, corpus = _small(name)
+    seen: list[tuple[list[torch.Tensor], torch.Tensor]] = []
+
+    def loss(encoder: nn.Module, heads: nn.Module, batch: object) -> None:
+        seen.append(([p.detach().clone() for p in heads.state_dict().values()], torch.get_rng_state()))
+        raise Watched
+
+    monkeypatch.setattr(method, "loss", loss, raising=False)
+    with pytest.raises(Watched):
+        method.fit(corpus, FitContext(seed=seed, precision="fp32", max_steps=1))
+    return seen[0]
+
+
+@pytest.mark.parametrize("name", ["simcse", "barlow_twins", "byol", "cert", "tsdae"])
+def test_heads_and_dropout_follow_their_own_streams(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def same(a: Sequence[torch.Tensor], b: Sequence[torch.Tensor]) -> bool:
+        return len(a) == len(b) and all(torch.equal(x, y) for x, y in zip(a, b, strict=True))
+
+    heads, masks = _beginning(name, 1, monkeypatch)
+    other_heads, other_masks = _beginning(name, 2, monkeypatch)
+    assert not same(heads, other_heads)
+    assert not torch.equal(masks, other_masks)
+    init = _beginning(name, part_seed(2, ["init"], 1), monkeypatch)
+    assert same(init[0], other_heads)
+    assert torch.equal(init[1], masks)
+    rest = _beginning(name, part_seed(2, ["data_order", "dropout", "views"], 1), monkeypatch)
+    assert same(rest[0], heads)
+    assert torch.equal(rest[1], other_masks)
+
+
+@pytest.mark.parametrize("name", ["simcse", "flow", pytest.param("declutr", marks=pytest.mark.campaign)])
+def test_nothing_is_drawn_beside_the_streams(name: str) -> None:
+    """A seed of which no stream has the number trains the same weights as the seed that all streams have."""
+    vectors = []
+    for seed in (1, PartSeed(2, (), 1)):
+        method, corpus = _small(name)
+        method.fit(corpus, FitContext(seed=seed, precision="fp32", max_steps=2))
+        vectors.append(np.asarray(method.encode(["Rain fell.", "A cat sat on the mat."])))
+    assert np.array_equal(*vectors)
+
+
+FILE = {
+    "name": "spread", "seeds": [1, 2, 3], "max_steps": 2, "suites": ["Embedded-STS-natural"],
+    "corpus": {"uri": "embedded:sentences", "limit": 64}, "dev": {"task": "Embedded-STS-natural"},
+    "methods": [{"method": "simcse", "preset": "mini"}],
+}  # fmt: skip
+
+
+def _cells(**more: object) -> list[PlannedCell]:
+    return make_plan(read_experiment({**FILE, **more}), "spread").cells
+
+
+def test_a_run_with_streams_of_one_seed_is_the_run_of_that_seed() -> None:
+    plain = [cell.id for cell in _cells()]
+    assert [cell.id for cell in _cells(vary=list(STREAMS))] == plain
+    init = [cell.id for cell in _cells(vary=["init"])]
+    assert init[0] == plain[0]
+    assert not set(init[1:]) & set(plain)
+    assert [cell.id for cell in _cells(vary=["init"], seeds=[2], held_seed=1)] == init[1:2]
+
+
+def test_blocks_vary_streams_of_their_own_and_share_the_first_run() -> None:
+    blocks: dict[str, dict[str, object]] = {"all": {}, "init": {"vary": ["init"]}, "order": {"vary": ["data_order"]}}
+    cells = _cells(blocks=blocks)
+    assert len(cells) == 3 + 2 + 2
+    assert cells[0].blocks == ("all", "init", "order")
+    assert [seed_text(cell.seed) for cell in cells][3:5] == ["2 (init)", "3 (init)"]
+
+
+def test_the_command_of_a_run_makes_it_again(tmp_path: Path) -> None:
+    file = tmp_path / "spread.toml"
+    file.write_text(
+        'seeds = [1, 2, 3]\nmax_steps = 2\nsuites = ["Embedded-STS-natural"]\nvary = ["init"]\n'
+        'corpus = { uri = "embedded:sentences", limit = 64 }\ndev = { task = "Embedded-STS-natural" }\n'
+        '[[methods]]\nmethod = "simcse"\npreset = "mini"\n'
+    )
+    for cell in make_plan(read_experiment(file), str(file)).cells:
+        words = shlex.split(repeated(str(file), [], cell))
+        changes = [words[i + 1] for i, word in enumerate(words) if word == "--set"]
+        (again,) = make_plan(read_experiment(file, changes), str(file)).cells
+        assert again.id == cell.id
+
+
+def test_an_unknown_stream_is_one_line() -> None:
+    with pytest.raises(InputError, match="vary"):
+        read_experiment({**FILE, "vary": ["initialisation"]})
