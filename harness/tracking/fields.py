@@ -17,8 +17,8 @@ logger = logging.getLogger(__name__)
 
 
 def row_params(record: Record) -> dict[str, Any]:
-    """What all seeds of a row share: method, base model, data, the method's config as `config.a.b`, and which streams of
-    random numbers are held."""
+    """What all seeds of a row share: method, base model, data, the method's config as `config.a.b`, and which streams
+    of random numbers are held."""
     config = {name: value for name, value in record.config.items() if name != "seed"}
     return {
         "row": record.row,

@@ -30,6 +30,7 @@ SECTIONS = {
 }
 _LAST = {"run": "How it was run", "limits": "Limits"}  # limits: what reading the others has shown stands there too
 _BY_PART = ("scores", "mteb", "differences")  # a file with parts has these once for each
+_VARIED_ALONE = 'Its runs differ in some streams of random numbers alone: see "Where the spread comes from".'
 _NOT_SCORED = ("geometry", "layers", "efficiency")  # suites that look at a model rather than score it
 
 
@@ -39,6 +40,7 @@ def built_in() -> list[TableBuilder]:
     from reports.figures.cost_tradeoff import tradeoff
     from reports.figures.differences import forest
     from reports.figures.seed_strips import strip
+    from reports.figures.spread_figure import spread_figure
     from reports.tables import mteb_categories
     from reports.tables.accuracies import SUITES as CLASSIFICATION
     from reports.tables.accuracies import accuracy_tables
@@ -53,6 +55,7 @@ def built_in() -> list[TableBuilder]:
     from reports.tables.limits import limits
     from reports.tables.row_cards import how_it_was_run
     from reports.tables.row_differences import difference_table
+    from reports.tables.spread_table import spread_table
     from reports.tables.sts_scores import score_tables
     from reports.tables.tuned_rows import tuning_table
 
@@ -67,6 +70,8 @@ def built_in() -> list[TableBuilder]:
         TableBuilder("base", forest, 200),
         TableBuilder("certainty", all_pairs, 50),
         TableBuilder("certainty", strip, 100),
+        TableBuilder("certainty", spread_table, 150),
+        TableBuilder("certainty", spread_figure, 160),
         TableBuilder("certainty", _over_tasks, 200),
         TableBuilder("certainty", best_seed_table, 300),
         TableBuilder("contamination", lambda c, _: contamination(c), 100),
@@ -112,11 +117,14 @@ def _sections(comparison: Comparison, bootstrap: PairedBootstrap) -> Iterator[Se
 
 def _part(part: Comparison, builders: list[TableBuilder]) -> Section:
     """The scores of one block of the file: its own rows alone, on what it asks for."""
+    if part.held and all(len(row.records) < 2 for row in part.rows):  # one run a row that counts: no table of scores
+        said = [Text((*([part.description] if part.description else []), _VARIED_ALONE))]
+        return Section(f"part-{slug(part.name)}", part.title, said)
     bootstrap = PairedBootstrap(part)
     built = (block for builder in builders for block in builder(part, bootstrap))
     blocks = [block if isinstance(block, Text) else replace(block, key=f"{part.name}-{block.key}") for block in built]
-    said: list[Block] = [Text((part.description,))] if part.description else []
-    return Section(f"part-{slug(part.name)}", part.title, said + blocks)
+    said = [Text((part.description,))] if part.description else []
+    return Section(f"part-{slug(part.name)}", part.title, [*said, *blocks])
 
 
 def _over_tasks(comparison: Comparison, bootstrap: PairedBootstrap) -> list[Table | Figure | None]:
@@ -157,6 +165,7 @@ def _layers(comparison: Comparison, bootstrap: PairedBootstrap) -> list[Block | 
 
 def _facts(comparison: Comparison) -> list[tuple[str, str]]:
     seeds = sorted({len(row.records) for row in comparison.rows})
+    runs = len({record.id for record in [*comparison.records, *comparison.held]})
     count = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
     tasks = {(s.task, s.source) for r in comparison.records for s in r.scores if s.suite not in _NOT_SCORED}
     tasks = {key for key in tasks if not key[0].startswith("geometry:")}
@@ -167,7 +176,7 @@ def _facts(comparison: Comparison) -> list[tuple[str, str]]:
         *([(str(added), "untrained start added" if added == 1 else "untrained starts added")] if added else []),
         (str(len(comparison.base_models)), "base model" if len(comparison.base_models) == 1 else "base models"),
         (count, "seed a row" if count == "1" else "seeds a row"),
-        (str(len(comparison.records)), "run" if len(comparison.records) == 1 else "runs"),
+        (str(runs), "run" if runs == 1 else "runs"),
         (str(len(tasks)), "task" if len(tasks) == 1 else "tasks"),
         *budget_facts(comparison),
     ]

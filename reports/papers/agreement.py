@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from reports.document.table import number_text
+from reports.papers.reported import ONE, Reported
 from reports.stats.bootstrap import mean_sd
 
 Kind = Literal["inside", "above", "below", "one seed", "not comparable", "not measured", "not published"]
@@ -53,34 +54,12 @@ class Verdict:
         return "; ".join(dict.fromkeys((f"not comparable: {first}", *(f"other {one.what}" for one in others))))
 
 
-def prediction_interval(values: Sequence[float], confidence: float = 0.95) -> tuple[float, float]:
-    """Where one more run is expected: mean +- t(n - 1, (1 + confidence) / 2) * s * sqrt(1 + 1/n).
-
-    s is the sample standard deviation (n - 1 in the denominator) of n >= 2 values that are taken as independent draws
-    of one normal distribution: then x - mean has variance sigma^2 (1 + 1/n), and (x - mean) / (s sqrt(1 + 1/n))
-    Student's t with n - 1 degrees of freedom (Hahn and Meeker, "Statistical Intervals", 1991, section 4.8; Geisser,
-    "Predictive Inference", 1993). A published number is one more run on the same test pairs, so the chance of the pairs
-    does not enter.
-
-    Raises:
-        ValueError: fewer than two values, or a confidence outside of (0, 1).
-    """
-    from scipy.special import stdtrit
-
-    if len(values) < 2 or not 0 < confidence < 1:
-        raise ValueError(f"needs two values and a confidence in (0, 1), got {len(values)} and {confidence}")
-    mean, sd = mean_sd(values)
-    assert sd is not None
-    half = float(stdtrit(len(values) - 1, (1 + confidence) / 2)) * sd * math.sqrt(1 + 1 / len(values))
-    return mean - half, mean + half
-
-
 def prediction_of_difference(
-    difference: float, sides: Sequence[Sequence[float]], confidence: float = 0.95
+    difference: float, sides: Sequence[Sequence[float]], confidence: float = 0.95, *, runs: int = 1
 ) -> tuple[float, float]:
-    """Where the difference of one more run of each side is expected.
+    """Where the difference of the means of `runs` more runs of each side is expected.
 
-    The variances s^2 (1 + 1/n) of the sides add up, with Welch's degrees of freedom (Biometrika 34, 1947).
+    The variances s^2 (1/runs + 1/n) of the sides add up, with Welch's degrees of freedom (Biometrika 34, 1947).
 
     Args:
         difference: of the means of both sides.
@@ -88,7 +67,9 @@ def prediction_of_difference(
     """
     from scipy.special import stdtrit
 
-    parts = [(sd**2 * (1 + 1 / len(side)), len(side) - 1) for side in sides if (sd := mean_sd(side)[1]) is not None]
+    parts = [
+        (sd**2 * (1 / runs + 1 / len(side)), len(side) - 1) for side in sides if (sd := mean_sd(side)[1]) is not None
+    ]
     total = sum(variance for variance, _ in parts)
     if total == 0:
         return difference, difference
@@ -106,6 +87,7 @@ def judge(
     obstacles: Sequence[Obstacle] = (),
     unmeasured: str = "",
     digits: int = 2,
+    reported: Reported = ONE,
 ) -> Verdict:
     """The verdict on one published number.
 
@@ -116,6 +98,7 @@ def judge(
         sides: of a difference between rows whose seeds are not the same, the values of the sides that a seed enters.
         obstacles: why the two cannot be compared, from the records.
         unmeasured: why there is no value of ours.
+        reported: what the published number is made of, one run or several.
     """
     if not values:
         return Verdict.not_measured(unmeasured) if unmeasured else Verdict("not measured", "not measured")
@@ -131,8 +114,10 @@ def judge(
     elif min((len(side) for side in sides), default=len(values)) < 2:
         return Verdict("one seed", "one seed: no interval")
     else:
-        low, high = prediction_of_difference(mean_sd(values)[0], sides) if sides else prediction_interval(values)
-        where = f"[{number_text(low, digits)}, {number_text(high, digits)}]"
+        mean = mean_sd(values)[0]
+        low, high = prediction_of_difference(mean, sides, runs=reported.runs) if sides else reported.interval(values)
+        what = f"for {reported.text} " if reported.text else ""
+        where = f"{what}[{number_text(low, digits)}, {number_text(high, digits)}]"
     # Binary fractions: a number on the bound itself is inside.
     if low - 1e-9 <= published <= high + 1e-9:
         return Verdict("inside", f"inside our interval {where}", low, high)

@@ -14,6 +14,7 @@ from pydantic import Field, model_validator
 from harness.config import Config, nearest
 from harness.files.reading import read_toml
 from reports.papers.figure_spec import PaperFigure
+from reports.papers.reported import ONE, Reported
 
 FOLDER = Path(__file__).parent / "definitions"
 SUFFIX = ".toml"
@@ -113,6 +114,7 @@ class PaperRow(Config):
     by_text: bool = Field(default=False, description="a run on another text than `data` is none of this row")
     preset: str = Field(default="", description="our preset with the paper's settings; empty: it states none")
     scanned: list[str] = Field(default=[], description="options that the paper searched: any value is the paper's")
+    reported: Reported | None = Field(default=None, description="what its numbers are made of; empty: the table's")
     study: str = Field(default="", description="our study that makes the row's numbers, in a table of studies")
     cannot: str = Field(default="", description="why no run can make its numbers on public data")
     reference: str = Field(default="", description="label of the row that its differences go to")
@@ -133,6 +135,7 @@ class PaperTable(Config):
     reference_model: str = Field(default="", description="its published model, where the row has several")
     transposed: bool = Field(default=False, description="columns of the definition as lines")
     notes: list[str] = Field(default=[])
+    reported: Reported | None = Field(default=None, description="what its numbers are made of; empty: the paper's")
     rows: list[PaperRow] = Field(default=[])
     fields: dict[str, str] = Field(default={}, description="spaces: published task -> our config key")
     used_with: dict[str, dict[str, Any]] = Field(
@@ -161,6 +164,7 @@ class Definition(Config):
     statements: dict[str, str] = Field(
         default={}, description="published table that is a passage of text -> what its numbers are made from"
     )
+    reported: Reported = Field(default=ONE, description="what a number is made of: runs, and whether mean or best")
     data: dict[str, Data] = Field(default={})
     columns: dict[str, list[PaperColumn]] = Field(default={})
     tables: list[PaperTable] = Field(min_length=1)
@@ -207,6 +211,10 @@ class Definition(Config):
         for column in self.columns.get(table.columns, []):
             columns += [column.named(name) for name in column.each] if column.each else [column]
         return columns
+
+    def reported_as(self, table: PaperTable, row: PaperRow) -> Reported:
+        """What a row's published numbers are made of: what the row says, else its table, else the paper."""
+        return row.reported or table.reported or self.reported
 
     def family(self, published: str) -> str:
         """The family of recipes that a base model of the published file belongs to."""

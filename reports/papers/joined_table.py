@@ -49,8 +49,9 @@ def joined_table(matching: Matching) -> Table | None:
     if not rows:
         return None
     legend = (
-        "Interval: where one more run of ours is expected (95 %, Student's t, over seeds on the same test pairs); a "
-        "method without a seed agrees within 0.05. Whether two numbers may be compared is read from the records: base "
+        "Interval: where a number made as the paper's is expected from our runs (95 %, Student's t, over seeds on the "
+        "same test pairs): one more run, or the mean or the best of as many runs as the paper made, which the verdict then "
+        "says. A method without a seed agrees within 0.05. Whether two numbers may be compared is read from the records: base "
         "model, training text, recipe and protocol.",
     )
     caption = "The main numbers of each table; tables/joined.csv and data.json hold every published number."

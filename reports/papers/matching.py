@@ -181,6 +181,9 @@ class Matching:
         obstacles += self._reference_obstacles(p, place, row)
         if place.column.unstated:
             obstacles.append(Obstacle("protocol", f"{place.column.unstated} not stated by the paper"))
+        reported = self.definition.reported_as(place.table, place.row)
+        if place.column.delta and reported.by == "best" and reported.runs > 1:
+            obstacles.append(Obstacle("protocol", f"a difference of {reported.text} each"))
         # Asked last, since the answer imports the methods.
         ask = bool(ours.by_seed) and not obstacles
         sides = self._random_sides(place, row, ours) if ask else ()
@@ -192,6 +195,7 @@ class Matching:
             obstacles=list(dict.fromkeys(obstacles)),
             unmeasured=ours.missing,
             digits=place.column.digits,
+            reported=reported,
         )
         remarks = self.conditions.remarks(p["base_model"], place.row, row) if ours.by_seed else ()
         return MatchedNumber(p, value, place, row, ours, verdict, remarks)

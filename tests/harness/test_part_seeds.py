@@ -93,7 +93,7 @@ def test_batches_follow_their_own_streams_in_every_method(name: str) -> None:
     assert other_order != order
 
 
-class Watched(Exception):
+class WatchedError(Exception):
     """Ends a fit where enough was seen."""
 
 
@@ -104,10 +104,10 @@ def _beginning(name: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> tuple[l
 
     def loss(encoder: nn.Module, heads: nn.Module, batch: object) -> None:
         seen.append(([p.detach().clone() for p in heads.state_dict().values()], torch.get_rng_state()))
-        raise Watched
+        raise WatchedError
 
     monkeypatch.setattr(method, "loss", loss, raising=False)
-    with pytest.raises(Watched):
+    with pytest.raises(WatchedError):
         method.fit(corpus, FitContext(seed=seed, precision="fp32", max_steps=1))
     return seen[0]
 

@@ -10,11 +10,12 @@ from scipy import stats
 
 from reports.document.table import MINUS
 from reports.papers import definition
-from reports.papers.agreement import judge, prediction_interval, prediction_of_difference
+from reports.papers.agreement import judge, prediction_of_difference
 from reports.papers.column_values import measure
 from reports.papers.matched_numbers import as_csv, plain
 from reports.papers.matching import Matching
 from reports.papers.paper_tables import paper_table
+from reports.papers.reported import prediction_interval
 from reports.read.run_library import read_library
 from tests.support import invented_runs as made
 

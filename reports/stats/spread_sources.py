@@ -1,0 +1,167 @@
+"""Where the spread of a row's scores comes from: its variance by stream of random numbers, and by drawn pairs.
+
+A stream's variance is that of runs in which it alone has other seeds. The other streams stand at one seed: what the
+stream does by itself is in it, and what it does together with them. So the variances of streams are no parts of a
+whole. Where streams act together (a training run that any small change sends another way) each alone may bring nearly
+as much as all of them, and their sum exceeds the variance of runs in which all differ; in the words of sensitivity
+analysis they are total effects (Homma & Saltelli, Reliability Engineering & System Safety 52, 1996), here at one point.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from harness.results.record import Record
+from harness.seeds import STREAMS, PartSeed, Stream
+from reports.read.comparison_runs import ResultRow
+from reports.stats.bootstrap import Floats
+from reports.stats.significance import PairedBootstrap
+from reports.stats.targets import Target
+
+NAMES: dict[Stream, str] = {
+    "init": "initialisation",
+    "data_order": "data order",
+    "dropout": "dropout",
+    "views": "views",
+}
+ALL, PAIRS = "all of them", "test pairs"
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Source:
+    """What one source brings, in points (times 100).
+
+    Attributes:
+        streams: what varies: some streams, all of them, or none where the test pairs are drawn anew.
+        scores: (runs,) of the runs in which it varies, in points; empty for the test pairs.
+        variance, freedom: the estimate, and how many degrees of freedom it has.
+        records: ids of the runs.
+    """
+
+    name: str
+    streams: tuple[Stream, ...]
+    scores: tuple[float, ...]
+    variance: float
+    freedom: float
+    records: tuple[str, ...]
+
+    @property
+    def deviation(self) -> float:
+        return math.sqrt(self.variance)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Of the standard deviation, at 95 %."""
+        low, high = variance_interval(self.variance, self.freedom)
+        return math.sqrt(low), math.sqrt(high)
+
+    @property
+    def silent(self) -> bool:
+        """Are all its runs alike to the last digit? The method draws nothing from these streams then."""
+        return bool(self.scores) and len(set(self.scores)) == 1
+
+
+def variance_interval(variance: float, freedom: float, confidence: float = CONFIDENCE) -> tuple[float, float]:
+    """Of the variance behind a sample variance of normal values: f s^2 / chi^2_f at both tails."""
+    from scipy.stats import chi2
+
+    tail = (1 - confidence) / 2
+    low, high = chi2.ppf([1 - tail, tail], freedom)
+    return freedom * variance / float(low), freedom * variance / float(high)
+
+
+def ratio_interval(part: Source, whole: Source, confidence: float = CONFIDENCE) -> tuple[float, float]:
+    """Of var(part) / var(whole), by Fisher's F for two independent sample variances.
+
+    Ours are not independent where a stream's seeds stand in both sets of runs: they move together then, and the
+    interval is wider than it need be, never narrower (coverage in docs/statistics.md).
+    """
+    from scipy.stats import f
+
+    tail = (1 - confidence) / 2
+    ratio = part.variance / whole.variance
+    low, high = f.ppf([1 - tail, tail], part.freedom, whole.freedom)
+    return ratio / float(low), ratio / float(high)
+
+
+@dataclass(frozen=True)
+class Decomposition:
+    """The sources of one row's spread: all streams first (None with fewer than two such runs), then each that varied,
+    then the test pairs (None without stored pairs); and the streams that varied alone in no runs."""
+
+    row: ResultRow
+    whole: Source | None
+    parts: tuple[Source, ...]
+    pairs: Source | None
+    unvaried: tuple[Stream, ...]
+
+    @property
+    def sources(self) -> list[Source]:
+        return [source for source in (self.whole, *self.parts, self.pairs) if source is not None]
+
+
+def decomposition(row: ResultRow, bootstrap: PairedBootstrap, target: Target) -> Decomposition | None:
+    """Of one row by a target; None where no two runs differ in some streams alone."""
+    plain = {record.seed: record for record in row.records if not isinstance(record.drawn, PartSeed)}
+    groups: dict[tuple[int, tuple[Stream, ...]], list[Record]] = {}
+    for record in row.held:
+        seed = record.drawn
+        assert isinstance(seed, PartSeed)
+        first = [plain[seed.held]] if seed.held in plain else []
+        groups.setdefault((seed.held, seed.vary), first).append(record)
+    largest: dict[tuple[Stream, ...], list[Record]] = {}
+    for (_, streams), records in groups.items():
+        largest[streams] = max(largest.get(streams, []), records, key=len)
+    found = [_streams(row, streams, largest[streams], target) for streams in sorted(largest, key=_place)]
+    parts = tuple(source for source in found if source is not None)
+    if not parts:
+        return None
+    varied = {source.streams[0] for source in parts if len(source.streams) == 1}
+    return Decomposition(
+        row,
+        _streams(row, STREAMS, list(plain.values()), target),
+        parts,
+        _pairs(row, bootstrap, target),
+        tuple(stream for stream in STREAMS if stream not in varied),
+    )
+
+
+def _place(streams: tuple[Stream, ...]) -> tuple[int, ...]:
+    return len(streams), *(STREAMS.index(stream) for stream in streams)
+
+
+def _streams(row: ResultRow, streams: tuple[Stream, ...], records: Sequence[Record], target: Target) -> Source | None:
+    scores = _scores(replace(row, records=tuple(records)), target)
+    if len(scores) < 2:
+        return None
+    values = np.array(list(scores.values()))
+    name = ALL if streams == STREAMS else " and ".join(NAMES[stream] for stream in streams)
+    variance = float(values.var(ddof=1)) if np.ptp(values) > 0 else 0.0
+    return Source(name, streams, tuple(values.tolist()), variance, len(values) - 1.0, tuple(scores))
+
+
+def _scores(row: ResultRow, target: Target) -> dict[str, float]:
+    """Run -> its mean over the target's tasks in points, of finished runs that have them all."""
+    by_run: dict[str, list[float]] = {}
+    for task, source in target.tasks:
+        for record, score in row.scores(task, source, "spearman", "all"):
+            by_run.setdefault(record.id, []).append(100 * score.value)
+    return {run: float(np.mean(v)) for run, v in by_run.items() if len(v) == len(target.tasks)}
+
+
+def _pairs(row: ResultRow, bootstrap: PairedBootstrap, target: Target) -> Source | None:
+    """What one run's score varies by when the pairs are drawn anew; its freedom is that of the resamples and of the
+    pairs, which are both finite."""
+    found = bootstrap.by_seed(row, target)
+    if found is None:
+        return None
+    drawn: Floats = 100 * found[2]
+    sizes = [len(p[1]) for key in target.tasks if (p := bootstrap.comparison.pairs(row.finished[0], *key)) is not None]
+    freedom = 1 / (1 / (drawn.shape[1] - 1) + 1 / (max(min(sizes, default=2), 2) - 1))
+    ids = tuple(r.id for r in row.finished)
+    return Source(PAIRS, (), (), float(drawn.var(axis=1, ddof=1).mean()), freedom, ids)

@@ -1,0 +1,106 @@
+"""Where the spread of a row's scores comes from, as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from reports.document.table import Cell, Column, Table, TableRow, number_text
+from reports.read.comparison_runs import Comparison, base_name
+from reports.stats.significance import PairedBootstrap
+from reports.stats.spread_sources import NAMES, Decomposition, Source, decomposition, ratio_interval
+from reports.tables.score_cells import head_cells
+
+
+def decompositions(comparison: Comparison, bootstrap: PairedBootstrap) -> list[Decomposition]:
+    """Of every row that has runs in which some streams alone vary, by the first target."""
+    target = bootstrap.first
+    if target is None:
+        return []
+    return [d for row in comparison.rows if row.held and (d := decomposition(row, bootstrap, target)) is not None]
+
+
+def spread_table(comparison: Comparison, bootstrap: PairedBootstrap) -> Table | None:
+    """A line for each source of each row; None where no run held a stream."""
+    found = decompositions(comparison, bootstrap)
+    target = bootstrap.first
+    if not found or target is None:
+        return None
+    columns = (
+        Column("row", "Method", numeric=False),
+        Column("source", "What is drawn anew", numeric=False),
+        Column("runs", "Runs", aside=True),
+        Column("deviation", "Standard deviation", "points, 95 % interval"),
+        Column("share", "Of all streams' variance", "%, 95 % interval"),
+    )
+    several = len(comparison.base_models) > 1
+    body = []
+    for d in found:
+        block = f"{base_name(d.row.base_model)} · {d.row.label}" if several else d.row.label
+        for source in d.sources:
+            cells = (head_cells(d.row)[0], Cell(source.name), _runs(source), _deviation(source), _share(source, d))
+            body.append(TableRow(cells, block))
+    return Table(
+        "spread",
+        "Where the spread comes from",
+        f"By {target.title}: how far scores lie apart when one source of chance alone is drawn anew.",
+        columns,
+        tuple(body),
+        (*_legend(found), *_lacking(found)),
+    )
+
+
+def _runs(source: Source) -> Cell:
+    return Cell(str(len(source.scores)), value=len(source.scores)) if source.scores else Cell("–", state="empty")
+
+
+def _deviation(source: Source) -> Cell:
+    if source.silent:
+        note = "all runs have the same score to the last digit: the method draws nothing from it"
+        return Cell("0", value=0.0, state="value", records=source.records, notes=(note,))
+    low, high = source.interval
+    spread = f"[{number_text(low, 2)}, {number_text(high, 2)}]"
+    return Cell(
+        number_text(source.deviation, 2), spread, source.deviation, state="value", records=source.records, digits=2
+    )
+
+
+def _share(source: Source, d: Decomposition) -> Cell:
+    if d.whole is None or d.whole.variance == 0:
+        return Cell("–", state="empty")
+    if source is d.whole:
+        return Cell("100", value=100.0, state="value", records=source.records)
+    if source.silent:
+        return Cell("0", value=0.0, state="value", records=source.records)
+    ratio = 100 * source.variance / d.whole.variance
+    low, high = (100 * bound for bound in ratio_interval(source, d.whole))
+    records = (*source.records, *d.whole.records)
+    return Cell(number_text(ratio, 0), f"[{low:,.0f}, {high:,.0f}]", ratio, state="value", records=records, digits=0)
+
+
+def _legend(found: Sequence[Decomposition]) -> list[str]:
+    return [
+        "A stream of random numbers varies alone while the others stay those of one seed; the row's scores elsewhere "
+        "are of runs in which all vary. Standard deviations with chi-square intervals, shares with Fisher's F.",
+        "Shares are no parts of a whole: what a stream does together with the others is in each of them. Where any "
+        "small change sends training another way, every stream alone brings nearly the whole.",
+        "Views: all that is drawn for a batch beside dropout (augmentations, masks, negatives, partitions). Test pairs: "
+        "what the score of one run varies by when they are drawn anew (bootstrap); it is not a part of the seeds' "
+        "spread, but stands beside it.",
+    ]
+
+
+def _lacking(found: Sequence[Decomposition]) -> list[str]:
+    """What a reader may miss."""
+    said = []
+    unvaried = {d.row.label: d.unvaried for d in found if d.unvaried}
+    for streams in dict.fromkeys(unvaried.values()):
+        rows = ", ".join(label for label, its in unvaried.items() if its == streams)
+        keys = ", ".join(f'vary = ["{stream}"]' for stream in streams)
+        names = ", ".join(NAMES[stream] for stream in streams)
+        said.append(f"Not known of {rows}: what {names} alone would bring (further runs with {keys}).")
+    if whole := [d.row.label for d in found if d.whole is None]:
+        said.append(f"Without two runs in which all streams vary, so without shares: {', '.join(whole)}.")
+    few = min(len(s.scores) for d in found for s in d.sources if s.scores)
+    if few < 5:
+        said.append(f"With {few} runs a standard deviation is hardly known: see its interval.")
+    return said
