@@ -113,7 +113,8 @@ def _show(result: ComparisonResult) -> None:
         name = result.experiment.name
         for part, block in result.experiment.parts.items():
             title = block.title or part or result.experiment.title or name
-            print_table(title, *builder.summary_table(result.workdir, name, part))
+            columns, rows, *legend = builder.summary_table(result.workdir, name, part)
+            print_table(title, columns, rows, *legend)
         for kind, path in result.report.items():
             tell(f"{kind}: {path}")
         for report, written in result.further.items():

@@ -19,8 +19,10 @@ def plain(text: str) -> Text:
     return Text(told(one_line(text)))
 
 
-def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table of scores; where it would not fit the terminal, without the deviations."""
+def print_table(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], legend: Sequence[str] = ()
+) -> None:
+    """Print a table of scores and what its marks mean; where it would not fit the terminal, without the deviations."""
     from rich.console import Console
     from rich.measure import Measurement
     from rich.table import Table
@@ -28,7 +30,8 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
     def table(cells: Sequence[Sequence[str]]) -> Table:
         made = Table(title=plain(title))
         for i, column in enumerate(columns):
-            made.add_column(plain(column), justify="left" if i == 0 else "right", no_wrap=i > 0)
+            least = min(16, max((len(row[0]) for row in cells), default=0)) if i == 0 else None
+            made.add_column(plain(column), justify="left" if i == 0 else "right", no_wrap=i > 0, min_width=least)
         for row in cells:
             made.add_row(*(plain(cell) for cell in row))
         return made
@@ -37,5 +40,7 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
     whole = table(rows)
     if Measurement.get(console, console.options.update(width=1000), whole).maximum > console.width:
         whole = table([[cell.partition(" ± ")[0] for cell in row] for row in rows])
-        whole.caption = "standard deviations are in the report"
+        legend = [*(line for line in legend if not line.startswith("±")), "standard deviations are in the report"]
     console.print(whole)
+    for line in legend:
+        console.print(plain(line))

@@ -25,8 +25,11 @@ class ReportBuilder(Protocol):
     ) -> dict[str, Path]:
         """Write the report of the comparison `name`, as `build_report` does."""
 
-    def summary_table(self, workdir: Path, name: str, part: str = ...) -> tuple[list[str], list[list[str]]]:
-        """Columns and rows of text: the comparison, or one block of its file, as a terminal shows it."""
+    def summary_table(
+        self, workdir: Path, name: str, part: str = ...
+    ) -> tuple[list[str], list[list[str]]] | tuple[list[str], list[list[str]], list[str]]:
+        """Columns and rows of text: the comparison, or one block of its file, as a terminal shows it; and, where there
+        are marks in them, what these mean."""
 
 
 def report_builder() -> ReportBuilder | None:

@@ -164,7 +164,7 @@ def test_nothing_finished(tmp_path):
     synthetic.Invented(tmp_path).add("a", status="failed", reason="out of memory")
     written = build_comparison(tmp_path, "invented")
     assert "out of memory" in written["md"].read_text()
-    assert summary_table(tmp_path, "invented") == (["Method", "Seeds", "Status"], [["a", "0 of 1", "failed"]])
+    assert summary_table(tmp_path, "invented") == (["Method", "Seeds", "Status"], [["a", "0 of 1", "failed"]], [])
 
 
 def test_unlike_protocols_are_marked_and_not_compared(tmp_path):
