@@ -4,8 +4,8 @@ A run has one seed. What it drives is split by purpose ("data order", "init", "d
 with the same seed see the same data order however many random numbers their heads or views take. The loop draws from
 these streams; a plugin that fits without it does too (`numpy_generator`, `torch_generator`, `seed_everything`).
 
-Since all draws pass here, a run may also have another seed in some streams alone (`PartSeed`): that is how the spread of
-scores is split by where it comes from.
+Since all draws pass here, a run may also have another seed in some streams alone (`PartSeed`): that is how the spread
+of scores is split by where it comes from.
 """
 
 from __future__ import annotations

@@ -19,9 +19,7 @@ def plain(text: str) -> Text:
     return Text(told(one_line(text)))
 
 
-def print_table(
-    title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], legend: Sequence[str] = ()
-) -> None:
+def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], legend: Sequence[str] = ()) -> None:
     """Print a table of scores and what its marks mean; where it would not fit the terminal, without the deviations."""
     from rich.console import Console
     from rich.measure import Measurement

@@ -1,4 +1,4 @@
-"""The main conclusion of a comparison: at most two sentences for a base model, which a referee can quote."""
+"""The main conclusion of a comparison: at most two sentences, which a referee can quote."""
 
 from __future__ import annotations
 
@@ -6,21 +6,27 @@ from collections.abc import Sequence
 
 from reports.document.table import number_text
 from reports.read.comparison_runs import Comparison, ResultRow, base_name
+from reports.read.seeded import seeded
 from reports.stats.bootstrap import Estimate
 from reports.stats.significance import NOT_JUDGED, Leaders, PairedBootstrap, untrained_base
 from reports.stats.targets import Target
 from reports.stats.training_gain import remark
 from reports.stats.verdicts import Block
 
+_MOST_BASES = 3  # base models that a sentence has room for
+
 
 def headline(comparison: Comparison, bootstrap: PairedBootstrap) -> str:
-    """The main conclusion, from the first target that has pairs."""
-    sentences = []
+    """The main conclusion, from the first target that has pairs: which row is ahead, and what training gained."""
+    parts: tuple[list[str], list[str]] = ([], [])
     several = len(comparison.base_models) > 1
     for target in bootstrap.targets[:1]:
         for base in comparison.base_models:
             rows = [r for r in comparison.rows if r.base_model == base and r.supervision != "supervised"]
-            sentences += _conclusion(rows, f"On {base_name(base)}, " if several else "", bootstrap, target)
+            said = _conclusion(rows, bootstrap, target)
+            for place, text in zip(parts, said, strict=False):
+                place.append(f"on {base_name(base)}, {text}" if several else text)
+    sentences = [_sentence(texts) for texts in parts if texts]
     ended = [row for row in comparison.rows if not row.finished]
     lost = f"without a result: {_list([f'{row.label} ({_ending(row)})' for row in ended])}" if ended else ""
     if not sentences:
@@ -33,27 +39,36 @@ def headline(comparison: Comparison, bootstrap: PairedBootstrap) -> str:
     return " ".join(f"{sentence}." for sentence in sentences)
 
 
+def _sentence(texts: Sequence[str]) -> str:
+    """One sentence of what is said of each base model."""
+    more = len(texts) - _MOST_BASES
+    said = [*texts[:_MOST_BASES], *([f"{more} more base model{'s' if more > 1 else ''} below"] if more > 0 else [])]
+    text = "; ".join(said)
+    return text[0].upper() + text[1:] if text.startswith(("on ", "trained ")) else text
+
+
 def _ending(row: ResultRow) -> str:
     return "not run" if row.lacking else row.status
 
 
-def _conclusion(rows: list[ResultRow], where: str, bootstrap: PairedBootstrap, target: Target) -> list[str]:
+def _conclusion(rows: list[ResultRow], bootstrap: PairedBootstrap, target: Target) -> list[str]:
+    """Of one base model: which row is ahead, and, where there is something to say, what training gained."""
     scored = [(float(runs[1].mean()), row) for row in rows if (runs := bootstrap.by_seed(row, target)) is not None]
     if len(scored) < 2:
         return []
     leaders = bootstrap.leaders(rows, target)
     if leaders is None:
         value, row = max(scored, key=lambda item: item[0])
-        text = f"{where}{row.label} has the highest score on {target.title}, {100 * value:.2f}"
+        text = f"{row.label} has the highest score on {target.title}, {100 * value:.2f}"
         return [f"{text}; with one seed a row, nobody can tell which is better"]
-    sentences = [where + _best(leaders, bootstrap, rows, target)]
+    sentences = [_best(leaders, bootstrap, rows, target)]
     pairs = [(row, base) for row in rows if (base := untrained_base(row, rows)[0]) is not None]
     found = [(row, d) for (row, _), d in zip(pairs, bootstrap.differences(pairs, target), strict=True) if d]
     parts = []
     for verdict, phrase in (
         ("better", "above it"),
         ("worse", "below it"),
-        ("not separable", "not separable from it"),
+        ("not separable", "not to be told apart from it"),
         (NOT_JUDGED, "not judged (one seed)"),
     ):
         alike = [(row, d.estimate) for row, d in found if d.verdict == verdict]
@@ -65,7 +80,7 @@ def _conclusion(rows: list[ResultRow], where: str, bootstrap: PairedBootstrap, t
     if never := [row.label for row in rows if remark(row)]:
         parts.append(f"training never beat the start on the dev set: {_list(never)}")
     if parts:
-        sentences.append(f"Trained rows against their untrained base, {'; '.join(parts)}")
+        sentences.append(f"trained rows against their untrained base, {'; '.join(parts)}")
     return sentences
 
 
@@ -74,34 +89,31 @@ def _best(leaders: Leaders, bootstrap: PairedBootstrap, rows: list[ResultRow], t
     best, tied = leaders.best, {row.key for row in leaders.tied}
     runs = bootstrap.by_seed(best, target)
     assert runs is not None
-    count = f"{len(runs[0])} seed{'' if len(runs[0]) == 1 else 's'}"
-    said = f"{100 * runs[1].mean():.2f} over {count}"
+    count = f", {len(runs[0])} seed{'' if len(runs[0]) == 1 else 's'}" if seeded(best) else ""
+    mean = f"{100 * runs[1].mean():.2f}"
     behind = [(row, d) for row, d in leaders.others if row.key not in tied]
-    if not tied and len(leaders.others) == 1:
-        row, d = leaders.others[0]
-        text = f"{best.label} ({said}) beats {row.label} by {_points(d.estimate)} on {target.title}"
-    elif not tied:
+    if behind:
         row, d = behind[0]
-        text = f"{best.label} ({said}) beats every other row on {target.title}, {row.label} by {_points(d.estimate)}"
+        text = f"{best.label} beats {row.label} by {_points(d.estimate)} on {target.title} ({mean}{count})"
+        more = len(behind) - 1
+        text += f", and {more} more row{'s' if more > 1 else ''} by more" if more else ""
     else:
-        text = f"{best.label} scores highest on {target.title}, {said}, not separable from "
-        text += _list([row.label for row in leaders.tied])
-        block = Block(rows, bootstrap, target)
-        needed = block.needed(best, leaders.tied[0])
+        text = f"{best.label} scores highest on {target.title} ({mean}{count})"
+    if tied:
+        others = "the other rows" if len(tied) == len(leaders.others) > 2 else _list([r.label for r in leaders.tied])
+        text += f"{';' if behind else ', but'} {others} cannot be told apart from it"
+        needed = Block(rows, bootstrap, target).needed(best, leaders.tied[0])
         if needed:
-            text += f" (for a difference like that to {leaders.tied[0].label}, about {needed} seeds are needed)"
-        if behind:
-            row, d = behind[0]
-            text += f"; it beats {row.label} by {_points(d.estimate)}"
-            more = len(behind) - 1
-            text += f", and {more} more row{'s' if more > 1 else ''}" if more else ""
+            gap = 100 * next(d.estimate.value for row, d in leaders.others if row.key == leaders.tied[0].key)
+            about = f"about {needed} seeds a row would be needed"
+            text += f" ({about} for a difference of {gap:.1f} points, as to {leaders.tied[0].label})"
     if leaders.unjudged:
         text += f"; {NOT_JUDGED}: {_list([row.label for row in leaders.unjudged])}"
     return text
 
 
 def _points(estimate: Estimate) -> str:
-    return f"{100 * estimate.value:.1f} ± {50 * (estimate.high - estimate.low):.1f} points"
+    return f"{100 * estimate.value:.1f} ± {50 * (estimate.high - estimate.low):.1f} points (95 %)"
 
 
 def _list(names: Sequence[str]) -> str:

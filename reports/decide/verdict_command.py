@@ -125,7 +125,9 @@ def _all(args: argparse.Namespace, question: Question) -> int:
                 for i, (c, w) in enumerate(zip(line, widths, strict=True))
             ]
             tell("  ".join(cells).rstrip())
-        tell("* separated at 0.05, corrected for all pairs; = not separable; ? not judged (one seed)")
+        tell(
+            "* more than chance (0.05, corrected for all pairs); = not separable, may be chance; ? one seed, not judged"
+        )
         tell("cannot be told apart, best first:")
         for text in groups_text(block):
             tell(f"  {one_line(text)}")

@@ -150,7 +150,7 @@ class Table:
         if any(cell.rank == 1 for cell in cells):
             said.append("Bold: best of its block; underlined: second.")
         if any(cell.tied for cell in cells):
-            said.append(f"{TIED} not separable from the best of its block.")
+            said.append(f"{TIED} not separable from the best of its block: the difference between them may be chance.")
         said += [
             f"{text} = {meaning}." for state, (text, meaning) in ABSENT.items() if any(c.state == state for c in cells)
         ]

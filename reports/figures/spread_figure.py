@@ -45,7 +45,7 @@ def spread_figure(comparison: Comparison, bootstrap: PairedBootstrap) -> Figure 
             plot,
             "spread",
             "Where the spread comes from",
-            "Standard deviation of scores when one source alone is drawn anew, with its 95 % interval. Blue: one stream "
-            "of random numbers, the others held; black: all of them; grey: the test pairs.",
+            "Standard deviation of scores when one source alone is drawn anew, with its 95 % interval. Blue: one "
+            "stream of random numbers, the others held; black: all of them; grey: the test pairs.",
             f"Dot and interval for each source. {'; '.join(said)}.",
         )

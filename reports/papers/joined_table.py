@@ -50,9 +50,9 @@ def joined_table(matching: Matching) -> Table | None:
         return None
     legend = (
         "Interval: where a number made as the paper's is expected from our runs (95 %, Student's t, over seeds on the "
-        "same test pairs): one more run, or the mean or the best of as many runs as the paper made, which the verdict then "
-        "says. A method without a seed agrees within 0.05. Whether two numbers may be compared is read from the records: base "
-        "model, training text, recipe and protocol.",
+        "same test pairs): one more run, or the mean or the best of as many runs as the paper made, which the verdict "
+        "then says. A method without a seed agrees within 0.05. Whether two numbers may be compared is read from the "
+        "records: base model, training text, recipe and protocol.",
     )
     caption = "The main numbers of each table; tables/joined.csv and data.json hold every published number."
     return Table("joined", "Published beside measured", caption, columns, tuple(rows), legend)

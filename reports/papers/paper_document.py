@@ -18,10 +18,8 @@ from reports.papers.study_summaries import study_summaries
 from reports.read.comparison_runs import ResultRow, base_name
 from reports.read.run_library import RunLibrary
 
+_COMPARED = ("inside", "above", "below")
 _KINDS = {
-    "inside": "inside our interval",
-    "above": "above our interval",
-    "below": "below our interval",
     "one seed": "beside a single run",
     "not comparable": "measured but not comparable",
     "not measured": "not measured",
@@ -86,15 +84,20 @@ def _short(table: PaperTable) -> str:
 
 
 def _headline(matching: Matching) -> str:
+    """What became of the published numbers, in two sentences at most."""
     by_kind = counts(matching.rows)
-    said = [f"{by_kind[kind]} {text}" for kind, text in _KINDS.items() if by_kind.get(kind)]
-    comparable = sum(by_kind.get(kind, 0) for kind in ("inside", "above", "below"))
-    start = f"Of {len(matching.rows)} published numbers: {', '.join(said)}."
-    if comparable:
-        return f"{start} A number is inside when one more run of ours could well give it."
+    total, compared = len(matching.rows), sum(by_kind.get(kind, 0) for kind in _COMPARED)
+    rest = ", ".join(f"{by_kind[kind]} {text}" for kind, text in _KINDS.items() if by_kind.get(kind))
+    if not compared:
+        return (
+            "No published number was measured here on the paper's own base model, text, recipe and protocol with "
+            f"several seeds. Of {total}: {rest}."
+        )
+    inside, above, below = (by_kind.get(kind, 0) for kind in _COMPARED)
     return (
-        f"{start} No number was measured here on the paper's own base model, text, recipe and protocol with several "
-        "seeds."
+        f"{compared} of {total} published numbers were measured here under the paper's own conditions: {inside} within "
+        f"what our runs let expect (95 %), {above} above and {below} below."
+        + (f" Of the others: {rest}." if rest else "")
     )
 
 

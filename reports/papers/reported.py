@@ -1,4 +1,4 @@
-"""What a published number is made of: one run, the mean of several, or the best of several; and where ours expect it."""
+"""What a published number is made of: one run, the mean or the best of several; and where our runs expect it."""
 
 from __future__ import annotations
 

@@ -61,7 +61,8 @@ def against_base(comparison: Comparison, bootstrap: PairedBootstrap) -> Table | 
         "Base: what the row started from, evaluated beside it: the same base model, pooling and text length, nothing "
         "learnt.",
         "Intervals and p are corrected for the rows of this table, column by column (Sidak): an interval excludes 0 "
-        "where p is at most 0.05. The spread of seeds is that of the row and of the others on its base model.",
+        "where p is at most 0.05. Not separable: the interval holds 0, and the difference may be chance. The spread of "
+        "seeds is that of the row and of the others on its base model.",
     ]
     if not all(bootstrap.judged(row, target) for row, _ in trained for target in bootstrap.targets):
         legend.append(

@@ -56,7 +56,7 @@ def _table(block: Block, base: str) -> Table:
     alike = sum(kind_of(d) == "no difference that matters" for d in differences.values())
     legend = [
         "Row minus column in points. *: more than chance at 0.05, corrected for all pairs of the table's rows; without "
-        "a mark: not separable; ?: one seed, not judged.",
+        "a mark: not separable, it may be chance; ?: one seed, not judged.",
         *filter(None, [seen_text(block)]),
         f"Cannot be told apart, best first: {groups}.",
     ]
