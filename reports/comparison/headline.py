@@ -94,11 +94,11 @@ def _best(leaders: Leaders, bootstrap: PairedBootstrap, rows: list[ResultRow], t
     behind = [(row, d) for row, d in leaders.others if row.key not in tied]
     if behind:
         row, d = behind[0]
-        text = f"{best.label} beats {row.label} by {_points(d.estimate)} on {target.title} ({mean}{count})"
+        text = f"{best.label} ({mean}{count}) beats {row.label} by {_points(d.estimate)} on {target.title}"
         more = len(behind) - 1
         text += f", and {more} more row{'s' if more > 1 else ''} by more" if more else ""
     else:
-        text = f"{best.label} scores highest on {target.title} ({mean}{count})"
+        text = f"{best.label} ({mean}{count}) scores highest on {target.title}"
     if tied:
         others = "the other rows" if len(tied) == len(leaders.others) > 2 else _list([r.label for r in leaders.tied])
         text += f"{';' if behind else ', but'} {others} cannot be told apart from it"
@@ -107,6 +107,8 @@ def _best(leaders: Leaders, bootstrap: PairedBootstrap, rows: list[ResultRow], t
             gap = 100 * next(d.estimate.value for row, d in leaders.others if row.key == leaders.tied[0].key)
             about = f"about {needed} seeds a row would be needed"
             text += f" ({about} for a difference of {gap:.1f} points, as to {leaders.tied[0].label})"
+        else:
+            text += " (more seeds would not tell: it takes more test pairs)"
     if leaders.unjudged:
         text += f"; {NOT_JUDGED}: {_list([row.label for row in leaders.unjudged])}"
     return text

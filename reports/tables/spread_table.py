@@ -84,8 +84,8 @@ def _legend(found: Sequence[Decomposition]) -> list[str]:
         "Shares are no parts of a whole: what a stream does together with the others is in each of them. Where any "
         "small change sends training another way, every stream alone brings nearly the whole.",
         "Views: all that is drawn for a batch beside dropout (augmentations, masks, negatives, partitions). Test "
-        "pairs: what the score of one run varies by when they are drawn anew (bootstrap); it is not a part of the seeds' "
-        "spread, but stands beside it.",
+        "pairs: what the score of one run varies by when they are drawn anew (bootstrap); that is no part of the "
+        "seeds' spread, but stands beside it.",
     ]
 
 

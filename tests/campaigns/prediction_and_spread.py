@@ -1,0 +1,98 @@
+"""Coverage of the intervals of published numbers and of sources of spread: the tables of docs/statistics.md.
+
+python tests/campaigns/prediction_and_spread.py [--trials 4000]
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from reports.papers.reported import best_interval, prediction_interval
+from reports.stats.bootstrap import bootstrap_spearman, resample_counts
+from reports.stats.spread_sources import variance_interval
+from tests.support.simulated_streams import coverage
+
+
+def published(trials: int) -> None:
+    """Where the mean, or the best by dev, of several more runs is expected; per cent that are inside."""
+    print("| published number | our seeds | inside |\n|---|---|---|")
+    generator = np.random.default_rng(0)
+    for runs in (5, 8):
+        for n in (2, 3, 5, 10):
+            hits = 0
+            for _ in range(trials):
+                low, high = prediction_interval(generator.normal(size=n).tolist(), runs=runs)
+                hits += low <= generator.normal(size=runs).mean() <= high
+            print(f"| mean of {runs} | {n} | {100 * hits / trials:.1f} |", flush=True)
+    for runs in (2, 5, 20):
+        for n in (2, 3, 5, 10):
+            shares = []
+            for correlation in (0.0, 0.3, 0.6, 0.8, 0.95, 1.0):
+                hits = 0
+                for _ in range(trials):
+                    low, high = best_interval(generator.normal(size=n).tolist(), runs)
+                    dev, own = generator.normal(size=(2, runs))
+                    test = correlation * dev + np.sqrt(1 - correlation**2) * own
+                    hits += low <= test[dev.argmax()] <= high
+                shares.append(100 * hits / trials)
+            print(f"| best of {runs} by dev | {n} | {min(shares):.1f} to {max(shares):.1f} |", flush=True)
+
+
+STREAMS = {
+    "a tenth of the variance": (0.32, 0.95, 0.0),
+    "half": (0.71, 0.71, 0.0),
+    "nine tenths": (0.95, 0.32, 0.0),
+    "half, by itself and together with the others": (0.5, 0.71, 0.5),
+    "the whole, since any change draws all anew": (0.0, 0.0, 1.0),
+}
+
+
+def streams(trials: int) -> None:
+    """A stream's standard deviation and its share of all streams' variance."""
+    print("\n| what a stream brings | runs | standard deviation | share |\n|---|---|---|---|")
+    for name, (alone, others, together) in STREAMS.items():
+        for runs in (3, 5, 10):
+            deviation, share = coverage(alone, others, together, runs, trials=trials)
+            print(f"| {name} | {runs} | {100 * deviation:.1f} | {100 * share:.1f} |", flush=True)
+
+
+def pairs(trials: int) -> None:
+    """The standard deviation that the drawn pairs bring, from one bootstrap of one run."""
+    print("\n| pairs | correlation | standard deviation of the test pairs |\n|---|---|---|")
+    generator = np.random.default_rng(0)
+    for n in (200, 1379):
+        counts = resample_counts(n, 1000, seed=1)
+        for rho in (0.3, 0.7):
+
+            def draw(rho: float = rho, n: int = n) -> tuple[np.ndarray, np.ndarray]:
+                x, y = generator.normal(size=(2, n))
+                return x, rho * x + np.sqrt(1 - rho**2) * y
+
+            ones = np.ones((n, 1))
+            truth = np.var([bootstrap_spearman([x], y, ones)[0, 0] for x, y in (draw() for _ in range(4000))])
+            freedom = 1 / (1 / 999 + 1 / (n - 1))
+            hits, tries = 0, max(trials // 10, 100)
+            for _ in range(tries):
+                x, y = draw()
+                low, high = variance_interval(float(bootstrap_spearman([x], y, counts)[0].var(ddof=1)), freedom)
+                hits += low <= truth <= high
+            print(f"| {n:,} | {rho} | {100 * hits / tries:.1f} |", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--trials", type=int, default=4000)
+    trials = parser.parse_args().trials
+    published(trials)
+    streams(trials)
+    pairs(trials)
+
+
+if __name__ == "__main__":
+    main()

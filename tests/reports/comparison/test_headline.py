@@ -1,0 +1,67 @@
+"""The sentence that a referee quotes: two at most, with the interval, what cannot be told apart, and what it takes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from reports.comparison.headline import headline
+from reports.read.comparison_runs import read_comparison
+from reports.stats.significance import PairedBootstrap
+from tests.support import synthetic
+
+TASKS = ("STS12", "STS-B")
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> synthetic.Invented:
+    return synthetic.Invented(tmp_path, scale=0.1)
+
+
+def add(made: synthetic.Invented, label: str, noise: float, seeds: int = 3, base: str = "embedded:mini-bert") -> None:
+    for seed in range(1, seeds + 1):
+        made.add(label, seed, noise=noise, base=base, tasks=TASKS, curves=False, geometry=False)
+
+
+def said(made: synthetic.Invented) -> str:
+    comparison = read_comparison(made.workdir, "invented")
+    text = headline(comparison, PairedBootstrap(comparison, 200))
+    assert len(re.findall(r"\.(?:\s|$)", text)) <= 2
+    return text
+
+
+def test_a_winner_with_its_margin_and_seeds(made: synthetic.Invented) -> None:
+    add(made, "SimCSE", 0.5)
+    add(made, "SCD", 3.0)
+    form = r"SimCSE \(\d+\.\d\d, 3 seeds\) beats SCD by \d+\.\d ± \d+\.\d points \(95 %\) on the average of 2 STS tasks"
+    assert re.match(form, said(made))
+
+
+def test_what_cannot_be_told_apart_is_named_with_the_seeds_that_it_takes(made: synthetic.Invented) -> None:
+    add(made, "SimCSE", 0.7, seeds=2)
+    add(made, "Barlow Twins", 0.94, seeds=2)
+    add(made, "SCD", 4.0, seeds=2)
+    text = said(made)
+    assert "beats SCD by" in text
+    first = "SimCSE" if text.startswith("SimCSE") else "Barlow Twins"
+    other = {"SimCSE": "Barlow Twins", "Barlow Twins": "SimCSE"}[first]
+    assert f"; {other} cannot be told apart from it" in text
+    assert re.search(rf"about \d+ seeds a row would be needed for a difference of \d+\.\d points, as to {other}", text)
+
+
+def test_where_the_pairs_hide_a_difference_more_seeds_are_not_asked_for(made: synthetic.Invented) -> None:
+    add(made, "SimCSE", 0.80)
+    add(made, "Barlow Twins", 0.82)
+    assert said(made).endswith("cannot be told apart from it (more seeds would not tell: it takes more test pairs).")
+
+
+def test_two_base_models_are_two_sentences_still(made: synthetic.Invented) -> None:
+    for base in ("a/bert-one", "a/bert-two"):
+        add(made, "SimCSE", 0.5, base=base)
+        add(made, "SCD", 3.0, base=base)
+        made.add("mean", 0, noise=2.0, base=base, supervision="untrained", tasks=TASKS, geometry=False)
+    text = said(made)
+    assert text.startswith("On bert-one, SimCSE (")
+    assert "; on bert-two, SimCSE (" in text

@@ -1,0 +1,58 @@
+"""What a terminal shows of a comparison: every suite's average, and what its marks mean."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from reports.comparison.terminal_summary import summary_table
+from tests.support import synthetic
+from tests.support.synthetic import STS, score
+
+TRANSFER = ("MR", "CR", "SUBJ", "MPQA", "SST2", "TREC", "MRPC")
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> synthetic.Invented:
+    return synthetic.Invented(tmp_path, scale=0.05)
+
+
+def test_one_suite_is_shown_whole(made: synthetic.Invented) -> None:
+    for seed in (1, 2):
+        made.add("SimCSE", seed, tasks=("STS12", "STS-B"), curves=False, geometry=False)
+    columns, rows, legend = summary_table(made.workdir, "invented")
+    assert columns == ["Method", "Seeds", "STS12", "STS-B", "STS average"]
+    assert rows[0][:2] == ["SimCSE", "2"]
+    assert legend == ["± standard deviation over seeds"]
+
+
+def test_of_several_suites_the_averages_are_shown_with_a_legend(made: synthetic.Invented) -> None:
+    for label, noise in (("SimCSE", 0.8), ("SCD", 2.0)):
+        for seed in (1, 2):
+            record = made.add(label, seed, noise=noise, tasks=tuple(STS), curves=False, geometry=False)
+            values = [score(task, "transfer", "senteval", "accuracy", 0.7 + seed / 100) for task in TRANSFER]
+            probing = [score(task, "probing", "senteval", "accuracy", 0.5) for task in ("Length", "Depth", "Tense")]
+            made.extend(record, [*values, *probing])
+    made.add("SCD lost", 1, status="collapsed", reason="constant")
+    columns, rows, legend = summary_table(made.workdir, "invented")
+    assert columns == ["Method", "Seeds", "STS average", "Transfer tasks, Avg.", "Status"]
+    by_label = {row[0]: row for row in rows}
+    assert by_label["SimCSE"][2].split()[0].endswith("*")
+    assert by_label["SimCSE"][3].startswith(f"{100 * np.mean([0.71, 0.72]):.2f}")
+    assert by_label["SCD lost"][2:] == ["coll.", "coll.", "collapsed"]
+    said = "\n".join(legend)
+    assert "* best mean of its column, which may be chance" in said
+    assert "± standard deviation over seeds" in said
+    assert "coll. every seed collapsed in training" in said
+    assert "Probing tasks (3 tasks)" in said
+
+
+def test_every_mark_in_the_table_is_explained(made: synthetic.Invented) -> None:
+    for label, status in (("a", "finished"), ("b", "finished"), ("c", "diverged"), ("d", "failed")):
+        made.add(label, 1, noise=1.0 + ord(label) / 100, status=status, reason="r", curves=False, geometry=False)
+    _, rows, legend = summary_table(made.workdir, "invented")
+    shown = " ".join(cell for row in rows for cell in row[2:])
+    for mark in ("*", "±", "n/a", "coll.", "div.", "fail."):
+        assert (mark in shown) == any(line.startswith(mark) for line in legend)

@@ -1,0 +1,149 @@
+"""Where the spread of a row comes from: each stream's runs apart from the row's seeds, and intervals that hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from harness.results.run_folder import RunFolder
+from harness.seeds import PartSeed, Stream, seed_fields
+from reports.comparison.comparison_document import describe
+from reports.document.table import Table
+from reports.read.comparison_runs import read_comparison
+from reports.stats.significance import PairedBootstrap
+from reports.stats.spread_sources import Decomposition, Source, decomposition, ratio_interval, variance_interval
+from reports.tables.spread_table import spread_table
+from tests.support import synthetic
+from tests.support.simulated_streams import coverage
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> synthetic.Invented:
+    return synthetic.Invented(tmp_path, scale=0.1)
+
+
+def add(
+    made: synthetic.Invented, seeds: tuple[int, ...], vary: tuple[Stream, ...] = (), noise: float = 1.0, held: int = 1
+) -> None:
+    """SimCSE's runs; of a PartSeed where some streams are named."""
+    for seed in seeds:
+        record = made.add("SimCSE", seed, noise=noise, tasks=("STS-B",), curves=False, geometry=False)
+        drawn = PartSeed(seed, vary, held) if vary else seed
+        RunFolder(made.workdir, record.id).write(record.model_copy(update={"identity": seed_fields(drawn)}))
+
+
+def of(made: synthetic.Invented) -> Decomposition:
+    comparison = read_comparison(made.workdir, "invented")
+    bootstrap = PairedBootstrap(comparison, 200)
+    (target,) = bootstrap.targets
+    found = decomposition(comparison.rows[0], bootstrap, target)
+    assert found is not None
+    return found
+
+
+def table_of(made: synthetic.Invented) -> Table:
+    comparison = read_comparison(made.workdir, "invented")
+    table = spread_table(comparison, PairedBootstrap(comparison, 200))
+    assert table is not None
+    return table
+
+
+def test_runs_that_share_streams_are_no_seeds_of_the_row(made: synthetic.Invented) -> None:
+    add(made, (1, 2, 3))
+    add(made, (2, 3), ("init",))
+    (row,) = read_comparison(made.workdir, "invented").rows
+    assert [r.seed for r in row.records] == [1, 2, 3]
+    assert [r.drawn for r in row.held] == [PartSeed(2, ("init",), 1), PartSeed(3, ("init",), 1)]
+
+
+def test_a_row_of_such_runs_alone_stands_with_one_and_is_not_judged(made: synthetic.Invented) -> None:
+    add(made, (2, 3, 4), ("init",))
+    comparison = read_comparison(made.workdir, "invented")
+    (row,) = comparison.rows
+    assert len(row.records) == 1
+    assert not PairedBootstrap(comparison, 50).judged(row, PairedBootstrap(comparison, 50).targets[0])
+
+
+def test_the_first_run_belongs_to_every_stream(made: synthetic.Invented) -> None:
+    add(made, (1, 2, 3, 4))
+    add(made, (2, 3, 4), ("data_order",), 1.2)
+    add(made, (2, 3), ("init",), 1.1)
+    found = of(made)
+    comparison = read_comparison(made.workdir, "invented")
+    values = {r.id: 100 * r.scores[0].value for r in [*comparison.rows[0].records, *comparison.rows[0].held]}
+    first = comparison.rows[0].records[0].id
+    assert found.whole is not None
+    assert [source.name for source in found.sources] == ["all of them", "initialisation", "data order", "test pairs"]
+    assert [len(source.scores) for source in found.parts] == [3, 4]
+    assert first in found.parts[1].records
+    for source in (found.whole, *found.parts):
+        assert source.deviation == pytest.approx(np.std([values[run] for run in source.records], ddof=1))
+    assert found.unvaried == ("dropout", "views")
+
+
+def test_runs_held_at_another_seed_are_another_set(made: synthetic.Invented) -> None:
+    add(made, (1,))
+    add(made, (2, 3), ("init",))
+    add(made, (5, 6, 7, 8), ("init",), held=9)
+    (source,) = of(made).parts
+    assert len(source.scores) == 4  # the larger set; those at seed 1 are three with the first run
+
+
+def test_the_interval_of_a_deviation_is_the_textbook_s() -> None:
+    # variance 4 of five values: chi^2 with 4 degrees of freedom has its 2.5 and 97.5 % points at 0.48442 and 11.14329
+    assert variance_interval(4.0, 4) == pytest.approx((16 / 11.14329, 16 / 0.48442), rel=1e-4)
+
+
+def test_the_interval_of_a_share_is_fisher_s() -> None:
+    part, whole = (Source("", (), (), variance, freedom, ()) for variance, freedom in ((2.0, 4.0), (3.0, 9.0)))
+    low, high = ratio_interval(part, whole)
+    assert low == pytest.approx(2 / 3 / stats.f.ppf(0.975, 4, 9))
+    assert high == pytest.approx(2 / 3 * stats.f.ppf(0.975, 9, 4))
+
+
+@pytest.mark.parametrize("spreads", [(0.71, 0.71, 0.0), (0.0, 0.0, 1.0), (0.5, 0.71, 0.5)])
+def test_intervals_hold_the_truth(spreads: tuple[float, float, float]) -> None:
+    deviation, share = coverage(*spreads, runs=5, trials=1000)
+    assert 0.93 < deviation < 0.97
+    assert share > 0.93
+
+
+def test_the_table_says_what_is_missing(made: synthetic.Invented) -> None:
+    add(made, (1,))
+    add(made, (2, 3), ("init",))
+    said = " ".join(table_of(made).legend)
+    assert 'vary = ["data_order"], vary = ["dropout"], vary = ["views"]' in said
+    assert "without shares: SimCSE" in said
+    assert "With 3 runs" in said
+
+
+def test_a_stream_that_is_not_drawn_from_brings_nothing(made: synthetic.Invented) -> None:
+    add(made, (1, 2, 3))
+    records = read_comparison(made.workdir, "invented").records
+    for seed in (2, 3):
+        again = records[0].model_copy(
+            update={"id": f"{seed:x}" * 12, "seed": seed, "identity": seed_fields(PartSeed(seed, ("views",), 1))}
+        )
+        RunFolder(made.workdir, again.id).write(again)
+    (line,) = [row for row in table_of(made).rows if row.cells[1].text == "views"]
+    assert (line.cells[3].text, line.cells[4].text) == ("0", "0")
+    assert "draws nothing from it" in line.cells[3].notes[0]
+
+
+def test_nothing_is_said_where_all_streams_vary(made: synthetic.Invented) -> None:
+    add(made, (1, 2, 3))
+    comparison = read_comparison(made.workdir, "invented")
+    assert spread_table(comparison, PairedBootstrap(comparison, 50)) is None
+
+
+def test_the_page_has_table_and_figure_and_names_the_runs(made: synthetic.Invented) -> None:
+    add(made, (1, 2, 3))
+    add(made, (2, 3), ("dropout",))
+    document = describe(read_comparison(made.workdir, "invented"))
+    assert "spread" in [table.key for table in document.tables()]
+    assert "spread" in [figure.key for figure in document.figures()]
+    held = [run for run in document.origin["runs"].values() if "vary" in run]
+    assert [(run["seed"], run["vary"], run["held"]) for run in held] == [(2, ["dropout"], 1), (3, ["dropout"], 1)]

@@ -1,0 +1,38 @@
+"""Runs drawn from a model of training with four streams of random numbers, and how often intervals hold the truth."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from reports.stats.spread_sources import Source, ratio_interval
+
+
+def coverage(
+    alone: float, others: float, together: float, runs: int, *, whole_runs: int = 0, trials: int = 2000, seed: int = 0
+) -> tuple[float, float]:
+    """Shares of trials in which the intervals of a stream's standard deviation and of its share hold the truth.
+
+    A score is a + b + c: a of the stream's seed, b of the other streams' seed, c of both together (drawn anew with any
+    change). The stream alone varies by alone^2 + together^2, all streams by others^2 more. As in a comparison, runs of
+    the stream have the other streams at the first seed, runs of all streams have the same seeds of the stream, and the
+    first run stands in both.
+    """
+    generator = np.random.default_rng(seed)
+    whole_runs = whole_runs or runs
+    a = generator.normal(size=(trials, max(runs, whole_runs))) * alone
+    b = generator.normal(size=(trials, whole_runs)) * others
+    c_part = generator.normal(size=(trials, runs)) * together
+    c_whole = generator.normal(size=(trials, whole_runs)) * together
+    c_whole[:, 0] = c_part[:, 0]
+    part, whole = a[:, :runs] + b[:, :1] + c_part, a[:, :whole_runs] + b + c_whole
+    truth = alone**2 + together**2
+    share = truth / (truth + others**2)
+    held = np.zeros(2)
+    for first, second in zip(part.var(axis=1, ddof=1), whole.var(axis=1, ddof=1), strict=True):
+        one = Source("part", (), (), float(first), runs - 1.0, ())
+        all_ = Source("whole", (), (), float(second), whole_runs - 1.0, ())
+        low, high = one.interval
+        held[0] += low**2 <= truth <= high**2
+        low, high = ratio_interval(one, all_)
+        held[1] += low <= share <= high
+    return float(held[0] / trials), float(held[1] / trials)
