@@ -41,7 +41,7 @@ def test_a_winner_with_its_margin_and_seeds(made: synthetic.Invented) -> None:
 
 def test_what_cannot_be_told_apart_is_named_with_the_seeds_that_it_takes(made: synthetic.Invented) -> None:
     add(made, "SimCSE", 0.7, seeds=2)
-    add(made, "Barlow Twins", 0.94, seeds=2)
+    add(made, "Barlow Twins", 0.90, seeds=2)
     add(made, "SCD", 4.0, seeds=2)
     text = said(made)
     assert "beats SCD by" in text
