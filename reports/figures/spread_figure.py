@@ -11,6 +11,7 @@ from reports.stats.spread_sources import ALL, PAIRS
 from reports.tables.spread_table import decompositions
 
 MOST_PANELS = 4
+_ROOM = 2.2  # a panel is so many times as wide as its largest deviation: the interval of two runs has no end in sight
 
 
 def spread_figure(comparison: Comparison, bootstrap: PairedBootstrap) -> Figure | None:
@@ -30,10 +31,10 @@ def spread_figure(comparison: Comparison, bootstrap: PairedBootstrap) -> Figure 
                 y = names.index(source.name)
                 low, high = source.interval
                 colour = {ALL: INK, PAIRS: MUTED}.get(source.name, COLOURS[0])
-                axes.plot([low, high], [y, y], color=colour, linewidth=2, solid_capstyle="round")
+                axes.plot([low, high], [y, y], color=colour, linewidth=2, solid_capstyle="butt")
                 axes.plot([source.deviation], [y], "o", color=colour, markersize=5.5)
                 said.append(f"{d.row.label}, {source.name}: {source.deviation:.2f} ({low:.2f} to {high:.2f})")
-            axes.set_xlim(left=0)
+            axes.set_xlim(0, _ROOM * max(source.deviation for source in d.sources) or 1)
             axes.grid(axis="y", visible=False)
             axes.tick_params(axis="y", length=0)
             axes.locator_params(axis="x", nbins=5)
@@ -46,6 +47,7 @@ def spread_figure(comparison: Comparison, bootstrap: PairedBootstrap) -> Figure 
             "spread",
             "Where the spread comes from",
             "Standard deviation of scores when one source alone is drawn anew, with its 95 % interval. Blue: one "
-            "stream of random numbers, the others held; black: all of them; grey: the test pairs.",
+            "stream of random numbers, the others held; black: all of them; grey: the test pairs. An interval "
+            "that reaches the edge goes on beyond it.",
             f"Dot and interval for each source. {'; '.join(said)}.",
         )

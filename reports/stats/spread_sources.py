@@ -28,7 +28,7 @@ NAMES: dict[Stream, str] = {
     "dropout": "dropout",
     "views": "views",
 }
-ALL, PAIRS = "all of them", "test pairs"
+ALL, PAIRS = "all streams", "test pairs"
 CONFIDENCE = 0.95
 
 

@@ -10,6 +10,8 @@ from reports.stats.significance import PairedBootstrap
 from reports.stats.spread_sources import NAMES, Decomposition, Source, decomposition, ratio_interval
 from reports.tables.score_cells import head_cells
 
+_FEWEST = 3  # runs that a share is told of
+
 
 def decompositions(comparison: Comparison, bootstrap: PairedBootstrap) -> list[Decomposition]:
     """Of every row that has runs in which some streams alone vary, by the first target."""
@@ -65,16 +67,18 @@ def _deviation(source: Source) -> Cell:
 
 
 def _share(source: Source, d: Decomposition) -> Cell:
-    if d.whole is None or d.whole.variance == 0:
+    if d.whole is None or d.whole.variance == 0 or not source.streams:
         return Cell("–", state="empty")
     if source is d.whole:
         return Cell("100", value=100.0, state="value", records=source.records)
     if source.silent:
         return Cell("0", value=0.0, state="value", records=source.records)
+    if min(source.freedom, d.whole.freedom) < _FEWEST - 1:
+        return Cell("–", state="empty")
     ratio = 100 * source.variance / d.whole.variance
     low, high = (100 * bound for bound in ratio_interval(source, d.whole))
     records = (*source.records, *d.whole.records)
-    return Cell(number_text(ratio, 0), f"[{low:,.0f}, {high:,.0f}]", ratio, state="value", records=records, digits=0)
+    return Cell(f"{ratio:,.0f}", f"[{low:,.0f}, {high:,.0f}]", ratio, state="value", records=records, digits=0)
 
 
 def _legend(found: Sequence[Decomposition]) -> list[str]:
@@ -98,8 +102,8 @@ def _lacking(found: Sequence[Decomposition]) -> list[str]:
         keys = ", ".join(f'vary = ["{stream}"]' for stream in streams)
         names = ", ".join(NAMES[stream] for stream in streams)
         said.append(f"Not known of {rows}: what {names} alone would bring (further runs with {keys}).")
-    if whole := [d.row.label for d in found if d.whole is None]:
-        said.append(f"Without two runs in which all streams vary, so without shares: {', '.join(whole)}.")
+    if whole := [d.row.label for d in found if d.whole is None or d.whole.freedom < _FEWEST - 1]:
+        said.append(f"With fewer than three runs in which all streams vary, so without shares: {', '.join(whole)}.")
     few = min(len(s.scores) for d in found for s in d.sources if s.scores)
     if few < 5:
         said.append(f"With {few} runs a standard deviation is hardly known: see its interval.")

@@ -76,7 +76,7 @@ def test_the_first_run_belongs_to_every_stream(made: synthetic.Invented) -> None
     values = {r.id: 100 * r.scores[0].value for r in [*comparison.rows[0].records, *comparison.rows[0].held]}
     first = comparison.rows[0].records[0].id
     assert found.whole is not None
-    assert [source.name for source in found.sources] == ["all of them", "initialisation", "data order", "test pairs"]
+    assert [source.name for source in found.sources] == ["all streams", "initialisation", "data order", "test pairs"]
     assert [len(source.scores) for source in found.parts] == [3, 4]
     assert first in found.parts[1].records
     for source in (found.whole, *found.parts):
