@@ -30,6 +30,7 @@ NAMES: dict[Stream, str] = {
 }
 ALL, PAIRS = "all streams", "test pairs"
 CONFIDENCE = 0.95
+FEWEST = 4  # seeds that a share is told of: with three its interval spans a factor of tens of thousands
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Source:
 
     Attributes:
         streams: what varies: some streams, all of them, or none where the test pairs are drawn anew.
-        scores: (runs,) of the runs in which it varies, in points; empty for the test pairs.
+        scores, seeds: (runs,) of the runs in which it varies, in points; empty for the test pairs.
         variance, freedom: the estimate, and how many degrees of freedom it has.
         records: ids of the runs.
     """
@@ -49,6 +50,7 @@ class Source:
     variance: float
     freedom: float
     records: tuple[str, ...]
+    seeds: tuple[int, ...] = ()
 
     @property
     def deviation(self) -> float:
@@ -75,18 +77,39 @@ def variance_interval(variance: float, freedom: float, confidence: float = CONFI
     return freedom * variance / float(low), freedom * variance / float(high)
 
 
-def ratio_interval(part: Source, whole: Source, confidence: float = CONFIDENCE) -> tuple[float, float]:
-    """Of var(part) / var(whole), by Fisher's F for two independent sample variances.
+@dataclass(frozen=True)
+class Share:
+    """A stream's variance over that of all streams, with an interval of 95 %."""
 
-    Ours are not independent where a stream's seeds stand in both sets of runs: they move together then, and the
-    interval is wider than it need be, never narrower (coverage in docs/statistics.md).
+    value: float
+    low: float
+    high: float
+
+
+def share_of(part: Source, whole: Source, confidence: float = CONFIDENCE) -> Share | None:
+    """var(part) / var(whole) by the seeds that both have; None where these are too few, or nothing varies.
+
+    The two are not independent: seed s of the stream stands in a run of each. Pitman's interval for the variances of
+    paired values (Biometrika 31, 1939; Morgan in the same volume) has w [K - sqrt(K^2 - 1), K + sqrt(K^2 - 1)] with the
+    ratio w, their correlation r over n seeds and K = 1 + 2 (1 - r^2) t^2 / (n - 2), t Student's with n - 2 degrees of
+    freedom. The first run is one and the same in both, which it can bear (coverage in docs/statistics.md).
     """
-    from scipy.stats import f
+    from scipy.special import stdtrit
 
-    tail = (1 - confidence) / 2
-    ratio = part.variance / whole.variance
-    low, high = f.ppf([1 - tail, tail], part.freedom, whole.freedom)
-    return ratio / float(low), ratio / float(high)
+    ours, theirs = (dict(zip(source.seeds, source.scores, strict=True)) for source in (part, whole))
+    common = [seed for seed in ours if seed in theirs]
+    if len(common) < FEWEST:
+        return None
+    x, y = (np.array([scores[seed] for seed in common]) for scores in (ours, theirs))
+    if np.ptp(y) == 0:
+        return None
+    if np.ptp(x) == 0:
+        return Share(0.0, 0.0, 0.0)
+    ratio, freedom = float(x.var() / y.var()), len(common) - 2
+    t = float(stdtrit(freedom, (1 + confidence) / 2))
+    k = 1 + 2 * (1 - min(float(np.corrcoef(x, y)[0, 1]) ** 2, 1.0)) * t * t / freedom
+    wide = k + math.sqrt(k * k - 1)
+    return Share(ratio, ratio / wide, ratio * wide)
 
 
 @dataclass(frozen=True)
@@ -142,7 +165,9 @@ def _streams(row: ResultRow, streams: tuple[Stream, ...], records: Sequence[Reco
     values = np.array(list(scores.values()))
     name = ALL if streams == STREAMS else " and ".join(NAMES[stream] for stream in streams)
     variance = float(values.var(ddof=1)) if np.ptp(values) > 0 else 0.0
-    return Source(name, streams, tuple(values.tolist()), variance, len(values) - 1.0, tuple(scores))
+    seeds = {record.id: record.seed for record in records}
+    own = tuple(seeds[run] for run in scores)
+    return Source(name, streams, tuple(values.tolist()), variance, len(values) - 1.0, tuple(scores), own)
 
 
 def _scores(row: ResultRow, target: Target) -> dict[str, float]:

@@ -7,10 +7,8 @@ from collections.abc import Sequence
 from reports.document.table import Cell, Column, Table, TableRow, number_text
 from reports.read.comparison_runs import Comparison, base_name
 from reports.stats.significance import PairedBootstrap
-from reports.stats.spread_sources import NAMES, Decomposition, Source, decomposition, ratio_interval
+from reports.stats.spread_sources import FEWEST, NAMES, Decomposition, Source, decomposition, share_of
 from reports.tables.score_cells import head_cells
-
-_FEWEST = 3  # runs that a share is told of
 
 
 def decompositions(comparison: Comparison, bootstrap: PairedBootstrap) -> list[Decomposition]:
@@ -67,24 +65,24 @@ def _deviation(source: Source) -> Cell:
 
 
 def _share(source: Source, d: Decomposition) -> Cell:
-    if d.whole is None or d.whole.variance == 0 or not source.streams:
+    if d.whole is None or not source.streams:
         return Cell("–", state="empty")
     if source is d.whole:
         return Cell("100", value=100.0, state="value", records=source.records)
-    if source.silent:
-        return Cell("0", value=0.0, state="value", records=source.records)
-    if min(source.freedom, d.whole.freedom) < _FEWEST - 1:
+    share = share_of(source, d.whole)
+    if share is None:
         return Cell("–", state="empty")
-    ratio = 100 * source.variance / d.whole.variance
-    low, high = (100 * bound for bound in ratio_interval(source, d.whole))
     records = (*source.records, *d.whole.records)
-    return Cell(f"{ratio:,.0f}", f"[{low:,.0f}, {high:,.0f}]", ratio, state="value", records=records, digits=0)
+    text, low, high = (f"{100 * value:,.0f}" for value in (share.value, share.low, share.high))
+    spread = "" if source.silent else f"[{low}, {high}]"
+    return Cell(text, spread, 100 * share.value, state="value", records=records, digits=0)
 
 
 def _legend(found: Sequence[Decomposition]) -> list[str]:
     return [
         "A stream of random numbers varies alone while the others stay those of one seed; the row's scores elsewhere "
-        "are of runs in which all vary. Standard deviations with chi-square intervals, shares with Fisher's F.",
+        "are of runs in which all vary. Standard deviations with chi-square intervals, shares by the seeds of "
+        "both with Pitman's.",
         "Shares are no parts of a whole: what a stream does together with the others is in each of them. Where any "
         "small change sends training another way, every stream alone brings nearly the whole.",
         "Views: all that is drawn for a batch beside dropout (augmentations, masks, negatives, partitions). Test "
@@ -102,8 +100,8 @@ def _lacking(found: Sequence[Decomposition]) -> list[str]:
         keys = ", ".join(f'vary = ["{stream}"]' for stream in streams)
         names = ", ".join(NAMES[stream] for stream in streams)
         said.append(f"Not known of {rows}: what {names} alone would bring (further runs with {keys}).")
-    if whole := [d.row.label for d in found if d.whole is None or d.whole.freedom < _FEWEST - 1]:
-        said.append(f"With fewer than three runs in which all streams vary, so without shares: {', '.join(whole)}.")
+    if whole := [d.row.label for d in found if d.whole is None or len(d.whole.scores) < FEWEST]:
+        said.append(f"Fewer than {FEWEST} runs in which all streams vary, so no shares: {', '.join(whole)}.")
     few = min(len(s.scores) for d in found for s in d.sources if s.scores)
     if few < 5:
         said.append(f"With {few} runs a standard deviation is hardly known: see its interval.")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from reports.stats.spread_sources import Source, ratio_interval
+from reports.stats.spread_sources import Source, share_of
 
 
 def coverage(
-    alone: float, others: float, together: float, runs: int, *, whole_runs: int = 0, trials: int = 2000, seed: int = 0
+    alone: float, others: float, together: float, runs: int, *, trials: int = 2000, seed: int = 0
 ) -> tuple[float, float]:
     """Shares of trials in which the intervals of a stream's standard deviation and of its share hold the truth.
 
@@ -18,21 +18,21 @@ def coverage(
     first run stands in both.
     """
     generator = np.random.default_rng(seed)
-    whole_runs = whole_runs or runs
-    a = generator.normal(size=(trials, max(runs, whole_runs))) * alone
-    b = generator.normal(size=(trials, whole_runs)) * others
+    a = generator.normal(size=(trials, runs)) * alone
+    b = generator.normal(size=(trials, runs)) * others
     c_part = generator.normal(size=(trials, runs)) * together
-    c_whole = generator.normal(size=(trials, whole_runs)) * together
+    c_whole = generator.normal(size=(trials, runs)) * together
     c_whole[:, 0] = c_part[:, 0]
-    part, whole = a[:, :runs] + b[:, :1] + c_part, a[:, :whole_runs] + b + c_whole
+    part, whole = a + b[:, :1] + c_part, a + b + c_whole
     truth = alone**2 + together**2
     share = truth / (truth + others**2)
     held = np.zeros(2)
-    for first, second in zip(part.var(axis=1, ddof=1), whole.var(axis=1, ddof=1), strict=True):
-        one = Source("part", (), (), float(first), runs - 1.0, ())
-        all_ = Source("whole", (), (), float(second), whole_runs - 1.0, ())
+    seeds = tuple(range(runs))
+    for drawn in zip(part, whole, strict=True):
+        one, every = (Source("", (), tuple(x), float(x.var(ddof=1)), runs - 1.0, (), seeds) for x in drawn)
         low, high = one.interval
         held[0] += low**2 <= truth <= high**2
-        low, high = ratio_interval(one, all_)
-        held[1] += low <= share <= high
+        found = share_of(one, every)
+        assert found is not None
+        held[1] += found.low <= share <= found.high
     return float(held[0] / trials), float(held[1] / trials)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from reports.comparison.comparison_document import describe
 from reports.document.table import Table
 from reports.read.comparison_runs import read_comparison
 from reports.stats.significance import PairedBootstrap
-from reports.stats.spread_sources import Decomposition, Source, decomposition, ratio_interval, variance_interval
+from reports.stats.spread_sources import Decomposition, Source, decomposition, share_of, variance_interval
 from reports.tables.spread_table import spread_table
 from tests.support import synthetic
 from tests.support.simulated_streams import coverage
@@ -97,18 +98,32 @@ def test_the_interval_of_a_deviation_is_the_textbook_s() -> None:
     assert variance_interval(4.0, 4) == pytest.approx((16 / 11.14329, 16 / 0.48442), rel=1e-4)
 
 
-def test_the_interval_of_a_share_is_fisher_s() -> None:
-    part, whole = (Source("", (), (), variance, freedom, ()) for variance, freedom in ((2.0, 4.0), (3.0, 9.0)))
-    low, high = ratio_interval(part, whole)
-    assert low == pytest.approx(2 / 3 / stats.f.ppf(0.975, 4, 9))
-    assert high == pytest.approx(2 / 3 * stats.f.ppf(0.975, 9, 4))
+def test_the_interval_of_a_share_is_where_the_test_of_pitman_and_morgan_turns() -> None:
+    """Variances of x and y are in the ratio q where x + sqrt(q) y and x - sqrt(q) y are uncorrelated."""
+    x, y = (3.1, 4.0, 5.2, 4.4, 6.0), (2.0, 5.1, 6.3, 3.9, 7.7)
+    seeds = (1, 2, 3, 4, 5)
+    share = share_of(Source("", (), x, 0.0, 4.0, (), seeds), Source("", (), y, 0.0, 4.0, (), seeds))
+    assert share is not None
+    assert share.value == pytest.approx(np.var(x) / np.var(y))
+    for bound in (share.low, share.high):
+        turned = np.sqrt(bound) * np.array(y)
+        assert stats.pearsonr(np.array(x) + turned, np.array(x) - turned).pvalue == pytest.approx(0.05)
+
+
+def test_a_share_is_by_the_seeds_of_both() -> None:
+    part = Source("", (), (1.0, 2.0, 4.0, 3.0, 50.0), 0.0, 4.0, (), (1, 2, 3, 4, 9))
+    whole = Source("", (), (2.0, 4.0, 8.0, 6.0), 0.0, 3.0, (), (1, 2, 3, 4))
+    share = share_of(part, whole)
+    assert share is not None
+    assert (share.value, share.low, share.high) == pytest.approx((0.25, 0.25, 0.25), rel=1e-6)
+    assert share_of(replace(part, seeds=(1, 2, 3, 7, 9)), whole) is None
 
 
 @pytest.mark.parametrize("spreads", [(0.71, 0.71, 0.0), (0.0, 0.0, 1.0), (0.5, 0.71, 0.5)])
 def test_intervals_hold_the_truth(spreads: tuple[float, float, float]) -> None:
     deviation, share = coverage(*spreads, runs=5, trials=1000)
     assert 0.93 < deviation < 0.97
-    assert share > 0.93
+    assert 0.93 < share < 0.97
 
 
 def test_the_table_says_what_is_missing(made: synthetic.Invented) -> None:
@@ -116,14 +131,14 @@ def test_the_table_says_what_is_missing(made: synthetic.Invented) -> None:
     add(made, (2, 3), ("init",))
     said = " ".join(table_of(made).legend)
     assert 'vary = ["data_order"], vary = ["dropout"], vary = ["views"]' in said
-    assert "without shares: SimCSE" in said
+    assert "so no shares: SimCSE" in said
     assert "With 3 runs" in said
 
 
 def test_a_stream_that_is_not_drawn_from_brings_nothing(made: synthetic.Invented) -> None:
-    add(made, (1, 2, 3))
+    add(made, (1, 2, 3, 4))
     records = read_comparison(made.workdir, "invented").records
-    for seed in (2, 3):
+    for seed in (2, 3, 4):
         again = records[0].model_copy(
             update={"id": f"{seed:x}" * 12, "seed": seed, "identity": seed_fields(PartSeed(seed, ("views",), 1))}
         )
