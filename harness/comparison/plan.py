@@ -145,7 +145,7 @@ class Plan:
         cells = []
         for (_, base_model), (row, seeds) in runs.items():
             if row.method.card.deterministic:
-                seeds = {next(iter(seeds)): tuple(dict.fromkeys(b for some in seeds.values() for b in some))}
+                seeds = {int(next(iter(seeds))): tuple(dict.fromkeys(b for some in seeds.values() for b in some))}
             cells += [self._cell(row, base_model, seed, blocks, len(seeds)) for seed, blocks in seeds.items()]
         return cells
 
