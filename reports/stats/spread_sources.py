@@ -180,13 +180,24 @@ def _scores(row: ResultRow, target: Target) -> dict[str, float]:
 
 
 def _pairs(row: ResultRow, bootstrap: PairedBootstrap, target: Target) -> Source | None:
-    """What one run's score varies by when the pairs are drawn anew; its freedom is that of the resamples and of the
-    pairs, which are both finite."""
+    """What one run's score varies by when the pairs are drawn anew."""
     found = bootstrap.by_seed(row, target)
     if found is None:
         return None
-    drawn: Floats = 100 * found[2]
+    drawn: Floats = found[2]
     sizes = [len(p[1]) for key in target.tasks if (p := bootstrap.comparison.pairs(row.finished[0], *key)) is not None]
-    freedom = 1 / (1 / (drawn.shape[1] - 1) + 1 / (max(min(sizes, default=2), 2) - 1))
-    ids = tuple(r.id for r in row.finished)
-    return Source(PAIRS, (), (), float(drawn.var(axis=1, ddof=1).mean()), freedom, ids)
+    variance = float(drawn.var(axis=1, ddof=1).mean())
+    freedom = pairs_freedom(float(found[1].mean()), variance, sum(sizes), drawn.shape[1])
+    return Source(PAIRS, (), (), 1e4 * variance, freedom, tuple(r.id for r in row.finished))
+
+
+def pairs_freedom(correlation: float, variance: float, pairs: int, replicates: int) -> float:
+    """Degrees of freedom of the variance that a bootstrap of pairs gives for Spearman's correlation.
+
+    Twice the inverse of its relative variance, which is 2 / (pairs - 1) + 2 / (replicates - 1) and, since the variance
+    goes with (1 - r^2)^2 (1 + r^2 / 2) (Bonett & Wright, Psychometrika 65, 2000) and r itself is an estimate, the
+    square of that expression's logarithmic slope times the variance of r; a fifth more by simulation.
+    """
+    r = min(abs(correlation), 0.95)
+    slope = r / (1 + r * r / 2) - 4 * r / (1 - r * r)
+    return 2 / (1.2 * slope**2 * variance + 2 / max(pairs - 1, 1) + 2 / max(replicates - 1, 1))

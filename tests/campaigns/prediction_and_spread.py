@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from reports.papers.reported import best_interval, prediction_interval
 from reports.stats.bootstrap import bootstrap_spearman, resample_counts
-from reports.stats.spread_sources import variance_interval
+from reports.stats.spread_sources import pairs_freedom, variance_interval
 from tests.support.simulated_streams import coverage
 
 
@@ -68,7 +68,7 @@ def pairs(trials: int) -> None:
     generator = np.random.default_rng(0)
     for n in (200, 1379):
         counts = resample_counts(n, 1000, seed=1)
-        for rho in (0.3, 0.7):
+        for rho in (0.3, 0.7, 0.85):
 
             def draw(rho: float = rho, n: int = n) -> tuple[np.ndarray, np.ndarray]:
                 x, y = generator.normal(size=(2, n))
@@ -76,11 +76,12 @@ def pairs(trials: int) -> None:
 
             ones = np.ones((n, 1))
             truth = np.var([bootstrap_spearman([x], y, ones)[0, 0] for x, y in (draw() for _ in range(4000))])
-            freedom = 1 / (1 / 999 + 1 / (n - 1))
             hits, tries = 0, max(trials // 10, 100)
             for _ in range(tries):
                 x, y = draw()
-                low, high = variance_interval(float(bootstrap_spearman([x], y, counts)[0].var(ddof=1)), freedom)
+                variance = float(bootstrap_spearman([x], y, counts)[0].var(ddof=1))
+                freedom = pairs_freedom(float(bootstrap_spearman([x], y, ones)[0, 0]), variance, n, 1000)
+                low, high = variance_interval(variance, freedom)
                 hits += low <= truth <= high
             print(f"| {n:,} | {rho} | {100 * hits / tries:.1f} |", flush=True)
 

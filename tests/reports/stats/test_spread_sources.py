@@ -14,8 +14,16 @@ from harness.seeds import PartSeed, Stream, seed_fields
 from reports.comparison.comparison_document import describe
 from reports.document.table import Table
 from reports.read.comparison_runs import read_comparison
+from reports.stats.bootstrap import bootstrap_spearman, resample_counts
 from reports.stats.significance import PairedBootstrap
-from reports.stats.spread_sources import Decomposition, Source, decomposition, share_of, variance_interval
+from reports.stats.spread_sources import (
+    Decomposition,
+    Source,
+    decomposition,
+    pairs_freedom,
+    share_of,
+    variance_interval,
+)
 from reports.tables.spread_table import spread_table
 from tests.support import synthetic
 from tests.support.simulated_streams import coverage
@@ -124,6 +132,25 @@ def test_intervals_hold_the_truth(spreads: tuple[float, float, float]) -> None:
     deviation, share = coverage(*spreads, runs=5, trials=1000)
     assert 0.93 < deviation < 0.97
     assert 0.93 < share < 0.97
+
+
+def test_the_interval_of_what_pairs_bring_holds_it() -> None:
+    rng = np.random.default_rng(2)
+    n, rho, trials = 120, 0.7, 200
+    ones, counts = np.ones((n, 1)), resample_counts(n, 200, seed=1)
+
+    def draw() -> tuple[np.ndarray, np.ndarray]:
+        x, y = rng.normal(size=(2, n))
+        return x, rho * x + np.sqrt(1 - rho**2) * y
+
+    truth = np.var([bootstrap_spearman([x], y, ones)[0, 0] for x, y in (draw() for _ in range(2000))])
+    held = 0
+    for x, y in (draw() for _ in range(trials)):
+        variance = float(bootstrap_spearman([x], y, counts)[0].var(ddof=1))
+        freedom = pairs_freedom(float(bootstrap_spearman([x], y, ones)[0, 0]), variance, n, 200)
+        low, high = variance_interval(variance, freedom)
+        held += low <= truth <= high
+    assert 0.91 < held / trials < 0.99
 
 
 def test_the_table_says_what_is_missing(made: synthetic.Invented) -> None:
