@@ -339,7 +339,7 @@ def rounded_mean(rows: Any) -> float:
 
 def test_accuracies_and_f1_follow_from_the_outcome_of_each_example(root: Path) -> None:
     tasks: list[Task] = [transfer_task(name, classifier=QUICK, root=root) for name in ("MR", "SST5", "TREC", "MRPC")]
-    result = evaluate(partly, tasks, pooling="words")
+    result = evaluate(lambda texts: partly(texts)[:, :3], tasks, pooling="words")
     assert result.outcomes is not None
     stored = dict(list(result.outcomes.groupby(["task", "metric"])))
     tested = [score for score in result.scores if score.split == "test"]
@@ -347,7 +347,7 @@ def test_accuracies_and_f1_follow_from_the_outcome_of_each_example(root: Path) -
     for score in tested:
         rows = stored[score.task, score.metric]
         assert len(rows) == score.n
-        assert 0.3 < score.value < 1
+        assert 0.1 < score.value < 1
         if score.metric == "accuracy":
             assert 100 * score.value == pytest.approx(rounded_mean(rows), abs=1e-9), score.task
             assert rows["target"].isna().all()
