@@ -29,6 +29,14 @@ def tell_budget(plan: Plan, workdir: Path) -> None:
     tell(f"budget: {amount} {of}{measured}")
 
 
+def tell_added(plan: Plan) -> None:
+    """Which untrained starts the file does not hold, and are evaluated all the same."""
+    added = {cell.id: cell.row.label for cell in plan.cells if cell.row.counterpart}
+    if added:
+        names = ", ".join(dict.fromkeys(map(one_line, added.values())))
+        tell(f"{len(added)} of them added, the untrained starts that the file does not hold: {names}")
+
+
 def tell_differences(plan: Plan) -> None:
     """The columns in which the rows differ, a line a row; heads of those that usually matter have a star."""
     from rich.console import Console

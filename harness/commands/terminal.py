@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from harness.files.printable import one_line, told
 
 if TYPE_CHECKING:
+    from rich.table import Table
     from rich.text import Text
 
 
@@ -42,3 +43,20 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
     console.print(whole)
     for line in legend:
         console.print(plain(line))
+
+
+def table_of(title: str, heads: Sequence[str], *, right: Sequence[str] = ()) -> Table:
+    """An empty table; the columns named in `right` are set to the right."""
+    from rich.table import Table
+
+    table = Table(title=plain(title), title_justify="left")
+    for head in heads:
+        table.add_column(head, justify="right" if head in right else "left")
+    return table
+
+
+def show_table(table: Table) -> None:
+    """Print a table as wide as the terminal, or 160 characters wide into a file."""
+    from rich.console import Console
+
+    (Console() if sys.stdout.isatty() else Console(width=160)).print(table)

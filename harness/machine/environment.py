@@ -105,6 +105,14 @@ def load_average() -> float | None:
         return None
 
 
+def busy_with_others() -> str:
+    """The load where others make most of it, as "7.9 on 2 cores": times measured now are too long. Else empty."""
+    if not hasattr(os, "getloadavg"):
+        return ""
+    load, cores = os.getloadavg()[1], usable_cores()  # of the last five minutes
+    return f"{load:.1f} on {cores} cores" if load > 1.5 * cores else ""
+
+
 def memory_bytes() -> int:
     """Physical memory, or the control group's limit where that is less."""
     import psutil
@@ -114,6 +122,30 @@ def memory_bytes() -> int:
         return min(physical, int(Path("/sys/fs/cgroup/memory.max").read_text()))  # psutil knows no control groups
     except (OSError, ValueError):  # no control group, or "max"
         return physical
+
+
+def free_memory_bytes(device: str = "cpu") -> int:
+    """Memory that this process may still fill: of the GPU for a CUDA device, else of the machine, the control group and
+    the process's own bounds."""
+    if device.startswith("cuda"):
+        import torch
+
+        return int(torch.cuda.mem_get_info(device)[0])
+    import psutil
+
+    free = int(psutil.virtual_memory().available)
+    with suppress(ImportError):  # Windows
+        import resource
+
+        bounds = (resource.getrlimit(which)[0] for which in (resource.RLIMIT_DATA, resource.RLIMIT_AS))
+        free = min([free, *(bound for bound in bounds if bound != resource.RLIM_INFINITY)])
+    group = Path("/sys/fs/cgroup")
+    try:
+        bound, held = (int((group / name).read_text()) for name in ("memory.max", "memory.current"))
+        cached = re.search(r"^inactive_file (\d+)$", (group / "memory.stat").read_text(), re.MULTILINE)
+        return min(free, bound - held + (int(cached[1]) if cached else 0))
+    except (OSError, ValueError):  # no control group, or "max"
+        return free
 
 
 @cache

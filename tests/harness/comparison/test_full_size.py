@@ -10,8 +10,8 @@ import pytest
 from harness.cli import main
 from harness.comparison.disk import architecture, disk_of
 from harness.comparison.experiment import read_experiment
-from harness.comparison.full_size import Measured
 from harness.comparison.plan import make_plan
+from harness.comparison.two_updates import Measured
 from harness.sources.embedded import FOLDER
 
 pytestmark = [pytest.mark.timeout(240), pytest.mark.usefixtures("few_pairs")]
@@ -83,7 +83,9 @@ def test_a_row_is_measured_once_and_the_dry_run_knows_it(
     assert "s an update" in said
     assert "cannot be run: theirs" in said
     assert "about " in said
+    assert "of scoring, timed on random vectors" in said
     kept, _ = json.loads((tmp_path / "work/full-size.json").read_text()).values()
+    assert (kept["row"], kept["base_model"]) == ("SimCSE", "embedded:mini-bert")
     assert kept["update"] > 0
     assert kept["memory"] > 100e6
     assert not (tmp_path / "work/runs").exists()  # no run, no weights
@@ -91,6 +93,6 @@ def test_a_row_is_measured_once_and_the_dry_run_knows_it(
     def never(*args: object) -> Measured:
         raise AssertionError("measured again")
 
-    monkeypatch.setattr("harness.comparison.full_size._measured", never)
+    monkeypatch.setattr("harness.comparison.full_size.measured_or_extrapolated", never)
     assert main(["compare", file, "--workdir", work, "--rehearse=full-size"]) == 1
     assert "(known)" in capsys.readouterr().out
