@@ -31,7 +31,7 @@ def in_child(function: Callable[..., T], *args: Any, data: int | None = None) ->
     """
     context = get_context("spawn")  # a fork of a process with threads, or with a GPU in use, hangs
     answers, answer = context.Pipe(duplex=False)
-    process = context.Process(target=_answer, args=(answer, data, function, args), daemon=True)
+    process = context.Process(target=_answer, args=(answer, data, function, args))
     process.start()
     answer.close()
     try:

@@ -83,6 +83,7 @@ def test_a_row_is_measured_once_and_the_dry_run_knows_it(
     assert "s an update" in said
     assert "cannot be run: theirs" in said
     assert "about " in said
+    assert "s of scoring with vectors of 256 numbers" in said
     assert "of scoring, timed on random vectors" in said
     kept, _ = json.loads((tmp_path / "work/full-size.json").read_text()).values()
     assert (kept["row"], kept["base_model"]) == ("SimCSE", "embedded:mini-bert")
@@ -95,4 +96,6 @@ def test_a_row_is_measured_once_and_the_dry_run_knows_it(
 
     monkeypatch.setattr("harness.comparison.full_size.measured_or_extrapolated", never)
     assert main(["compare", file, "--workdir", work, "--rehearse=full-size"]) == 1
-    assert "(known)" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "(known)" in said
+    assert "scoring with vectors" not in said
