@@ -21,8 +21,8 @@ def measured_or_extrapolated(probe: Probe) -> Measured:
     if not whole.out_of_memory or not isinstance(config, TrainingConfig):
         return whole
     small, size = whole, config.batch_size
-    while small.out_of_memory and size >= 4:
-        size //= 2
+    while small.out_of_memory and size >= 8:
+        size //= 4  # by halves the last attempt before one that fits costs most of the time
         small = _with(probe, batch_size=size)
     smaller = _with(probe, batch_size=size // 2) if not small.fault else small
     if smaller.fault:
