@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Callable
 from contextlib import suppress
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection
+from threading import Thread
 from typing import Any, TypeVar
 
 from harness.errors import RunError
@@ -47,9 +49,18 @@ def in_child(function: Callable[..., T], *args: Any, data: int | None = None) ->
 
 def _answer(answer: Connection, data: int | None, function: Callable[..., T], args: tuple[Any, ...]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the user's interrupt is the parent's, which ends this process
+    Thread(target=_end_with_parent, daemon=True).start()
     if data is not None:
         _bound(data)
     answer.send(function(*args))
+
+
+def _end_with_parent() -> None:
+    """A parent that was killed cannot end this process, which may hold most of the memory."""
+    parent = parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
 
 
 def _bound(data: int) -> None:

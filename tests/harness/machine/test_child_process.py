@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 
+import psutil
 import pytest
 
 from harness.machine.child_process import ChildEnded, in_child
@@ -22,6 +24,21 @@ def test_a_process_that_is_killed_is_told_and_ends_nothing_else() -> None:
         in_child(os._exit, 9)
     with pytest.raises(ChildEnded, match="exit code -15"):
         in_child(signal.raise_signal, signal.SIGTERM)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at threads")
+def test_it_ends_with_a_parent_that_is_killed() -> None:
+    code = "import time; from harness.machine.child_process import in_child; in_child(time.sleep, 100)"
+    parent = psutil.Popen([sys.executable, "-c", code])
+    watching: list[psutil.Process] = []
+    until = time.monotonic() + 60
+    while not watching and time.monotonic() < until:
+        time.sleep(0.05)
+        children = [child for child in parent.children() if "spawn_main" in " ".join(child.cmdline())]
+        watching = [child for child in children if child.num_threads() > 1]
+    parent.kill()
+    parent.wait()
+    watching[0].wait(timeout=30)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the bound holds on Linux alone")
