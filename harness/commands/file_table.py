@@ -13,6 +13,8 @@ from harness.commands.terminal import plain, show_table, table_of
 from harness.files.printable import one_line, tell
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from harness.comparison.plan import Plan, PlannedCell
     from harness.comparison.two_updates import Measured
 
@@ -49,7 +51,7 @@ class _Sums:
         self.unmeasured: dict[tuple[str, str], None] = {}
         self.remarks: dict[str, None] = {}
 
-    def line(self, cells: list[PlannedCell]) -> tuple[str, ...]:
+    def line(self, cells: list[PlannedCell]) -> tuple[str | Text, ...]:
         """The line of a row on a base model, from its runs in one block."""
         from harness.comparison.estimate import steps_of
         from harness.comparison.full_size import seconds_of

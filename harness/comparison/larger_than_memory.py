@@ -47,8 +47,8 @@ class _Line:
 
     def at(self, batch: int, name: str) -> float:
         """A measure of a larger or smaller batch; no smaller batch costs more than a larger one."""
-        here = float(getattr(self.small, name))
-        slope = max(0.0, here - getattr(self.smaller, name)) / (self.size - self.size // 2)
+        here, below = (float(getattr(seen, name)) for seen in (self.small, self.smaller))
+        slope = max(0.0, here - below) / (self.size - self.size // 2)
         return here + slope * (batch - self.size)
 
 
