@@ -30,6 +30,7 @@ from harness.comparison.run import run_comparison
 from harness.comparison.tuning import Budget, asked_budget, checked_budget, tune_rows
 from harness.errors import InputError, TrainingStopped
 from harness.evaluation.model_scores import Evaluation
+from harness.executors.executor import Executor, ExecutorSettings
 from harness.files.locks import comparison_lock, work_lock
 from harness.files.printable import markdown_text
 from harness.machine.distributed import ALONE, join
@@ -61,6 +62,7 @@ def compare(
     tracked: bool = True,
     tracking_uri: str | None = None,
     formats: Sequence[str] = FORMATS,
+    executor: str | Mapping[str, Any] | ExecutorSettings | None = None,
     progress: Reporter | None = None,
     say: Callable[[str], None] | None = None,
     rescore: bool = False,
@@ -78,6 +80,7 @@ def compare(
             budget of a file that has one of equal trials, when left out.
         tracked, tracking_uri: whether runs go to MLflow, and to which store (default: sqlite in `workdir`).
         formats: of the report.
+        executor: where runs are made: "processes", or keys of the table [executor]; they beat the experiment's.
         progress: what shows how far it is.
         say: called, before any cell is run, with a line on what a reader should know: runs that other code has made
             and that are made again, updates that were timed.
@@ -96,6 +99,8 @@ def compare(
     asked = asked_of(experiment, overrides, only, where, searched=tune is not None)
     tune = None if rehearse and tune is None else asked_budget(tune, asked)
     budget = checked_budget(tune, asked) if tune is not None else None
+    asked = asked.model_copy(update={"executor": executor_settings(executor, asked.executor)})
+    engine: type[Executor] = registry.load(registry.EXECUTORS, asked.executor.name)
     team = join(asked.device)
     if budget is not None and team.size > 1:
         raise InputError("--tune: searches in one process; start it without a launcher (the search goes on later)")
@@ -144,6 +149,7 @@ def compare(
                 reporter=ending.enter_context(progress),
                 tuned=tuning,
                 only=only,
+                executor=engine(asked.executor, folder),
             )
         builder = report_builder()
         written = builder.build_comparison(folder, asked.name, formats=formats) if builder is not None else {}
@@ -151,6 +157,20 @@ def compare(
             name: builder.build_report(name, folder, formats=formats) for name in asked.reports if builder is not None
         }
     return ComparisonResult(plan.experiment, folder, records, written, tuning, further)
+
+
+def executor_settings(
+    given: str | Mapping[str, Any] | ExecutorSettings | None, experiment: ExecutorSettings
+) -> ExecutorSettings:
+    """What the caller says about the executor, above what the experiment says.
+
+    Raises:
+        InputError: unknown key, value out of range.
+    """
+    if given is None or isinstance(given, ExecutorSettings):
+        return given or experiment
+    keys = {"name": given} if isinstance(given, str) else dict(given)
+    return ExecutorSettings.parse({**experiment.model_dump(exclude_unset=True), **keys}, "executor")
 
 
 def _alone(cell: PlannedCell, plan: Plan, rehearse: bool) -> dict[str, Any]:

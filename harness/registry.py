@@ -67,6 +67,12 @@ TASKS = Group(
 SUITES = Group("harness.suites", "suite", "a harness.tasks.suite.Suite", _instance_of("harness.tasks.suite.Suite"))
 TABLES = Group("harness.tables", "table", "a builder of tables of a comparison", callable)
 SAMPLERS = Group("harness.samplers", "sampler", "a function that makes an Optuna sampler", callable)
+EXECUTORS = Group(
+    "harness.executors",
+    "executor",
+    "a subclass of harness.executors.executor.Executor",
+    _subclass_of("harness.executors.executor.Executor"),
+)
 COMMANDS = Group("harness.commands", "command", "a function that adds a sub-command", callable)
 REPORTERS = Group("harness.reporters", "reporter", "a module or object that builds reports", _builder)
 REPORTS = Group("harness.reports", "report", "a function that describes a work directory", callable)
@@ -75,7 +81,7 @@ PRESETS = Group("harness.presets", "preset", "a folder (pathlib.Path) of experim
 PUBLISHED = Group("harness.published", "published", "a folder (pathlib.Path) of published numbers", _folder)
 
 GROUPS = (
-    METHODS, TASKS, SUITES, TABLES, SAMPLERS, COMMANDS, REPORTERS, REPORTS, TUNERS, PRESETS, PUBLISHED,
+    METHODS, TASKS, SUITES, TABLES, SAMPLERS, EXECUTORS, COMMANDS, REPORTERS, REPORTS, TUNERS, PRESETS, PUBLISHED,
 )  # fmt: skip
 
 

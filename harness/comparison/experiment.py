@@ -14,6 +14,7 @@ from harness.comparison.budget import BudgetSettings
 from harness.comparison.grid import expanded
 from harness.config import Config, nearest, option, setting
 from harness.errors import InputError
+from harness.executors.executor import ExecutorSettings
 from harness.files.names import name_fault
 from harness.files.reading import is_there, read_toml
 from harness.method import DEFAULT_BASE_MODEL
@@ -150,6 +151,7 @@ class Experiment(Conditions):
     keep: Literal["all", "selected", "none"] = option(
         "all", "whose weights stay after scoring; selected: the best run by dev score of each row and base model"
     )
+    executor: ExecutorSettings = option(ExecutorSettings(), "where its runs are made; no part of any result")
     rehearsal: Rehearsal = option(Rehearsal(), "what --rehearse makes of the file")
     blocks: dict[str, Block] = option({}, "named parts of the file, which --only may ask for")
     methods: list[Entry] = Field(description="the rows of the table")

@@ -32,6 +32,18 @@ def precision_of(plan: Plan, workdir: Path) -> dict[str, Any]:
     return precision
 
 
+def keep_measured(workdir: Path, text: str) -> str:
+    """Add what was measured on other machines, as they wrote it; all that is known then, as it is written."""
+    from filelock import FileLock
+
+    file = workdir / "precision.json"
+    with FileLock(workdir / ".precision.lock"):
+        known = json.loads(text) | _measured(file)
+        sweep(file)
+        write_atomic(file, json.dumps(known, indent=1) + "\n")
+    return file.read_text("utf-8")
+
+
 def _measure(plan: Plan) -> dict[str, Any]:
     from harness.encoder.precision import choose_precision
 

@@ -80,6 +80,7 @@ class Plan:
     tolerant: bool = False  # a row that cannot be run here leaves the others be
     rehearsal: Rehearsal | None = None  # of a rehearsal alone
     schedule: Schedule = field(default_factory=Schedule)  # when rows are scored on the dev set
+    where: str = ""  # the file or name that messages point to
     announced: dict[tuple[str, ...], list[str]] = field(default_factory=dict)  # sentences of the tasks of some parts
 
     @cached_property
@@ -298,7 +299,7 @@ def make_plan(
         experiment.precision,
         tolerant=tolerant,
     )
-    plan = Plan(experiment, rows, corpora, dev, by_block, device, team, workdir, tolerant, rehearsal, schedule)
+    plan = Plan(experiment, rows, corpora, dev, by_block, device, team, workdir, tolerant, rehearsal, schedule, where)
     if plan.cells and all(cell.fault for cell in plan.cells):  # reads what configs refer to, such as word vectors
         raise InputError(plan.cells[0].fault)
     return plan

@@ -1,38 +1,29 @@
-"""The loop of a comparison: every cell of a plan comes to its record, one after the other. Nothing here prints."""
+"""The loop of a comparison: every cell of a plan comes to its record, here or elsewhere. Nothing here prints."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.comparison.cell import run_cell
 from harness.comparison.keeping import Keeping
-from harness.comparison.kept_results import finished, tidy
 from harness.comparison.overlaps import check_overlaps
+from harness.comparison.placement import endings
 from harness.comparison.plan import Plan, PlannedCell
 from harness.comparison.row_facts import planned_rate
+from harness.executors.executor import Executor, ExecutorSettings
+from harness.executors.serial import Serial
 from harness.machine.progress import Reporter
 from harness.results.manifest import asked, write_manifest
 from harness.results.migrations import MANIFEST
 from harness.results.record import Record
-from harness.results.run_folder import RunFolder
 from harness.seeds import seed_fields
 from harness.tasks.base import task_key
 
 if TYPE_CHECKING:
     from harness.comparison.tuning import Tuning
     from harness.tracking.tracker import Tracker
-
-
-@dataclass(frozen=True)
-class Ending:
-    """How a cell came to its record."""
-
-    cell: PlannedCell
-    record: Record
-    kept: bool  # the record was there before, and lacked nothing
 
 
 def run_comparison(
@@ -44,6 +35,7 @@ def run_comparison(
     reporter: Reporter | None = None,
     tuned: Tuning | None = None,
     only: Sequence[str] = (),
+    executor: Executor | None = None,
 ) -> list[Record]:
     """Run every cell that has no record yet; the records of all, in the order of the plan.
 
@@ -55,6 +47,7 @@ def run_comparison(
         reporter: shows how far it is.
         tuned: how rows were tuned, for the manifest.
         only: what part of an experiment the plan was made of (see `harness.comparison.part`), for the manifest.
+        executor: where the cells are run; this process when left out.
 
     Raises:
         OSError: the disk is full or fails. A cell that fails has a record with that status, and does not end the
@@ -63,16 +56,17 @@ def run_comparison(
     manifest = _manifest(plan, tuned, only)
     write_manifest(workdir, manifest)
     reporter = reporter or Reporter(quiet=True)
-    records = []
+    records: dict[tuple[str, str, int], Record] = {}
     said: set[str] = set()
     keeping = Keeping(plan, workdir)
     if plan.schedule.note:
         reporter.say(f"note: {plan.schedule.note}")
-    for ending in one_by_one(plan, workdir, command_of, reporter):
+    reporter.expect(len(plan.cells))
+    for ending in endings(plan, workdir, command_of, reporter, executor or Serial(ExecutorSettings(), workdir)):
         record = asked(keeping.after(ending.cell, ending.record), map(task_key, ending.cell.tasks)).model_copy(
             update={"row": ending.cell.row.label, "comparison": plan.experiment.name}
         )
-        records.append(record)
+        records[_place(ending.cell)] = record
         reporter.done(_line_about(record) + (" (kept)" if ending.kept else ""))
         for note in record.training.get("notes", []):
             if note not in said:  # the same data in every cell
@@ -83,21 +77,12 @@ def run_comparison(
     plan.team.from_main("")  # no more training: the other processes end
     for line in check_overlaps(plan, workdir):
         reporter.say(line)
-    return records
+    return [records[_place(cell)] for cell in plan.cells]
 
 
-def one_by_one(
-    plan: Plan, workdir: Path, command_of: Callable[[PlannedCell], str], reporter: Reporter
-) -> Iterator[Ending]:
-    """Bring the cells to their records in this process, one after the other."""
-    reporter.expect(len(plan.cells))
-    for cell in plan.cells:
-        reporter.start(cell.label)
-        known = finished(cell, plan, workdir)
-        if known is not None:
-            tidy(RunFolder(workdir, cell.id))
-        record = known or run_cell(cell, plan, workdir, command=command_of(cell), progress=reporter.step)
-        yield Ending(cell, record, kept=known is not None)
+def _place(cell: PlannedCell) -> tuple[str, str, int]:
+    """Row, base model and seed: two rows may have one run."""
+    return cell.row.label, cell.base_model, cell.seed
 
 
 def _manifest(plan: Plan, tuned: Tuning | None, only: Sequence[str]) -> dict[str, Any]:

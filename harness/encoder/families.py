@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from transformers import AutoConfig
+from transformers import AutoConfig, PretrainedConfig
 
 from harness.encoder.layout.loading import no_model
 from harness.encoder.quiet import quiet_transformers
@@ -33,6 +33,16 @@ _FAMILIES = {
 }
 
 
+def size_of(base_model: str) -> float:
+    """Width squared times depth, to which the work for a token is proportional; 0 where the model is no transformer.
+
+    Raises:
+        InputError: as `family_of`.
+    """
+    width, depth = _dimensions(_configuration(base_model))
+    return float(width * width * depth)
+
+
 @cache
 def family_of(base_model: str) -> str:
     """The family of "embedded:NAME", a folder or a hub id; only its configuration is read.
@@ -43,20 +53,31 @@ def family_of(base_model: str) -> str:
     Raises:
         InputError: no such model, or one whose configuration transformers does not know.
     """
-    from harness.sources import resolve_model
-    from harness.sources.remote.hub import hub_reachable
-
-    try:
-        with quiet_transformers():
-            config = AutoConfig.from_pretrained(
-                resolve_model(base_model), trust_remote_code=False, local_files_only=not hub_reachable()
-            )
-    except (OSError, ValueError, KeyError) as error:
-        raise no_model(base_model, error) from error
+    config = _configuration(base_model)
     kind = str(config.model_type)
-    width, depth = int(getattr(config, "hidden_size", 0)), int(getattr(config, "num_hidden_layers", 0))
+    width, depth = _dimensions(config)
     if 0 < width <= _MINI_WIDTH:
         return MINI
     family = _FAMILIES.get((kind, width, depth), f"{kind}-{width}x{depth}")
     many = int(getattr(config, "vocab_size", 0)) > _MULTILINGUAL_VOCABULARY
     return "bert-base-multilingual" if family == "bert-base" and many else family
+
+
+@cache
+def _configuration(base_model: str) -> PretrainedConfig:
+    from harness.sources import resolve_model
+    from harness.sources.remote.hub import hub_reachable
+
+    try:
+        with quiet_transformers():
+            config: PretrainedConfig = AutoConfig.from_pretrained(
+                resolve_model(base_model), trust_remote_code=False, local_files_only=not hub_reachable()
+            )
+    except (OSError, ValueError, KeyError) as error:
+        raise no_model(base_model, error) from error
+    return config
+
+
+def _dimensions(config: PretrainedConfig) -> tuple[int, int]:
+    """Width and depth."""
+    return int(getattr(config, "hidden_size", 0)), int(getattr(config, "num_hidden_layers", 0))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
@@ -66,6 +66,22 @@ class Reporter:
             self._last = time.monotonic()
             count = f"step {step}/{steps}, " if steps else ""
             tell_error(f"[{self.number}/{self.total}] {self.label}: {count}{text}")
+
+    def running(self, cells: Sequence[tuple[str, int, int, str]], ended: int) -> None:
+        """What several workers are at: label, step, steps and text of each; `ended` cells of them have come back."""
+        if not cells:
+            return
+        shown = [
+            f"{one_line(label)}: {f'{step}/{steps} ' if steps else ''}{one_line(text)}"
+            for label, step, steps, text in cells
+        ]
+        if self._bar is not None:
+            rest = f" and {len(shown) - 1} more" if len(shown) > 1 else ""
+            done, of = (sum(one) for one in zip(*((step, steps) for _, step, steps, _ in cells), strict=True))
+            self._bar.update(self._cell, description=shown[0][:100] + rest, completed=done, total=max(of, 1))
+        elif not self.quiet and time.monotonic() - self._last > 10:
+            self._last = time.monotonic()
+            tell_error(f"[{self.number}/{self.total}] in work: {'; '.join(shown)}")
 
     def done(self, text: str) -> None:
         """The current cell has ended."""

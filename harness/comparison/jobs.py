@@ -1,0 +1,195 @@
+"""Cells as jobs of an executor: what a worker is told, what it does, and what it sends back.
+
+The work directory holds the truth. A worker that sees it writes the run there, as the coordinator would; one that does
+not makes the run in a folder of its own and sends that back, which the coordinator unpacks.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+
+from harness.comparison.cell import run_cell, take_part
+from harness.comparison.experiment import Experiment
+from harness.comparison.measured_precision import precision_of
+from harness.comparison.plan import LoadedData, Plan, PlannedCell, make_plan
+from harness.comparison.rehearsal import StandIns
+from harness.comparison.signs import Sign
+from harness.errors import RunError
+from harness.machine.distributed import ALONE, Team, join
+from harness.results.record import Record
+from harness.results.run_folder import RunFolder
+
+_PRECISION = "precision.json"
+
+
+@dataclass(frozen=True)
+class CellJob:
+    """One cell for a worker; plain texts, so that any engine carries it.
+
+    Attributes:
+        experiment: as JSON, resolved as the coordinator's is.
+        cell: id of the run; empty: only the precision is to be measured.
+        token: name of a file in the work directory, by which a worker knows that it sees the coordinator's.
+        precision: what was measured, for a worker that does not see it.
+        processes: how many train the cell together, each on a GPU.
+    """
+
+    experiment: str
+    where: str
+    workdir: str
+    cell: str = ""
+    command: str = ""
+    token: str = ""
+    precision: str = ""
+    rehearsal: bool = False
+    processes: int = 1
+
+
+@dataclass(frozen=True)
+class Made:
+    """What a worker sends back: the precision it measured, or a record and, where it saw no work directory of the
+    coordinator's, the run's folder as an archive."""
+
+    record: str = ""
+    archive: bytes = b""
+    precision: str = ""
+
+
+def measured(job: CellJob) -> Made:
+    """The training precision on a worker's device, once for all cells of a comparison."""
+    with _workdir(job) as workdir:
+        precision_of(_plan(job.experiment, job.where, workdir, job.rehearsal), Path(workdir))
+        file = Path(workdir) / _PRECISION
+        return Made(precision=file.read_text("utf-8") if file.exists() else "")
+
+
+def made(job: CellJob) -> Made:
+    """Bring the cell to its record; what a worker is called with."""
+    with _workdir(job) as workdir:
+        if job.processes > 1:
+            _together(job, Path(workdir))
+        else:
+            _alone(job, workdir, ALONE)
+        folder = RunFolder(Path(workdir), job.cell)
+        record = folder.read_if_sound()
+        if record is None:
+            raise RunError(f"run {job.cell}: ended without a record")
+        archive = b"" if workdir == job.workdir else packed(folder)
+        return Made(record.model_dump_json(), archive)
+
+
+def packed(folder: RunFolder) -> bytes:
+    """The folder of a run as an archive, without what only its maker needs."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz", compresslevel=1) as archive:
+        for file in sorted(folder.path.iterdir()):
+            if not file.name.startswith(".lock") and file != folder.checkpoint:
+                archive.add(file, arcname=file.name)
+    return buffer.getvalue()
+
+
+def unpack(archive: bytes, folder: RunFolder) -> None:
+    """Put a run that was made elsewhere into its folder; the record comes last, so that a kill leaves no half of it."""
+    with tempfile.TemporaryDirectory(dir=folder.path.parent, prefix=".unpacking-") as temporary:
+        with tarfile.open(fileobj=io.BytesIO(archive), mode="r:gz") as packed_run:
+            packed_run.extractall(temporary, filter="data")
+        files = sorted(Path(temporary).iterdir(), key=lambda file: (file.name == folder.record_file.name, file.name))
+        folder.path.mkdir(parents=True, exist_ok=True)
+        for file in files:
+            place = folder.path / file.name
+            if place.is_dir():
+                shutil.rmtree(place)
+            file.replace(place)
+
+
+@contextmanager
+def _workdir(job: CellJob) -> Iterator[str]:
+    """The work directory as this worker has it: the coordinator's, else a folder that is gone with the block."""
+    if (Path(job.workdir) / job.token).is_file():
+        yield job.workdir
+        return
+    with tempfile.TemporaryDirectory(prefix="harness-") as own:
+        if job.precision:
+            (Path(own) / _PRECISION).write_text(job.precision, encoding="utf-8")
+        yield own
+
+
+@lru_cache(maxsize=2)
+def _loaded(rehearsal: str) -> LoadedData:
+    """Texts stay loaded for the next cell."""
+    return StandIns(Experiment.model_validate_json(rehearsal).rehearsal) if rehearsal else LoadedData()
+
+
+@lru_cache(maxsize=1)
+def _plan(experiment: str, where: str, workdir: str, rehearsal: bool, team: Team = ALONE) -> Plan:
+    """The coordinator's plan, made again here; kept for the next cell of the same comparison."""
+    data = _loaded(experiment if rehearsal else "")
+    return make_plan(Experiment.model_validate_json(experiment), where, Path(workdir), data=data, team=team)
+
+
+def _cell(plan: Plan, job: CellJob) -> PlannedCell:
+    for cell in plan.cells:
+        if cell.id == job.cell:
+            return cell
+    raise RunError(
+        f"run {job.cell}: this worker plans no such run: it has another version of the package, or sees other data "
+        "than the coordinator"
+    )
+
+
+def _alone(job: CellJob, workdir: str, team: Team) -> None:
+    plan = _plan(job.experiment, job.where, workdir, job.rehearsal, team)
+    cell = _cell(plan, job)
+    with Sign(Path(job.workdir), job.cell) as sign:
+        run_cell(cell, plan, Path(workdir), command=job.command, progress=sign.step)
+
+
+def _together(job: CellJob, workdir: Path) -> None:
+    """Have several processes train the cell, by torch's launcher."""
+    folder = RunFolder(workdir, job.cell).path
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile("w", suffix=".json", encoding="utf-8") as file:
+        json.dump(asdict(replace(job, workdir=str(workdir))), file)
+        file.flush()
+        launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
+        ended = subprocess.run(
+            [*launcher, str(job.processes), "-m", "harness.comparison.jobs", file.name],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+    if ended.returncode:
+        last = [line for line in ended.stderr.splitlines() if line.strip()][-1:] or ["no message"]
+        raise RunError(f"run {job.cell}: its {job.processes} processes ended with {ended.returncode}: {last[0]}")
+
+
+def _main(file: str) -> None:
+    """One of the processes that train a cell together."""
+    job = CellJob(**json.loads(Path(file).read_text("utf-8")))
+    experiment = Experiment.model_validate_json(job.experiment)
+    team = join(experiment.device)
+    if team.main:
+        _alone(job, job.workdir, team)
+        team.from_main("")  # no more training: the other processes end
+    else:
+        take_part(_plan(job.experiment, job.where, job.workdir, job.rehearsal, team), Path(job.workdir))
+
+
+def record_of(made_elsewhere: Made, workdir: Path, cell: str) -> Record:
+    """The record of a cell that a worker made, with its folder in the work directory."""
+    if made_elsewhere.archive:
+        unpack(made_elsewhere.archive, RunFolder(workdir, cell))
+    return Record.model_validate_json(made_elsewhere.record)
+
+
+if __name__ == "__main__":
+    _main(sys.argv[1])

@@ -1,0 +1,103 @@
+"""Several processes on this machine, by the package pebble: a worker that dies takes its own job along and no other."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from typing import Any
+
+from harness.errors import InputError
+from harness.executors.executor import TICK, Answer, Executor, Job, use_threads
+
+
+class Processes(Executor):
+    """Workers that stay for the next job: what one has loaded, its next job need not load again.
+
+    A worker takes the GPU whose turn it is, so that no more of them share one than `gpus_per_cell` says.
+    """
+
+    name = "processes"
+
+    def run(self, jobs: Sequence[Job], tick: Callable[[], None]) -> Iterator[Answer]:
+        """As `Executor.run`."""
+        try:
+            from pebble import ProcessExpired, ProcessPool
+        except ImportError:
+            raise InputError('executor "processes" needs pebble: pip install "sentence-harness[processes]"') from None
+        if not jobs:
+            return
+        count = self._places(len(jobs))
+        context = multiprocessing.get_context("spawn")  # a fork would share locks of torch's threads
+        places = context.Queue()
+        for place in range(count + len(jobs) * (1 + self.settings.retries)):  # each new worker takes the next one
+            places.put(place % count)
+        pool = ProcessPool(
+            max_workers=count,
+            initializer=_begin,
+            initargs=(places, self._devices(), self.threads(len(jobs))),
+            context=context,
+        )
+        waiting: dict[Future[Any], tuple[Job, int]] = {}
+        try:
+            for job in jobs:
+                waiting[pool.schedule(job.call, args=job.arguments)] = (job, 0)
+            while waiting:
+                done, _ = wait(waiting, timeout=TICK, return_when=FIRST_COMPLETED)
+                for future in done:
+                    job, tries = waiting.pop(future)
+                    error = future.exception()
+                    if not isinstance(error, ProcessExpired):
+                        yield Answer(job, None if error is not None else future.result(), error)
+                    elif tries < self.settings.retries:
+                        waiting[pool.schedule(job.call, args=job.arguments)] = (job, tries + 1)
+                    else:
+                        yield Answer(job, lost=_why(error.exitcode, tries + 1))
+                if not done:
+                    tick()
+        finally:
+            pool.stop()
+            pool.join()
+
+    def _places(self, jobs: int) -> int:
+        """How many workers: as many as asked for, else as the GPUs have room for, else as there are cores."""
+        share, devices = self.settings.gpus_per_cell, self._devices()
+        if share and not devices:
+            raise InputError(f"executor: gpus_per_cell = {share:g}, and this machine has no GPU")
+        room = (len(devices) if share > 1 else int(len(devices) / share)) if share else 0
+        if share and not room:
+            raise InputError(f"executor: gpus_per_cell = {share:g}, and this machine has {len(devices)}")
+        return min(jobs, self.settings.workers or room) if room else self.workers(jobs)
+
+    def _devices(self) -> list[str]:
+        """For each place its GPUs, as CUDA_VISIBLE_DEVICES names them; none where no GPU is asked for."""
+        share = self.settings.gpus_per_cell
+        if not share:
+            return []
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+        if visible is None:
+            import torch
+
+            names = [str(index) for index in range(torch.cuda.device_count())]
+        else:
+            names = [name for name in visible.split(",") if name]
+        if share <= 1:
+            return names
+        whole = int(share)
+        return [",".join(names[i : i + whole]) for i in range(0, len(names) - whole + 1, whole)]
+
+
+def _begin(places: Any, devices: list[str], threads: int) -> None:
+    """What a worker does before its first job."""
+    place = places.get()
+    if devices:
+        os.environ["CUDA_VISIBLE_DEVICES"] = devices[place % len(devices)]
+    use_threads(threads)
+
+
+def _why(exitcode: int, tries: int) -> str:
+    """What is known of a worker that ended within a job."""
+    how = f"signal {-exitcode}" if exitcode < 0 else f"exit code {exitcode}"
+    memory = "; for want of memory more often than not" if exitcode == -9 else ""
+    return f"its worker ended {tries} time{'s' if tries > 1 else ''} within it (last by {how}{memory})"

@@ -1,0 +1,104 @@
+"""Ray: tasks on this machine or on a cluster, each placed where its cores and GPUs are free."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from harness.errors import InputError
+from harness.executors.executor import TICK, Answer, Executor, Job, cores, use_threads
+
+
+class Ray(Executor):
+    """Ray core tasks. A node that is lost, or a worker that is killed, gives its job to another one.
+
+    Without an address a cluster of this machine alone is started, which no other machine can reach, and ended with the
+    last job; with one, Ray's own rules on who may connect hold (see docs/clusters.md).
+    """
+
+    name = "ray"
+
+    @property
+    def here(self) -> bool:
+        """As `Executor.here`."""
+        return not self.settings.address
+
+    def __enter__(self) -> Self:
+        """Be connected; a cluster that the caller is connected to already is used as it is."""
+        try:
+            import ray
+        except ImportError:
+            raise InputError('executor "ray" needs Ray: pip install "sentence-harness[ray]"') from None
+        self.own = not ray.is_initialized()
+        if not self.own:
+            return self
+        address = self.settings.address
+        options = {"address": address} if address else {"include_dashboard": False, "num_cpus": cores()}
+        # Without it Ray hides all devices from a task that asks for none, and what it measures there is a CPU.
+        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        try:
+            ray.init(log_to_driver=False, logging_level="error", **options)
+        except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+            said = str(error).splitlines()[0] if str(error) else type(error).__name__
+            where = f"the cluster at {address}" if address else "a cluster on this machine"
+            raise InputError(f"executor ray: {where} cannot be used: {said}") from None
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End the connection, and the cluster that was started for it."""
+        import ray
+
+        if self.own:
+            ray.shutdown()
+
+    def run(self, jobs: Sequence[Job], tick: Callable[[], None]) -> Iterator[Answer]:
+        """As `Executor.run`."""
+        import ray
+
+        if not jobs:
+            return
+        threads = self.settings.cpus_per_cell or (1 if self.settings.address else self.threads(len(jobs)))
+        memory = self.settings.memory_per_cell
+        task = ray.remote(
+            num_cpus=threads,
+            num_gpus=self.settings.gpus_per_cell,
+            max_retries=self.settings.retries,  # of lost workers and nodes alone: what a job raises is its answer
+            max_calls=0,  # a worker stays for the next job, on GPUs too: what it has loaded stays loaded
+            **({"memory": int(memory * 2**30)} if memory else {}),
+        )(_called)
+        left = list(reversed(jobs))
+        waiting: dict[Any, Job] = {}
+        try:
+            while left or waiting:
+                while left and len(waiting) < (self.settings.workers or len(jobs)):
+                    job = left.pop()
+                    waiting[task.options(name=job.key).remote(threads, job.call, job.arguments)] = job
+                done, _ = ray.wait(list(waiting), timeout=TICK)
+                for reference in done:
+                    yield _answer(ray, reference, waiting.pop(reference))
+                if not done:
+                    tick()
+        finally:
+            for reference in waiting:
+                ray.cancel(reference, force=True)
+
+
+def _called(threads: int, call: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    """A job in its worker."""
+    use_threads(threads)
+    return call(*arguments)
+
+
+def _answer(ray: Any, reference: Any, job: Job) -> Answer:
+    try:
+        return Answer(job, ray.get(reference))
+    except ray.exceptions.RayTaskError as error:
+        return Answer(job, error=error.cause if isinstance(error.cause, BaseException) else error)
+    except ray.exceptions.RayError as error:  # the worker, its node or its memory
+        said = next((line for line in str(error).splitlines() if line.strip()), "")
+        return Answer(job, lost=f"its worker was lost ({type(error).__name__}: {said})"[:300])

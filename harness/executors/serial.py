@@ -1,0 +1,19 @@
+"""One job after the other, in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from harness.executors.executor import Answer, Executor, Job
+
+
+class Serial(Executor):
+    """The default: nothing is started, and what a job raises goes straight up."""
+
+    name = "serial"
+    elsewhere = False
+
+    def run(self, jobs: Sequence[Job], tick: Callable[[], None]) -> Iterator[Answer]:
+        """As `Executor.run`."""
+        for job in jobs:
+            yield Answer(job, job.local() if job.local is not None else job.call(*job.arguments))

@@ -1,0 +1,145 @@
+"""SLURM, by the package submitit: one job a cell; one that is preempted or runs out of time is queued again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from harness.errors import InputError
+from harness.executors.executor import TICK, Answer, Executor, Job, use_threads
+
+MINUTES = 240  # of a job, where `slurm.time` says nothing
+
+
+class Slurm(Executor):
+    """Jobs of `sbatch`; `slurm` holds its options (partition, account, time, qos, ...).
+
+    A preemption or the time limit arrives as a signal: the job is queued again, and its run goes on from its
+    checkpoint. What is asked and answered lies in the work directory, on a disk that all nodes share.
+    """
+
+    name = "slurm"
+    cluster: str | None = None  # submitit's own choice: SLURM
+
+    @property
+    def here(self) -> bool:
+        """As `Executor.here`."""
+        return False
+
+    def run(self, jobs: Sequence[Job], tick: Callable[[], None]) -> Iterator[Answer]:
+        """As `Executor.run`."""
+        try:
+            import submitit
+        except ImportError:
+            raise InputError('executor "slurm" needs submitit: pip install "sentence-harness[slurm]"') from None
+        if not jobs:
+            return
+        threads = self.settings.cpus_per_cell or 4
+        try:
+            executor = submitit.AutoExecutor(
+                self.workdir.resolve() / "slurm" / "%j",
+                cluster=self.cluster,
+                slurm_max_num_timeout=self.settings.retries,
+            )
+            executor.update_parameters(**self._parameters(threads))
+        except (RuntimeError, ValueError, NameError, TypeError) as error:
+            raise InputError(f"executor slurm: {str(error).splitlines()[0]}") from None
+        waiting: dict[Any, tuple[Job, int]] = {}
+        try:
+            with executor.batch():  # one array of jobs
+                queued = [executor.submit(Queued(threads, job.call, job.arguments)) for job in jobs]
+            waiting = {job: (asked, 0) for job, asked in zip(queued, jobs, strict=True)}
+            while waiting:
+                done = [job for job in waiting if job.done()]
+                for job in done:
+                    asked, tries = waiting.pop(job)
+                    answer = _answer(submitit, job, asked)
+                    if answer.lost and tries < self.settings.retries:
+                        again = executor.submit(Queued(threads, asked.call, asked.arguments))
+                        waiting[again] = (asked, tries + 1)
+                    else:
+                        yield answer
+                if not done:
+                    tick()
+                    time.sleep(TICK)
+        finally:
+            for job in waiting:
+                job.cancel(check=False)
+
+    def _parameters(self, threads: int) -> dict[str, Any]:
+        """Of `sbatch`, in submitit's words; what it has no word for goes there as it is."""
+        own = dict(self.settings.slurm)
+        minutes = _minutes(own.pop("time", "")) or MINUTES
+        gpus = self.settings.gpus_per_cell
+        if gpus != int(gpus):
+            raise InputError(f"executor slurm: gpus_per_cell = {gpus:g}: SLURM gives whole GPUs")
+        parameters: dict[str, Any] = {
+            "name": "harness",
+            "timeout_min": minutes,
+            "cpus_per_task": threads,
+            "tasks_per_node": 1,
+            **({"gpus_per_node": int(gpus)} if gpus else {}),
+            **({"mem_gb": self.settings.memory_per_cell} if self.settings.memory_per_cell else {}),
+            **({"slurm_array_parallelism": self.settings.workers} if self.settings.workers else {}),
+        }
+        if partition := own.pop("partition", ""):
+            parameters["slurm_partition"] = partition
+        if own:
+            parameters["slurm_additional_parameters"] = own
+        return parameters
+
+
+class Queued:
+    """A job as submitit keeps it, and queues it again when its time is up or another job takes its place."""
+
+    def __init__(self, threads: int, call: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+        self.threads, self.call, self.arguments = threads, call, arguments
+
+    def __call__(self) -> Any:
+        use_threads(self.threads)
+        return self.call(*self.arguments)
+
+    def checkpoint(self, *_: Any) -> Any:
+        """Called with submitit's signal: the same again, which goes on where this one stops."""
+        from submitit.helpers import DelayedSubmission
+
+        return DelayedSubmission(self)
+
+    __submitit_checkpoint__ = checkpoint  # the name that older versions look for
+
+
+def _answer(submitit: Any, job: Any, asked: Job) -> Answer:
+    try:
+        return Answer(asked, job.result())
+    except submitit.core.utils.FailedJobError as error:  # what it raised, as text: the process is gone
+        lines = [line for line in str(error).splitlines() if line.strip()]
+        return Answer(asked, error=RuntimeError(lines[-1] if lines else "failed"))
+    except submitit.core.utils.UncompletedJobError as error:
+        lines = [line for line in str(error).splitlines() if line.strip()]
+        return Answer(asked, lost=f"its job ended without an answer ({lines[0] if lines else job.state})"[:300])
+
+
+def _minutes(text: str) -> int:
+    """Minutes of sbatch's spellings: M, M:S, H:M:S, D-H, D-H:M, D-H:M:S; 0 for none.
+
+    Raises:
+        InputError: it is none of them.
+    """
+    if not text:
+        return 0
+    days, dash, rest = text.rpartition("-")
+    try:
+        parts = [int(part) for part in rest.split(":")]
+        if dash:
+            hours, minutes, seconds = [*parts, 0, 0][:3]
+        elif len(parts) == 3:
+            hours, minutes, seconds = parts
+        else:
+            hours, (minutes, seconds) = 0, [*parts, 0][:2]
+        total = ((int(days or 0) * 24 + hours) * 60 + minutes) + (seconds > 0)
+    except ValueError:
+        total = 0
+    if total < 1:
+        raise InputError(f'executor slurm: time = "{text}": expected M, M:S, H:M:S, D-H, D-H:M or D-H:M:S')
+    return total
