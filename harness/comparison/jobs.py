@@ -135,7 +135,9 @@ def _loaded(rehearsal: str) -> LoadedData:
 def _plan(experiment: str, where: str, workdir: str, rehearsal: bool, team: Team = ALONE) -> Plan:
     """The coordinator's plan, made again here; kept for the next cell of the same comparison."""
     data = _loaded(experiment if rehearsal else "")
-    return make_plan(Experiment.model_validate_json(experiment), where, Path(workdir), data=data, team=team)
+    return make_plan(
+        Experiment.model_validate_json(experiment), where, Path(workdir), data=data, team=team, counterparts=True
+    )
 
 
 def _cell(plan: Plan, job: CellJob) -> PlannedCell:

@@ -65,26 +65,25 @@ def _one_by_one(
         reporter.start(cell.label)
         known = finished(cell, plan, workdir)
         if known is not None:
-            kept.add(cell.id)
+            kept.add(cell.label)
             tidy(RunFolder(workdir, cell.id))
         return known or run_cell(cell, plan, workdir, command=command_of(cell), progress=reporter.step)
 
-    cells = {cell.id: cell for cell in plan.cells}
-    jobs = [Job(cell.id, bring, (cell,)) for cell in plan.cells]
+    jobs = [Job(cell.label, bring, (cell,)) for cell in plan.cells]
     with executor:
-        for answer in executor.run(jobs, lambda: None):
-            yield Ending(cells[answer.job.key], answer.value, answer.job.key in kept)
+        for cell, answer in zip(plan.cells, executor.run(jobs, lambda: None), strict=True):
+            yield Ending(cell, answer.value, cell.label in kept)
 
 
 def _elsewhere(
     plan: Plan, workdir: Path, command_of: CommandOf, reporter: Reporter, executor: Executor
 ) -> Iterator[Ending]:
     """Those that have their record first, then the others as they end."""
-    open_cells: dict[str, PlannedCell] = {}
+    open_cells: dict[str, list[PlannedCell]] = {}  # by id: two rows may have one run
     for cell in plan.cells:
         known = finished(cell, plan, workdir)
         if known is None:
-            open_cells[cell.id] = cell
+            open_cells.setdefault(cell.id, []).append(cell)
             continue
         tidy(RunFolder(workdir, cell.id))
         reporter.start(cell.label)
@@ -103,17 +102,20 @@ def _elsewhere(
                 rehearsal=plan.rehearsal is not None,
                 processes=max(1, int(executor.settings.gpus_per_cell)),
             )
-            if any(cell.row.trained for cell in open_cells.values()):
+            first = [cells[0] for cells in open_cells.values()]
+            if any(cell.row.trained for cell in first):
                 common = replace(common, precision=_precision(plan, workdir, common, executor))
-            longest = sorted(open_cells.values(), key=partial(work_of, plan=plan, workdir=workdir), reverse=True)
+            longest = sorted(first, key=partial(work_of, plan=plan, workdir=workdir), reverse=True)
             jobs = [Job(c.id, made, (replace(common, cell=c.id, command=command_of(c)),)) for c in longest]
             begun = time.time()
             watch = partial(_watch, reporter, open_cells, workdir, begun, len(jobs))
             for answer in executor.run(jobs, watch):
-                cell = open_cells.pop(answer.job.key)
-                forget(workdir, cell.id)
-                reporter.start(cell.label)
-                yield Ending(cell, _record(answer, cell, plan, workdir, command_of), kept=False)
+                cells = open_cells.pop(answer.job.key)
+                forget(workdir, answer.job.key)
+                record = _record(answer, cells[0], plan, workdir, command_of)
+                for cell in cells:
+                    reporter.start(cell.label)
+                    yield Ending(cell, record, kept=False)
     finally:
         token.unlink(missing_ok=True)
 
@@ -163,10 +165,10 @@ def _record(answer: Answer, cell: PlannedCell, plan: Plan, workdir: Path, comman
     return record_of(answer.value, workdir, cell.id)
 
 
-def _watch(reporter: Reporter, cells: dict[str, PlannedCell], workdir: Path, begun: float, count: int) -> None:
+def _watch(reporter: Reporter, cells: dict[str, list[PlannedCell]], workdir: Path, begun: float, count: int) -> None:
     """Have the reporter show what the workers are at."""
     lines = [
-        (cells[seen.cell].label, seen.step, seen.steps, seen.text)
+        (cells[seen.cell][0].label, seen.step, seen.steps, seen.text)
         for seen in signs(workdir).values()
         if seen.cell in cells and seen.time >= begun - 60  # what a kill left long ago says nothing
     ]

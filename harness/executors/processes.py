@@ -62,30 +62,29 @@ class Processes(Executor):
 
     def _places(self, jobs: int) -> int:
         """How many workers: as many as asked for, else as the GPUs have room for, else as there are cores."""
-        share, devices = self.settings.gpus_per_cell, self._devices()
-        if share and not devices:
-            raise InputError(f"executor: gpus_per_cell = {share:g}, and this machine has no GPU")
-        room = (len(devices) if share > 1 else int(len(devices) / share)) if share else 0
-        if share and not room:
-            raise InputError(f"executor: gpus_per_cell = {share:g}, and this machine has {len(devices)}")
-        return min(jobs, self.settings.workers or room) if room else self.workers(jobs)
+        share = self.settings.gpus_per_cell
+        if not share:
+            return self.workers(jobs)
+        there, devices = len(_visible()), len(self._devices())
+        if not devices:
+            raise InputError(f"executor: gpus_per_cell = {share:g}, and this machine has {there or 'no GPU'}")
+        return min(jobs, self.settings.workers or (devices if share > 1 else int(devices / share)))
 
     def _devices(self) -> list[str]:
         """For each place its GPUs, as CUDA_VISIBLE_DEVICES names them; none where no GPU is asked for."""
-        share = self.settings.gpus_per_cell
-        if not share:
-            return []
-        visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-        if visible is None:
-            import torch
-
-            names = [str(index) for index in range(torch.cuda.device_count())]
-        else:
-            names = [name for name in visible.split(",") if name]
-        if share <= 1:
-            return names
-        whole = int(share)
+        names = _visible() if self.settings.gpus_per_cell else []
+        whole = max(1, int(self.settings.gpus_per_cell))
         return [",".join(names[i : i + whole]) for i in range(0, len(names) - whole + 1, whole)]
+
+
+def _visible() -> list[str]:
+    """The GPUs that this process sees."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is not None:
+        return [name for name in visible.split(",") if name]
+    import torch
+
+    return [str(index) for index in range(torch.cuda.device_count())]
 
 
 def _begin(places: Any, devices: list[str], threads: int) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from harness.errors import InputError
 from harness.executors.executor import TICK, Answer, Executor, Job, use_threads
 
+_RULE = "-" * 22  # what submitit sets a traceback between
 MINUTES = 240  # of a job, where `slurm.time` says nothing
 
 
@@ -20,7 +21,7 @@ class Slurm(Executor):
     """
 
     name = "slurm"
-    cluster: str | None = None  # submitit's own choice: SLURM
+    cluster = "slurm"
 
     @property
     def here(self) -> bool:
@@ -113,8 +114,9 @@ def _answer(submitit: Any, job: Any, asked: Job) -> Answer:
     try:
         return Answer(asked, job.result())
     except submitit.core.utils.FailedJobError as error:  # what it raised, as text: the process is gone
-        lines = [line for line in str(error).splitlines() if line.strip()]
-        return Answer(asked, error=RuntimeError(lines[-1] if lines else "failed"))
+        _, _, trace = str(error).partition(_RULE)
+        lines = [line for line in trace.partition(_RULE)[0].splitlines() if line.strip()] or ["failed"]
+        return Answer(asked, error=RuntimeError(lines[-1]))
     except submitit.core.utils.UncompletedJobError as error:
         lines = [line for line in str(error).splitlines() if line.strip()]
         return Answer(asked, lost=f"its job ended without an answer ({lines[0] if lines else job.state})"[:300])
@@ -131,13 +133,11 @@ def _minutes(text: str) -> int:
     days, dash, rest = text.rpartition("-")
     try:
         parts = [int(part) for part in rest.split(":")]
-        if dash:
-            hours, minutes, seconds = [*parts, 0, 0][:3]
-        elif len(parts) == 3:
-            hours, minutes, seconds = parts
+        if dash or len(parts) == 3:
+            hours, minutes, seconds = [*parts, 0, 0][: max(3, len(parts))]
         else:
-            hours, (minutes, seconds) = 0, [*parts, 0][:2]
-        total = ((int(days or 0) * 24 + hours) * 60 + minutes) + (seconds > 0)
+            hours, (minutes, seconds) = 0, [*parts, 0][: max(2, len(parts))]
+        total = (int(days if dash else 0) * 24 + hours) * 60 + minutes + (seconds > 0)
     except ValueError:
         total = 0
     if total < 1:

@@ -1,0 +1,199 @@
+"""Cells made by workers: the same results as here, to the last bit, whoever is killed and whatever they see."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from harness import api
+from harness.comparison import jobs, placement
+from harness.comparison.comparison_result import ComparisonResult
+from harness.comparison.signs import signs
+from harness.errors import InputError
+from harness.executors.executor import Answer, Executor, ExecutorSettings, Job
+from harness.results.run_folder import RunFolder
+from tests.support import short_runs
+
+pytestmark = pytest.mark.timeout(240)
+
+NATURAL = "Embedded-STS-natural"
+EXPERIMENT = {
+    "name": "small",
+    "seeds": [1],
+    "suites": [NATURAL],
+    "max_steps": 3,
+    "precision": "fp32",
+    "corpus": {"uri": "embedded:sentences", "limit": 40},
+    "dev": None,
+    "methods": [
+        {"method": "simcse", "preset": "mini", "config": {"batch_size": 8, "train_length": 12}},
+        {"method": "pooling", "name": "mean"},
+    ],
+}
+
+
+def compare(folder: Path, executor: object = None, **more: object) -> ComparisonResult:
+    with pytest.MonkeyPatch.context() as patch:
+        short_runs.no_report(patch)
+        return api.compare({**EXPERIMENT, **more}, workdir=folder, tracked=False, executor=executor)  # type: ignore[arg-type]
+
+
+def made(result: ComparisonResult) -> dict[str, Any]:
+    """Of every run: its scores, and the hashes of its weights, pairs and curve."""
+    assert [record.status for record in result.records] == ["finished"] * len(result.records)
+    return {
+        record.id: ([s.model_dump() for s in record.scores], record.files, record.seed, record.row)
+        for record in result.records
+    }
+
+
+class Blind(Executor):
+    """Workers in this process that see nothing of the coordinator's work directory."""
+
+    name = "blind"
+
+    def run(self, asked: Sequence[Job], tick: Callable[[], None]) -> Iterator[Answer]:
+        for job in asked:
+            yield Answer(job, _elsewhere(job))
+            tick()
+
+
+def _elsewhere(job: Job) -> Any:
+    (told,) = job.arguments
+    return job.call(jobs.replace(told, workdir="/nowhere/at/all"))
+
+
+def test_workers_make_the_same_runs_one_of_them_killed_in_the_middle(tmp_path: Path) -> None:
+    pytest.importorskip("pebble")
+    long = {"max_steps": 40, "seeds": [1, 2], "methods": EXPERIMENT["methods"][:1]}  # type: ignore[index]
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    here = made(compare(tmp_path / "here", **long))
+    torch.set_num_threads(threads)
+    killed: list[int] = []
+
+    def kill_one() -> None:
+        while not killed:
+            for seen in signs(tmp_path / "there").values():
+                if seen.step > 0:
+                    os.kill(seen.pid, signal.SIGKILL)
+                    killed.append(seen.pid)
+                    return
+            time.sleep(0.05)
+
+    thread = threading.Thread(target=kill_one, daemon=True)
+    thread.start()
+    there = made(compare(tmp_path / "there", {"name": "processes", "workers": 2, "cpus_per_cell": 1}, **long))
+    assert killed
+    assert there == here
+    assert not signs(tmp_path / "there")
+    assert not list((tmp_path / "there" / "locks").glob("shared-*"))
+
+
+def test_a_worker_that_sees_no_work_directory_sends_its_run_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = made(compare(tmp_path / "here"))
+    monkeypatch.setattr("harness.registry.load", _with_blind(monkeypatch))
+    there = compare(tmp_path / "there", "blind")
+    assert made(there) == here
+    assert api.load(RunFolder(tmp_path / "there", there.records[0].id).model).encode(["A sentence."]).shape == (1, 256)
+    said: list[str] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(placement, "_record", lambda *_: said.append("made again"))
+        compare(tmp_path / "there", "blind")  # all is finished: nobody is asked
+    assert not said
+
+
+def _with_blind(patch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    from harness import registry
+
+    known = registry.load
+    return lambda group, name: Blind if name == "blind" else known(group, name)
+
+
+def test_a_cell_that_ends_its_worker_each_time_has_failed_and_the_others_have_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Deadly(Blind):
+        def run(self, asked: Sequence[Job], tick: Callable[[], None]) -> Iterator[Answer]:
+            for job in asked:
+                lost = job.key == trained
+                yield Answer(job, lost="its worker ended 4 times within it") if lost else Answer(job, _elsewhere(job))
+
+    trained = compare(tmp_path / "here").records[0].id
+    known = _with_blind(monkeypatch)
+    monkeypatch.setattr("harness.registry.load", lambda group, name: Deadly if name == "deadly" else known(group, name))
+    result = compare(tmp_path / "there", "deadly")
+    assert [(r.row, r.status) for r in result.records] == [("simcse", "failed"), ("mean", "finished")]
+    assert result.records[0].reason == "its worker ended 4 times within it"
+    again = compare(tmp_path / "there")  # another try is made
+    assert [r.status for r in again.records] == ["finished", "finished"]
+
+
+def test_what_comes_back_stays_in_the_folder_of_its_run(tmp_path: Path) -> None:
+    import io
+    import tarfile
+
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+        member = tarfile.TarInfo("../outside")
+        member.size = 1
+        archive.addfile(member, io.BytesIO(b"x"))
+    folder = RunFolder(tmp_path, "a" * 16)
+    folder.path.parent.mkdir(parents=True)
+    with pytest.raises(tarfile.OutsideDestinationError):
+        jobs.unpack(buffer.getvalue(), folder)
+    assert not list(tmp_path.rglob("outside"))
+
+
+def test_the_longest_cells_come_first(tmp_path: Path) -> None:
+    order: list[str] = []
+
+    class Noting(Blind):
+        def run(self, asked: Sequence[Job], tick: Callable[[], None]) -> Iterator[Answer]:
+            order.extend(job.key for job in asked)
+            yield from super().run(asked, tick)
+
+    methods = [
+        {"method": "pooling", "name": "mean"},
+        {**EXPERIMENT["methods"][0], "name": "short", "max_steps": 1},  # type: ignore[index]
+        {**EXPERIMENT["methods"][0], "name": "long", "max_steps": 3},  # type: ignore[index]
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        known = _with_blind(patch)
+        patch.setattr("harness.registry.load", lambda group, name: Noting if name == "noting" else known(group, name))
+        records = compare(tmp_path, "noting", methods=methods, max_steps=None).records
+    ids = {record.row: record.id for record in records}
+    assert order == [ids["long"], ids["short"], ids["mean"]]
+
+
+@pytest.mark.parametrize(
+    ("executor", "said"),
+    [
+        ("cloud", 'unknown executor "cloud"'),
+        ({"name": "processes", "workers": 0}, "workers"),
+        ({"name": "processes", "gpus_per_cell": 1.5}, "a part of a GPU, or a whole number"),
+        ({"nmae": "ray"}, "nmae"),
+    ],
+)
+def test_what_can_be_no_executor(tmp_path: Path, executor: object, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        compare(tmp_path, executor)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_the_file_names_an_executor_and_the_caller_beats_it() -> None:
+    of_file = ExecutorSettings(name="ray", workers=3)
+    assert api.executor_settings(None, of_file) == of_file
+    settled = api.executor_settings({"gpus_per_cell": 0.5}, of_file)
+    assert (settled.name, settled.workers, settled.gpus_per_cell) == ("ray", 3, 0.5)
+    assert api.executor_settings("serial", of_file).name == "serial"

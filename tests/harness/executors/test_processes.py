@@ -1,0 +1,97 @@
+"""Jobs in processes: every one has its answer, what dies takes its own job along alone, none outlives the run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.errors import InputError
+from harness.executors.executor import Answer, ExecutorSettings, Job
+from harness.executors.processes import Processes
+from harness.executors.serial import Serial
+from harness.executors.slurm import _minutes
+from tests.support import jobs
+
+pytest.importorskip("pebble")
+
+
+def processes(folder: Path, **settings: object) -> Processes:
+    return Processes(ExecutorSettings.model_validate({"name": "processes", **settings}), folder)
+
+
+def by_key(answers: Iterator[Answer]) -> dict[str, Answer]:
+    return {answer.job.key: answer for answer in answers}
+
+
+def test_answers_errors_and_deaths_are_told_apart_and_retried(tmp_path: Path) -> None:
+    asked = [
+        Job("value", jobs.double, (21,)),
+        Job("error", jobs.refuse, ("no",)),
+        Job("dies-once", jobs.die, (str(tmp_path / "once"), 1)),
+        Job("always-dies", jobs.die, (str(tmp_path / "always"), 99)),
+        Job("threads", jobs.threads),
+    ]
+    ticks: list[float] = []
+    executor = processes(tmp_path, workers=2, cpus_per_cell=1, retries=1)
+    answers = by_key(executor.run(asked, lambda: ticks.append(time.time())))
+    assert len(answers) == len(asked)
+    assert answers["value"].value == 42
+    assert isinstance(answers["error"].error, ValueError)
+    assert answers["dies-once"].value == "lived after 1"
+    assert answers["always-dies"].lost == "its worker ended 2 times within it (last by exit code 7)"
+    assert (tmp_path / "always").read_text() == "xx"  # asked once more, and then given up
+    assert answers["threads"].value == ("1", 1)
+
+
+def test_no_job_runs_on_when_the_caller_goes(tmp_path: Path) -> None:
+    asked = [Job(name, jobs.note, (str(tmp_path), name, 60.0 if name == "slow" else 0.0)) for name in ("slow", "quick")]
+    answers = processes(tmp_path, workers=2).run(asked, lambda: None)
+    assert next(answers).job.key == "quick"
+    began = time.monotonic()
+    answers.close()
+    assert time.monotonic() - began < 20
+    assert not (tmp_path / "slow-ended").exists()
+
+
+def test_the_serial_executor_asks_here_one_after_the_other(tmp_path: Path) -> None:
+    answers = Serial(ExecutorSettings(), tmp_path).run(
+        [Job(str(n), jobs.double, (n,)) for n in (3, 1, 2)], lambda: None
+    )
+    assert [(a.job.key, a.value) for a in answers] == [("3", 6), ("1", 2), ("2", 4)]
+
+
+def test_threads_and_workers_share_the_cores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.executors.executor.cores", lambda: 16)
+    assert (processes(tmp_path).workers(5), processes(tmp_path).threads(5)) == (5, 3)
+    assert (processes(tmp_path, workers=4).workers(99), processes(tmp_path, workers=4).threads(99)) == (4, 4)
+    assert processes(tmp_path, cpus_per_cell=8).workers(99) == 2
+
+
+def test_gpus_are_dealt_to_workers_by_their_share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,3,5,7")
+    assert processes(tmp_path, gpus_per_cell=0.5)._places(99) == 8
+    assert processes(tmp_path, gpus_per_cell=1)._places(3) == 3
+    both = processes(tmp_path, gpus_per_cell=2)
+    assert (both._devices(), both._places(99)) == (["0,3", "5,7"], 2)
+    with pytest.raises(InputError, match=r"gpus_per_cell = 8, and this machine has 4"):
+        processes(tmp_path, gpus_per_cell=8)._places(1)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    with pytest.raises(InputError, match="no GPU"):
+        processes(tmp_path, gpus_per_cell=1)._places(1)
+
+
+@pytest.mark.parametrize(
+    ("text", "minutes"),
+    [("", 0), ("90", 90), ("4:00:00", 240), ("0:00:30", 1), ("30:00", 30), ("2-0", 2880), ("1-02:30", 1590)],
+)
+def test_times_as_sbatch_spells_them(text: str, minutes: int) -> None:
+    assert _minutes(text) == minutes
+
+
+@pytest.mark.parametrize("text", ["soon", "1:2:3:4", "-5", "0"])
+def test_a_time_that_is_none(text: str) -> None:
+    with pytest.raises(InputError, match="expected M, M:S"):
+        _minutes(text)
