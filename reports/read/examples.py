@@ -66,7 +66,7 @@ def read_examples(
     if folder.pairs_file.exists():
         frame = folder.pairs()
         for (task, source), every in frame[frame["split"] == "test"].groupby(["task", "source"], sort=False):
-            if len(rows := kept_pairs(every, left_out.get((task, source)))):
+            if len(rows := kept_pairs(every, left_out.get((str(task), str(source))))):
                 yield _pairs(str(task), str(source), rows)
     frame = folder.outcomes()
     for about, rows in frame.groupby(["task", "source", "split", "metric"], sort=False):

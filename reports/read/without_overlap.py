@@ -117,7 +117,7 @@ def _anew(comparison: Comparison, record: Record, left_out: Mapping[Key, LeftOut
     frame = _pairs(comparison, record) if wanted else None
     if frame is not None:
         groups = {
-            (task, source): kept_pairs(part, left_out.get((task, source)))
+            (task, source): kept_pairs(part, left_out.get((str(task), str(source))))
             for (task, source), part in frame.groupby(["task", "source"])
         }
         scores += [new for s in wanted if (new := _score(s, groups.get((s.task, s.source)))) is not None]

@@ -149,6 +149,12 @@ class PairedBootstrap:
         kept = {run for one in measures for run in (*self._scored(one), *(run for run, *_ in self.unlike))}
         return bool(measures) and record.id not in kept
 
+    def examples(self, target: Target) -> int:
+        """How many examples its tasks have together."""
+        return sum(
+            len(next(iter(self._scored(one).values())).influence) for one in target.measures if self._scored(one)
+        )
+
     def knows_texts(self, target: Target) -> bool:
         """Whether the examples of all its tasks are known by their texts, so that those that share one are drawn
         together."""
@@ -185,6 +191,18 @@ class PairedBootstrap:
         """What the choice of examples adds to the variance of a row's mean, or of its difference to another's."""
         found, places = self._drawn(target)
         return found.of(places[row.key]) if other is None else found.between(places[row.key], places[other.key])
+
+    def run_variance(self, row: ResultRow, target: Target) -> float | None:
+        """What the choice of examples adds to the variance of the score of one run of a row, the mean over its runs."""
+        found = self._read(row, target)
+        if found is None:
+            return None
+        runs, by_measure = found[1], [(self._scored(one), self._texts(one)) for one in target.measures]
+        moved = [
+            (np.stack([scored[run].influence for run in runs]) / len(by_measure), texts) for scored, texts in by_measure
+        ]
+        of_each = chance(moved)
+        return float(np.mean([of_each.of(place) for place in range(len(runs))]))
 
     def standard_error(self, row: ResultRow, target: Target) -> float | None:
         """Of a row's mean, over seeds and examples; over examples alone for a row with one seed. None without runs."""

@@ -18,7 +18,6 @@ import numpy as np
 from harness.results.record import Record
 from harness.seeds import STREAMS, PartSeed, Stream
 from reports.read.comparison_runs import ResultRow
-from reports.stats.bootstrap import Floats
 from reports.stats.significance import PairedBootstrap
 from reports.stats.targets import Target
 
@@ -172,27 +171,25 @@ def _streams(row: ResultRow, streams: tuple[Stream, ...], records: Sequence[Reco
 
 def _scores(row: ResultRow, target: Target) -> dict[str, float]:
     """Run -> its mean over the target's tasks in points, of finished runs that have them all."""
-    by_run: dict[str, list[float]] = {}
-    for task, source in target.tasks:
-        for record, score in row.scores(task, source, "spearman", "all"):
-            by_run.setdefault(record.id, []).append(100 * score.value)
-    return {run: float(np.mean(v)) for run, v in by_run.items() if len(v) == len(target.tasks)}
+    by_run = {
+        record.id: [value for one in target.measures if (value := one.value(record)) is not None]
+        for record in row.finished
+    }
+    return {run: 100 * float(np.mean(v)) for run, v in by_run.items() if len(v) == len(target.measures)}
 
 
 def _pairs(row: ResultRow, bootstrap: PairedBootstrap, target: Target) -> Source | None:
     """What one run's score varies by when the pairs are drawn anew."""
-    found = bootstrap.by_seed(row, target)
-    if found is None:
+    found, variance = bootstrap.by_seed(row, target), bootstrap.run_variance(row, target)
+    if found is None or variance is None:
         return None
-    drawn: Floats = found[2]
-    sizes = [len(p[1]) for key in target.tasks if (p := bootstrap.comparison.pairs(row.finished[0], *key)) is not None]
-    variance = float(drawn.var(axis=1, ddof=1).mean())
-    freedom = pairs_freedom(float(found[1].mean()), variance, sum(sizes), drawn.shape[1])
+    freedom = pairs_freedom(float(found.scores.mean()), variance, bootstrap.examples(target))
     return Source(PAIRS, (), (), 1e4 * variance, freedom, tuple(r.id for r in row.finished))
 
 
-def pairs_freedom(correlation: float, variance: float, pairs: int, replicates: int) -> float:
-    """Degrees of freedom of the variance that a bootstrap of pairs gives for Spearman's correlation.
+def pairs_freedom(correlation: float, variance: float, pairs: int, replicates: float = math.inf) -> float:
+    """Degrees of freedom of the variance that pairs bring to Spearman's correlation, by what each moves it or by a
+    bootstrap of so many replicates.
 
     Twice the inverse of its relative variance, which is 2 / (pairs - 1) + 2 / (replicates - 1) and, since the variance
     goes with (1 - r^2)^2 (1 + r^2 / 2) (Bonett & Wright, Psychometrika 65, 2000) and r itself is an estimate, the

@@ -27,7 +27,7 @@ def add(made: synthetic.Invented, label: str, noise: float, seeds: int = 3, base
 
 def said(made: synthetic.Invented) -> str:
     comparison = read_comparison(made.workdir, "invented")
-    text = headline(comparison, PairedBootstrap(comparison, 200))
+    text = headline(comparison, PairedBootstrap(comparison))
     assert len(re.findall(r"\.(?:\s|$)", text)) <= 2
     return text
 

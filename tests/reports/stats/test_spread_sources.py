@@ -46,7 +46,7 @@ def add(
 
 def of(made: synthetic.Invented) -> Decomposition:
     comparison = read_comparison(made.workdir, "invented")
-    bootstrap = PairedBootstrap(comparison, 200)
+    bootstrap = PairedBootstrap(comparison)
     (target,) = bootstrap.targets
     found = decomposition(comparison.rows[0], bootstrap, target)
     assert found is not None
@@ -55,7 +55,7 @@ def of(made: synthetic.Invented) -> Decomposition:
 
 def table_of(made: synthetic.Invented) -> Table:
     comparison = read_comparison(made.workdir, "invented")
-    table = spread_table(comparison, PairedBootstrap(comparison, 200))
+    table = spread_table(comparison, PairedBootstrap(comparison))
     assert table is not None
     return table
 
@@ -73,7 +73,7 @@ def test_a_row_of_such_runs_alone_stands_with_one_and_is_not_judged(made: synthe
     comparison = read_comparison(made.workdir, "invented")
     (row,) = comparison.rows
     assert len(row.records) == 1
-    assert not PairedBootstrap(comparison, 50).judged(row, PairedBootstrap(comparison, 50).targets[0])
+    assert not PairedBootstrap(comparison).judged(row, PairedBootstrap(comparison).targets[0])
 
 
 def test_the_first_run_belongs_to_every_stream(made: synthetic.Invented) -> None:
@@ -178,7 +178,7 @@ def test_a_stream_that_is_not_drawn_from_brings_nothing(made: synthetic.Invented
 def test_nothing_is_said_where_all_streams_vary(made: synthetic.Invented) -> None:
     add(made, (1, 2, 3))
     comparison = read_comparison(made.workdir, "invented")
-    assert spread_table(comparison, PairedBootstrap(comparison, 50)) is None
+    assert spread_table(comparison, PairedBootstrap(comparison)) is None
 
 
 def test_the_page_has_table_and_figure_and_names_the_runs(made: synthetic.Invented) -> None:

@@ -54,7 +54,7 @@ def test_no_other_untrained_row_takes_the_place_of_one_that_was_not_stored(made)
     assert base_of(made, "SimCSE") == (None, "no untrained run with cls pooling was stored")
     assert base_of(made, "mean") == (None, "")
     comparison = read_comparison(made.workdir, "invented")
-    bootstrap = PairedBootstrap(comparison, replicates=200)
+    bootstrap = PairedBootstrap(comparison)
     assert "without a stored one: SimCSE" in headline(comparison, bootstrap)
     table = against_base(comparison, bootstrap)
     assert table is not None
@@ -103,7 +103,7 @@ def test_a_row_that_never_beat_its_start_is_named(made):
         training = {**record.training, "best_dev": 0.5, "initial_dev": 0.52}
         RunFolder(made.workdir, record.id).write(record.model_copy(update={"training": training}))
     comparison = read_comparison(made.workdir, "invented")
-    said = headline(comparison, PairedBootstrap(comparison, replicates=200))
+    said = headline(comparison, PairedBootstrap(comparison))
     assert said.endswith("training never beat the start on the dev set: SCD.")
     columns, rows = summary_table(made.workdir, "invented")
     status = {row[0]: row[columns.index("Status")] for row in rows}
