@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -114,7 +114,7 @@ def _anew(comparison: Comparison, record: Record, left_out: Mapping[Key, LeftOut
     """The record with the scores of its kept pairs."""
     scores = [s for s in record.scores if (s.task, s.source) not in lost and (s.task, s.source) not in left_out]
     wanted = [s for s in record.scores if (s.task, s.source) in left_out and s.split != "dev"]
-    frame = _pairs(comparison, record) if wanted else None
+    frame: Any = _pairs(comparison, record) if wanted else None
     if frame is not None:
         groups = {
             (task, source): kept_pairs(part, left_out.get((str(task), str(source))))
