@@ -129,7 +129,7 @@ def run_held_cell(
     notes = [*report.training.get("notes", []), *(dev.notes if dev else []), *(result.notes if result else [])]
     memory = {"peak_memory_bytes": float(peak_memory_bytes(plan.device))}
     environment = describe(plan.device, precision_of(plan, workdir) if report.training.get("precision") else "fp32")
-    environment["load"] = {"start": load, "end": load_average()}
+    loads = {"load_start": load, "load_end": load_average()}
     record = Record(
         id=cell.id,
         comparison=plan.experiment.name,
@@ -151,7 +151,7 @@ def run_held_cell(
         evaluation={task_key(task): plan.evaluation[task_key(task)] for task in tasks},
         training={**report.training, **({"notes": notes} if notes else {})},
         architecture=architecture,
-        cost={**report.cost, **timing, **memory},
+        cost={**report.cost, **timing, **memory, **{key: most for key, most in loads.items() if most is not None}},
         environment=environment,
         command=command,
         started=started,

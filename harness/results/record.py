@@ -76,8 +76,9 @@ class Record(BaseModel):
     architecture: str = ""  # of the encoder, as `harness.results.inference` knows its cost; "" where not measured
     cost: dict[str, float] = {}  # train_seconds, train_cpu_seconds, train_gpu_seconds, encode_seconds,
     #                              evaluate_seconds, sentences_per_second, sentences, sentences_cached,
-    #                              peak_memory_bytes, parameters, corpus_sentences_seen
-    environment: dict[str, Any] = {}  # python, platform, cpu, device, precision, threads, versions, load
+    #                              peak_memory_bytes, parameters, corpus_sentences_seen; load_start, load_end:
+    #                              processes that wanted to run, mean over the minute before
+    environment: dict[str, Any] = {}  # python, platform, cpu, device, precision, threads, versions
     files: dict[str, str] = {}  # name in the run's folder -> sha256, of weights, pairs, outcomes, figures, curve
     removed: dict[str, str] = {}  # the same of weights that were scored and not kept (`keep` of the experiment)
     command: str = ""  # what reproduces this run

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -76,8 +76,8 @@ def training_cost(row: ResultRow, clock: str) -> float | None:
 
 def busy(record: Record) -> str:
     """A remark on a run during which more wanted to run than the machine has cores for; else empty."""
-    load, cores = record.environment.get("load"), record.environment.get("cores")
-    if not isinstance(load, Mapping) or not isinstance(cores, int):
+    cores = record.environment.get("cores")
+    if not isinstance(cores, int):
         return ""
-    most = max((v for v in load.values() if isinstance(v, int | float)), default=0.0)
+    most = max(record.cost.get("load_start", 0.0), record.cost.get("load_end", 0.0))
     return f"measured on a busy machine (load up to {most:.0f} on {cores} cores)" if most > BUSY * cores else ""

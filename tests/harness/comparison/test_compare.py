@@ -68,6 +68,8 @@ def test_records_hold_what_a_reader_asks_for(done: Path) -> None:
     simcse = records[1]
     assert simcse.status == "finished"
     assert simcse.training["steps"] == 6
+    assert simcse.architecture == records[0].architecture != ""  # one network, which is timed once
+    assert {"train_cpu_seconds", "load_start", "load_end"} <= simcse.cost.keys()
     assert simcse.training["best_step"] in (3, 6)
     assert simcse.corpus is not None
     assert (simcse.corpus["count"], len(simcse.corpus["sha256"])) == (80, 64)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -33,9 +32,9 @@ def made(tmp_path: Path) -> synthetic.Invented:
     return made
 
 
-def again(made: synthetic.Invented, record: Record, *, architecture: str, wall: float, **environment: Any) -> None:
-    cost = {"train_seconds": 10.0, "train_cpu_seconds": 9.0, "sentences_per_second": wall}
-    update = {"architecture": architecture, "cost": cost, "environment": HERE | environment}
+def again(made: synthetic.Invented, record: Record, *, architecture: str, wall: float, **more: float) -> None:
+    cost = {"train_seconds": 10.0, "train_cpu_seconds": 9.0, "sentences_per_second": wall, **more}
+    update = {"architecture": architecture, "cost": cost, "environment": HERE}
     RunFolder(made.workdir, record.id).write(record.model_copy(update=update))
 
 
@@ -82,9 +81,9 @@ def test_a_record_of_before_keeps_its_wall_speed_and_is_named(made: synthetic.In
 
 def test_a_busy_machine_is_noted_beside_what_it_may_have_slowed(made: synthetic.Invented) -> None:
     record = made.add("Busy", tasks=("STS-B",), geometry=False)
-    again(made, record, architecture="one", wall=90.0, load={"start": 1.0, "end": 7.9})
+    again(made, record, architecture="one", wall=90.0, load_start=1.0, load_end=7.9)
     calm = made.add("Calm", tasks=("STS-B",), geometry=False)
-    again(made, calm, architecture="one", wall=400.0, load={"start": 2.1, "end": None})
+    again(made, calm, architecture="one", wall=400.0, load_start=2.1)
     table = cost_table(read_comparison(made.workdir, "invented"))
     noted = {line.cells[0].text: [c.notes for c in line.cells if c.notes] for line in table.rows}
     assert noted["Busy"] == [("measured on a busy machine (load up to 8 on 2 cores)",)]
