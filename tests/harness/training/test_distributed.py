@@ -115,7 +115,7 @@ config = { batch_size = 8, eval_every = 3 }
         assert done.stderr.count(f"] {row} · embedded:mini-bert · seed 1: Embedded-STS-natural") == 1
     assert done.stdout.count("csv: ") == 1
     logged = sqlite3.connect(tmp_path / "work" / "mlflow.db").execute("select count(*) from runs").fetchone()[0]
-    assert logged == 6  # a parent and a run of each row
+    assert logged == 10  # a parent and a run of each row, and of each untrained start
 
 
 def test_without_a_launcher_nothing_is_joined(monkeypatch: pytest.MonkeyPatch) -> None:
