@@ -42,8 +42,7 @@ def length_of(row: Row, corpus: Corpus | None, seed: int = 0) -> RunLength | Non
     stream = _stream(row, corpus, seed)
     if stream is None:
         return None
-    config: Any = row.config
-    updates = planned_steps(config, stream, row.max_steps)
+    updates = planned_steps(row.config, stream, row.max_steps)  # type: ignore[arg-type] # epochs and max_steps suffice
     return RunLength(updates, stream.batch_size, stream.steps_per_epoch, _items(stream))
 
 
