@@ -72,7 +72,7 @@ def test_records_say_what_their_plan_said(file: str, tmp_path: Path) -> None:
     work = tmp_path / "work"
     said: list[str] = []
     api.compare(file, workdir=work, tracked=False, formats=[], say=said.append)
-    assert said[0].startswith("rows differ in pooling, updates, rate from, dev evaluations: ")
+    assert said[0].startswith("rows differ in pooling, updates, rate's origin, dev evaluations: ")
     plan = make_plan(read_experiment(file), file, work)
     manifest = read_manifest(work, "mine")
     for cell in plan.cells:
@@ -166,7 +166,7 @@ def test_what_differs_between_base_models_only_is_shown_and_not_marked() -> None
 
 def test_what_records_lack_is_said() -> None:
     both = differences(facts("a", rate_from=NOT_RECORDED) | facts("b", rate_from=NOT_RECORDED))
-    assert "Rate from" in both.unrecorded
+    assert "Rate's origin" in both.unrecorded
     assert not both.columns
     one = differences(facts("a", rate_from=NOT_RECORDED) | facts("b", rate_from="default of the method"))
     assert one.cells["rate_from"] == (NOT_RECORDED, "default of the method")

@@ -71,7 +71,7 @@ def test_what_runs_of_before_lack_is_said(tmp_path: Path) -> None:
     table = difference_table(written(tmp_path, cells, {}))
     assert isinstance(table, Table)
     assert [column.key for column in table.columns] == ["row", "rate"]
-    assert table.legend[-1] == "Not recorded when these runs were made: updates, items seen, rate from."
+    assert table.legend[-1] == "Not recorded when these runs were made: updates, items seen, rate's origin."
 
 
 def test_rows_alike_are_told_in_a_sentence(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_rows_alike_are_told_in_a_sentence(tmp_path: Path) -> None:
     said = difference_table(written(tmp_path, cells, {}))
     assert isinstance(said, Text)
     assert "the same for all rows" in said.items[0]
-    assert said.items[0].endswith("Not recorded when these runs were made: rate from.")
+    assert said.items[0].endswith("Not recorded when these runs were made: rate's origin.")
 
 
 def test_runs_of_before_have_their_rate_from_the_experiment_of_the_manifest(tmp_path: Path) -> None:
