@@ -118,8 +118,8 @@ def _sections(comparison: Comparison, bootstrap: PairedBootstrap) -> Iterator[Se
 def _part(part: Comparison, builders: list[TableBuilder]) -> Section:
     """The scores of one block of the file: its own rows alone, on what it asks for."""
     if part.held and all(len(row.records) < 2 for row in part.rows):  # one run a row that counts: no table of scores
-        alone = Text((*([part.description] if part.description else []), _VARIED_ALONE))
-        return Section(f"part-{slug(part.name)}", part.title, [alone])
+        alone: list[Block] = [Text((part.description, _VARIED_ALONE))] if part.description else []
+        return Section(f"part-{slug(part.name)}", part.title, alone)
     bootstrap = PairedBootstrap(part)
     built = (block for builder in builders for block in builder(part, bootstrap))
     blocks = [block if isinstance(block, Text) else replace(block, key=f"{part.name}-{block.key}") for block in built]
