@@ -80,6 +80,9 @@ def question_of(comparison: Comparison, on: str) -> Question:
     else:
         found = next((target for words, target in known if on.lower() in words), None)
         if found is None:
+            apart = [task for task, _ in comparison.columns(on.lower())]
+            if apart:
+                raise InputError(f"--on {on}: its tasks are unlike and never averaged; name one: {', '.join(apart)}")
             names = list(dict.fromkeys(words[0] for words, _ in _words(comparison, lower=False)))
             some = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
             raise InputError(f"--on {on}: not known{nearest(on, names)}; known: {some}")

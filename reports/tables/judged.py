@@ -99,10 +99,12 @@ def _legend(
 ) -> list[str]:
     where = columns[next(iter(known))].title if len(known) == 1 else "each column"
     together = all(bootstrap.knows_texts(target) for target in known.values())
-    drawn = "those that share a text together" if together else "each by itself"
+    kept = [comparison.facts.get(one.task) for target in known.values() for one in target.measures]
+    units = "; or ".join(dict.fromkeys(facts.unit for facts in kept if facts is not None and facts.unit))
+    drawn = units or ("those that share a text are drawn together" if together else "each is drawn by itself")
     said = [
-        f"Separation is judged on {where}: the chance of seeds and of examples (the same for all rows, {drawn}), at "
-        "0.05 for all pairs of rows of a block together."
+        f"Separation is judged on {where}: the chance of seeds and of test examples, the same for all rows, at 0.05 "
+        f"for all pairs of rows of a block together. {'What is drawn' if units else 'Of examples'}: {drawn}."
     ]
     if not together:
         said.append(

@@ -7,7 +7,11 @@ import json
 import pytest
 
 from harness.cli import main
+from harness.files.atomic import write_atomic
+from harness.results.manifest import manifest_file
+from harness.tasks.senteval.transfer import TRANSFER
 from tests.support import synthetic
+from tests.support.invented_outcomes import add_transfer
 
 
 @pytest.fixture(scope="module")
@@ -80,3 +84,58 @@ def test_what_cannot_be_answered_is_one_line(workdir, capsys, words, said):
     error = capsys.readouterr().err
     assert said in error
     assert error.count("\n") == 1
+
+
+@pytest.fixture(scope="module")
+def transfer(tmp_path_factory):
+    """Three rows on transfer tasks and STS-B; two of them and MR alone are a block of the file."""
+    work = tmp_path_factory.mktemp("transfer")
+    made = synthetic.Invented(work, scale=0.1)
+    cells = []
+    for seed in (1, 2, 3):
+        for label, right in (("SimCSE", 0.8), ("SCD", 0.6), ("Barlow Twins", 0.79)):
+            record = add_transfer(made, label, seed, right)
+            blocks = ["whole", "small"] if label != "SCD" else ["whole"]
+            cells.append(
+                {"id": record.id, "row": label, "base_model": record.base_model, "seed": seed, "blocks": blocks}
+            )
+    asked = {"whole": [f"senteval:{task}" for task in TRANSFER], "small": ["senteval:MR"]}
+    parts = [{"name": name, "title": name, "description": "", "tasks": tasks} for name, tasks in asked.items()]
+    write_atomic(manifest_file(work, "invented"), json.dumps({"name": "invented", "cells": cells, "blocks": parts}))
+    return work
+
+
+def test_verdicts_on_tasks_suites_and_blocks(transfer, capsys):
+    text = called(capsys, "verdict", transfer, "SimCSE", "SCD", "--on", "transfer")
+    assert text.startswith("SimCSE is better than SCD on the average of the seven transfer tasks: ")
+    assert called(capsys, "verdict", transfer, "SimCSE", "SCD") == text  # as the report goes
+    task = json.loads(called(capsys, "verdict", transfer, "SCD", "SimCSE", "--on", "trec", "--json"))
+    assert (task["verdict"], task["tasks"]) == ("worse", ["senteval:TREC"])
+    for words in (("--block", "small"), ("--on", "small")):
+        block = called(capsys, "verdict", transfer, *words)
+        assert "MR (SentEval); row minus column in points, 2 rows judged" in block
+        assert "SCD" not in block
+    assert "2 rows; standard deviation" in called(capsys, "power", transfer, "--block", "small")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--block", "smal"), 'no block "smal" (did you mean "small"?); its blocks: whole, small'),
+        (("--on", "STS-B"), "--on STS-B: not known; known: transfer, MR, CR"),
+    ],
+)
+def test_what_is_not_there_is_named(transfer, capsys, words, said):
+    assert main(["verdict", str(transfer), *words]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_runs_without_outcomes_are_told_how_to_get_them(tmp_path, capsys):
+    made = synthetic.Invented(tmp_path, scale=0.1)
+    for seed in (1, 2):
+        for label in ("SimCSE", "SCD"):
+            add_transfer(made, label, seed, 0.7, outcomes=False)
+    assert main(["verdict", str(tmp_path), "SimCSE", "SCD", "--on", "MR"]) == 2
+    error = capsys.readouterr().err
+    assert "no run kept what each example of MR scored" in error
+    assert "--rescore outcomes" in error

@@ -12,11 +12,14 @@ from harness.tasks.geometry.isotropy import cosine_histograms
 from reports.figures import layer_maps, training_curves
 from reports.figures.cosine_histograms import Cosines, histograms
 from reports.figures.cost_tradeoff import Point, pareto, tradeoff
+from reports.figures.pair_matrix import pair_matrix
 from reports.figures.spectrum import _mean_log, spectrum
 from reports.read.comparison_runs import ResultRow, read_comparison
 from reports.stats import layer_grids
 from reports.stats.shown_rows import rows_shown, target_mean
+from reports.stats.significance import PairedBootstrap
 from reports.stats.targets import targets
+from reports.stats.verdicts import Block
 from tests.support import synthetic
 
 score = synthetic.score
@@ -201,3 +204,19 @@ def test_losses_have_room_for_some_panels_and_say_which_rows_are_left_out(made):
     assert "Room for 18 of 33 panels; not drawn: terms of row 06, row 07, row 08, row 09, row 10." in figure.caption
     assert "row 05" in figure.alt
     assert "row 06" not in figure.alt
+
+
+def test_a_matrix_of_all_pairs_names_those_that_are_separated(made):
+    for label, noise in (("SimCSE", 1.0), ("SCD", 1.002), ("Barlow Twins", 6.0)):
+        for seed in (1, 2, 3):
+            made.add(label, seed, noise=noise, tasks=EMBEDDED, geometry=False, curves=False)
+    comparison = read_comparison(made.workdir, "invented")
+    bootstrap = PairedBootstrap(comparison)
+    assert bootstrap.first is not None
+    figure = pair_matrix(comparison, Block(comparison.rows, bootstrap, bootstrap.first), "")
+    assert figure is not None
+    assert "Separated: " in figure.alt
+    assert figure.alt.count(" and Barlow Twins") == 2
+    assert "SimCSE and SCD" not in figure.alt
+    assert "SCD and SimCSE" not in figure.alt
+    assert pair_matrix(comparison, Block(comparison.rows[:2], bootstrap, bootstrap.first), "") is None
