@@ -22,7 +22,7 @@ class TableBuilder:
         section: key of a section of the report ("scores", "certainty", ...: `reports.comparison.comparison_document`);
             any other text is the heading of a section of its own, which stands before "How it was run".
         build: gives one block, several, or None where the runs have nothing for it. It is called with the comparison
-            and what the bootstrap over seeds and pairs says of it.
+            and what seeds and examples say of it.
         order: place within the section; ours have 100, 200, ...
         suites: suites whose scores it shows, so that no table by default has to.
     """
