@@ -12,6 +12,7 @@ SENTENCES = "the example; equal texts are drawn together"
 PAIRS = "the pair; pairs that share sentences are drawn together"
 IMAGES = "the image with its captions"
 SETS = "the set that is clustered"
+DRAWS = "the collection, of which the clustered sets are overlapping draws: their spread counts undivided"
 QUERIES = "the query; equal queries are drawn together"
 
 

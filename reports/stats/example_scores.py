@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from harness.errors import InputError
+from harness.results.facts import DRAWS
 from harness.results.run_folder import RunFolder
 from reports.read.comparison_runs import Comparison
 from reports.read.examples import Examples, Ids, read_examples
@@ -63,6 +64,9 @@ class ExampleScores:
             values.append(value)
         units = len(np.unique(examples.texts, axis=0)) if examples.texts is not None else len(moved)
         # Squared deviations from a mean of n lie below those from the true one by (n - 1) / n.
+        facts = self.comparison.facts.get(examples.score[0])
+        if facts is not None and facts.unit == DRAWS:
+            moved *= np.sqrt(len(moved) / len(parts))
         return Scored(float(np.mean(values)), moved * _widened(units) / len(parts), examples.digest)
 
     def of(self, score: ScoreKey) -> dict[str, Scored]:

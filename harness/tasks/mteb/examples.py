@@ -25,7 +25,7 @@ from datasets import Dataset
 from mteb import abstasks as kinds
 from numpy.typing import ArrayLike
 
-from harness.results.facts import PAIRS, QUERIES, SENTENCES, SETS
+from harness.results.facts import DRAWS, PAIRS, QUERIES, SENTENCES, SETS
 from harness.results.text_ids import pair_units, text_ids
 
 PAIR = "pair"  # stands for the metric in rows of STS, which are kept as pairs
@@ -69,7 +69,8 @@ def kind_of(task: Any) -> Kind:
         best = metric.endswith("_ap")
         return Kind(PAIRS, _pair_classification) if best else Kind(lacks=f"{metric}: its threshold is the best one")
     if isinstance(task, kinds.AbsTaskClustering | kinds.AbsTaskClusteringLegacy):
-        return Kind(SETS) if metric == "v_measure" else Kind(lacks=f"{metric} of each set is not kept by mteb")
+        sets = DRAWS if isinstance(task, kinds.AbsTaskClustering) else SETS  # newer tasks draw sets from one collection
+        return Kind(sets) if metric == "v_measure" else Kind(lacks=f"{metric} of each set is not kept by mteb")
     if isinstance(task, kinds.AbsTaskRetrieval):
         known = _of_queries(metric) is not None
         return Kind(QUERIES, _retrieval) if known else Kind(lacks=f"{metric} is no mean over queries")

@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from harness.results.facts import DRAWS, KEY, SETS
+from harness.results.outcomes import outcomes_frame
+from harness.results.run_folder import RunFolder
 from harness.tasks.senteval.transfer import TRANSFER
 from reports.document.table import number
 from reports.read.comparison_runs import read_comparison
@@ -113,8 +116,6 @@ def test_decimals_follow_the_noise_and_values_stay_whole():
 def test_pairs_without_ids_of_texts_are_drawn_each_by_itself_and_the_table_says_so(made):
     import pandas as pd
 
-    from harness.results.run_folder import RunFolder
-
     records = [made.add(label, seed, tasks=("STS-B",), geometry=False, curves=False, noise=noise)
                for seed in (1, 2) for label, noise in (("SimCSE", 1.0), ("SCD", 1.2))]  # fmt: skip
     comparison, bootstrap = read(made)
@@ -137,3 +138,23 @@ def test_pairs_without_ids_of_texts_are_drawn_each_by_itself_and_the_table_says_
     assert bootstrap.unlike == set()
     assert not any("did not keep" in text for text in table.legend)
     assert bootstrap.examples_variance(comparison.rows[0], target) > 2 * by_itself
+
+
+@pytest.mark.parametrize(("unit", "share"), [(SETS, 10), (DRAWS, 1)])
+def test_sets_that_are_draws_of_one_collection_do_not_divide_its_chance(made, unit, share):
+    values = np.array([0.31, 0.35, 0.33, 0.29, 0.36, 0.34, 0.3, 0.32, 0.37, 0.28], dtype=np.float32)
+    record = made.add("mean", 0, tasks=(), curves=False, geometry=False, supervision="untrained")
+    task = "Embedded-Clustering"
+    made.extend(
+        record,
+        [synthetic.score(task, "embedded-mteb", "embedded", "v_measure", float(values.mean()))],
+        figures={task: {KEY: {"unit": unit}}},
+    )
+    frame = outcomes_frame(
+        task=task, source="embedded", split="test", metric="v_measure", outcome=values, unit=np.arange(10)
+    )
+    frame.to_parquet(RunFolder(made.workdir, record.id).outcomes_file)
+    comparison, bootstrap = read(made)
+    target = alone(Measure(task, "embedded", "v_measure", ""))
+    found = bootstrap.examples_variance(comparison.rows[0], target)
+    assert found == pytest.approx(np.var(values, ddof=1) / share)
