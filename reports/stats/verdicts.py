@@ -12,7 +12,7 @@ from reports.read.comparison_runs import ResultRow
 from reports.stats.bootstrap import Floats
 from reports.stats.power import CHANCE, Design, seeds_needed, smallest_difference
 from reports.stats.significance import NOT_JUDGED, Difference, PairedBootstrap
-from reports.stats.simultaneous import AllPairs
+from reports.stats.simultaneous import AllPairs, Planned
 from reports.stats.targets import Target
 
 EQUIVALENCE = 0.5  # points: less is no difference that matters
@@ -161,14 +161,36 @@ def common_design(block: Block) -> Design | None:
     random = [row for row in block.judged if block.deviation(row) > 0]
     if len(random) < 2:
         return None
-    runs = [block.runs(row) for row in random]
-    freedom = sum(len(scores) - 1 for scores in runs)
-    common = 100 * math.sqrt(sum(float(scores.var(ddof=1)) * (len(scores) - 1) for scores in runs) / freedom)
+    common = _common_deviation([block.runs(row) for row in random])
     keys = {row.key for row in random}
     deviations = tuple(common if row.key in keys else 0.0 for row in block.judged)
     places = [i for i, row in enumerate(block.judged) if row.key in keys]
     gaps = [block.pairs_deviation(a, b) for i, a in enumerate(random) for b in random[i + 1 :]]
     return Design(deviations, float(np.median(gaps)), block.family, sides=(places[0], places[1]))
+
+
+def _common_deviation(runs: Sequence[Floats]) -> float:
+    """Of the scores by seed of some rows, in points."""
+    freedom = sum(len(scores) - 1 for scores in runs)
+    return 100 * math.sqrt(sum(float(scores.var(ddof=1)) * (len(scores) - 1) for scores in runs) / freedom)
+
+
+def seen_from_base(bootstrap: PairedBootstrap, pairs: Sequence[tuple[ResultRow, ResultRow]], target: Target) -> str:
+    """One line: what differences planned ones, of trained rows to rows without seeds, are found from which size on."""
+    judged = [(a, b) for a, b in pairs if bootstrap.judged(a, target) and bootstrap.judged(b, target)]
+    runs = [found.scores for a, _ in judged if (found := bootstrap.by_seed(a, target)) and np.ptp(found.scores) > 0]
+    if not runs:
+        return ""
+    gaps = [100 * math.sqrt(bootstrap.examples_variance(a, target, b)) for a, b in judged]
+    deviations = (*[_common_deviation(runs)] * len(runs), 0.0)
+    sides = 0, len(runs)
+    design = Design(deviations, float(np.median(gaps)), Planned(max(len(judged), 1)), sides=sides)
+    counts = [len(scores) for scores in runs]
+    said = [
+        f"{n} seeds can see differences from {smallest_difference(design, np.full(len(deviations), n)):.1f} points on"
+        for n in dict.fromkeys((min(counts), max(counts)))
+    ]
+    return f"On {target.short}, {', '.join(said)} (found in {CHANCE:.0%} of comparisons like this)."
 
 
 def seen(block: Block) -> dict[int, float]:

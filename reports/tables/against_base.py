@@ -6,6 +6,7 @@ from reports.document.table import Cell, Column, Table, TableRow, number_text
 from reports.read.comparison_runs import Comparison
 from reports.stats.significance import PairedBootstrap, untrained_base
 from reports.stats.targets import common_unit
+from reports.stats.verdicts import seen_from_base
 from reports.tables.score_cells import HEAD, absent_cell, anchor, block_of, head_cells
 
 
@@ -64,6 +65,8 @@ def against_base(comparison: Comparison, bootstrap: PairedBootstrap) -> Table | 
         "where p is at most 0.05. Not separable: the interval holds 0, and the difference may be chance. The spread of "
         "seeds is that of the row and of the others on its base model.",
     ]
+    planned = [(row, base) for row, (base, _) in trained]
+    legend += filter(None, (seen_from_base(bootstrap, planned, target) for target in bootstrap.targets))
     if not all(bootstrap.judged(row, target) for row, _ in trained for target in bootstrap.targets):
         legend.append(
             "A row with one seed is not judged: its interval has the chance of the examples only, and what another "

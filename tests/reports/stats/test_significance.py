@@ -10,7 +10,7 @@ from reports.read.comparison_runs import read_comparison
 from reports.stats.score_matrices import score_matrices
 from reports.stats.significance import NOT_JUDGED, PairedBootstrap
 from reports.stats.targets import targets
-from reports.stats.verdicts import Block, kind_of, seen_text
+from reports.stats.verdicts import Block, kind_of, seen_from_base, seen_text
 from tests.support import synthetic
 
 TASKS = ("STS12", "STS-B")
@@ -145,3 +145,22 @@ def test_intervals_and_verdicts_of_a_comparison_agree(made):
     for d in found:
         assert (d.verdict != "not separable") == (d.estimate.low > 0 or d.estimate.high < 0)
         assert np.sign(d.estimate.value) == {"better": 1, "worse": -1}.get(d.verdict, np.sign(d.estimate.value))
+
+
+def test_what_is_seen_against_the_base_grows_with_seeds_and_needs_some(made):
+    made.add("mean", 0, noise=3.0, supervision="untrained", tasks=TASKS, geometry=False)
+    add(made, "SimCSE", (1,), 1.0)
+    target = read(made)[1].targets[0]
+
+    def said():
+        comparison, bootstrap = read(made)
+        rows = {row.label: row for row in comparison.rows}
+        return seen_from_base(bootstrap, [(rows["SimCSE"], rows["mean"])], target)
+
+    assert said() == ""  # one seed
+    add(made, "SimCSE", (2, 3), 1.0)
+    three = said()
+    assert "3 seeds can see differences from " in three
+    add(made, "SimCSE", (4, 5, 6, 7), 1.0)
+    least = [float(text.split("from ")[1].split()[0]) for text in (three, said())]
+    assert least[1] < least[0]
