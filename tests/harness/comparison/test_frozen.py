@@ -46,8 +46,13 @@ def run_files() -> dict[str, bytes]:
 
 
 def numbers(tree: Any, path: str = "") -> dict[str, Any]:
-    """Every number of a report's data, and every number that a table shows as text, by place."""
+    """Every number of a report's data, and every number that a table shows as text, by place.
+
+    Of a mean the whole value and deviation alone: with how many decimals it is shown goes by its noise.
+    """
     if isinstance(tree, dict):
+        shown = {"text"} | ({"spread"} if str(tree.get("spread", "±")).startswith("±") else set())
+        tree = {key: part for key, part in tree.items() if not ("value" in tree and key in shown)}
         return {key: n for name, part in tree.items() for key, n in numbers(part, f"{path}/{name}").items()}
     if isinstance(tree, list):
         return {key: n for place, part in enumerate(tree) for key, n in numbers(part, f"{path}/{place}").items()}
