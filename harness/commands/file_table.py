@@ -99,7 +99,7 @@ class _Sums:
             left_out = self.scoring.left_out()
             part = f"in it {duration(self.scored)} of scoring, timed on random vectors; " if self.scored else ""
             names = ", ".join(map(one_line, left_out[:5])) + (f" and {len(left_out) - 5} more" if left_out[5:] else "")
-            tasks = f"what {names} do with the vectors, " if left_out else ""
+            tasks = f"the scoring of {names}, " if left_out else ""
             tell(f"{part}not in it: {tasks}report and tracking")
         if self.unmeasured:
             tell(f"{len(self.unmeasured)} rows without a time: harness compare ... --rehearse=full-size measures two "
