@@ -25,7 +25,7 @@ max_steps = 4
 suites = ["Embedded-STS-natural"]
 precision = "fp32"
 corpus = { uri = "embedded:sentences", limit = 64 }
-dev = { task = "Embedded-STS-natural" }
+dev = { task = "Embedded-STS-natural", every = "own" }
 [[methods]]
 name = "mean"
 method = "pooling"
