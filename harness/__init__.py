@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from harness.api import Evaluation as Evaluation
     from harness.api import Experiment as Experiment
     from harness.api import Reporter as Reporter
+    from harness.api import Until as Until
     from harness.api import compare as compare
     from harness.api import evaluate as evaluate
     from harness.api import load as load
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _API = {
-    "Budget", "ComparisonResult", "Evaluation", "Experiment", "Reporter",
+    "Budget", "ComparisonResult", "Evaluation", "Experiment", "Reporter", "Until",
     "compare", "evaluate", "load", "report", "train",
 }  # fmt: skip
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from harness import registry
 from harness.comparison import keeping, lacking_outcomes, other_code, row_differences
@@ -28,6 +28,7 @@ from harness.comparison.rehearsal import StandIns, rehearsed
 from harness.comparison.repeat import repeated
 from harness.comparison.run import run_comparison
 from harness.comparison.tuning import Budget, asked_budget, checked_budget, tune_rows
+from harness.comparison.until import Looks, Until, checked_until
 from harness.errors import InputError, TrainingStopped
 from harness.evaluation.model_scores import Evaluation
 from harness.executors.executor import Executor, ExecutorSettings
@@ -36,6 +37,7 @@ from harness.files.printable import markdown_text
 from harness.machine.distributed import ALONE, join
 from harness.machine.progress import Reporter
 from harness.method import DEFAULT_BASE_MODEL, METHOD_FILE, FitContext, Method
+from harness.results.manifest import read_manifest
 from harness.results.report_builder import BUILDER, FORMATS, report_builder
 from harness.results.run_folder import checked_workdir
 
@@ -44,7 +46,7 @@ if TYPE_CHECKING:
     from harness.encoder.foreign import ForeignEncoder
 
 __all__ = [
-    "Budget", "ComparisonResult", "Evaluation", "Experiment", "Reporter",
+    "Budget", "ComparisonResult", "Evaluation", "Experiment", "Reporter", "Until",
     "compare", "evaluate", "load", "report", "train",
 ]  # fmt: skip
 
@@ -59,6 +61,7 @@ def compare(
     only: Sequence[str] = (),
     rehearse: bool = False,
     tune: Budget | None = None,
+    until: Until | Literal["decided"] | None = None,
     tracked: bool = True,
     tracking_uri: str | None = None,
     formats: Sequence[str] = FORMATS,
@@ -78,6 +81,8 @@ def compare(
             [rehearsal] says: a row that cannot be had, or a task without its data, is told and ends nothing.
         tune: search every row under this budget first, and add the best configuration as a row of its own; the
             budget of a file that has one of equal trials, when left out.
+        until: "decided": seeds are added, one after the other, to the rows between which a decision is open. An `Until`
+            says up to how many, and what all may cost.
         tracked, tracking_uri: whether runs go to MLflow, and to which store (default: sqlite in `workdir`).
         formats: of the report.
         executor: where runs are made: "processes", or keys of the table [executor]; they beat the experiment's.
@@ -101,7 +106,13 @@ def compare(
     budget = checked_budget(tune, asked) if tune is not None else None
     asked = asked.model_copy(update={"executor": executor_settings(executor, asked.executor)})
     engine: type[Executor] = registry.load(registry.EXECUTORS, asked.executor.name)
+    if until is not None:
+        until = checked_until(Until() if until == "decided" else until, asked)
+        if rehearse:
+            raise InputError("--until: a rehearsal decides nothing; leave one of them out")
     team = join(asked.device)
+    if until is not None and team.size > 1:
+        raise InputError("--until: decides in one process; start it without a launcher")
     if budget is not None and team.size > 1:
         raise InputError("--tune: searches in one process; start it without a launcher (the search goes on later)")
     progress = progress or Reporter(quiet=True)
@@ -120,6 +131,8 @@ def compare(
         if budget is not None:
             tuning = tune_rows(asked, budget, folder, tracked=tracked, tracking_uri=tracking_uri, quiet=progress.quiet)
             plan = make_plan(tuning.with_winners(asked), where, folder, data=data, say=say, counterparts=True)
+        looks = Looks.of(until, asked, _kept(folder, asked.name)) if until is not None else None
+        plan = looks.begun(plan) if looks is not None else plan
         if rescore:
             line = lacking_outcomes.ask_anew(plan, folder)
             if say is not None:
@@ -150,6 +163,7 @@ def compare(
                 tuned=tuning,
                 only=only,
                 executor=engine(asked.executor, folder),
+                looks=looks,
             )
         builder = report_builder()
         written = builder.build_comparison(folder, asked.name, formats=formats) if builder is not None else {}
@@ -157,6 +171,14 @@ def compare(
             name: builder.build_report(name, folder, formats=formats) for name in asked.reports if builder is not None
         }
     return ComparisonResult(plan.experiment, folder, records, written, tuning, further)
+
+
+def _kept(workdir: Path, name: str) -> dict[str, Any] | None:
+    """The manifest that an earlier call left; None where it is damaged, and written anew."""
+    try:
+        return read_manifest(workdir, name)
+    except InputError:
+        return None
 
 
 def executor_settings(

@@ -77,11 +77,13 @@ COMMANDS = Group("harness.commands", "command", "a function that adds a sub-comm
 REPORTERS = Group("harness.reporters", "reporter", "a module or object that builds reports", _builder)
 REPORTS = Group("harness.reports", "report", "a function that describes a work directory", callable)
 TUNERS = Group("harness.tuners", "tuner", "a function that searches for the rows' values", callable)
+DECIDERS = Group("harness.deciders", "decider", "a function that says which rows get another seed", callable)
 PRESETS = Group("harness.presets", "preset", "a folder (pathlib.Path) of experiment files", _folder)
 PUBLISHED = Group("harness.published", "published", "a folder (pathlib.Path) of published numbers", _folder)
 
 GROUPS = (
-    METHODS, TASKS, SUITES, TABLES, SAMPLERS, EXECUTORS, COMMANDS, REPORTERS, REPORTS, TUNERS, PRESETS, PUBLISHED,
+    METHODS, TASKS, SUITES, TABLES, SAMPLERS, EXECUTORS, COMMANDS, REPORTERS, REPORTS, TUNERS, DECIDERS, PRESETS,
+    PUBLISHED,
 )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from typing import TYPE_CHECKING, Any
 
 from harness.commands.terminal import print_table
@@ -14,9 +15,11 @@ from harness.machine.progress import Reporter
 if TYPE_CHECKING:
     from harness.api import ComparisonResult
     from harness.comparison.tuning import Budget
+    from harness.comparison.until import Until
 
 SEARCH_SEEDS = "101"
 FULL_SIZE = "full-size"
+MOST_SEEDS = 15  # of harness.comparison.until, which is slow to import
 
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -43,6 +46,16 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--tune-steps", type=int, metavar="N", help="updates of a trial (default: max_steps)")
     parser.add_argument("--tune-seeds", metavar="LIST", help="seeds of the search, none of them one of the "
                         f"comparison's (default: {SEARCH_SEEDS})")  # fmt: skip
+    parser.add_argument("--until", choices=("decided",), help="add seeds, one after the other, to the rows between "
+                        "which a decision is open; verdicts are corrected for every look")  # fmt: skip
+    parser.add_argument("--most-seeds", type=int, metavar="N", help="seeds of a row at most, with --until (default: "
+                        f"{MOST_SEEDS}); fixed beforehand: every look's level depends on it")  # fmt: skip
+    parser.add_argument("--more-seeds", metavar="LIST", help="the seeds that follow the experiment's, in this order "
+                        "(default: the integers after its largest)")  # fmt: skip
+    parser.add_argument("--budget", metavar="40runs|3h", help="with --until: no round is begun beyond so many runs, or "
+                        "after so many hours of training and scoring; kept runs count")  # fmt: skip
+    parser.add_argument("--equivalence", type=float, metavar="POINTS", help="with --until: less is no difference that "
+                        "matters, and no seeds are spent on it (default: 0.5)")  # fmt: skip
     parser.add_argument("--rescore", choices=("outcomes",), help="score finished runs again whose scores an earlier "
                         "version made without the outcome of each example, from kept weights and vectors")  # fmt: skip
     parser.add_argument("--executor", metavar="NAME", help="where runs are made: serial (this process), processes, "
@@ -68,13 +81,15 @@ def run(args: argparse.Namespace) -> int:
     from harness import api
 
     budget = _budget(args.tune, args.tune_steps, args.tune_seeds)
+    until = _until(args)
     if args.dry_run or args.rehearse == FULL_SIZE:
         from harness.commands import dry_run
 
         if follower():
             return 0
         show = dry_run.show_measured if args.rehearse == FULL_SIZE else dry_run.show
-        return show(args.experiment, args.workdir, args.overrides, args.only, budget, rehearse=bool(args.rehearse))
+        rehearse = bool(args.rehearse)
+        return show(args.experiment, args.workdir, args.overrides, args.only, budget, rehearse=rehearse, until=until)
     result = api.compare(
         args.experiment,
         workdir=args.workdir,
@@ -82,6 +97,7 @@ def run(args: argparse.Namespace) -> int:
         only=args.only,
         rehearse=bool(args.rehearse),
         tune=budget,
+        until=until,
         tracked=not args.no_tracking,
         tracking_uri=args.tracking_uri,
         formats=args.format.split(","),
@@ -119,12 +135,45 @@ def _budget(trials: int | None, steps: int | None, seeds: str | None) -> Budget 
             if value is not None:
                 raise InputError(f"{name}: goes with --tune TRIALS")
         return None
-    text = seeds or SEARCH_SEEDS
+    return Budget(trials, steps, _numbers("--tune-seeds", seeds or SEARCH_SEEDS))
+
+
+def _until(args: argparse.Namespace) -> Until | None:
+    """What `--until` and the options beside it ask for; None without it."""
+    from harness.comparison.until import Until
+
+    given = {
+        "--most-seeds": args.most_seeds,
+        "--more-seeds": args.more_seeds,
+        "--budget": args.budget,
+        "--equivalence": args.equivalence,
+    }
+    if args.until is None:
+        for name, value in given.items():
+            if value is not None:
+                raise InputError(f"{name}: goes with --until decided")
+        return None
+    asked: dict[str, Any] = {}
+    if args.most_seeds is not None:
+        asked["most"] = args.most_seeds
+    if args.equivalence is not None:
+        asked["equivalence"] = args.equivalence
+    if args.more_seeds is not None:
+        asked["order"] = _numbers("--more-seeds", args.more_seeds)
+    if args.budget is not None:
+        found = re.fullmatch(r"(\d+) ?runs|(\d+(?:\.\d+)?) ?h", args.budget)
+        if found is None:
+            raise InputError(f"--budget {args.budget}: expected runs or hours, as 40runs or 3h")
+        runs, hours = found.groups()
+        asked |= {"runs": int(runs)} if runs else {"hours": float(hours)}
+    return Until(**asked)
+
+
+def _numbers(option: str, text: str) -> tuple[int, ...]:
     try:
-        numbers = tuple(dict.fromkeys(int(part) for part in text.split(",")))
+        return tuple(dict.fromkeys(int(part) for part in text.split(",")))
     except ValueError:
-        raise InputError(f"--tune-seeds {text}: expected numbers with commas, as 101,102") from None
-    return Budget(trials, steps, numbers)
+        raise InputError(f"{option} {text}: expected numbers with commas, as 101,102") from None
 
 
 def _show(result: ComparisonResult) -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from harness.comparison.plan import Plan, PlannedCell
     from harness.comparison.tuning import Budget
     from harness.comparison.two_updates import Measured
+    from harness.comparison.until import Until
 
 
 def show(
@@ -27,6 +28,7 @@ def show(
     budget: Budget | None,
     *,
     rehearse: bool = False,
+    until: Until | None = None,
 ) -> int:
     """Print what a comparison would do, and about how long and how much of the disk it would take on this machine.
 
@@ -36,6 +38,8 @@ def show(
     from harness.comparison import keeping, other_code
 
     plan, folder = _planned(experiment, workdir, overrides, only, budget, rehearse=rehearse)
+    if until is not None:
+        plan = _first_look(plan, until)
     if plan.experiment.blocks:
         _tell_disk(plan, show_file(plan, folder))
     else:
@@ -58,6 +62,7 @@ def show_measured(
     budget: Budget | None,
     *,
     rehearse: bool = True,
+    until: Until | None = None,
 ) -> int:
     """Measure every row at full size, then print what the whole file asks for. Exit code 1 where a row failed."""
     from harness.comparison.full_size import measure, one_a_row
@@ -113,6 +118,21 @@ def _planned(
         asked = rehearsed(asked, data)
     folder = checked_workdir(workdir, create=False)
     return make_plan(asked, experiment, folder, data=data, say=tell, counterparts=True), folder
+
+
+def _first_look(plan: Plan, until: Until) -> Plan:
+    """The plan of the first look of `--until`; what may follow is told."""
+    from harness.comparison.until import Looks, checked_until
+
+    until = checked_until(until, plan.experiment)
+    looks = Looks.of(until, plan.experiment)
+    begun = looks.begun(plan)
+    going = sum(not row.method.card.deterministic for row in plan.rows)
+    most = len(begun.cells) + going * (until.most - looks.first)
+    bound = f", {until.runs} runs in all" if until.runs else f", {until.hours:g} hours in all" if until.hours else ""
+    tell(f"up to the first look, {looks.first} seeds a row; then seed by seed where a decision is open{bound}, "
+         f"{most} runs at the very most")  # fmt: skip
+    return begun
 
 
 def _by_cell(plan: Plan, folder: Path) -> None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 
 from harness.comparison.cell import run_cell
 from harness.comparison.estimate import steps_of
+from harness.comparison.experiment import Experiment
 from harness.comparison.jobs import CellJob, made, measured, record_of
 from harness.comparison.kept_results import finished, remaining, tidy
 from harness.comparison.measured_precision import keep_measured, precision_of
@@ -23,8 +25,15 @@ from harness.files.atomic import write_atomic
 from harness.machine.progress import Reporter
 from harness.results.record import Record
 from harness.results.run_folder import RunFolder
+from harness.seeds import PartSeed
 
 CommandOf = Callable[[PlannedCell], str]
+Place = tuple[str, str, int]
+
+
+def place_of(cell: PlannedCell) -> Place:
+    """Row, base model and seed: two rows may have one run."""
+    return cell.row.label, cell.base_model, cell.seed
 
 
 @dataclass(frozen=True)
@@ -37,26 +46,40 @@ class Ending:
 
 
 def endings(
-    plan: Plan, workdir: Path, command_of: CommandOf, reporter: Reporter, executor: Executor
+    plan: Plan,
+    workdir: Path,
+    command_of: CommandOf,
+    reporter: Reporter,
+    executor: Executor,
+    known: Mapping[Place, Record] = MappingProxyType({}),
 ) -> Iterator[Ending]:
-    """Bring every cell to its record. The reporter has been told of each when it comes.
+    """Bring every cell to its record; those of `known` have theirs. The reporter has been told of each other one when
+    it comes.
 
     Raises:
         InputError: the executor cannot be used. OSError: a disk is full or fails.
     """
+    there = [cell for cell in plan.cells if place_of(cell) in known]
+    yield from (Ending(cell, known[place_of(cell)], kept=True) for cell in there)
+    cells = [cell for cell in plan.cells if place_of(cell) not in known]
     if not executor.elsewhere:
-        yield from _one_by_one(plan, workdir, command_of, reporter, executor)
+        yield from _one_by_one(cells, plan, workdir, command_of, reporter, executor)
     elif plan.team.size > 1:
         raise InputError(
             f'executor "{executor.name}": starts processes of its own; start it without a launcher, and give '
             "gpus_per_cell for cells that several processes train"
         )
     else:
-        yield from _elsewhere(plan, workdir, command_of, reporter, executor)
+        yield from _elsewhere(cells, plan, workdir, command_of, reporter, executor)
 
 
 def _one_by_one(
-    plan: Plan, workdir: Path, command_of: CommandOf, reporter: Reporter, executor: Executor
+    cells: Sequence[PlannedCell],
+    plan: Plan,
+    workdir: Path,
+    command_of: CommandOf,
+    reporter: Reporter,
+    executor: Executor,
 ) -> Iterator[Ending]:
     """In the order of the plan, in this process."""
     kept: set[str] = set()
@@ -69,18 +92,23 @@ def _one_by_one(
             tidy(RunFolder(workdir, cell.id))
         return known or run_cell(cell, plan, workdir, command=command_of(cell), progress=reporter.step)
 
-    jobs = [Job(cell.label, bring, (cell,)) for cell in plan.cells]
+    jobs = [Job(cell.label, bring, (cell,)) for cell in cells]
     with executor:
-        for cell, answer in zip(plan.cells, executor.run(jobs, lambda: None), strict=True):
+        for cell, answer in zip(cells, executor.run(jobs, lambda: None), strict=True):
             yield Ending(cell, answer.value, cell.label in kept)
 
 
 def _elsewhere(
-    plan: Plan, workdir: Path, command_of: CommandOf, reporter: Reporter, executor: Executor
+    cells: Sequence[PlannedCell],
+    plan: Plan,
+    workdir: Path,
+    command_of: CommandOf,
+    reporter: Reporter,
+    executor: Executor,
 ) -> Iterator[Ending]:
     """Those that have their record first, then the others as they end."""
     open_cells: dict[str, list[PlannedCell]] = {}  # by id: two rows may have one run
-    for cell in plan.cells:
+    for cell in cells:
         known = finished(cell, plan, workdir)
         if known is None:
             open_cells.setdefault(cell.id, []).append(cell)
@@ -95,7 +123,7 @@ def _elsewhere(
     try:
         with executor:
             common = CellJob(
-                plan.experiment.model_dump_json(exclude_unset=True),
+                _experiment_of(plan).model_dump_json(exclude_unset=True),
                 plan.where,
                 str(workdir.resolve()),
                 token=str(token.relative_to(workdir)),
@@ -110,14 +138,25 @@ def _elsewhere(
             begun = time.time()
             watch = partial(_watch, reporter, open_cells, workdir, begun, len(jobs))
             for answer in executor.run(jobs, watch):
-                cells = open_cells.pop(answer.job.key)
+                same = open_cells.pop(answer.job.key)
                 forget(workdir, answer.job.key)
-                record = _record(answer, cells[0], plan, workdir, command_of)
-                for cell in cells:
+                record = _record(answer, same[0], plan, workdir, command_of)
+                for cell in same:
                     reporter.start(cell.label)
                     yield Ending(cell, record, kept=False)
     finally:
         token.unlink(missing_ok=True)
+
+
+def _experiment_of(plan: Plan) -> Experiment:
+    """The experiment with the seeds that were added to it, so that a worker plans them too."""
+    own = plan.experiment
+    added = {
+        c.seed: None for c in plan.cells if not (isinstance(c.seed, PartSeed) or c.seed in own.seeds or own.blocks)
+    }
+    stated = {seed for entry in own.methods for seed in entry.seeds}
+    more = [seed for seed in added if seed not in stated]
+    return own.model_copy(update={"seeds": [*own.seeds, *more]}) if more else own
 
 
 def work_of(cell: PlannedCell, plan: Plan, workdir: Path) -> float:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from harness.comparison.keeping import Keeping
 from harness.comparison.overlaps import check_overlaps
-from harness.comparison.placement import endings
+from harness.comparison.placement import Place as _Place
+from harness.comparison.placement import endings, place_of
 from harness.comparison.plan import Plan, PlannedCell
 from harness.comparison.row_facts import planned_rate
 from harness.executors.executor import Executor, ExecutorSettings
@@ -23,6 +24,7 @@ from harness.tasks.base import task_key
 
 if TYPE_CHECKING:
     from harness.comparison.tuning import Tuning
+    from harness.comparison.until import Looks
     from harness.tracking.tracker import Tracker
 
 
@@ -36,8 +38,11 @@ def run_comparison(
     tuned: Tuning | None = None,
     only: Sequence[str] = (),
     executor: Executor | None = None,
+    looks: Looks | None = None,
 ) -> list[Record]:
     """Run every cell that has no record yet; the records of all, in the order of the plan.
+
+    With `looks`, seeds are added to it after each look, until it is decided.
 
     Args:
         plan: what is compared.
@@ -48,46 +53,57 @@ def run_comparison(
         tuned: how rows were tuned, for the manifest.
         only: what part of an experiment the plan was made of (see `harness.comparison.part`), for the manifest.
         executor: where the cells are run; this process when left out.
+        looks: the course of `--until`, of which the plan is that of the first look.
 
     Raises:
         OSError: the disk is full or fails. A cell that fails has a record with that status, and does not end the
             others.
     """
-    manifest = _manifest(plan, tuned, only)
-    write_manifest(workdir, manifest)
     reporter = reporter or Reporter(quiet=True)
-    records: dict[tuple[str, str, int], Record] = {}
+    records: dict[_Place, Record] = {}
+    kept: dict[_Place, Record] = {}  # as their folders have them
     said: set[str] = set()
-    keeping = Keeping(plan, workdir)
+    executor = executor or Serial(ExecutorSettings(), workdir)
     if plan.schedule.note:
         reporter.say(f"note: {plan.schedule.note}")
-    reporter.expect(len(plan.cells))
-    for ending in endings(plan, workdir, command_of, reporter, executor or Serial(ExecutorSettings(), workdir)):
-        record = asked(keeping.after(ending.cell, ending.record), map(task_key, ending.cell.tasks)).model_copy(
-            update={"row": ending.cell.row.label, "comparison": plan.experiment.name}
-        )
-        records[_place(ending.cell)] = record
-        reporter.done(_line_about(record) + (" (kept)" if ending.kept else ""))
-        for note in record.training.get("notes", []):
-            if note not in said:  # the same data in every cell
-                said.add(note)
-                reporter.say(f"note: {note}")
-        if tracker is not None:
-            tracker.log(record)
+    while True:
+        write_manifest(workdir, _manifest(plan, tuned, only, looks))
+        keeping = Keeping(plan, workdir)
+        reporter.expect(len(plan.cells))
+        for ending in endings(plan, workdir, command_of, reporter, executor, kept):
+            place = place_of(ending.cell)
+            kept[place] = keeping.after(ending.cell, ending.record)
+            if place in records:
+                continue
+            records[place] = record = asked(kept[place], map(task_key, ending.cell.tasks)).model_copy(
+                update={"row": ending.cell.row.label, "comparison": plan.experiment.name}
+            )
+            reporter.done(_line_about(record) + (" (kept)" if ending.kept else ""))
+            for note in record.training.get("notes", []):
+                if note not in said:  # the same data in every cell
+                    said.add(note)
+                    reporter.say(f"note: {note}")
+            if tracker is not None:
+                tracker.log(record)
+        more = None
+        if looks is not None:
+            looks.open()
+            write_manifest(workdir, _manifest(plan, tuned, only, looks))
+            more = looks.close(plan, workdir, list(records.values()))
+            write_manifest(workdir, _manifest(plan, tuned, only, looks))
+            reporter.say(looks.told())
+        if more is None:
+            break
+        plan = more
     plan.team.from_main("")  # no more training: the other processes end
     for line in check_overlaps(plan, workdir):
         reporter.say(line)
-    return [records[_place(cell)] for cell in plan.cells]
+    return [records[place_of(cell)] for cell in plan.cells]
 
 
-def _place(cell: PlannedCell) -> tuple[str, str, int]:
-    """Row, base model and seed: two rows may have one run."""
-    return cell.row.label, cell.base_model, cell.seed
-
-
-def _manifest(plan: Plan, tuned: Tuning | None, only: Sequence[str]) -> dict[str, Any]:
-    """Which runs the comparison and its blocks consist of, the experiment as it was resolved, and how its rows were
-    tuned."""
+def _manifest(plan: Plan, tuned: Tuning | None, only: Sequence[str], looks: Looks | None = None) -> dict[str, Any]:
+    """Which runs the comparison and its blocks consist of, the experiment as it was resolved, how its rows were tuned,
+    and the looks that were taken before seeds were added."""
     blocks = [
         {"name": name, "title": b.title or name, "description": b.description, "tasks": plan.keys_of(name)}
         for name, b in plan.experiment.blocks.items()
@@ -106,12 +122,14 @@ def _manifest(plan: Plan, tuned: Tuning | None, only: Sequence[str]) -> dict[str
             | ({"rate_from": origin} if (origin := planned_rate(plan, c.row, found)) else {})
             | ({"counterpart": True} if c.row.counterpart else {})
             | ({"untrained": plan.starts[c.id]} if c.id in plan.starts else {})
+            | ({"look": looks.look_of(c)} if looks else {})
             for c in plan.cells
         ],
         **({"blocks": blocks} if blocks else {}),
         **({"only": list(only)} if only else {}),
         **({"schedule": asdict(plan.schedule)} if plan.schedule.every else {}),
         **({"tuned": found} if found else {}),
+        **({"until": looks.manifest()} if looks else {}),
     }
 
 

@@ -53,6 +53,7 @@ def built_in() -> list[TableBuilder]:
     from reports.tables.geometry_table import geometry_tables
     from reports.tables.languages import multilingual_table
     from reports.tables.limits import limits
+    from reports.tables.looks_table import looks_table
     from reports.tables.row_cards import how_it_was_run
     from reports.tables.row_differences import difference_table
     from reports.tables.spread_table import spread_table
@@ -68,6 +69,7 @@ def built_in() -> list[TableBuilder]:
         TableBuilder("differences", lambda c, _: difference_table(c), 900),
         TableBuilder("base", against_base, 100),
         TableBuilder("base", forest, 200),
+        TableBuilder("certainty", looks_table, 40),
         TableBuilder("certainty", all_pairs, 50),
         TableBuilder("certainty", strip, 100),
         TableBuilder("certainty", spread_table, 150),

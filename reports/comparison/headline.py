@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from reports.document.table import number_text
 from reports.read.comparison_runs import Comparison, ResultRow, base_name
+from reports.read.looks import Looks
 from reports.read.seeded import seeded
 from reports.stats.bootstrap import Estimate
 from reports.stats.significance import NOT_JUDGED, Leaders, PairedBootstrap, untrained_base
@@ -27,6 +28,8 @@ def headline(comparison: Comparison, bootstrap: PairedBootstrap) -> str:
             for place, text in zip(parts, said, strict=False):
                 place.append(f"on {base_name(base)}, {text}" if several else text)
     sentences = [_sentence(texts) for texts in parts if texts]
+    if sentences and comparison.looks is not None:
+        sentences[0] += f"; {_looked(comparison.looks)}"
     ended = [row for row in comparison.rows if not row.finished]
     lost = f"without a result: {_list([f'{row.label} ({_ending(row)})' for row in ended])}" if ended else ""
     if not sentences:
@@ -45,6 +48,14 @@ def _sentence(texts: Sequence[str]) -> str:
     said = [*texts[:_MOST_BASES], *([f"{more} more base model{'s' if more > 1 else ''} below"] if more > 0 else [])]
     text = "; ".join(said)
     return text[0].upper() + text[1:] if text.startswith(("on ", "trained ")) else text
+
+
+def _looked(looks: Looks) -> str:
+    """How seeds were added, of which every verdict knows."""
+    count = f"{len(looks.seeds)} look{'' if len(looks.seeds) == 1 else 's'}"
+    if not looks.ended:
+        return f"seeds are being added, {count} so far"
+    return f"seeds were added where a decision was open, {count}"
 
 
 def _ending(row: ResultRow) -> str:

@@ -19,6 +19,7 @@ from harness.results.run_folder import RunFolder
 from harness.seeds import PartSeed, seed_fields, seed_of
 from harness.tasks.catalogue import tasks_of
 from reports.read.examples import LeftOut
+from reports.read.looks import Looks, looks_of
 
 SUPERVISION = ("untrained", "transductive", "unsupervised", "supervised")
 SEEDLESS = ("untrained", "transductive", "supervised")  # no seed takes part in these: one run is all there is to know
@@ -123,6 +124,7 @@ class Comparison:
     description: str = ""
     parts: tuple[Comparison, ...] = ()  # the blocks of its file, each with its own rows and tasks
     set_aside: tuple[Record, ...] = ()  # runs of an older configuration of the same row, in no table
+    looks: Looks | None = None  # of a comparison whose seeds were added until it was decided
     warnings: list[str] = field(default_factory=list)  # filled while pairs and curves are read
     left_out: Mapping[tuple[str, str], LeftOut] = field(default_factory=dict)  # see `reports.read.without_overlap`
     schedule: Mapping[str, Any] = field(default_factory=dict)  # how often rows met the dev set, as the manifest says it
@@ -135,6 +137,13 @@ class Comparison:
     def held(self) -> list[Record]:
         """Runs with another seed in some streams alone."""
         return [record for row in self.rows for record in row.held]
+
+    def at_look(self, number: int) -> Comparison:
+        """The comparison as it was at one of its looks, from 1."""
+        since = self.looks.since if self.looks is not None else {}
+        known = [[r for r in row.records if since.get((*row.key, r.seed), 1) <= number] for row in self.rows]
+        rows = (replace(row, records=tuple(left)) for row, left in zip(self.rows, known, strict=True) if left)
+        return replace(self, rows=tuple(rows), looks=None)
 
     @cached_property
     def base_models(self) -> list[str]:
@@ -296,6 +305,7 @@ def read_comparison(workdir: Path, name: str) -> Comparison:
         entries = (manifest.get("experiment") or {}).get("methods", [])
         lost = [c for c in manifest.get("cells", []) if c["id"] in damaged]
         records += [_stand_in(c, name, records, entries, damaged[c["id"]]) for c in lost]
+        looks = looks_of(manifest)
     except (ValueError, KeyError, TypeError, AttributeError):
         file = manifest_files(workdir).get(name, workdir)
         raise InputError(f"{file}: damaged; `harness compare` with the same experiment writes it anew") from None
@@ -308,7 +318,9 @@ def read_comparison(workdir: Path, name: str) -> Comparison:
     title, description = manifest.get("title") or name, (manifest.get("description") or "").strip()
     warnings = list(damaged.values())
     schedule = manifest.get("schedule") or {}
-    return Comparison(name, workdir, rows, title, description, parts, tuple(aside), warnings, schedule)
+    return Comparison(
+        name, workdir, rows, title, description, parts, tuple(aside), looks=looks, warnings=warnings, schedule=schedule
+    )
 
 
 def comparisons(workdir: Path) -> dict[str, int]:

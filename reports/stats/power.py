@@ -29,6 +29,7 @@ class Design:
         correlation: of the scores of two rows with the same seed. Verdicts do not use it (they hold with and without),
             but it takes spread out of differences.
         sides: the two rows whose difference is to be found.
+        level: of the verdict; less where a comparison is looked at several times.
     """
 
     deviations: tuple[float, ...]
@@ -36,6 +37,7 @@ class Design:
     family: Family
     correlation: float = 0.0
     sides: tuple[int, int] = (0, 1)
+    level: float = ALPHA
 
 
 def surpluses(design: Design, seeds: Floats, trials: int = TRIALS, seed: int = 0) -> Floats:
@@ -52,7 +54,9 @@ def surpluses(design: Design, seeds: Floats, trials: int = TRIALS, seed: int = 0
     known = seed_spread(variances, counts)
     a, b = design.sides
     first, second = (SeedSpread(known.variance[:, side], known.freedom[:, side]) for side in (a, b))
-    error, points = critical_values(first, second, np.full(trials, design.pairs**2), design.family, np.array([ALPHA]))
+    error, points = critical_values(
+        first, second, np.full(trials, design.pairs**2), design.family, np.array([design.level])
+    )
     parts = [deviations[side] ** 2 / counts[side] if counts[side] else 0.0 for side in (a, b)]
     shared = 2 * design.correlation * np.sqrt(parts[0] * parts[1])
     deviation = np.sqrt(max(sum(parts) - shared, 0.0) + design.pairs**2)

@@ -8,7 +8,7 @@ rows, in `reports.stats.clusters`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from typing import NamedTuple
@@ -22,6 +22,7 @@ from reports.read.seeded import seeded
 from reports.stats.bootstrap import Estimate, Floats
 from reports.stats.clusters import Chance, chance
 from reports.stats.example_scores import ExampleScores, Scored
+from reports.stats.sequential import Boundary, over_looks
 from reports.stats.simultaneous import (
     ALPHA,
     AllPairs,
@@ -89,16 +90,26 @@ class PairedBootstrap:
     """What a comparison's rows score and how far that may go by chance, computed once for each target.
 
     Examples are drawn anew for all rows and tasks together: rows are paired. Nothing is simulated: what a bootstrap of
-    texts approaches is computed (`reports.stats.clusters`).
+    texts approaches is computed (`reports.stats.clusters`). Of a comparison whose seeds were added until it was
+    decided, every difference is that of all its looks.
     """
 
-    def __init__(self, comparison: Comparison) -> None:
+    def __init__(self, comparison: Comparison, *, whole: PairedBootstrap | None = None) -> None:
+        """`whole`: of the same comparison with more seeds, whose examples are used."""
         self.comparison = comparison
-        self._examples = ExampleScores(comparison)
+        self._examples: ExampleScores = whole._examples if whole is not None else ExampleScores(comparison)
         self._checked: set[Measure] = set()
         self._by_row: dict[tuple[tuple[str, str], Target], tuple[Runs, list[str]] | None] = {}
         self._chance: dict[Target, tuple[Chance, dict[tuple[str, str], int]]] = {}
         self._known: dict[tuple[str, bool, Target], dict[tuple[str, str], tuple[float, float]]] = {}
+        self._boundary, self._earlier = Boundary(1, 1), list[PairedBootstrap]()
+        if comparison.looks is not None:
+            looks, boundary = comparison.looks, Boundary(comparison.looks.first, comparison.looks.most)
+            self._earlier = [
+                PairedBootstrap(comparison.at_look(look), whole=self) for look in range(1, len(looks.seeds))
+            ]
+            for one in (*self._earlier, self):
+                one._boundary = boundary
 
     @cached_property
     def targets(self) -> list[Target]:
@@ -244,10 +255,30 @@ class PairedBootstrap:
     def between(
         self, pairs: Sequence[tuple[ResultRow, ResultRow]], target: Target, family: Family
     ) -> list[Difference | None]:
-        """Each (row, other row): mean(row) - mean(other), corrected for a family of comparisons.
+        """Each (row, other row): mean(row) - mean(other), corrected for a family of comparisons, and for all looks.
 
         None where a side lacks a task of the target.
         """
+        last = self._at_this_look(pairs, target, family)
+        courses = [[d.estimate] if d is not None and d.judged else [] for d in last]
+        for then in self._earlier:
+            rows = {row.key: row for row in then.comparison.rows}
+            there = [place for place, sides in enumerate(pairs) if all(row.key in rows for row in sides)]
+            found = then._at_this_look(
+                [(rows[a.key], rows[b.key]) for a, b in map(pairs.__getitem__, there)], target, family
+            )
+            for place, d in zip(there, found, strict=True):
+                if d is not None and d.judged and courses[place]:
+                    courses[place].insert(-1, d.estimate)
+        return [
+            replace(d, estimate=over_looks(course)) if d is not None and course else d
+            for d, course in zip(last, courses, strict=True)
+        ]
+
+    def _at_this_look(
+        self, pairs: Sequence[tuple[ResultRow, ResultRow]], target: Target, family: Family
+    ) -> list[Difference | None]:
+        """Differences by the seeds of this look alone: intervals at 0.05 times its share, p divided by that."""
         results: list[Difference | None] = [None] * len(pairs)
         groups: dict[bool, list[tuple[int, Floats, tuple[int, int]]]] = {True: [], False: []}
         for place, (a, b) in enumerate(pairs):
@@ -264,10 +295,22 @@ class PairedBootstrap:
                 continue
             values, drawn, *known = np.stack([line for _, line, _ in members], axis=1)
             spreads = SeedSpread(known[0], known[1]), SeedSpread(known[2], known[3])
-            estimates = simultaneous(values, *spreads, drawn, family if judged else Planned(1))
-            for (place, _, seeds), estimate in zip(members, estimates, strict=True):
-                results[place] = Difference(estimate, seeds, judged)
+            counts, others = np.array([seeds for _, _, seeds in members], dtype=np.float64).T
+            shares = np.ones(len(members))
+            if judged:
+                shares = self._boundary.share(known[0], known[2], counts, others, drawn)
+            estimates = simultaneous(values, *spreads, drawn, family if judged else Planned(1), ALPHA * shares)
+            for (place, _, seeds), estimate, share in zip(members, estimates, shares.tolist(), strict=True):
+                results[place] = Difference(replace(estimate, p=min(1.0, estimate.p / share)), seeds, judged)
         return results
+
+    def level(self, a: ResultRow, b: ResultRow, target: Target) -> float:
+        """The level of the last look at the difference of two judged rows; 0.05 where seeds were fixed beforehand."""
+        sides = [self.spread(row, target)[0] for row in (a, b)]
+        counts = [len(runs.seeds) if (runs := self.by_seed(row, target)) is not None else 0 for row in (a, b)]
+        drawn = self.examples_variance(a, target, b)
+        parts = (np.array(float(part)) for part in (sides[0], sides[1], counts[0], counts[1], drawn))
+        return ALPHA * float(self._boundary.share(*parts))
 
     def differences(self, pairs: Sequence[tuple[ResultRow, ResultRow]], target: Target) -> list[Difference | None]:
         """The same for differences that were planned, corrected for as many as can be judged."""

@@ -58,29 +58,28 @@ def seed_spread(variances: Floats, seeds: Floats) -> SeedSpread:
 
     Args:
         variances: (..., rows) sample variances of the scores by seed (n - 1 in the denominator).
-        seeds: (rows,) how many; 0 for a row into which no seed enters. One seed says nothing: leave such rows out.
+        seeds: (rows,) how many, or of the shape of the variances; 0 for a row into which no seed enters. One seed says
+            nothing: leave such rows out.
     """
-    variances, counts = np.asarray(variances, dtype=np.float64), np.asarray(seeds, dtype=np.float64)
+    own = np.asarray(variances, dtype=np.float64)
+    counts = np.broadcast_to(np.asarray(seeds, dtype=np.float64), own.shape)
     random = counts > 0
     if (counts[random] < 2).any():
         raise ValueError("a row with one seed has no known spread")
-    result = SeedSpread(np.zeros(variances.shape), np.full(variances.shape, np.inf))
-    if not random.any():
-        return result
-    own, freedom = variances[..., random], counts[random] - 1
-    total = freedom.sum()
-    mean = (own @ freedom / total)[..., None]
-    square = (own**2 @ (freedom / (1 + 2 / freedom)) / total)[..., None]
+    freedom = np.where(random, counts - 1, 0.0)
+    safe = np.where(random, freedom, 1.0)
+    total = np.maximum(freedom.sum(axis=-1, keepdims=True), 1.0)
+    mean = (own * freedom).sum(axis=-1, keepdims=True) / total
+    square = (own**2 * freedom / (1 + 2 / safe)).sum(axis=-1, keepdims=True) / total
     unlike = np.sqrt(np.divide(square, mean**2, out=np.ones_like(mean), where=mean > 0))
-    caution = np.maximum(1.0, unlike) ** (1 / freedom.mean())
+    caution = np.maximum(1.0, unlike) ** (random.sum(axis=-1, keepdims=True) / total)
     floor = mean * caution
     prior = np.maximum(0.0, freedom - 1.5)
     above = own > floor
-    variance = np.where(above, (prior * floor + freedom * own) / (prior + freedom), floor)
-    result.variance[..., random] = variance / counts[random]
+    variance = np.where(above, (prior * floor + freedom * own) / (prior + safe), floor) / np.where(random, counts, 1.0)
     common = np.maximum(freedom, total / caution**2)
-    result.freedom[..., random] = np.where(above, np.minimum(prior + freedom, total), common)
-    return result
+    known = np.where(above, np.minimum(prior + freedom, total), common)
+    return SeedSpread(np.where(random, variance, 0.0), np.where(random, known, np.inf))
 
 
 class Family(Protocol):
@@ -184,11 +183,12 @@ def critical_values(
 
 
 def simultaneous(
-    values: Floats, first: SeedSpread, second: SeedSpread, pairs: Floats, family: Family, alpha: float = ALPHA
+    values: Floats, first: SeedSpread, second: SeedSpread, pairs: Floats, family: Family, alpha: float | Floats = ALPHA
 ) -> list[Estimate]:
     """Differences with intervals that all hold at once with probability 1 - alpha, and p-values corrected alike.
 
-    p <= alpha exactly where the interval excludes 0; p is not known below 1e-12.
+    p <= alpha (of each difference, where they have their own) exactly where the interval excludes 0; p is not known
+    below 1e-12.
 
     Args:
         values, pairs: (differences,); first, second: spreads of the same shape.
@@ -197,7 +197,9 @@ def simultaneous(
     if values.size == 0:
         return []
     errors, points = critical_values(first, second, np.asarray(pairs), family, _P)
-    half = errors * critical_values(first, second, np.asarray(pairs), family, np.array([alpha]))[1][:, 0]
+    wanted = np.log(np.broadcast_to(alpha, values.shape))
+    rising = np.log(_P[::-1])
+    half = errors * [np.interp(one, rising, line[::-1]) for one, line in zip(wanted, points, strict=True)]
     estimates = []
     for value, error, line, width in zip(values, errors, points, half, strict=True):
         p = float(np.exp(np.interp(abs(value) / error, line, np.log(_P)))) if error > 0 else float(value == 0)

@@ -99,7 +99,11 @@ class Block:
         keys = [row.key for row in self.judged]
         deviations = tuple(self.deviation(row) for row in self.judged)
         sides = keys.index(a.key), keys.index(b.key)
-        return Design(deviations, self.pairs_deviation(a, b), self.family, sides=sides)
+        return Design(deviations, self.pairs_deviation(a, b), self.family, sides=sides, level=self.level(a, b))
+
+    def level(self, a: ResultRow, b: ResultRow) -> float:
+        """What the last look at the difference of two judged rows is made at."""
+        return self.bootstrap.level(a, b, self.target)
 
     def seeds(self) -> Floats:
         return np.array([len(self.runs(row)) for row in self.judged])
@@ -166,7 +170,13 @@ def common_design(block: Block) -> Design | None:
     deviations = tuple(common if row.key in keys else 0.0 for row in block.judged)
     places = [i for i, row in enumerate(block.judged) if row.key in keys]
     gaps = [block.pairs_deviation(a, b) for i, a in enumerate(random) for b in random[i + 1 :]]
-    return Design(deviations, float(np.median(gaps)), block.family, sides=(places[0], places[1]))
+    return Design(
+        deviations,
+        float(np.median(gaps)),
+        block.family,
+        sides=(places[0], places[1]),
+        level=block.level(random[0], random[1]),
+    )
 
 
 def _common_deviation(runs: Sequence[Floats]) -> float:

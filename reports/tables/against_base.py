@@ -65,8 +65,7 @@ def against_base(comparison: Comparison, bootstrap: PairedBootstrap) -> Table | 
         "where p is at most 0.05. Not separable: the interval holds 0, and the difference may be chance. The spread of "
         "seeds is that of the row and of the others on its base model.",
     ]
-    planned = [(row, base) for row, (base, _) in trained]
-    legend += filter(None, (seen_from_base(bootstrap, planned, target) for target in bootstrap.targets))
+    legend += filter(None, (seen_from_base(bootstrap, trained, target) for target in bootstrap.targets))
     if not all(bootstrap.judged(row, target) for row, _ in trained for target in bootstrap.targets):
         legend.append(
             "A row with one seed is not judged: its interval has the chance of the examples only, and what another "

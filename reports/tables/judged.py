@@ -106,6 +106,8 @@ def _legend(
         f"Separation is judged on {where}: the chance of seeds and of test examples, the same for all rows, at 0.05 "
         f"for all pairs of rows of a block together. {'What is drawn' if units else 'Of examples'}: {drawn}."
     ]
+    if comparison.looks is not None:
+        said.append("Seeds were added until it was decided: separation is that of all looks together.")
     if not together:
         said.append(
             "The runs are of a version that did not keep which examples share a text: where texts repeat, as they do "

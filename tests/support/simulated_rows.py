@@ -63,12 +63,12 @@ def rates(
     variance = np.nansum((scores - means[:, :, None]) ** 2, axis=2) / np.maximum(count - 1, 1)
     known = spread(variance, seeds)
     means = means + generator.normal(size=(trials, rows)) * pairs
-    margins = _margins(known, 2 * pairs**2, AllPairs(rows))
+    widths = margins(known, 2 * pairs**2, AllPairs(rows))
     error = means[:, :, None] - means[:, None, :]
-    apart = np.abs(error) > margins
+    apart = np.abs(error) > widths
     best = apart[np.arange(trials), means.argmax(axis=1)].any(axis=1).mean()
     last = None if others is None else 1 + others
-    ahead = (error[:, 0, 1:last] + gap > margins[:, 0, 1:last]).mean()
+    ahead = (error[:, 0, 1:last] + gap > widths[:, 0, 1:last]).mean()
     base = SeedSpread(np.zeros_like(known.variance), np.full_like(known.freedom, np.inf))
     width = _widths(known, base, 2 * pairs**2, Planned(rows))
     off = np.abs(means - generator.normal(size=(trials, 1)) * pairs)
@@ -84,18 +84,19 @@ def _widths(first: SeedSpread, second: SeedSpread, pairs: float, family: Family)
     return error * points[..., 0]
 
 
-def _margins(known: SeedSpread, pairs: float, family: Family) -> np.ndarray:
+def margins(known: SeedSpread, pairs: float, family: Family, level: float = 0.05) -> np.ndarray:
     """(trials, rows, rows) half widths of the intervals of all differences."""
-    rows = known.variance.shape[1]
-    one = _points(known, family)
-    last = family.points(np.array(np.inf), np.array([0.05]))[0]
+    return margins_at(known, pairs, family, np.array([level]))[0]
+
+
+def margins_at(known: SeedSpread, pairs: float, family: Family, levels: np.ndarray) -> np.ndarray:
+    """The same at several levels, (levels, trials, rows, rows)."""
+    one = np.moveaxis(family.points(known.freedom, levels), -1, 0)
+    last = family.points(np.array(np.inf), levels)[:, None, None, None]
     v = known.variance
     total = v[:, :, None] + v[:, None, :] + pairs
-    weighted = (v * one)[:, :, None] + (v * one)[:, None, :] + pairs * last
-    margins = weighted / np.sqrt(np.where(total > 0, total, 1))
-    margins[:, np.arange(rows), np.arange(rows)] = np.inf
-    return margins
-
-
-def _points(known: SeedSpread, family: Family) -> np.ndarray:
-    return family.points(known.freedom, np.array([0.05]))[..., 0]
+    weighted = (v * one)[..., :, None] + (v * one)[..., None, :] + pairs * last
+    widths = weighted / np.sqrt(np.where(total > 0, total, 1))
+    places = np.arange(v.shape[1])
+    widths[..., places, places] = np.inf
+    return widths

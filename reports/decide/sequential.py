@@ -1,0 +1,81 @@
+"""The decider of `harness compare --until decided`: which rows get another seed (entry point `harness.deciders`)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from harness.comparison.until import Key, Look
+from reports.read.comparison_runs import read_comparison
+from reports.stats.bootstrap import Floats
+from reports.stats.sequential import SHARE, Boundary, standing
+from reports.stats.significance import PairedBootstrap
+from reports.stats.simultaneous import ALPHA, SeedSpread
+from reports.stats.verdicts import ALIKE, BETTER, Block, kind_of
+
+LEADS, BEATEN, SAME, HOPELESS, OPEN = "leads", "out", "no difference that matters", "will hardly be told", "open"
+
+
+class Sequential:
+    """Looks by the boundary of `reports.stats.sequential`, one base model at a time."""
+
+    rule = (
+        f"after every seed, at {ALPHA} x {SHARE} x the share of the information that all seeds would give, for all "
+        "pairs of rows together"
+    )
+
+    def __call__(self, workdir: Path, comparison: str) -> Look:
+        """See `harness.comparison.until.Decider`."""
+        known = read_comparison(workdir, comparison)
+        assert known.looks is not None
+        bootstrap = PairedBootstrap(known)
+        target = bootstrap.first
+        if target is None:
+            return Look(frozenset())
+        contending: set[Key] = set()
+        said = []
+        for base in known.base_models:
+            rows = [row for row in known.rows if row.base_model == base and row.supervision != "supervised"]
+            block = Block(rows, bootstrap, target)
+            if len(block.judged) < 2:
+                continue
+            states = _states(block, Boundary(known.looks.first, known.looks.most), known.looks.equivalence)
+            open_ = OPEN in states
+            contending |= {
+                row.key for row, state in zip(block.judged, states, strict=True) if open_ and state in (LEADS, OPEN)
+            }
+            said += [
+                {"row": row.label, "base_model": base, "seeds": len(block.runs(row)), "state": state}
+                for row, state in zip(block.judged, states, strict=True)
+            ]
+        return Look(frozenset(contending), tuple(said), target.title)
+
+
+def _states(block: Block, boundary: Boundary, equivalence: float) -> list[str]:
+    """Where each judged row stands against the best that nothing beats."""
+    rows = block.judged
+    count = len(rows)
+    better, alike = (np.zeros((count, count), dtype=bool) for _ in range(2))
+    pairs: Floats = np.zeros((count, count))
+    for (i, j), difference in block.differences().items():
+        if j >= count:
+            continue
+        kind = kind_of(difference, equivalence)
+        alike[i, j] = alike[j, i] = kind == ALIKE
+        if difference.verdict in (BETTER, "worse"):
+            better[(i, j) if difference.verdict == BETTER else (j, i)] = True
+        pairs[i, j] = pairs[j, i] = (block.pairs_deviation(rows[i], rows[j]) / 100) ** 2
+    spreads = [block.bootstrap.spread(row, block.target) for row in rows]
+    spread = SeedSpread(np.array([v for v, _ in spreads]), np.array([f for _, f in spreads]))
+    means = np.array([block.mean(row) for row in rows]) / 100
+    found = standing(means, better, alike, spread, block.seeds(), pairs, block.family, boundary, equivalence / 100)
+    states = []
+    leader = int(np.where(found.beaten & ~found.beaten.all(), -np.inf, means).argmax())
+    for i in range(count):
+        named = {BEATEN: found.beaten[i], SAME: found.alike[i], HOPELESS: found.hopeless[i]}
+        states.append(LEADS if i == leader else next((state for state, holds in named.items() if holds), OPEN))
+    return states
+
+
+DECIDER = Sequential()

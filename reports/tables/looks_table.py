@@ -1,0 +1,85 @@
+"""The looks of a comparison whose seeds were added until it was decided."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from reports.document.table import Cell, Column, Table, TableRow
+from reports.read.comparison_runs import Comparison, base_name
+from reports.read.looks import Looks
+from reports.stats.sequential import SHARE
+from reports.stats.significance import PairedBootstrap
+
+_GOING = ("leads", "open")
+_ENDED = {
+    "decided": "It ended when no decision was open that more seeds were likely to settle.",
+    "seeds": "It ended with decisions open: the planned number of seeds was reached.",
+    "budget": "It ended with decisions open: the budget was spent.",
+    "": "It has not ended: the same command goes on.",
+}
+
+
+def looks_table(comparison: Comparison, bootstrap: PairedBootstrap) -> Table | None:
+    """A line for each look; None of a comparison whose seeds were fixed beforehand."""
+    looks = comparison.looks
+    if looks is None:
+        return None
+    columns = [
+        Column("look", "Look"),
+        Column("seeds", "Seeds", "of the rows in contention"),
+        Column("runs", "Runs", "so far"),
+        Column("going", "In contention after it", numeric=False),
+        Column("decided", "Decided", "at this look", numeric=False),
+    ]
+    lines = []
+    before: dict[tuple[str, str], str] = {}
+    for number, seeds in enumerate(looks.seeds, 1):
+        rows = looks.rows[number - 1] if number <= len(looks.rows) else ()
+        several = len({row["base_model"] for row in rows}) > 1
+        states = {(row["base_model"], row["row"]): row["state"] for row in rows}
+        open_ = {base for (base, _), state in states.items() if state == "open"}
+        going = [_name(row, several) for row in rows if row["state"] in _GOING and row["base_model"] in open_]
+        decided: dict[str, list[str]] = {}
+        for row in rows:
+            key = (row["base_model"], row["row"])
+            if row["state"] not in _GOING and before.get(key) != row["state"]:
+                decided.setdefault(row["state"], []).append(_name(row, several))
+        said = "; ".join(f"{state}: {', '.join(names)}" for state, names in decided.items())
+        runs = sum(look <= number for look in looks.since.values())
+        cells = (
+            Cell(str(number), value=number),
+            Cell(str(seeds), value=seeds),
+            Cell(str(runs), value=runs),
+            Cell(", ".join(going) or "–"),
+            Cell(said or "–"),
+        )
+        lines.append(TableRow(cells))
+        before = states
+    return Table(
+        "looks",
+        "Seeds added until decided",
+        "After every look, one more seed for the best row and for the rows that are open against it.",
+        tuple(columns),
+        tuple(lines),
+        (boundary_text(looks), _ENDED.get(looks.ended, _ENDED[""]), _STATES),
+    )
+
+
+def boundary_text(looks: Looks) -> str:
+    """What every verdict of such a comparison is made by."""
+    return (
+        f"Every look at a difference has a level of its own, 0.05 × {SHARE} × the share of the information that "
+        f"{looks.most} seeds would give: all looks at all pairs together call equal rows unlike in less than 5 % of "
+        "comparisons. Intervals hold at every look; p is the smallest of the looks', each divided by its share of 0.05."
+    )
+
+
+_STATES = (
+    "Out: another row is better. No difference that matters: to the best row, with the whole interval. Will hardly be "
+    "told: with all seeds that were to be had, a decision against the best row had a chance below 10 %."
+)
+
+
+def _name(row: Mapping[str, Any], several: bool) -> str:
+    return f"{row['row']} ({base_name(row['base_model'])})" if several else str(row["row"])
