@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from harness.encoder import Encoder
-    from harness.training.loop import TrainingConfig
 
 EARLY = "early"  # the kind of a curve's line: scored as for "dev", before the first score that selects
 _NO_TERMS = ("step", "kind", "lr", "grad_norm")
@@ -27,7 +26,20 @@ def early_looks(every: int) -> list[int]:
     return [2**power for power in range((every - 1).bit_length())]
 
 
-def alike(seen: Mapping[str, Any], config: TrainingConfig) -> str:
+class Limits(Protocol):
+    """What of a training config says when embeddings are as good as equal, and a loss that of equal ones."""
+
+    @property
+    def batch_size(self) -> int: ...
+
+    @property
+    def min_std(self) -> float: ...
+
+    @property
+    def min_rank(self) -> float: ...
+
+
+def alike(seen: Mapping[str, Any], config: Limits) -> str:
     """What says that embeddings have become constant (spread) or span a line only (rank); empty where nothing does."""
     if seen["std"] < config.min_std:
         return f"spread of the embeddings {seen['std']:.2g} is under {config.min_std}"
@@ -36,7 +48,7 @@ def alike(seen: Mapping[str, Any], config: TrainingConfig) -> str:
     return ""
 
 
-def decided_early(looks: Sequence[Mapping[str, Any]], config: TrainingConfig) -> bool:
+def decided_early(looks: Sequence[Mapping[str, Any]], config: Limits) -> bool:
     """Does an early look, the last of `looks`, end the run? Where the one before saw the same, after an update too.
 
     Not where the untrained embeddings are as much alike: some base models begin so and get better.
@@ -47,7 +59,7 @@ def decided_early(looks: Sequence[Mapping[str, Any]], config: TrainingConfig) ->
 def explained(
     looks: Sequence[Mapping[str, Any]],
     lines: Sequence[Mapping[str, Any]],
-    config: TrainingConfig,
+    config: Limits,
     steps: int,
     views: float | None,
 ) -> str:
@@ -69,7 +81,7 @@ def explained(
     return "; ".join(part for part in parts if part)
 
 
-def _began(looks: Sequence[Mapping[str, Any]], config: TrainingConfig) -> str:
+def _began(looks: Sequence[Mapping[str, Any]], config: Limits) -> str:
     """When the embeddings became all alike, as far as the looks tell."""
     first, before = looks[-1]["step"], None
     for look in reversed(looks):

@@ -7,8 +7,7 @@ from reports.figures.labels import row_name
 from reports.figures.style import COLOURS, INK, MUTED, finish, new, style
 from reports.read.comparison_runs import Comparison
 from reports.stats.significance import PairedBootstrap
-from reports.stats.spread_sources import ALL, PAIRS
-from reports.tables.spread_table import decompositions
+from reports.stats.spread_sources import ALL, PAIRS, decompositions
 
 MOST_PANELS = 4
 _ROOM = 2.2  # a panel is so many times as wide as its largest deviation: the interval of two runs has no end in sight

@@ -17,7 +17,7 @@ import numpy as np
 
 from harness.results.record import Record
 from harness.seeds import STREAMS, PartSeed, Stream
-from reports.read.comparison_runs import ResultRow
+from reports.read.comparison_runs import Comparison, ResultRow
 from reports.stats.significance import PairedBootstrap
 from reports.stats.targets import Target
 
@@ -151,6 +151,14 @@ def decomposition(row: ResultRow, bootstrap: PairedBootstrap, target: Target) ->
         _pairs(row, bootstrap, target),
         tuple(stream for stream in STREAMS if stream not in varied),
     )
+
+
+def decompositions(comparison: Comparison, bootstrap: PairedBootstrap) -> list[Decomposition]:
+    """Of every row that has runs in which some streams alone vary, by the first target."""
+    target = bootstrap.first
+    if target is None:
+        return []
+    return [d for row in comparison.rows if row.held and (d := decomposition(row, bootstrap, target)) is not None]
 
 
 def _place(streams: tuple[Stream, ...]) -> tuple[int, ...]:

@@ -7,16 +7,8 @@ from collections.abc import Sequence
 from reports.document.table import Cell, Column, Table, TableRow, number_text
 from reports.read.comparison_runs import Comparison, base_name
 from reports.stats.significance import PairedBootstrap
-from reports.stats.spread_sources import FEWEST, NAMES, Decomposition, Source, decomposition, share_of
+from reports.stats.spread_sources import FEWEST, NAMES, Decomposition, Source, decompositions, share_of
 from reports.tables.score_cells import head_cells
-
-
-def decompositions(comparison: Comparison, bootstrap: PairedBootstrap) -> list[Decomposition]:
-    """Of every row that has runs in which some streams alone vary, by the first target."""
-    target = bootstrap.first
-    if target is None:
-        return []
-    return [d for row in comparison.rows if row.held and (d := decomposition(row, bootstrap, target)) is not None]
 
 
 def spread_table(comparison: Comparison, bootstrap: PairedBootstrap) -> Table | None:

@@ -14,7 +14,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from reports.papers.reported import best_interval, prediction_interval
-from reports.stats.bootstrap import bootstrap_spearman, resample_counts
+from reports.stats.influence import influence
 from reports.stats.spread_sources import pairs_freedom, variance_interval
 from tests.support.simulated_streams import coverage
 
@@ -63,24 +63,23 @@ def streams(trials: int) -> None:
 
 
 def pairs(trials: int) -> None:
-    """The standard deviation that the drawn pairs bring, from one bootstrap of one run."""
+    """The standard deviation that the drawn pairs bring, by what each pair moves one run's score."""
     print("\n| pairs | correlation | standard deviation of the test pairs |\n|---|---|---|")
     generator = np.random.default_rng(0)
     for n in (200, 1379):
-        counts = resample_counts(n, 1000, seed=1)
         for rho in (0.3, 0.7, 0.85):
 
             def draw(rho: float = rho, n: int = n) -> tuple[np.ndarray, np.ndarray]:
                 x, y = generator.normal(size=(2, n))
                 return x, rho * x + np.sqrt(1 - rho**2) * y
 
-            ones = np.ones((n, 1))
-            truth = np.var([bootstrap_spearman([x], y, ones)[0, 0] for x, y in (draw() for _ in range(4000))])
+            truth = np.var([influence("spearman", y, x)[0] for x, y in (draw() for _ in range(4000))])
             hits, tries = 0, max(trials // 10, 100)
             for _ in range(tries):
                 x, y = draw()
-                variance = float(bootstrap_spearman([x], y, counts)[0].var(ddof=1))
-                freedom = pairs_freedom(float(bootstrap_spearman([x], y, ones)[0, 0]), variance, n, 1000)
+                correlation, moved = influence("spearman", y, x)
+                variance = float(moved @ moved)
+                freedom = pairs_freedom(correlation, variance, n)
                 low, high = variance_interval(variance, freedom)
                 hits += low <= truth <= high
             print(f"| {n:,} | {rho} | {100 * hits / tries:.1f} |", flush=True)

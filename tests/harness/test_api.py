@@ -67,7 +67,7 @@ def test_the_command_takes_the_runs_of_a_call_for_its_own(
     assert (compared.status, compared.failed, compared.tuning) == ("finished", [], None)
     file = tmp_path / "small.toml"
     file.write_text(AS_A_FILE)
-    monkeypatch.setattr("harness.comparison.run.run_cell", never)
+    monkeypatch.setattr("harness.comparison.placement.run_cell", never)
     command = ["compare", str(file), "--workdir", str(compared.workdir), "--no-tracking", "--quiet", "--format", "md"]
     assert main(command) == 0
     assert read_records(compared.workdir, "small") == compared.records

@@ -133,7 +133,7 @@ def test_a_full_disk_is_one_line(
     def full(*args: object, **kwargs: object) -> None:
         raise OSError(28, "No space left on device", "record.json")
 
-    monkeypatch.setattr("harness.comparison.run.run_cell", full)
+    monkeypatch.setattr("harness.comparison.placement.run_cell", full)
     work = tmp_path / "work"
     line = refused(capsys, "compare", experiment(tmp_path, method="pooling"), "--workdir", str(work), "--no-tracking",
                    "--quiet")  # fmt: skip

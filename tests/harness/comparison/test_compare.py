@@ -89,7 +89,7 @@ def test_the_same_command_again_recomputes_nothing(done: Path, monkeypatch: pyte
     def never(*args: object, **kwargs: object) -> Record:
         raise AssertionError("a finished cell was run again")
 
-    monkeypatch.setattr("harness.comparison.run.run_cell", never)
+    monkeypatch.setattr("harness.comparison.placement.run_cell", never)
     assert run(done, "work") == 0
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import harness
 from harness.cli import main
-from harness.comparison import run
+from harness.comparison import placement
 from harness.comparison.until import Look
 from harness.errors import InputError
 from harness.results.manifest import read_manifest
@@ -102,8 +102,8 @@ def test_a_kill_at_a_look_and_the_same_call_come_to_the_same_end(told, folder: P
     with pytest.raises(KeyboardInterrupt):
         compared(folder, "killed", order=(9, 1, 21, 22))
     ran = []
-    cell = run.run_cell
-    monkeypatch.setattr(run, "run_cell", lambda c, *a, **k: ran.append(c.label) or cell(c, *a, **k))
+    cell = placement.run_cell
+    monkeypatch.setattr(placement, "run_cell", lambda c, *a, **k: ran.append(c.label) or cell(c, *a, **k))
     told("A", "B", "")
     again, resumed = compared(folder, "killed", order=(9, 1, 21, 22))
     assert ran == [f"B · {BASE} · seed 21"]  # the third round's: all before were kept

@@ -221,7 +221,8 @@ def test_dev_set_statistics_show_collapse() -> None:
     point = dev.evaluate(lambda texts: np.ones((len(texts), 64), dtype=np.float32) * np.float32(0.1))
     assert spread["std"] == pytest.approx(1.0, abs=0.15)
     assert spread["effective_rank"] > 5
-    assert point == {"spearman": 0.0, "std": pytest.approx(0.0, abs=1e-9), "effective_rank": 0.0}
+    same = {"spearman": 0.0, "std": pytest.approx(0.0, abs=1e-9), "effective_rank": 0.0}
+    assert point == {**same, "mean_cosine": pytest.approx(1.0)}
 
 
 def test_dev_set_needs_different_gold_scores() -> None:

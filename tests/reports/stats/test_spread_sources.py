@@ -14,7 +14,7 @@ from harness.seeds import PartSeed, Stream, seed_fields
 from reports.comparison.comparison_document import describe
 from reports.document.table import Table
 from reports.read.comparison_runs import read_comparison
-from reports.stats.bootstrap import bootstrap_spearman, resample_counts
+from reports.stats.influence import influence
 from reports.stats.significance import PairedBootstrap
 from reports.stats.spread_sources import (
     Decomposition,
@@ -137,17 +137,17 @@ def test_intervals_hold_the_truth(spreads: tuple[float, float, float]) -> None:
 def test_the_interval_of_what_pairs_bring_holds_it() -> None:
     rng = np.random.default_rng(2)
     n, rho, trials = 120, 0.7, 200
-    ones, counts = np.ones((n, 1)), resample_counts(n, 200, seed=1)
 
     def draw() -> tuple[np.ndarray, np.ndarray]:
         x, y = rng.normal(size=(2, n))
         return x, rho * x + np.sqrt(1 - rho**2) * y
 
-    truth = np.var([bootstrap_spearman([x], y, ones)[0, 0] for x, y in (draw() for _ in range(2000))])
+    truth = np.var([influence("spearman", y, x)[0] for x, y in (draw() for _ in range(2000))])
     held = 0
     for x, y in (draw() for _ in range(trials)):
-        variance = float(bootstrap_spearman([x], y, counts)[0].var(ddof=1))
-        freedom = pairs_freedom(float(bootstrap_spearman([x], y, ones)[0, 0]), variance, n, 200)
+        correlation, moved = influence("spearman", y, x)
+        variance = float(moved @ moved)
+        freedom = pairs_freedom(correlation, variance, n)
         low, high = variance_interval(variance, freedom)
         held += low <= truth <= high
     assert 0.91 < held / trials < 0.99

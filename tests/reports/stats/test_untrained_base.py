@@ -105,7 +105,7 @@ def test_a_row_that_never_beat_its_start_is_named(made):
     comparison = read_comparison(made.workdir, "invented")
     said = headline(comparison, PairedBootstrap(comparison))
     assert said.endswith("training never beat the start on the dev set: SCD.")
-    columns, rows = summary_table(made.workdir, "invented")
+    columns, rows, _ = summary_table(made.workdir, "invented")
     status = {row[0]: row[columns.index("Status")] for row in rows}
     assert status == {"mean": "finished", "SimCSE": "finished", "SCD": "training never beat the start"}
     assert good[0].training["best_dev"] > good[0].training["initial_dev"]
@@ -142,7 +142,7 @@ def test_each_row_of_a_new_user_s_file_has_its_own_start(tmp_path: Path, monkeyp
         "Barlow Twins": "untrained (cls)",
     }
     assert comparison.schedule == {"every": 10, "instead_of": {"own loss": 125}}
-    columns, lines = summary_table(tmp_path, "new")
+    columns, lines, _ = summary_table(tmp_path, "new")
     for line in lines:
         gain = line[columns.index("Gain by training")]
         ours = by_label[line[0]].records[0].score(NATURAL)
