@@ -161,8 +161,11 @@ def kind_of(difference: Difference, equivalence: float = EQUIVALENCE) -> str:
 
 
 def common_design(block: Block) -> Design | None:
-    """Two rows like the seeded ones of a block, for what its number of seeds can see; None with fewer than two."""
-    random = [row for row in block.judged if block.deviation(row) > 0]
+    """Two rows like the trained ones of a block, for what its number of seeds can see; None with fewer than two.
+
+    Random vectors differ by more between seeds than training does, and say nothing about it.
+    """
+    random = [row for row in block.judged if row.supervision != "untrained" and block.deviation(row) > 0]
     if len(random) < 2:
         return None
     common = _common_deviation([block.runs(row) for row in random])

@@ -30,7 +30,7 @@ def guessing_rows(
             known = [value for value in values if value is not None]
             if known and len(known) == len(values):
                 cells[j] = number(100 * sum(known) / len(known), digits=digits.get(j, 2))
-        if any(cell.state == "value" for cell in cells):
+        if any(cell.value for cell in cells):  # that guessing correlates with nothing need not be said
             rows.append(TableRow(tuple(cells), BLOCK, ranked=False))
     return tuple(rows)
 

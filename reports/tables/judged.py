@@ -67,7 +67,7 @@ def _judged(
         return body, [f"Nothing is marked as separable or not: {next(iter(unknown.values()))}."]
     known = {j: by_column[j] for j in deciding if j not in unknown}
     legend = _legend(comparison, bootstrap, columns, known)
-    legend += [f"Not judged on {columns[j].title}: {why}." for j, why in unknown.items()]
+    legend += [f"Not judged on {_named(columns[j])}: {why}." for j, why in unknown.items()]
     return _marked(comparison, bootstrap, known, body), legend
 
 
@@ -136,10 +136,14 @@ def _seen(
     """What differences the number of seeds can see, for each base model."""
     lines = []
     for base, rows in blocks(comparison).items():
-        found = [(columns[j].title, Block(rows, bootstrap, target)) for j, target in known.items()]
+        found = [(_named(columns[j]), Block(rows, bootstrap, target)) for j, target in known.items()]
         if said := seen_on_each(found):
             lines.append(f"{base_name(base)}: {said}" if len(comparison.base_models) > 1 else said)
     return lines
+
+
+def _named(column: Column) -> str:
+    return f"{column.group}: {column.title}" if column.group else column.title
 
 
 def blocks(comparison: Comparison) -> dict[str, list[ResultRow]]:
