@@ -82,7 +82,10 @@ def question_of(comparison: Comparison, on: str) -> Question:
         if found is None:
             apart = [task for task, _ in comparison.columns(on.lower())]
             if apart:
-                raise InputError(f"--on {on}: its tasks are unlike and never averaged; name one: {', '.join(apart)}")
+                scored = {s.task for r in comparison.records for s in r.scores}
+                lacking = [task for task in apart if task not in scored]
+                why = f"no run has a score of {', '.join(lacking)}" if lacking else "its tasks are unlike"
+                raise InputError(f"--on {on}: {why}, so there is no average; name a task: {', '.join(apart)}")
             names = list(dict.fromkeys(words[0] for words, _ in _words(comparison, lower=False)))
             some = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
             raise InputError(f"--on {on}: not known{nearest(on, names)}; known: {some}")

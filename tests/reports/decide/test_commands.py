@@ -139,3 +139,13 @@ def test_runs_without_outcomes_are_told_how_to_get_them(tmp_path, capsys):
     error = capsys.readouterr().err
     assert "no run kept what each example of MR scored" in error
     assert "--rescore outcomes" in error
+
+
+def test_a_suite_that_is_never_averaged_names_its_tasks(tmp_path, capsys):
+    made = synthetic.Invented(tmp_path, scale=0.1)
+    tasks = ("Embedded-Sentiment-natural", "Embedded-Sentiment-contrast")
+    for label in ("SimCSE", "SCD"):
+        record = made.add(label, 1, tasks=(), curves=False, geometry=False)
+        made.extend(record, [synthetic.score(t, "embedded-transfer", "embedded", "accuracy", 0.6) for t in tasks])
+    assert main(["verdict", str(tmp_path), "--on", "embedded-transfer"]) == 2
+    assert f"its tasks are unlike, so there is no average; name a task: {', '.join(tasks)}" in capsys.readouterr().err
