@@ -64,7 +64,7 @@ class Sign:
 
     def step(self, step: int, steps: int, text: str) -> None:
         """As `harness.machine.progress.Reporter.step`."""
-        if time.time() - self.seen.time >= EVERY:
+        if time.time() - self.seen.time >= EVERY or (steps and not self.seen.steps):
             self._write(text, step, steps)
 
     def _write(self, text: str, step: int = 0, steps: int = 0) -> None:

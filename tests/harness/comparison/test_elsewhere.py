@@ -73,7 +73,7 @@ def _elsewhere(job: Job) -> Any:
 
 def test_workers_make_the_same_runs_one_of_them_killed_in_the_middle(tmp_path: Path) -> None:
     pytest.importorskip("pebble")
-    long = {"max_steps": 40, "seeds": [1, 2], "methods": EXPERIMENT["methods"][:1]}  # type: ignore[index]
+    long = {"max_steps": 80, "seeds": [1, 2], "methods": EXPERIMENT["methods"][:1]}  # type: ignore[index]
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     here = made(compare(tmp_path / "here", **long))
@@ -133,10 +133,11 @@ def test_a_cell_that_ends_its_worker_each_time_has_failed_and_the_others_have_no
     known = _with_blind(monkeypatch)
     monkeypatch.setattr("harness.registry.load", lambda group, name: Deadly if name == "deadly" else known(group, name))
     result = compare(tmp_path / "there", "deadly")
-    assert [(r.row, r.status) for r in result.records] == [("simcse", "failed"), ("mean", "finished")]
+    ends = {r.row: r.status for r in result.records}
+    assert ends == {"simcse": "failed", "mean": "finished", "untrained (cls)": "finished"}
     assert result.records[0].reason == "its worker ended 4 times within it"
     again = compare(tmp_path / "there")  # another try is made
-    assert [r.status for r in again.records] == ["finished", "finished"]
+    assert {r.status for r in again.records} == {"finished"}
 
 
 def test_what_comes_back_stays_in_the_folder_of_its_run(tmp_path: Path) -> None:
@@ -173,7 +174,7 @@ def test_the_longest_cells_come_first(tmp_path: Path) -> None:
         patch.setattr("harness.registry.load", lambda group, name: Noting if name == "noting" else known(group, name))
         records = compare(tmp_path, "noting", methods=methods, max_steps=None).records
     ids = {record.row: record.id for record in records}
-    assert order == [ids["long"], ids["short"], ids["mean"]]
+    assert order[:2] == [ids["long"], ids["short"]]
 
 
 @pytest.mark.parametrize(

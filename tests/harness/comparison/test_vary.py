@@ -26,11 +26,13 @@ def test_records_and_manifest_say_what_varied_and_the_first_run_is_that_of_the_p
 ) -> None:
     short_runs.no_report(monkeypatch)
     views = api.compare({**EXPERIMENT, "vary": ["views"]}, workdir=tmp_path, tracked=False).records
+    *views, start = views
+    assert start.row == "untrained (cls)"
     assert [record.drawn for record in views] == [1, PartSeed(2, ("views",), 1)]
     assert [record.seed for record in views] == [1, 2]
     manifest = read_manifest(tmp_path, "small")
     assert manifest is not None
-    assert [seed_of(cell) for cell in manifest["cells"]] == [record.drawn for record in views]
+    assert [seed_of(cell) for cell in manifest["cells"]] == [record.drawn for record in (*views, start)]
     assert "--set" not in views[0].command or "vary" not in views[0].command
     assert "held_seed" in views[1].command
     # SimCSE draws nothing for its views, so the second run is the first in all but its id.
@@ -38,5 +40,5 @@ def test_records_and_manifest_say_what_varied_and_the_first_run_is_that_of_the_p
     assert views[0].id != views[1].id
     assert first.read_bytes() == second.read_bytes()
     plain = api.compare({**EXPERIMENT, "seeds": [1]}, workdir=tmp_path, tracked=False).records
-    assert [record.id for record in plain] == [views[0].id]
+    assert [record.id for record in plain] == [views[0].id, start.id]
     assert plain[0].finished == views[0].finished  # kept, not made again
