@@ -15,7 +15,7 @@ class Ray(Executor):
     """Ray core tasks. A node that is lost, or a worker that is killed, gives its job to another one.
 
     Without an address a cluster of this machine alone is started, which no other machine can reach, and ended with the
-    last job; with one, Ray's own rules on who may connect hold (see docs/clusters.md).
+    last job; with one, Ray's own rules on who may connect hold (see docs/executors.md).
     """
 
     name = "ray"
