@@ -19,6 +19,7 @@ from harness import registry
 from harness.comparison.budget import BudgetSettings
 from harness.comparison.experiment import Block, CorpusSettings, DevSettings, Entry, Experiment, Rehearsal
 from harness.config import Config
+from harness.executors.executor import ExecutorSettings
 from harness.recipes import Recipes
 from harness.sources.corpus.catalogue import CATALOGUE
 from harness.sources.senteval.prepared import PREPARED
@@ -180,6 +181,7 @@ MADE: dict[str, Callable[[], str]] = {
     "methods": lambda: keys(Entry),
     "blocks": lambda: keys(Block),
     "budget": lambda: keys(BudgetSettings),
+    "executor": lambda: keys(ExecutorSettings),
     "rehearsal": lambda: keys(Rehearsal),
     "corpus": lambda: keys(CorpusSettings),
     "corpora": corpora,
