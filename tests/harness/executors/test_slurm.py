@@ -29,6 +29,7 @@ def by_key(answers: Iterator[Answer]) -> dict[str, Answer]:
     return {answer.job.key: answer for answer in answers}
 
 
+@pytest.mark.campaign
 def test_answers_errors_and_deaths(tmp_path: Path) -> None:
     asked = [
         Job("value", jobs.double, (21,)),
