@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -118,7 +119,10 @@ def _elsewhere(
         yield Ending(cell, known, kept=True)
     if not open_cells:
         return
-    token = workdir / "locks" / f"shared-{uuid.uuid4().hex}"
+    mine = f"shared-{plan.experiment.name}-"
+    for left in (workdir / "locks").glob(f"{glob.escape(mine)}*"):  # by a coordinator that was killed
+        left.unlink(missing_ok=True)
+    token = workdir / "locks" / f"{mine}{uuid.uuid4().hex}"
     write_atomic(token, "by this file a worker knows that it sees this work directory\n")
     try:
         with executor:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import Any
 
 from harness.errors import InputError
 from harness.executors.executor import TICK, Answer, Executor, Job, use_threads
+from harness.machine.child_process import end_with_parent
 
 
 class Processes(Executor):
@@ -89,6 +91,8 @@ def _visible() -> list[str]:
 
 def _begin(places: Any, devices: list[str], threads: int) -> None:
     """What a worker does before its first job."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the user's interrupt is the coordinator's, which ends the workers
+    end_with_parent()
     place = places.get()
     if devices:
         os.environ["CUDA_VISIBLE_DEVICES"] = devices[place % len(devices)]

@@ -49,14 +49,21 @@ def in_child(function: Callable[..., T], *args: Any, data: int | None = None) ->
 
 def _answer(answer: Connection, data: int | None, function: Callable[..., T], args: tuple[Any, ...]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the user's interrupt is the parent's, which ends this process
-    Thread(target=_end_with_parent, daemon=True).start()
+    end_with_parent()
     if data is not None:
         _bound(data)
     answer.send(function(*args))
 
 
-def _end_with_parent() -> None:
-    """A parent that was killed cannot end this process, which may hold most of the memory."""
+def end_with_parent() -> None:
+    """End this process, which `multiprocessing` started, as soon as its parent has ended.
+
+    A parent that was killed cannot end it, and it may hold a GPU or most of the memory.
+    """
+    Thread(target=_wait_for_parent, daemon=True).start()
+
+
+def _wait_for_parent() -> None:
     parent = parent_process()
     assert parent is not None
     parent.join()

@@ -36,3 +36,9 @@ def note(folder: str, name: str, seconds: float) -> None:
     (Path(folder) / f"{name}-begun").touch()
     time.sleep(seconds)
     (Path(folder) / f"{name}-ended").touch()
+
+
+def wait_with_pid(folder: str, seconds: float) -> None:
+    """Leave the id of this process, and stay a while."""
+    (Path(folder) / "pid").write_text(str(os.getpid()))
+    time.sleep(seconds)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from harness.errors import InputError
@@ -54,6 +58,33 @@ def test_no_job_runs_on_when_the_caller_goes(tmp_path: Path) -> None:
     answers.close()
     assert time.monotonic() - began < 20
     assert not (tmp_path / "slow-ended").exists()
+
+
+COORDINATOR = """
+import sys
+from pathlib import Path
+from harness.executors.executor import ExecutorSettings, Job
+from harness.executors.processes import Processes
+from tests.support import jobs
+if __name__ == "__main__":
+    folder = sys.argv[1]
+    executor = Processes(ExecutorSettings(name="processes", workers=1), Path(folder))
+    list(executor.run([Job("slow", jobs.wait_with_pid, (folder, 60.0))], lambda: None))
+"""
+
+
+def test_workers_end_with_a_coordinator_that_is_killed(tmp_path: Path) -> None:
+    (tmp_path / "coordinator.py").write_text(COORDINATOR)
+    command = [sys.executable, str(tmp_path / "coordinator.py"), str(tmp_path)]
+    coordinator = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])})
+    pid = tmp_path / "pid"
+    late = time.monotonic() + 60
+    while not (pid.exists() and pid.read_text()) and time.monotonic() < late:
+        time.sleep(0.05)
+    worker = psutil.Process(int(pid.read_text()))
+    coordinator.kill()
+    coordinator.wait()
+    assert psutil.wait_procs([worker], timeout=10)[1] == []
 
 
 def test_the_serial_executor_asks_here_one_after_the_other(tmp_path: Path) -> None:
