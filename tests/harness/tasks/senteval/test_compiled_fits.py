@@ -25,8 +25,10 @@ def test_loops_are_kept_where_a_folder_can_be_written(
     folder = tmp_path / "cache"
     if not writable:
         folder.write_text("a file where the folder should be")
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(folder))
-    monkeypatch.setattr(numba.config, "CACHE_LOCATOR_CLASSES", "UserProvidedCacheLocator")
+    # By the environment: numba reads its settings anew whenever a variable of its own has changed.
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(folder))
+    monkeypatch.setenv("NUMBA_CACHE_LOCATOR_CLASSES", "UserProvidedCacheLocator")
+    numba.config.reload_config()
     for _ in range(2):
         loop: Any = compiled(double)
         assert loop(21) == 42
