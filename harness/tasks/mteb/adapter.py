@@ -230,7 +230,7 @@ def run_task(name: str, subset: str, vectors: Vectors, origin: Origin) -> Benchm
         json=json.dumps(result.model_dump(mode="json"), indent=1) + "\n",
         damaged=encoder.damaged,
         examples=examples,
-        facts=task_facts(task, splits),
+        facts=task_facts(task, splits, examples),
         fault=predictions.fault,
     )
 
