@@ -13,24 +13,25 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
 from harness.comparison.cell import run_cell, take_part
 from harness.comparison.experiment import Experiment
+from harness.comparison.kept_results import earlier_record
+from harness.comparison.measured_files import added_texts, keep_texts, put_texts
 from harness.comparison.measured_precision import precision_of
 from harness.comparison.plan import LoadedData, Plan, PlannedCell, make_plan
 from harness.comparison.rehearsal import StandIns
 from harness.comparison.signs import Sign
 from harness.errors import RunError
+from harness.files.atomic import settle
 from harness.machine.distributed import ALONE, Team, join
 from harness.results.record import Record
 from harness.results.run_folder import RunFolder
-
-_PRECISION = "precision.json"
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,9 @@ class CellJob:
         experiment: as JSON, resolved as the coordinator's is.
         cell: id of the run; empty: only the precision is to be measured.
         token: name of a file in the work directory, by which a worker knows that it sees the coordinator's.
-        precision: what was measured, for a worker that does not see it.
+        measured: what the coordinator's work directory has measured, for a worker that does not see it.
+        kept: the weights and scores of the run that are kept there, to which scores are to be added, as `packed` has
+            them; None where a worker that does not see them is to ask for them.
         processes: how many train the cell together, each on a GPU.
     """
 
@@ -51,32 +54,44 @@ class CellJob:
     cell: str = ""
     command: str = ""
     token: str = ""
-    precision: str = ""
+    measured: Mapping[str, str] = field(default_factory=dict)
+    kept: bytes | None = b""
     rehearsal: bool = False
     processes: int = 1
 
 
 @dataclass(frozen=True)
 class Made:
-    """What a worker sends back: the precision it measured, or a record and, where it saw no work directory of the
-    coordinator's, the run's folder as an archive."""
+    """What a worker sends back.
+
+    Attributes:
+        record: of the run; empty where the precision alone was asked for, or the kept run is lacking.
+        archive: the run's folder, of a worker that saw no work directory of the coordinator's.
+        measured: what was measured there.
+    """
 
     record: str = ""
     archive: bytes = b""
-    precision: str = ""
+    measured: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def lacks_kept(self) -> bool:
+        """Has to be asked again, with what is kept of the run?"""
+        return not self.record
 
 
 def measured(job: CellJob) -> Made:
     """The training precision on a worker's device, once for all cells of a comparison."""
     with _workdir(job) as workdir:
         precision_of(_plan(job.experiment, job.where, workdir, job.rehearsal), Path(workdir))
-        file = Path(workdir) / _PRECISION
-        return Made(precision=file.read_text("utf-8") if file.exists() else "")
+        return Made(measured={} if workdir == job.workdir else added_texts(job.measured, Path(workdir)))
 
 
 def made(job: CellJob) -> Made:
     """Bring the cell to its record; what a worker is called with."""
     with _workdir(job) as workdir:
+        if workdir != job.workdir and job.kept is None:
+            return Made()
         if job.processes > 1:
             _together(job, Path(workdir))
         else:
@@ -85,8 +100,9 @@ def made(job: CellJob) -> Made:
         record = folder.read_if_sound()
         if record is None:
             raise RunError(f"run {job.cell}: ended without a record")
-        archive = b"" if workdir == job.workdir else packed(folder)
-        return Made(record.model_dump_json(), archive)
+        if workdir == job.workdir:
+            return Made(record.model_dump_json())
+        return Made(record.model_dump_json(), packed(folder), added_texts(job.measured, Path(workdir)))
 
 
 def packed(folder: RunFolder) -> bytes:
@@ -101,9 +117,11 @@ def packed(folder: RunFolder) -> bytes:
 
 def unpack(archive: bytes, folder: RunFolder) -> None:
     """Put a run that was made elsewhere into its folder; the record comes last, so that a kill leaves no half of it."""
+    folder.path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.path.parent, prefix=".unpacking-") as temporary:
         with tarfile.open(fileobj=io.BytesIO(archive), mode="r:gz") as packed_run:
             packed_run.extractall(temporary, filter="data")
+        settle(Path(temporary))
         files = sorted(Path(temporary).iterdir(), key=lambda file: (file.name == folder.record_file.name, file.name))
         folder.path.mkdir(parents=True, exist_ok=True)
         for file in files:
@@ -120,8 +138,12 @@ def _workdir(job: CellJob) -> Iterator[str]:
         yield job.workdir
         return
     with tempfile.TemporaryDirectory(prefix="harness-") as own:
-        if job.precision:
-            (Path(own) / _PRECISION).write_text(job.precision, encoding="utf-8")
+        put_texts(job.measured, Path(own))
+        if job.cell:
+            folder = RunFolder(Path(own), job.cell)
+            folder.path.mkdir(parents=True)  # by it a plan knows under which of its ids a run goes on
+            if job.kept:
+                unpack(job.kept, folder)
         yield own
 
 
@@ -162,7 +184,7 @@ def _together(job: CellJob, workdir: Path) -> None:
     folder = RunFolder(workdir, job.cell).path
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile("w", suffix=".json", encoding="utf-8") as file:
-        json.dump(asdict(replace(job, workdir=str(workdir))), file)
+        json.dump(asdict(replace(job, workdir=str(workdir), kept=None)), file)
         file.flush()
         launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
         ended = subprocess.run(
@@ -186,10 +208,21 @@ def _main(file: str) -> None:
         take_part(_plan(job.experiment, job.where, job.workdir, job.rehearsal, team), Path(job.workdir))
 
 
+def with_kept(job: CellJob, workdir: Path) -> CellJob:
+    """The same with what is kept of the run in the coordinator's work directory."""
+    return replace(job, kept=packed(RunFolder(workdir, job.cell)))
+
+
+def is_kept(cell: PlannedCell, workdir: Path) -> bool:
+    """Has the run weights and scores, to which others are to be added?"""
+    return earlier_record(cell, RunFolder(workdir, cell.id)) is not None
+
+
 def record_of(made_elsewhere: Made, workdir: Path, cell: str) -> Record:
     """The record of a cell that a worker made, with its folder in the work directory."""
     if made_elsewhere.archive:
         unpack(made_elsewhere.archive, RunFolder(workdir, cell))
+        keep_texts(made_elsewhere.measured, workdir)
     return Record.model_validate_json(made_elsewhere.record)
 
 

@@ -12,36 +12,26 @@ from harness.files.atomic import sweep, write_atomic
 
 log = logging.getLogger(__name__)
 
+FILE, LOCK = "precision.json", ".precision.lock"
+
 
 def precision_of(plan: Plan, workdir: Path) -> dict[str, Any]:
     """The training precision of a work directory: measured once, so that no two runs of a comparison differ in it."""
     if plan.experiment.precision != "auto":
         return {"choice": plan.experiment.precision, "reason": "asked for"}
-    file = workdir / "precision.json"
-    known = _measured(file)
+    file = workdir / FILE
+    known = read(file)
     if plan.device_name not in known:
         from filelock import FileLock
 
-        with FileLock(workdir / ".precision.lock"):  # another comparison may be measuring here
-            known = _measured(file)
+        with FileLock(workdir / LOCK):  # another comparison may be measuring here
+            known = read(file)
             if plan.device_name not in known:
                 known[plan.device_name] = _measure(plan)
                 sweep(file)
                 write_atomic(file, json.dumps(known, indent=1) + "\n")
     precision: dict[str, Any] = known[plan.device_name]
     return precision
-
-
-def keep_measured(workdir: Path, text: str) -> str:
-    """Add what was measured on other machines, as they wrote it; all that is known then, as it is written."""
-    from filelock import FileLock
-
-    file = workdir / "precision.json"
-    with FileLock(workdir / ".precision.lock"):
-        known = json.loads(text) | _measured(file)
-        sweep(file)
-        write_atomic(file, json.dumps(known, indent=1) + "\n")
-    return file.read_text("utf-8")
 
 
 def _measure(plan: Plan) -> dict[str, Any]:
@@ -51,7 +41,7 @@ def _measure(plan: Plan) -> dict[str, Any]:
     return {"choice": chosen.name, **chosen.measurement}
 
 
-def _measured(file: Path) -> dict[str, Any]:
+def read(file: Path) -> dict[str, Any]:
     """Device -> its precision, as far as it was measured."""
     try:
         known = json.loads(file.read_text("utf-8")) if file.exists() else {}

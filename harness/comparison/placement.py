@@ -6,6 +6,7 @@ import glob
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -14,9 +15,10 @@ from types import MappingProxyType
 from harness.comparison.cell import run_cell
 from harness.comparison.estimate import steps_of
 from harness.comparison.experiment import Experiment
-from harness.comparison.jobs import CellJob, made, measured, record_of
+from harness.comparison.jobs import CellJob, is_kept, made, measured, record_of, with_kept
 from harness.comparison.kept_results import finished, remaining, tidy
-from harness.comparison.measured_precision import keep_measured, precision_of
+from harness.comparison.measured_files import keep_texts, measured_texts
+from harness.comparison.measured_precision import precision_of
 from harness.comparison.plan import Plan, PlannedCell
 from harness.comparison.signs import forget, signs
 from harness.encoder.families import size_of
@@ -30,6 +32,8 @@ from harness.seeds import PartSeed
 
 CommandOf = Callable[[PlannedCell], str]
 Place = tuple[str, str, int]
+
+_LENGTH = 32  # tokens of a text, where nothing says how many
 
 
 def place_of(cell: PlannedCell) -> Place:
@@ -63,116 +67,147 @@ def endings(
     there = [cell for cell in plan.cells if place_of(cell) in known]
     yield from (Ending(cell, known[place_of(cell)], kept=True) for cell in there)
     cells = [cell for cell in plan.cells if place_of(cell) not in known]
+    placement = Placement(plan, workdir, command_of, reporter, executor)
     if not executor.elsewhere:
-        yield from _one_by_one(cells, plan, workdir, command_of, reporter, executor)
+        yield from placement.one_by_one(cells)
     elif plan.team.size > 1:
         raise InputError(
             f'executor "{executor.name}": starts processes of its own; start it without a launcher, and give '
             "gpus_per_cell for cells that several processes train"
         )
     else:
-        yield from _elsewhere(cells, plan, workdir, command_of, reporter, executor)
+        yield from placement.elsewhere(cells)
 
 
-def _one_by_one(
-    cells: Sequence[PlannedCell],
-    plan: Plan,
-    workdir: Path,
-    command_of: CommandOf,
-    reporter: Reporter,
-    executor: Executor,
-) -> Iterator[Ending]:
-    """In the order of the plan, in this process."""
-    kept: set[str] = set()
+@dataclass(frozen=True)
+class Placement:
+    """The cells of a plan, on their way through an executor."""
 
-    def bring(cell: PlannedCell) -> Record:
-        reporter.start(cell.label)
-        known = finished(cell, plan, workdir)
-        if known is not None:
-            kept.add(cell.label)
-            tidy(RunFolder(workdir, cell.id))
-        return known or run_cell(cell, plan, workdir, command=command_of(cell), progress=reporter.step)
+    plan: Plan
+    workdir: Path
+    command_of: CommandOf
+    reporter: Reporter
+    executor: Executor
 
-    jobs = [Job(cell.label, bring, (cell,)) for cell in cells]
-    with executor:
-        for cell, answer in zip(cells, executor.run(jobs, lambda: None), strict=True):
-            yield Ending(cell, answer.value, cell.label in kept)
+    def one_by_one(self, cells: Sequence[PlannedCell]) -> Iterator[Ending]:
+        """In the order of the plan, in this process."""
+        kept: set[str] = set()
+
+        def bring(cell: PlannedCell) -> Record:
+            self.reporter.start(cell.label)
+            known = finished(cell, self.plan, self.workdir)
+            if known is not None:
+                kept.add(cell.label)
+                tidy(RunFolder(self.workdir, cell.id))
+            return known or run_cell(
+                cell, self.plan, self.workdir, command=self.command_of(cell), progress=self.reporter.step
+            )
+
+        jobs = [Job(cell.label, bring, (cell,)) for cell in cells]
+        with self.executor:
+            for cell, answer in zip(cells, self.executor.run(jobs, lambda: None), strict=True):
+                if answer.error is not None:
+                    raise answer.error
+                yield Ending(cell, answer.value, cell.label in kept)
+
+    def elsewhere(self, cells: Sequence[PlannedCell]) -> Iterator[Ending]:
+        """Those that have their record first, then the others as they end."""
+        open_cells: dict[str, list[PlannedCell]] = {}  # by id: two rows may have one run
+        for cell in cells:
+            known = finished(cell, self.plan, self.workdir)
+            if known is None:
+                open_cells.setdefault(cell.id, []).append(cell)
+                continue
+            tidy(RunFolder(self.workdir, cell.id))
+            self.reporter.start(cell.label)
+            yield Ending(cell, known, kept=True)
+        if not open_cells:
+            return
+        with token(self.workdir, self.plan.experiment.name) as shared, self.executor:
+            jobs = self._jobs([same[0] for same in open_cells.values()], shared)
+            begun = time.time()
+            watch = partial(_watch, self.reporter, open_cells, self.workdir, begun, len(jobs))
+            for answer in self._answers(jobs, watch):
+                same = open_cells.pop(answer.job.key)
+                forget(self.workdir, answer.job.key)
+                record = record_of_answer(answer, same[0], self.plan, self.workdir, self.command_of(same[0]))
+                for cell in same:
+                    self.reporter.start(cell.label)
+                    yield Ending(cell, record, kept=False)
+
+    def _jobs(self, cells: Sequence[PlannedCell], shared: str) -> list[Job]:
+        """The longest first."""
+        common = CellJob(
+            _experiment_of(self.plan).model_dump_json(exclude_unset=True),
+            self.plan.where,
+            str(self.workdir.resolve()),
+            token=shared,
+            rehearsal=self.plan.rehearsal is not None,
+            processes=max(1, int(self.executor.settings.gpus_per_cell)),
+        )
+        if any(cell.row.trained for cell in cells):
+            settle_precision(self.plan, self.workdir, common, self.executor)
+        common = replace(common, measured=measured_texts(self.workdir))
+        longest = sorted(cells, key=partial(work_of, plan=self.plan, workdir=self.workdir), reverse=True)
+        return [self._job(cell, common) for cell in longest]
+
+    def _job(self, cell: PlannedCell, common: CellJob) -> Job:
+        kept = None if is_kept(cell, self.workdir) else b""
+        return Job(cell.id, made, (replace(common, cell=cell.id, command=self.command_of(cell), kept=kept),))
+
+    def _answers(self, jobs: Sequence[Job], tick: Callable[[], None]) -> Iterator[Answer]:
+        """Of workers that have what is kept of their cells: those that do not see it are sent it in a second round."""
+        again = []
+        for answer in self.executor.run(jobs, tick):
+            if answer.value is not None and answer.value.lacks_kept:
+                (job,) = answer.job.arguments
+                again.append(replace(answer.job, arguments=(with_kept(job, self.workdir),)))
+            else:
+                yield answer
+        if again:
+            yield from self.executor.run(again, tick)
 
 
-def _elsewhere(
-    cells: Sequence[PlannedCell],
-    plan: Plan,
-    workdir: Path,
-    command_of: CommandOf,
-    reporter: Reporter,
-    executor: Executor,
-) -> Iterator[Ending]:
-    """Those that have their record first, then the others as they end."""
-    open_cells: dict[str, list[PlannedCell]] = {}  # by id: two rows may have one run
-    for cell in cells:
-        known = finished(cell, plan, workdir)
-        if known is None:
-            open_cells.setdefault(cell.id, []).append(cell)
-            continue
-        tidy(RunFolder(workdir, cell.id))
-        reporter.start(cell.label)
-        yield Ending(cell, known, kept=True)
-    if not open_cells:
-        return
-    mine = f"shared-{plan.experiment.name}-"
+@contextmanager
+def token(workdir: Path, name: str) -> Iterator[str]:
+    """A file by which workers know that they see this work directory, while the block lasts; its path in there."""
+    mine = f"shared-{name}-"
     for left in (workdir / "locks").glob(f"{glob.escape(mine)}*"):  # by a coordinator that was killed
         left.unlink(missing_ok=True)
-    token = workdir / "locks" / f"{mine}{uuid.uuid4().hex}"
-    write_atomic(token, "by this file a worker knows that it sees this work directory\n")
+    file = workdir / "locks" / f"{mine}{uuid.uuid4().hex}"
+    write_atomic(file, "by this file a worker knows that it sees this work directory\n")
     try:
-        with executor:
-            common = CellJob(
-                _experiment_of(plan).model_dump_json(exclude_unset=True),
-                plan.where,
-                str(workdir.resolve()),
-                token=str(token.relative_to(workdir)),
-                rehearsal=plan.rehearsal is not None,
-                processes=max(1, int(executor.settings.gpus_per_cell)),
-            )
-            first = [cells[0] for cells in open_cells.values()]
-            if any(cell.row.trained for cell in first):
-                common = replace(common, precision=_precision(plan, workdir, common, executor))
-            longest = sorted(first, key=partial(work_of, plan=plan, workdir=workdir), reverse=True)
-            jobs = [Job(c.id, made, (replace(common, cell=c.id, command=command_of(c)),)) for c in longest]
-            begun = time.time()
-            watch = partial(_watch, reporter, open_cells, workdir, begun, len(jobs))
-            for answer in executor.run(jobs, watch):
-                same = open_cells.pop(answer.job.key)
-                forget(workdir, answer.job.key)
-                record = _record(answer, same[0], plan, workdir, command_of)
-                for cell in same:
-                    reporter.start(cell.label)
-                    yield Ending(cell, record, kept=False)
+        yield str(file.relative_to(workdir))
     finally:
-        token.unlink(missing_ok=True)
+        file.unlink(missing_ok=True)
 
 
 def _experiment_of(plan: Plan) -> Experiment:
-    """The experiment with the seeds that were added to it, so that a worker plans them too."""
+    """The experiment with what a worker cannot know: the seeds that were added to it, and whose seconds of an update
+    its rows were cut by."""
     own = plan.experiment
     added = {
         c.seed: None for c in plan.cells if not (isinstance(c.seed, PartSeed) or c.seed in own.seeds or own.blocks)
     }
     stated = {seed for entry in own.methods for seed in entry.seeds}
     more = [seed for seed in added if seed not in stated]
+    if own.budget.kind == "seconds" and not own.budget.device:
+        own = own.model_copy(update={"budget": own.budget.model_copy(update={"device": plan.device_name})})
     return own.model_copy(update={"seeds": [*own.seeds, *more]}) if more else own
 
 
 def work_of(cell: PlannedCell, plan: Plan, workdir: Path) -> float:
-    """How long a cell takes, in a unit of no meaning: tokens that it encodes, by the size of what encodes them.
+    """How long a cell takes, in a unit of no meaning: tokens forwards and backwards, by the size of what encodes them.
 
     For an order alone: that the longest cell does not begin when the others have ended.
     """
     config = cell.row.config
+    length = getattr(config, "train_length", _LENGTH)
     train, tasks = remaining(cell, plan, workdir)
-    tokens = 32.0 * sum(len(task.texts()) for task in tasks if task.name not in plan.unreadable) / 3
-    if train and (steps := steps_of(cell, plan)):  # forwards and backwards, against one way for the tasks
-        tokens += float(steps) * getattr(config, "batch_size", 1) * getattr(config, "train_length", 32)
+    forwards = _LENGTH * sum(len(task.texts()) for task in tasks if task.name not in plan.unreadable)
+    tokens = forwards / 3.0  # a backward pass takes twice as long as a forward one
+    if train and (steps := steps_of(cell, plan)):
+        tokens += float(steps) * getattr(config, "batch_size", 1) * length
     return tokens * _size(cell.base_model)
 
 
@@ -183,28 +218,27 @@ def _size(base_model: str) -> float:
         return 1.0  # word vectors and the like
 
 
-def _precision(plan: Plan, workdir: Path, common: CellJob, executor: Executor) -> str:
-    """The training precision, measured once where the cells are run, before the first one."""
-    if plan.experiment.precision != "auto":
-        return ""
-    if executor.here:
+def settle_precision(plan: Plan, workdir: Path, common: CellJob, executor: Executor) -> None:
+    """Measure the training precision, once where the cells are run, before the first one."""
+    if executor.here or plan.experiment.precision != "auto":
         precision_of(plan, workdir)
-        return (workdir / "precision.json").read_text("utf-8")
-    answer = next(iter(executor.run([Job("precision", measured, (common,))], lambda: None)))
+        return
+    told = replace(common, measured=measured_texts(workdir))
+    answer = next(iter(executor.run([Job("precision", measured, (told,))], lambda: None)))
     if answer.error is not None:
         raise answer.error
     if answer.lost:
         raise InputError(f'executor "{executor.name}": {answer.lost}')
-    return keep_measured(workdir, answer.value.precision)
+    keep_texts(answer.value.measured, workdir)
 
 
-def _record(answer: Answer, cell: PlannedCell, plan: Plan, workdir: Path, command_of: CommandOf) -> Record:
+def record_of_answer(answer: Answer, cell: PlannedCell, plan: Plan, workdir: Path, command: str) -> Record:
     """The record of an answer; a cell that no worker came to the end of has failed, and is tried again next time."""
     if answer.error is not None and not isinstance(answer.error, HarnessError):
         raise answer.error
     if answer.lost or answer.error is not None:
         lost = replace(cell, fault=answer.lost or str(answer.error))
-        return run_cell(lost, plan, workdir, command=command_of(cell))
+        return run_cell(lost, plan, workdir, command=command)
     return record_of(answer.value, workdir, cell.id)
 
 

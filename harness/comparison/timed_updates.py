@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-FILE = "budget.json"
+FILE, LOCK = "budget.json", ".budget.json.lock"
 _UNTIMED = 2  # the first updates pay for setting up
 _FEWEST, _MOST, _SECONDS = 4, 48, 5.0  # so many updates are timed: at least, at most, and until so much time has passed
 
@@ -81,7 +81,7 @@ class TimedUpdates:
 
         try:
             self.file.parent.mkdir(parents=True, exist_ok=True)
-            with FileLock(self.file.with_name(f".{FILE}.lock")):
+            with FileLock(self.file.with_name(LOCK)):
                 known = self._kept()
                 kept: dict[str, Any] = known.setdefault(key, entry)
                 sweep(self.file)
@@ -94,14 +94,19 @@ class TimedUpdates:
         return kept
 
     def _kept(self) -> dict[str, Any]:
-        try:
-            known = json.loads(self.file.read_text("utf-8")) if self.file is not None and self.file.exists() else {}
-            if isinstance(known, dict) and all(float(one["seconds"]) > 0 for one in known.values()):
-                return known
-        except (ValueError, TypeError, KeyError):
-            pass
-        log.warning("%s: damaged; the updates of a budget of time are measured again", self.file)
-        return {}
+        return read(self.file) if self.file is not None else {}
+
+
+def read(file: Path) -> dict[str, Any]:
+    """Key of a row -> what was measured of it, as far as it was."""
+    try:
+        known = json.loads(file.read_text("utf-8")) if file.exists() else {}
+        if isinstance(known, dict) and all(float(one["seconds"]) > 0 for one in known.values()):
+            return known
+    except (ValueError, TypeError, KeyError):
+        pass
+    log.warning("%s: damaged; the updates of a budget of time are measured again", file)
+    return {}
 
 
 def row_key(row: Row, device: str, precision: str, base_model: str | None = None) -> str:

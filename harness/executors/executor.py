@@ -15,6 +15,7 @@ from pydantic import field_validator
 from harness.config import Config, option
 
 RETRIES = 3  # a job whose worker died is given to another one so many times
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")  # of the libraries that compute in a worker
 TICK = 1.0  # seconds between two calls of `tick`
 
 
@@ -50,13 +51,11 @@ class Job:
     Attributes:
         key: names the job; no two of a list have the same.
         call: a function that can be imported, and what it is called with: all of it can be pickled.
-        local: the same for an executor that stays in this process; it may print, and be interrupted.
     """
 
     key: str
     call: Callable[..., Any]
     arguments: tuple[Any, ...] = ()
-    local: Callable[[], Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -84,7 +83,7 @@ class Executor(ABC):
 
     name: ClassVar[str]
     elsewhere: ClassVar[bool] = True
-    """Do jobs run in other processes? Then they are called, and never `local`."""
+    """Do jobs run in other processes?"""
 
     def __init__(self, settings: ExecutorSettings, workdir: Path) -> None:
         """`workdir` is the work directory of what is run, for an engine that keeps files."""
@@ -130,7 +129,7 @@ def cores() -> int:
 
 def use_threads(count: int) -> None:
     """Have this process compute with so many threads. Called first thing in a worker, before torch is imported."""
-    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
+    for name in THREADS:
         os.environ[name] = str(count)
     import torch
 

@@ -16,4 +16,4 @@ class Serial(Executor):
     def run(self, jobs: Sequence[Job], tick: Callable[[], None]) -> Iterator[Answer]:
         """As `Executor.run`."""
         for job in jobs:
-            yield Answer(job, job.local() if job.local is not None else job.call(*job.arguments))
+            yield Answer(job, job.call(*job.arguments))

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from harness.errors import InputError
+from harness.errors import InputError, RunError
 from harness.executors.executor import TICK, Answer, Executor, Job, use_threads
 
 _RULE = "-" * 22  # what submitit sets a traceback between
@@ -116,7 +116,7 @@ def _answer(submitit: Any, job: Any, asked: Job) -> Answer:
     except submitit.core.utils.FailedJobError as error:  # what it raised, as text: the process is gone
         _, _, trace = str(error).partition(_RULE)
         lines = [line for line in trace.partition(_RULE)[0].splitlines() if line.strip()] or ["failed"]
-        return Answer(asked, error=RuntimeError(lines[-1]))
+        return Answer(asked, error=RunError(lines[-1]))
     except submitit.core.utils.UncompletedJobError as error:
         lines = [line for line in str(error).splitlines() if line.strip()]
         return Answer(asked, lost=f"its job ended without an answer ({lines[0] if lines else job.state})"[:300])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import threading
@@ -16,9 +17,11 @@ import torch
 from harness import api
 from harness.comparison import jobs, placement
 from harness.comparison.comparison_result import ComparisonResult
+from harness.comparison.inference_cost import FIRST
 from harness.comparison.signs import signs
 from harness.errors import InputError
 from harness.executors.executor import Answer, Executor, ExecutorSettings, Job
+from harness.results.inference import read_inference
 from harness.results.run_folder import RunFolder
 from tests.support import short_runs
 
@@ -108,9 +111,48 @@ def test_a_worker_that_sees_no_work_directory_sends_its_run_back(
     assert api.load(RunFolder(tmp_path / "there", there.records[0].id).model).encode(["A sentence."]).shape == (1, 256)
     said: list[str] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(placement, "_record", lambda *_: said.append("made again"))
+        patch.setattr(placement, "record_of_answer", lambda *_: said.append("made again"))
         compare(tmp_path / "there", "blind")  # all is finished: nobody is asked
     assert not said
+
+
+def test_what_is_measured_once_goes_to_such_a_worker_and_comes_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.registry.load", _with_blind(monkeypatch))
+    took = iter((0.5, 0.25, 0.125))  # the machine is never as fast as it was
+    monkeypatch.setattr("harness.comparison.timed_updates.timed", lambda *_: next(took))
+    result = compare(tmp_path, "blind", max_steps=None, budget={"kind": "seconds", "seconds": 1.0})
+    assert len(made(result)) == 3
+    assert result.records[0].training["steps"] == 2
+    assert next(took) == 0.25  # nobody has asked since the first time
+    assert len(json.loads((tmp_path / "budget.json").read_text())) == 1
+    costs = read_inference(tmp_path).values()
+    assert sorted(len(one.seconds) for one in costs) == [3 * FIRST]  # of each worker that knew of none
+
+
+def test_scores_are_added_to_kept_weights_by_such_a_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.registry.load", _with_blind(monkeypatch))
+    before = compare(tmp_path).records
+    trained = [RunFolder(tmp_path, record.id).fitted_file for record in before[:1]]
+    stamps = [file.read_bytes() for file in trained]
+    after = compare(tmp_path, "blind", suites=[NATURAL, "Embedded-STS-contrast"]).records  # the one task and others
+    assert {NATURAL} < {score.task for score in after[0].scores}
+    assert after[0].cost["train_seconds"] == before[0].cost["train_seconds"]
+    assert [file.read_bytes() for file in trained] == stamps
+
+
+def test_what_an_executor_of_this_process_raises_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Catching(Blind):
+        elsewhere = False
+
+        def run(self, asked: Sequence[Job], tick: Callable[[], None]) -> Iterator[Answer]:
+            yield from (Answer(job, error=OSError("the disk is full")) for job in asked)
+
+    known = _with_blind(monkeypatch)
+    monkeypatch.setattr("harness.registry.load", lambda group, name: Catching if name == "own" else known(group, name))
+    with pytest.raises(OSError, match="the disk is full"):
+        compare(tmp_path, "own")
 
 
 def _with_blind(patch: pytest.MonkeyPatch) -> Callable[..., Any]:

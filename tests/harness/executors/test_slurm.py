@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import torch
 
-from harness.errors import InputError
-from harness.executors.executor import Answer, ExecutorSettings, Job
+from harness.errors import InputError, RunError
+from harness.executors.executor import THREADS, Answer, ExecutorSettings, Job
 from harness.executors.slurm import Queued, Slurm
 from tests.support import jobs
 
@@ -38,10 +39,22 @@ def test_answers_errors_and_deaths(tmp_path: Path) -> None:
     ]
     answers = by_key(local(tmp_path, retries=1).run(asked, lambda: None))
     assert answers["value"].value == 42
-    assert "no" in str(answers["error"].error)
+    assert isinstance(answers["error"].error, RunError)  # a failed record, and not the end of the comparison
+    assert str(answers["error"].error) == "ValueError: no"
     assert answers["dies-once"].value == "lived after 1"
 
 
+@pytest.fixture
+def own_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What a worker does to its threads ends with the test."""
+    for name in THREADS:
+        monkeypatch.setenv(name, "")
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("own_threads")
 def test_a_job_that_is_preempted_is_queued_again() -> None:
     queued = Queued(1, jobs.double, (4,))
     again = queued.checkpoint()
