@@ -21,6 +21,7 @@ class Fact:
         of: what it says of a row or run; None: that has no such thing.
         why: why a difference usually matters; empty where it need not.
         alike: whether runs that differ in words do so in nothing that matters.
+        within: is it also a difference when runs of one row differ in it, and all rows alike?
     """
 
     key: str
@@ -28,6 +29,7 @@ class Fact:
     of: Callable[[RowFacts], str | None]
     why: str = ""
     alike: Callable[[Sequence[RowFacts]], bool] = lambda runs: False
+    within: bool = False
 
 
 def _number(value: float | None) -> str | None:
@@ -180,7 +182,12 @@ FACTS = (
          "Dev evaluations: the best of many is higher than the best of few, and nearer to the right moment."),
     Fact("dev", "Selected on", _dev),
     Fact("bucket", "Bucket", lambda row: _number(row.config.get("bucket"))),
-    Fact("precision", "Precision", lambda row: row.precision),
+    Fact("precision", "Precision", lambda row: row.precision,
+         "Precision: the same run rounds otherwise in another one; such a difference is none of methods or seeds.",
+         within=True),
+    Fact("device", "Device", lambda row: row.device,
+         "Device: the same run rounds otherwise on another one, and its seconds are not those of the others.",
+         within=True),
     Fact("train_length", "Train length", lambda row: _number(row.config.get("train_length"))),
 )  # fmt: skip
 """In the order of tables."""

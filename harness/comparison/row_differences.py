@@ -55,11 +55,12 @@ def differences(rows: Mapping[tuple[str, str], Sequence[RowFacts]]) -> Differenc
         different = set(values.values())
         if different == {NOT_RECORDED}:
             unrecorded.append(fact.title)
-        if len(different) < 2:
+        mixed = fact.within and any(len(set(texts)) > 1 for texts in said.values())
+        if len(different) < 2 and not mixed:
             continue
         columns.append(fact)
         cells[fact.key] = tuple(values.get(key, "") for key in rows)
-        if fact.why and any(_matters(fact, rows, alike) for alike in _comparable(fact, values)):
+        if mixed or (fact.why and any(_matters(fact, rows, alike) for alike in _comparable(fact, values))):
             marked.append(fact.key)
     columns.sort(key=lambda fact: fact.key not in marked)
     return Differences(tuple(rows), tuple(columns), cells, tuple(marked), tuple(unrecorded))

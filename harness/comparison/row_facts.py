@@ -38,6 +38,7 @@ class RowFacts:
         batch: items of an update.
         evaluated: updates after which the dev set is evaluated.
         rate_from: where the learning rate comes from.
+        device: the name of what it was run on; of a plan nothing.
     """
 
     label: str
@@ -54,6 +55,7 @@ class RowFacts:
     evaluated: tuple[int, ...] | None = None
     rate_from: str | None = None
     precision: str | None = None
+    device: str | None = None
 
 
 def of_plan(plan: Plan, cell: PlannedCell) -> RowFacts:
@@ -131,6 +133,7 @@ def of_run(record: Record, log: Sequence[Mapping[str, Any]], manifest: Mapping[s
         evaluated=evaluated,
         rate_from=_rate_of_run(record, manifest) if "learning_rate" in config else None,
         precision=precision if isinstance(precision, str) else None,
+        device=record.environment.get("device_name"),
     )
 
 

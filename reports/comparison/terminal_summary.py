@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -63,7 +64,19 @@ def summary_table(workdir: Path, name: str, part: str = "") -> tuple[list[str], 
             ended = dict.fromkeys(r.status for r in row.unfinished)
             said = [*(["added"] if row.added else []), *ended, *([text] if (text := remark(row)) else [])]
             line.append(", ".join(said) or "finished")
-    return columns, rows, _legend(shown, without, several=several)
+    return columns, rows, [*_legend(shown, without, several=several), *_mixed(comparison)]
+
+
+def _mixed(comparison: Comparison) -> Iterator[str]:
+    """What to know of runs that were made on unlike devices, or in unlike precisions."""
+    runs = [record for row in comparison.rows for record in row.finished]
+    devices = Counter(str(record.environment.get("device_name") or "") for record in runs)
+    precisions = Counter(str(record.training.get("precision") or "") for record in runs)
+    for name, counts in (("device", devices), ("precision", precisions)):
+        del counts[""]  # not recorded, or nothing was trained
+        if len(counts) > 1:
+            each = ", ".join(f"{one}: {count} run{'s' if count > 1 else ''}" for one, count in counts.most_common())
+            yield f"Runs differ in their {name} ({each}): the same run rounds otherwise there; see the report."
 
 
 def _gains(comparison: Comparison) -> list[str]:

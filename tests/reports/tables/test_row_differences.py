@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from harness.results.manifest import manifest_file
+from harness.results.run_folder import RunFolder
 from reports.comparison.budget_facts import budget_facts
+from reports.comparison.terminal_summary import summary_table
 from reports.document.blocks import Text
 from reports.document.table import Table
 from reports.read.comparison_runs import Comparison, read_comparison
@@ -119,3 +121,22 @@ def test_the_subtitle_says_the_budget(
 def test_a_comparison_without_training_has_no_budget(tmp_path: Path) -> None:
     record = run(tmp_path, "pooling", row="mean", scores=sts(50), **UNTRAINED)
     assert budget_facts(written(tmp_path, [{"id": record.id, "row": "mean"}], {})) == []
+
+
+def test_runs_on_unlike_devices_are_marked_and_told(tmp_path: Path) -> None:
+    cells = [trained(tmp_path, row, 100, seed) for row in ("a", "b") for seed in (1, 2)]
+    for number, cell in enumerate(cells):  # the same mixture in both rows
+        folder = RunFolder(tmp_path, cell["id"])
+        record = folder.read()
+        assert record is not None
+        device = ("H100", "A100")[number % 2]
+        folder.write(record.model_copy(update={"row": cell["row"], "environment": {"device_name": device}}))
+    comparison = written(tmp_path, cells, {})
+    assert table_of(comparison)["device"] == ["H100 / A100"] * 2
+    table = difference_table(comparison)
+    assert isinstance(table, Table)
+    assert [column.key for column in table.columns if column.notes] == ["device"]
+    told = summary_table(tmp_path, "invented")[2]
+    assert told[-1] == (
+        "Runs differ in their device (H100: 2 runs, A100: 2 runs): the same run rounds otherwise there; see the report."
+    )
