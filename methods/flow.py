@@ -67,7 +67,7 @@ class Flow(VectorMap):
         ),
         notes="The text says the last two layers are averaged; the code averages the first and the last one (default). "
         "The code keeps dropout on while fitting and lets BERT's weights decay slightly; here BERT is frozen and "
-        "dropout is an option. No SentenceTransformer can hold the flow: Method.load reads what is saved.",
+        "dropout is an option. sentence-transformers has no flow: a saved model names a module of this package.",
     )
     Config: ClassVar[type[MethodConfig]] = FlowConfig
     presets: ClassVar[Presets] = {

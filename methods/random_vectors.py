@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from harness.config import option
 from harness.errors import NotFitted
-from harness.files.atomic import write_atomic
-from harness.method import METHOD_FILE, FitContext, Method, MethodCard, MethodConfig, saved_seed, unfitted
+from harness.method import FitContext, Method, MethodCard, MethodConfig, saved_seed, unfitted
 from harness.seeds import derive, seed_fields
+from methods.parts.saved_folder import new_folder
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,8 +34,7 @@ class RandomVectors(Method):
     card = MethodCard(
         title="Random vectors",
         paper="sanity check: correlations must be about 0",
-        notes="Reads no base model. It has no weights, so a saved one is its seed and settings (Method.load reads it); "
-        "there is no SentenceTransformer for it.",
+        notes="Reads no base model. It has no weights, so a saved one is its seed and settings.",
     )
     Config: ClassVar[type[MethodConfig]] = RandomVectorsConfig
 
@@ -96,10 +94,10 @@ class RandomVectors(Method):
         return result
 
     def save(self, path: str | Path, *, card: str = "") -> None:
-        """Write seed and settings; no SentenceTransformer can stand for vectors without a rule."""
-        about = {"method": self.name, "base_model": self.base_model, "config": self.config.model_dump()}
-        write_atomic(Path(path) / METHOD_FILE, json.dumps({**about, **seed_fields(self.seed)}, indent=1) + "\n")
-        write_atomic(Path(path) / "README.md", card or f"# {self.card.title}\n")
+        """Write seed and settings: there are no weights."""
+        seed = seed_fields(self.seed)
+        with new_folder(self, path, card, **seed):
+            pass
 
     @classmethod
     def load(cls, path: str | Path) -> Self:

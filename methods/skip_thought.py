@@ -122,7 +122,7 @@ class SkipThought(TrainedMethod):
         "as in the code; in the paper the vector enters every gate. Combine-skip, the paper's best, is the method "
         "concat of uni and bi. The paper trains for weeks, on the BookCorpus, which is not public any more: in the "
         "first hundreds of updates all vectors come near one another, so no collapse guard is set. "
-        "SentenceTransformer has no GRU: Method.load reads what is saved.",
+        "sentence-transformers has no GRU: a saved model names a module of this package.",
         when_it_collapses="a lower learning_rate, more updates: its vectors are alike for the first hundreds",
     )
     Config: ClassVar[type[MethodConfig]] = SkipThoughtConfig

@@ -161,8 +161,8 @@ class WKPooling(Method):
         published=("sg.csv:BERT + WK pooling",),
         notes="Made for models fine-tuned on sentence pairs; on a plain BERT it is far below mean pooling. The code's "
         "slice leaves the first layers without left neighbours (left=code). The port in sentence-transformers takes "
-        "the unbiased variance: the same after scaling. SentenceTransformer has no such pooling any more: a saved "
-        "model is read by Method.load, and its folder encoder/ alone is the base model with plain mean pooling.",
+        "the unbiased variance: the same after scaling. sentence-transformers has no such pooling any more: a saved "
+        "model names a module of this package; its folder encoder/ alone is the base model with plain mean pooling.",
     )
     Config: ClassVar[type[MethodConfig]] = WKPoolingConfig
     presets: ClassVar[Presets] = {
@@ -196,7 +196,7 @@ class WKPooling(Method):
     def save(self, path: str | Path, *, card: str = "") -> None:
         """Write the base model (as a SentenceTransformer of mean pooling) and how its layers are combined."""
         about = card.strip() or f"# {self.card.title}"
-        note = f"Read it with `Method.load`: `{ENCODER}/` alone gives plain mean pooling in sentence-transformers."
+        note = f"The folder `{ENCODER}/` alone gives plain mean pooling."
         with new_folder(self, path, f"{about}\n\n{note}\n") as folder:
             self.encoder.save(folder / ENCODER)
 

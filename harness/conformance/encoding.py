@@ -119,7 +119,8 @@ def save_and_load(s: Subject) -> str:
 def sentence_transformer(s: Subject) -> str:
     """`SentenceTransformer(path).encode` gives the same vectors.
 
-    A method whose vectors that layout cannot express writes a layout of its own, without modules.json, in `save`.
+    A method whose vectors stock modules cannot express has `harness.modules.SavedMethod` in its modules.json
+    (`harness.encoder.layout.whole_method`), or writes a layout of its own, without modules.json.
     """
     method, path = s.fitted, s.folder / "model"
     if not path.exists():
@@ -128,10 +129,16 @@ def sentence_transformer(s: Subject) -> str:
         return "does not apply: a layout of its own (no modules.json), read by Method.load"
     from sentence_transformers import SentenceTransformer
 
+    from harness.encoder.layout.whole_method import is_whole_method
     from harness.encoder.quiet import quiet_transformers
 
     with quiet_transformers():
-        theirs: Any = SentenceTransformer(str(path), device="cpu")
+        if is_whole_method(path):
+            from harness.modules import SavedMethod
+
+            theirs: Any = SentenceTransformer(modules=[SavedMethod.load(str(path))], device="cpu")
+        else:
+            theirs = SentenceTransformer(str(path), device="cpu")
     texts = [*TEXTS, "", "🙂 emoji", "word " * 600]
     seen = gap(vectors(method, texts), theirs.encode(texts))
     expect(seen < TOLERANCE, f"SentenceTransformer's vectors differ by {seen:.1e} (allowed: {TOLERANCE:g})")

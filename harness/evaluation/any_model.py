@@ -9,6 +9,7 @@ from typing import Any
 from harness import registry
 from harness.encoder import Encoder
 from harness.encoder.foreign import ForeignEncoder, open_model
+from harness.encoder.layout.whole_method import is_whole_method
 from harness.errors import HarnessError, InputError
 from harness.evaluation.vector_cache import EmbeddingCache, StoredVectors, folder_hash
 from harness.identity.code import code_ids
@@ -56,7 +57,7 @@ def open_for_evaluation(name: str, pooling: str | None = None, max_length: int |
     if pooling:
         return OpenedModel(Encoder.from_pretrained(name, pooling=pooling, max_length=max_length), pooling)
     folder = Path(resolve_model(name))
-    if (folder / METHOD_FILE).is_file() and not (folder / "modules.json").exists():
+    if (folder / METHOD_FILE).is_file() and is_whole_method(folder):
         if max_length:
             raise InputError(f"--max-length: {name} is a saved method with a length of its own; leave it out")
         method = saved_method(folder)

@@ -15,7 +15,9 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from harness.encoder import Encoder
+from harness.encoder.layout.card_text import card_text
 from harness.encoder.layout.saving import staged_folder
+from harness.encoder.layout.whole_method import make_sentence_transformer
 from harness.encoder.pooling import reduce_tokens
 from harness.encoder.quiet import quiet_transformers
 from harness.encoder.sentences import clean
@@ -107,7 +109,8 @@ class RecurrentEncoder(Encoder):
     def save(self, path: str | Path, *, card: str = "") -> None:
         """Write tokenizer, word vectors and layer as safetensors, whole or not at all.
 
-        With an LSTM the folder is a SentenceTransformer: it has no GRU and no last state of two directions.
+        With an LSTM the folder is of stock modules; sentence-transformers has no GRU and no last state of two
+        directions, so there modules.json names a module of ours.
 
         Raises:
             InputError: `path` holds something that is not a saved model.
@@ -135,7 +138,8 @@ class RecurrentEncoder(Encoder):
             _json(folder / SETTINGS, settings)
             if kind == "LSTM" and self.reduce != "last":
                 self._as_sentence_transformer(folder)
-            (folder / "README.md").write_text(card.strip() + "\n" if card else "# Sentence encoder\n", "utf-8")
+            text = card_text(card or "# Sentence encoder", ours=make_sentence_transformer(folder))
+            (folder / "README.md").write_text(text, "utf-8")
 
     def _as_sentence_transformer(self, folder: Path) -> None:
         """The files from which sentence-transformers makes WordEmbeddings, LSTM and Pooling of the weights."""

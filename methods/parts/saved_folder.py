@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from harness.encoder.layout.card_text import card_text
+from harness.encoder.layout.whole_method import make_sentence_transformer
 from harness.errors import InputError
 from harness.files.atomic import open_folder, share_files
 from harness.method import METHOD_FILE, Method
@@ -18,8 +20,8 @@ from harness.method import METHOD_FILE, Method
 def new_folder(method: Method, path: str | Path, card: str = "", **more: Any) -> Iterator[Path]:
     """A folder to write into; it takes the place of `path` when the block ends well, and vanishes when it does not.
 
-    README.md and the file that says how the method was configured, and `more`, are added. An earlier saved method is
-    replaced.
+    README.md and the file that says how the method was configured, and `more`, are added; so is modules.json where the
+    block wrote none, so that sentence-transformers opens the folder. An earlier saved method is replaced.
 
     Raises:
         InputError: `path` holds something that is not a saved method.
@@ -34,7 +36,8 @@ def new_folder(method: Method, path: str | Path, card: str = "", **more: Any) ->
         about = {"method": method.name, "base_model": method.base_model, "config": method.config.model_dump()}
         about |= more
         (staged / METHOD_FILE).write_text(json.dumps(about, indent=1) + "\n", "utf-8")
-        (staged / "README.md").write_text(card or f"# {method.card.title}\n", "utf-8")
+        text = card_text(card.strip() or f"# {method.card.title}", ours=make_sentence_transformer(staged))
+        (staged / "README.md").write_text(text, "utf-8")
         share_files(staged)
         if path.exists():
             shutil.rmtree(path)

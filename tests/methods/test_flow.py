@@ -10,6 +10,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
+from harness.encoder.layout.whole_method import is_whole_method
 from harness.errors import InputError, NotFitted
 from harness.method import FitContext
 from harness.sources import load_corpus
@@ -174,7 +175,7 @@ def test_fit_encode_save_load(tmp_path: Path) -> None:
     assert method._flow.inverse(torch.from_numpy(vectors)).detach().numpy() == pytest.approx(base, abs=1e-3)
 
     method.save(tmp_path / "model")
-    assert not (tmp_path / "model" / "modules.json").exists(), "nobody may take the encoder alone for the method"
+    assert is_whole_method(tmp_path / "model"), "nobody may take the encoder alone for the method"
     again = Flow.load(tmp_path / "model")
     assert np.allclose(again.encode(TEXTS), vectors, atol=1e-5)
     assert again.parameters() == method.parameters()

@@ -12,6 +12,7 @@ from transformers import PreTrainedTokenizerBase
 
 from harness.encoder.convolution import TokenConvolution
 from harness.encoder.layout.loading import from_pretrained, no_model
+from harness.encoder.layout.whole_method import names_us
 from harness.encoder.network import Network
 from harness.encoder.normalize import Normalize
 from harness.encoder.pooling import Mode, Pooling
@@ -37,6 +38,8 @@ def load(cls: type[N], name: str) -> N:
     modules = _read_json(name, resolved, "modules.json")
     if modules is None:
         return from_pretrained(cls, name, Pooling("mean"), None)
+    if names_us(modules):
+        raise InputError(f"{name}: a saved method that is more than one encoder; open it with `harness.load`")
     kinds = [(str(module["type"]).rpartition(".")[2], str(module.get("path", ""))) for module in modules]
     if not kinds or kinds[0][0] != "Transformer":
         raise UnsupportedModel(f"{name}: modules.json must begin with a Transformer, not {kinds[:1]}")

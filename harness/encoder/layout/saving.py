@@ -18,6 +18,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from harness.encoder.convolution import TokenConvolution
+from harness.encoder.layout.card_text import card_text
 from harness.encoder.network import Network
 from harness.encoder.quiet import quiet_transformers
 from harness.errors import InputError
@@ -148,25 +149,7 @@ def _is_activation(step: nn.Module) -> bool:
 def _card(encoder: Network, card: str) -> str:
     parameters = sum(p.numel() for p in encoder.parameters())
     text = card.strip() or "# Sentence embeddings\n\nA sentence encoder saved by the harness."
-    return f"""---
-library_name: sentence-transformers
-pipeline_tag: sentence-similarity
-tags:
-- sentence-transformers
-- sentence-similarity
-- feature-extraction
----
-
-{text}
-
-## Use
-
-```python
-from sentence_transformers import SentenceTransformer
-
-vectors = SentenceTransformer("PATH_TO_THIS_FOLDER").encode(["A sentence.", "Another one."])
-```
-
+    about = f"""
 ## Model
 
 | | |
@@ -177,6 +160,7 @@ vectors = SentenceTransformer("PATH_TO_THIS_FOLDER").encode(["A sentence.", "Ano
 | dimension | {encoder.dimension} |
 | longest input | {encoder.max_length} tokens |
 """
+    return card_text(text, after=about)
 
 
 def _json(path: Path, value: Any) -> None:

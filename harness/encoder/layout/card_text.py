@@ -1,0 +1,27 @@
+"""The README of a saved model before any run has told its results: what the hub reads, and how it is opened."""
+
+from __future__ import annotations
+
+TAGS = ("sentence-transformers", "sentence-similarity", "feature-extraction")
+
+_FRONT = "\n".join(("library_name: sentence-transformers", "pipeline_tag: sentence-similarity", "tags:"))
+_PLAIN = """from sentence_transformers import SentenceTransformer
+
+vectors = SentenceTransformer("PATH_TO_THIS_FOLDER").encode(["A sentence.", "Another one."])"""
+_OURS = """from sentence_transformers import SentenceTransformer
+from harness.modules import SavedMethod  # pip install sentence-harness
+
+model = SentenceTransformer(modules=[SavedMethod.load("PATH_TO_THIS_FOLDER")])
+vectors = model.encode(["A sentence.", "Another one."])"""
+_WHY = """
+No module of sentence-transformers can express this method, so `modules.json` names a class of the package
+`sentence-harness`, which has to be installed. `SentenceTransformer("PATH_TO_THIS_FOLDER", trust_remote_code=True)` does
+the same: sentence-transformers asks for the flag with every class that is not its own; this folder holds no code.
+"""
+
+
+def card_text(text: str, *, ours: bool = False, after: str = "") -> str:
+    """`text` (Markdown) with front matter and how the folder is used; `ours`: it needs `harness.modules`."""
+    tags = "\n".join(f"- {tag}" for tag in TAGS)
+    use = f"## Use\n\n```python\n{_OURS if ours else _PLAIN}\n```\n{_WHY if ours else ''}"
+    return f"---\n{_FRONT}\n{tags}\n---\n\n{text.strip()}\n\n{use}{after}"
