@@ -45,7 +45,8 @@ def build_report(
         workdir: the work directory whose runs are read.
         out: the folder to write to; `WORKDIR/reports/NAME` when left out.
         formats: any of "html" (`index.html`), "md" (`report.md`), "latex" (`report.tex`, `tables/*.tex`), "csv"
-            (`tables/*.csv`) and "pdf" (`report.pdf`). `data.json` is always written, and the figures, as SVG and PNG
+            (`tables/*.csv`), "siunitx" (LaTeX whose columns of numbers are siunitx's) and "pdf" (`report.pdf`).
+            `data.json` is always written, and the figures, as SVG and PNG
             (PDF beside LaTeX).
         without_overlap: of a comparison: without the pairs of which a sentence stood in the training text of a row; to
             `WORKDIR/reports/NAME-without-overlap`.

@@ -28,7 +28,8 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--format",
         default="html,md,latex,csv",
         metavar="LIST",
-        help="comma-separated: html, md, latex, csv, pdf (default: all but pdf)",
+        help="comma-separated: html, md, latex, csv, siunitx (LaTeX with columns of that package), pdf (default: the "
+        "first four)",
     )
     build.add_argument("--out", type=Path, metavar="DIR", help="folder to write to (default: WORKDIR/reports/NAME)")
     build.add_argument(
@@ -83,7 +84,7 @@ def run_build(args: argparse.Namespace) -> int:
 
     formats = tuple(dict.fromkeys(part.strip() for part in args.format.split(",") if part.strip()))
     if not formats:
-        raise InputError("--format: name at least one of html, md, latex, csv, pdf")
+        raise InputError("--format: name at least one of html, md, latex, csv, siunitx, pdf")
     with runs_of(args.workdir) as (workdir, copied):
         out = args.out
         if copied and out is None:

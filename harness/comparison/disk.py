@@ -52,7 +52,8 @@ def disk_of(plan: Plan, cells: list[PlannedCell]) -> Disk:
             kept[cell.row.label, cell.base_model] = saved
             waiting = cell.seeds if plan.experiment.keep == "selected" else 1  # until the best of them is known
             passing = max(passing, (waiting + _IN_TRAINING) * saved)
-        vectors += _FLOAT * width * len(texts_of(plan, cell))
+        own = _FLOAT * width * len(texts_of(plan, cell))
+        vectors = vectors + own if plan.experiment.keep_vectors else max(vectors, own)
     stays = {"all": models, "selected": sum(kept.values()), "none": 0}[plan.experiment.keep]
     return Disk(stays, passing, min(vectors, DEFAULT_LIMIT), tuple(unknown))
 

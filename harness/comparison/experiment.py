@@ -151,6 +151,9 @@ class Experiment(Conditions):
     keep: Literal["all", "selected", "none"] = option(
         "all", "whose weights stay after scoring; selected: the best run by dev score of each row and base model"
     )
+    keep_vectors: bool = option(
+        True, "keep the vectors of scored sentences; without them further tasks encode from the kept weights"
+    )
     executor: ExecutorSettings = option(ExecutorSettings(), "where its runs are made; no part of any result")
     rehearsal: Rehearsal = option(Rehearsal(), "what --rehearse makes of the file")
     blocks: dict[str, Block] = option({}, "named parts of the file, which --only may ask for")

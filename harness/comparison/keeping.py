@@ -1,4 +1,7 @@
-"""Whose weights stay after scoring: `keep` of an experiment. What is removed is trained again when it is asked for."""
+"""Whose weights and vectors stay after scoring: `keep` and `keep_vectors` of an experiment.
+
+Weights that are removed are trained again when they are asked for, and vectors encoded again.
+"""
 
 from __future__ import annotations
 
@@ -32,6 +35,8 @@ class Keeping:
     def after(self, cell: PlannedCell, record: Record) -> Record:
         """Take note of a run that has its record, and remove what is not needed any more; its record as it is then."""
         self._ended[cell.id] = record
+        if not self.plan.experiment.keep_vectors and record.status == "finished":
+            self._forget_vectors(record, RunFolder(self.workdir, cell.id))
         if self.plan.experiment.keep == "all":
             return record
         complete = [row for row in self._rows.values() if all(other.id in self._ended for other in row)]
@@ -64,13 +69,13 @@ class Keeping:
             shutil.rmtree(folder.model, ignore_errors=True)
 
     def _forget_vectors(self, record: Record, folder: RunFolder) -> None:
-        """Vectors of weights that nobody can load again."""
-        method = next(c.row.method for row in self._rows.values() for c in row if c.id == record.id)
+        """The vectors that a run was scored by."""
+        row = next(c.row for row in self._rows.values() for c in row if c.id == record.id)
         cache = EmbeddingCache(self.workdir / "embeddings")
         stored = cache.of(
-            folder_hash(folder.model),
+            folder_hash(folder.model) if row.trained else record.id,
             str(record.config.get("pooling")),
-            code=code_ids(method)[0],
+            code=code_ids(row.method)[0],
             device=self.plan.device_name,
         )
         shutil.rmtree(stored.folder, ignore_errors=True)

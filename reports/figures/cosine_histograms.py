@@ -138,12 +138,25 @@ def histograms(comparison: Comparison, task: str, source: str, target: Target | 
             plot,
             f"cosines-{source}-{data}",
             f"Cosines by gold score · {data}",
-            f"{data} ({SOURCES.get(source, source)}), {sum(sizes):,} pairs ({pairs}).{together} Each ridge is scaled "
+            f"{data} ({SOURCES.get(source, source)}), {sum(sizes):,} pairs{_which(comparison, task, source)} ({pairs})."
+            f"{together} Each ridge is scaled "
             "to its own height; the stroke marks its mean. Good embeddings climb to the right from the lowest range to "
             f"the highest without overlap; ridges piled up at the right edge show a narrow cone.{others}",
             f"Histograms of cosines for {len(rows)} rows, a ridge for each range of gold scores. Mean cosine from the "
             f"lowest range to the highest: {said}.",
         )
+
+
+def _which(comparison: Comparison, task: str, source: str) -> str:
+    """Which pairs these are: the space is looked at on every split, the scores in the tables are of the test pairs."""
+    splits = {s.split for r in comparison.records for s in r.scores if (s.task, s.source) == (task, source)}
+    if splits != {"all"}:
+        return ""
+    data = task.removeprefix("geometry:")
+    scored = {
+        s.n for r in comparison.records for s in r.scores if (s.task, s.source, s.split) == (data, source, "test")
+    }
+    return f" of all its splits, of which scores are on {scored.pop():,}" if len(scored) == 1 else " of all its splits"
 
 
 def _ridges(axes: Any, part: Cosines, shades: list[Any]) -> None:

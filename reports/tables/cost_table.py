@@ -4,19 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from harness.results.inference import PROCESSOR
 from reports.document.table import Cell, Column, Table, TableRow
 from reports.read.comparison_runs import Comparison, ResultRow
-from reports.stats.bootstrap import mean_sd
 from reports.stats.measured_cost import Speed, busy, speeds
 from reports.tables.score_cells import HEAD, block_of, head_cells
 
-_WITH_SPREAD = ("train_seconds", "train_cpu_seconds", "train_gpu_seconds", "sentences_per_second")
+# Times lean to one side: the first run of a process warms up, and others share the machine. A standard deviation beside
+# the mean would reach below nothing, so they have their median and their range.
+_TIMES = (
+    "train_seconds",
+    "train_cpu_seconds",
+    "train_gpu_seconds",
+    "sentences_per_second",
+    "encode_seconds",
+    "evaluate_seconds",
+)
 _BY_THE_WALL = ("train_seconds", "train_gpu_seconds", "sentences_per_second")
 
 
 def cost_table(comparison: Comparison) -> Table:
-    """What each row cost, mean over its seeds; inference by its architecture."""
+    """What each row cost over its seeds; inference by its architecture."""
     shared = speeds(comparison)
     columns, cells = list(HEAD), [list(head_cells(row)) for row in comparison.rows]
     _add_inference(comparison, shared, columns, cells)
@@ -43,13 +53,18 @@ def cost_table(comparison: Comparison) -> Table:
             if not have:
                 line.append(Cell("–", state="empty"))
                 continue
-            mean, sd = mean_sd([v for _, v in have])
-            text = f"{mean:,.{digits}f}"
-            shown = f"± {sd:,.{digits}f}" if sd is not None and key in _WITH_SPREAD else ""
-            cell = Cell(text, shown, mean, sd, len(have), "value", records=tuple(run for run, _ in have))
+            found = [v for _, v in have]
+            middle = float(np.median(found)) if key in _TIMES else float(np.mean(found))
+            text = f"{middle:,.{digits}f}"
+            ends = tuple(f"{end:,.{digits}f}" for end in (min(found), max(found)))
+            shown = f"[{', '.join(ends)}]" if key in _TIMES and ends != (text, text) else ""
+            cell = Cell(text, shown, middle, None, len(have), "value", records=tuple(run for run, _ in have))
             line.append(cell.noted(*_crowds(row)) if key in _BY_THE_WALL else cell)
     devices = sorted({str(r.environment.get("device", "")) for r in comparison.records} - {""})
-    legend = ["Mean over all seeds, also of runs that ended early. –: not recorded, or nothing to do."]
+    legend = [
+        "Of all seeds, also of runs that ended early: times are medians with the least and the most of them, all else "
+        "is a mean. –: not recorded, or nothing to do."
+    ]
     if shared:
         one = next(iter(shared.values())).measured
         clock = "processor time of one thread" if one.clock == PROCESSOR else "time until the GPU has finished"

@@ -32,7 +32,7 @@ def geometry_tables(comparison: Comparison) -> list[Table]:
             if metric not in shown:
                 continue
             size = size_text(
-                comparison.rows, task, source, metric, "", "pairs" if metric == "alignment" else "sentences"
+                comparison.rows, task, source, metric, "", "near pairs" if metric == "alignment" else "sentences"
             )
             columns.append(Column(metric, title, size))
             for line, row in zip(cells, comparison.rows, strict=True):
@@ -40,9 +40,10 @@ def geometry_tables(comparison: Comparison) -> list[Table]:
             mark_unlike(comparison.rows, cells, len(columns) - 1, task, source, metric, "")
         body = tuple(TableRow(tuple(c), block_of(r)) for r, c in zip(comparison.rows, cells, strict=True))
         legend = (
-            "Alignment (distance within positive pairs) and uniformity (spread over the sphere): lower is better, "
-            "and only both together mean anything: a collapsed space aligns perfectly. Effective rank: how many "
-            "directions carry the variance; RankMe: the same with the mean left in. IsoScore: share of the "
+            "Alignment (distance within near pairs, of a gold score above 4 unless the protocol says otherwise) and "
+            "uniformity (spread over the sphere): lower is better, and only both together mean anything: a collapsed "
+            "space aligns perfectly. Effective rank: how many directions carry the variance; RankMe: the same with the "
+            "mean left in. IsoScore: share of the "
             "directions in use. Partition isotropy: 1 when even. Mean cosine: near 1 in a narrow cone. "
             "Spread: 1 when even over the sphere, 0 when collapsed.",
         )

@@ -17,6 +17,7 @@ from reports.figures.style import inline
 from reports.write.markdown import csv_table
 
 TEMPLATES = Path(__file__).parent / "templates"
+SCRIPTS = ("page.js", "tables.js")
 
 
 def _footnotes(table: Table) -> dict[str, dict[str, str]]:
@@ -63,7 +64,7 @@ def page(document: Document, data: dict[str, Any]) -> str:
         slots=_slots,
         csv_uri=lambda table: f"data:text/csv;charset=utf-8,{quote(csv_table(table))}",
     )
-    script = (TEMPLATES / "page.js").read_text(encoding="utf-8")
+    script = "\n".join((TEMPLATES / name).read_text(encoding="utf-8") for name in SCRIPTS)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     # "<" cannot end the script element when it is written as an escape, which JSON reads as the same character.
     embedded = json.dumps(data, ensure_ascii=False, sort_keys=True, separators=(",", ":")).replace("<", "\\u003c")

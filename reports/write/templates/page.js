@@ -103,7 +103,7 @@
       cell.tabIndex = 0;
     };
     const step = (cell, down, right) => { // the next cell that leads somewhere
-      const all = [...table.tBodies].flatMap(bodyRows);
+      const all = [...table.tBodies].flatMap(bodyRows).filter((row) => !row.hidden);
       let y = all.indexOf(cell.parentElement) + down, x = cell.cellIndex + right;
       for (; all[y] && all[y].cells[x]; y += down, x += right) if (leads(all[y].cells[x])) return all[y].cells[x];
       return null;

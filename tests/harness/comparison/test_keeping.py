@@ -58,6 +58,19 @@ def test_no_weights_stay_and_new_scores_are_added_to_the_same_weights_made_again
     assert whole.removed == first.removed
 
 
+def test_without_vectors_further_scores_come_from_the_kept_weights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = compare(tmp_path, monkeypatch, keep_vectors=False, seeds=[1]).records[0]
+    assert not list((tmp_path / "embeddings").glob("*/*"))
+    again = compare(tmp_path, monkeypatch, keep_vectors=False, seeds=[1], suites=[NATURAL, CONTRAST]).records[0]
+    assert again.id == run.id
+    assert again.training == run.training  # not trained again
+    kept = {s.task: s.value for s in again.scores if (s.metric, s.aggregation) == ("spearman", "all")}
+    assert kept[NATURAL] == next(s.value for s in run.scores if (s.metric, s.aggregation) == ("spearman", "all"))
+    assert CONTRAST in kept
+
+
 def test_the_best_run_of_a_row_by_dev_score_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     runs = [run for run in compare(tmp_path, monkeypatch, keep="selected").records if run.method == "simcse"]
     best = max(runs, key=lambda run: run.training["best_dev"])

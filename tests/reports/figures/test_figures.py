@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from harness.tasks.geometry.isotropy import cosine_histograms
-from reports.figures import layer_maps, training_curves
+from reports.figures import alignment_scatter, layer_maps, training_curves
 from reports.figures.cosine_histograms import Cosines, histograms
 from reports.figures.cost_tradeoff import Point, pareto, tradeoff
 from reports.figures.pair_matrix import pair_matrix
@@ -74,7 +74,10 @@ def test_cosine_histograms_say_what_they_show_and_are_drawn_alike_every_time(mad
     comparison = read_comparison(made.workdir, "invented")
     figure = histograms(comparison, TASK, SOURCE)
     assert figure is not None
-    assert "40 pairs (0–1: 7, 1–2: 7, 2–3: 7, 3–4: 7, 4–5: 12)" in figure.caption  # gold 5 belongs to the last range
+    assert (
+        "40 pairs of all its splits, of which scores are on 30 (0–1: 7, 1–2: 7, 2–3: 7, 3–4: 7, 4–5: 12)"
+        in figure.caption
+    )  # gold 5 belongs to the last range
     assert "Seeds of a row together" in figure.caption
     assert "SimCSE $x_1$" in figure.alt
     assert "$x_1$" in figure.svg  # text, not mathematics
@@ -98,6 +101,23 @@ def test_damaged_data_is_left_out_with_a_warning(made):
     assert "broken" not in lines.alt
     assert any(torn.id in text for text in comparison.warnings)
     assert any("broken 0" in text or "damaged" in text for text in comparison.warnings)
+
+
+def test_a_row_far_from_all_others_has_an_arrow_and_no_share_of_the_axes():
+    near = [(-1.0, 0.2), (-1.2, 0.25), (-0.8, 0.15), (-1.1, 0.3)]
+    assert alignment_scatter.far_off([*near, (-3.9, 2.0)]) == [4]
+    assert alignment_scatter.far_off(near) == []
+    assert alignment_scatter.far_off([(-1.0, 0.2), (-3.9, 2.0)]) == []  # of two none is the odd one
+    assert alignment_scatter.far_off([*near[:3], (-3.9, 2.0), (-9.0, 9.0)]) == [4]  # a third of them at most
+
+
+def test_the_far_row_is_named_where_the_arrow_is(made):
+    for row, noise in (("SimCSE", 1.0), ("SCD", 1.1), ("mean", 1.2), ("random vectors", 30.0)):
+        made.add(row, noise=noise, tasks=EMBEDDED, curves=False)
+    figure = alignment_scatter.scatter(read_comparison(made.workdir, "invented"), TASK, SOURCE, None)
+    assert figure is not None
+    assert "random vectors: \u22121.0" in figure.svg
+    assert "Arrows lead to rows beyond the axes" in figure.caption
 
 
 def test_runs_without_data_draw_nothing(made):

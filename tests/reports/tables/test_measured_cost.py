@@ -33,7 +33,7 @@ def made(tmp_path: Path) -> synthetic.Invented:
 
 
 def again(made: synthetic.Invented, record: Record, *, architecture: str, wall: float, **more: float) -> None:
-    cost = {"train_seconds": 10.0, "train_cpu_seconds": 9.0, "sentences_per_second": wall, **more}
+    cost = {"train_seconds": 10.0, "train_cpu_seconds": 9.0, "sentences_per_second": wall} | more
     update = {"architecture": architecture, "cost": cost, "environment": HERE}
     RunFolder(made.workdir, record.id).write(record.model_copy(update=update))
 
@@ -55,6 +55,13 @@ def test_encoders_of_one_architecture_have_one_speed(made: synthetic.Invented) -
     assert "(9, " in figure.alt  # processor seconds of training
     assert "Inference is measured once for an architecture" in figure.caption
     assert "whatever else the machine did" not in figure.caption
+
+
+def test_times_have_their_median_and_range_and_reach_below_nothing(made: synthetic.Invented) -> None:
+    for seed, seconds in ((2, 11.0), (3, 78.0)):
+        record = made.add("SimCSE", seed, tasks=("STS-B",), geometry=False)
+        again(made, record, architecture="one", wall=100.0, train_seconds=seconds)
+    assert column(read_comparison(made.workdir, "invented"), "train_seconds") == ["10.0", "11.0 [10.0, 78.0]"]
 
 
 def test_a_front_is_not_drawn_by_the_noise_of_speeds(made: synthetic.Invented) -> None:

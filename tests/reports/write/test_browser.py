@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from tests.support.synthetic import full
 PROGRAM = installed()
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="needs a browser (Debian: chromium)")
 TABLE = "#table-scores-embedded"
+FORMS = ("CSV", "Markdown", "LaTeX", "LaTeX, siunitx")
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +59,33 @@ def test_sorts_by_click_and_keyboard_and_says_so(page: Path, chromium: Browser) 
     chromium.key("Enter")
     assert chromium.js(f"{heads}[3].getAttribute('aria-sort')") == "ascending"
     assert chromium.js(column) == sorted(shown)
+
+
+def test_rows_are_filtered_and_hidden_and_what_is_shown_is_copied(page: Path, chromium: Browser) -> None:
+    chromium.open(page.as_uri())
+    place = f"document.querySelector('{TABLE}')"
+    names = (
+        f"[...{place}.querySelectorAll('tbody tr:not(.block)')].filter(r => !r.hidden).map(r => r.cells[0].innerText)"
+    )
+    every = chromium.js(names)
+    box = f"{place}.querySelector('.menu input[type=search]')"
+    chromium.js(f"{place}.querySelector('.menu').open = true")
+    chromium.js(f"{box}.value = 'simcse'; {box}.dispatchEvent(new Event('input'))")
+    chosen = chromium.js(names)
+    assert 0 < len(chosen) < len(every)
+    assert all("SimCSE" in name for name in chosen)
+    chromium.js(f"{box}.value = ''; {box}.dispatchEvent(new Event('input'))")
+    chromium.js(f"{place}.querySelector('.choices input').click()")
+    assert len(chromium.js(names)) == len(every) - 1
+    forms = {form: chromium.js(f"tableAs('table-scores-embedded', '{form}')") for form in FORMS}
+    assert all(every[0] not in text for text in forms.values())
+    assert all("SCD" in text for text in forms.values())
+    assert r"\toprule" in forms["LaTeX"]
+    assert "S[table-format=" in forms["LaTeX, siunitx"]
+    lines = list(csv.reader(forms["CSV"].splitlines()))
+    assert len({len(line) for line in lines}) == 1
+    table = forms["Markdown"].splitlines()
+    assert len({line.count(" | ") for line in table}) == 1
 
 
 def test_a_number_leads_to_its_runs(page: Path, chromium: Browser) -> None:

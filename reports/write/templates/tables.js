@@ -1,0 +1,190 @@
+"use strict";
+// Under each table: which rows are shown, and the table as it is shown for a paper, a spreadsheet or a wiki.
+(() => {
+  const make = (tag, text, made = {}) => Object.assign(document.createElement(tag), { textContent: text, ...made });
+  const bodyRows = (table) => [...table.tBodies].flatMap((body) => [...body.rows]).filter((row) => !row.matches(".block"));
+
+  // What a cell says, without its footnotes; † stays where it is asked for.
+  const words = (cell, tied = true) => {
+    const copy = cell.cloneNode(true);
+    copy.querySelectorAll(tied ? "sup" : "sup, .tied").forEach((part) => part.remove());
+    return copy.textContent.replace(/\s+/g, " ").trim();
+  };
+  const heads = (table) => [...table.tHead.rows[table.tHead.rows.length - 1].cells];
+  const title = (head) => {
+    const small = head.querySelector("small");
+    return [words(head.querySelector(".sort")), small ? `(${words(small)})` : ""].filter(Boolean).join(" ");
+  };
+  const groups = (table) => { // of each column, the head that spans it
+    const row = table.tHead.rows.length > 1 ? [...table.tHead.rows[0].cells] : [];
+    return row.flatMap((cell) => Array(cell.colSpan).fill(words(cell)));
+  };
+  const shown = (table) => [...table.tBodies]
+    .map((body) => ({
+      name: body.rows[0] && body.rows[0].matches(".block") ? words(body.rows[0]) : "",
+      rows: [...body.rows].filter((row) => !row.matches(".block") && !row.hidden),
+    }))
+    .filter((block) => block.rows.length);
+
+  const field = (text) => {
+    const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text; // a spreadsheet would take it for a formula
+    return /[",\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+  };
+  const csv = (table) => {
+    const above = groups(table);
+    const head = heads(table).map((cell, j) => field([above[j], title(cell)].filter(Boolean).join(": ")));
+    const lines = shown(table).flatMap((block) => block.rows.map((row) =>
+      [field(block.name), ...[...row.cells].map((cell) => cell.dataset.v || field(words(cell, false)))].join(",")));
+    return [["block", ...head].join(","), ...lines].join("\n");
+  };
+
+  const plain = (text) => text.replace(/[\\`*_[\]<>|#]/g, "\\$&");
+  const markdown = (table) => {
+    const above = groups(table);
+    const head = heads(table).map((cell, j) => plain([above[j], title(cell)].filter(Boolean).join(": ")));
+    const line = (cells) => `| ${cells.join(" | ")} |`;
+    const mark = (cell) => (cell.querySelector("strong") ? "**" : "");
+    return [
+      line(head),
+      line(heads(table).map((cell) => (cell.matches(".num") ? "--:" : "---"))),
+      ...shown(table).flatMap((block) => block.rows.map((row) =>
+        line([...row.cells].map((cell) => `${mark(cell)}${plain(words(cell))}${mark(cell)}`)))),
+    ].join("\n");
+  };
+
+  const SIGNS = {
+    "\\": "\\textbackslash{}", "{": "\\{", "}": "\\}", $: "\\$", "&": "\\&", "#": "\\#", "%": "\\%", _: "\\_",
+    "^": "\\textasciicircum{}", "~": "\\textasciitilde{}", "<": "\\textless{}", ">": "\\textgreater{}",
+    "|": "\\textbar{}", "[": "{[}", "]": "{]}", "*": "{*}", '"': "\\textquotedbl{}", "\u2212": "$-$", "±": "$\\pm$",
+    "×": "$\\times$", "†": "\\textdagger{}", "·": "\\textperiodcentered{}", "–": "--", "→": "$\\to$", "≥": "$\\geq$",
+    "≤": "$\\leq$",
+  };
+  const tex = (text) => [...text].map((sign) => SIGNS[sign] || sign).join("");
+  const parts = (cell) => { // number, what stands beside it, mark
+    const spread = cell.querySelector(".spread");
+    const tied = cell.querySelector(".tied");
+    const copy = cell.cloneNode(true);
+    copy.querySelectorAll("sup, .tied, .spread").forEach((part) => part.remove());
+    return [copy, spread, tied].map((part) => (part ? part.textContent.replace(/\s+/g, " ").trim() : ""));
+  };
+  const texCell = (cell, si) => {
+    const [text, spread, tied] = parts(cell);
+    const bold = cell.querySelector("strong"), line = cell.querySelector("u");
+    const number = /^[\u2212+-]?[\d,]*\.?\d+$/.test(text);
+    if (si && cell.matches(".num")) {
+      if (!number) return `{${tex(text)}}`;
+      const sd = /^± [\d,.]+$/.test(spread) ? ` \\pm ${spread.slice(2)}` : "";
+      const after = `${tied ? "\\textdagger" : ""}${spread && !sd ? `\\,\\scriptsize ${tex(spread)}` : ""}`;
+      const value = (text + sd).replaceAll("\u2212", "-").replaceAll(",", "");
+      return `${bold ? "\\bfseries " : ""}${value}${after ? ` {${after}}` : ""}`;
+    }
+    const whole = `${bold ? `\\textbf{${tex(text)}}` : line ? `\\underline{${tex(text)}}` : tex(text)}`;
+    return `${whole}${tied ? "\\textdagger{}" : ""}${spread ? `\\,{\\scriptsize ${tex(spread)}}` : ""}`;
+  };
+  const latex = (table, si) => {
+    const lasting = shown(table), columns = heads(table), above = groups(table);
+    const format = (j) => { // the digits before and after the point, and those of the standard deviation
+      const [before, after, more] = [0, 1, 2].map((part) => Math.max(...lasting.flatMap((block) => block.rows).map((row) => {
+        const [text, spread] = parts(row.cells[j]);
+        const [whole, rest] = text.replace(/[^\d.\u2212-]/g, "").replaceAll("\u2212", "-").split(".");
+        return [whole.length, (rest || "").length, /^± /.test(spread) ? spread.replace(/\D/g, "").length : 0][part];
+      })));
+      return `S[table-format=${before}.${after}${more ? `(${more})` : ""}]`;
+    };
+    const kinds = columns.map((head, j) => (head.matches(".num") ? (si ? format(j) : "r") : "l")).join("");
+    const spans = [];
+    above.forEach((text, j) => (j && spans.at(-1)[0] === text && text ? (spans.at(-1)[1] += 1) : spans.push([text, 1])));
+    const end = " \\\\";
+    const head = columns.map((cell) => (si && cell.matches(".num") ? `{${tex(title(cell))}}` : tex(title(cell))));
+    return [
+      `% \\usepackage{booktabs${si ? ",siunitx} \\sisetup{separate-uncertainty=true,detect-weight=true}" : "}"}`,
+      `\\begin{tabular}{@{}${kinds}@{}}`,
+      "\\toprule",
+      ...(above.some(Boolean)
+        ? [spans.map(([text, n]) => (text ? `\\multicolumn{${n}}{c}{${tex(text)}}` : Array(n).join("&"))).join(" & ") + end] : []),
+      head.join(" & ") + end,
+      ...lasting.flatMap((block) => [
+        "\\midrule",
+        ...(block.name ? [`\\multicolumn{${columns.length}}{@{}l}{\\textit{${tex(block.name)}}}${end}`] : []),
+        ...block.rows.map((row) => [...row.cells].map((cell) => texCell(cell, si)).join(" & ") + end),
+      ]),
+      "\\bottomrule",
+      "\\end{tabular}",
+    ].join("\n");
+  };
+
+  const copy = async (text) => {
+    try {
+      await navigator.clipboard.writeText(text);
+    } catch { // a page opened as a file in some browsers
+      const area = document.body.appendChild(make("textarea", "", { value: text }));
+      area.select();
+      document.execCommand("copy");
+      area.remove();
+    }
+  };
+  const FORMS = {
+    CSV: csv,
+    Markdown: markdown,
+    LaTeX: (table) => latex(table, false),
+    "LaTeX, siunitx": (table) => latex(table, true),
+  };
+  window.tableAs = (id, form) => FORMS[form](document.querySelector(`#${CSS.escape(id)} table`)); // also for scripts
+
+  const chooser = (table, said) => {
+    const menu = make("details", "", { className: "menu" });
+    menu.append(make("summary", "Rows"));
+    const filter = make("input", "", { type: "search", placeholder: "filter rows" });
+    filter.setAttribute("aria-label", "show rows that hold these words");
+    const list = make("div", "", { className: "choices" });
+    const boxes = bodyRows(table).map((row) => {
+      const box = make("input", "", { type: "checkbox", checked: true });
+      const label = make("label", "");
+      label.append(box, ` ${words(row.cells[0])}`);
+      list.append(label);
+      return [row, box, label, row.textContent.toLowerCase()];
+    });
+    const apply = () => {
+      const asked = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
+      let hidden = 0;
+      for (const [row, box, label, text] of boxes) {
+        const fits = asked.every((word) => text.includes(word));
+        label.hidden = !fits;
+        row.hidden = !fits || !box.checked;
+        hidden += row.hidden;
+      }
+      for (const body of table.tBodies) {
+        const head = [...body.rows].find((row) => row.matches(".block"));
+        if (head) head.hidden = [...body.rows].every((row) => row === head || row.hidden);
+      }
+      said.textContent = hidden ? `${hidden} of ${boxes.length} rows hidden` : "";
+    };
+    filter.addEventListener("input", apply);
+    list.addEventListener("change", apply);
+    const all = make("button", "all", { type: "button" }), none = make("button", "none", { type: "button" });
+    for (const [button, checked] of [[all, true], [none, false]]) {
+      button.addEventListener("click", () => {
+        for (const [, box, label] of boxes) if (!label.hidden) box.checked = checked;
+        apply();
+      });
+    }
+    menu.append(filter, all, none, list);
+    return menu;
+  };
+
+  for (const place of document.querySelectorAll(".table")) {
+    const table = place.querySelector("table"), tools = place.querySelector(".tools");
+    const said = make("span", "", { className: "said" });
+    said.setAttribute("role", "status");
+    const forms = Object.keys(FORMS).map((form) => {
+      const button = make("button", form, { type: "button", title: `copy the rows shown as ${form}` });
+      button.addEventListener("click", async () => {
+        await copy(FORMS[form](table));
+        said.textContent = `copied as ${form}`;
+      });
+      return button;
+    });
+    tools.append(said, make("span", "Copy: "), ...forms);
+    if (bodyRows(table).length > 2) tools.prepend(chooser(table, said));
+  }
+})();
