@@ -16,7 +16,7 @@ from methods.parts.row_vectors import check_rows, check_temperature, full_precis
 from methods.simcse import BERT, BERT_LARGE, MINI, ROBERTA, STATED, SimCSE, SimCSEConfig
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from torch import Tensor, nn
 
 
 @full_precision
@@ -97,7 +97,7 @@ class MixCSE(SimCSE):
         ),
     }
 
-    def contrast(self, z_a: Tensor, z_b: Tensor, batch: Batch) -> Tensor:
+    def contrast(self, z_a: Tensor, z_b: Tensor, heads: nn.Module, batch: Batch) -> Tensor:
         n, config = len(z_a), self.config
         shift = int(batch.rng.integers(1, n)) if n > 1 else 0
         return mixed_negatives(z_a, z_b, shift=shift, mix=config.mix, temperature=config.temperature)

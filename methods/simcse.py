@@ -166,23 +166,35 @@ class SimCSE(TrainedMethod):
         return heads
 
     def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, Tensor]:
+        ids_a, ids_b = self.views(encoder, batch)
+        z_a, z_b = self.projected(encoder, heads, ids_a, ids_b)
+        contrast = self.contrast(z_a, z_b, heads, batch)
+        return self.with_mlm(contrast, encoder, heads, [*ids_a, *ids_b], batch)
+
+    def views(self, encoder: Encoder, batch: Batch) -> tuple[list[list[int]], list[list[int]]]:
+        """Token rows of both views of a batch; here the same."""
+        ids = encoder.tokenize(batch.texts, max_length=self.config.train_length)
+        return ids, ids
+
+    def projected(
+        self, encoder: Encoder, heads: nn.Module, ids_a: Sequence[Sequence[int]], ids_b: Sequence[Sequence[int]]
+    ) -> tuple[Tensor, Tensor]:
+        """The projections (n, d) of both views, dropped out at the config's rates."""
         config: SimCSEConfig = self.config
-        ids = encoder.tokenize(batch.texts, max_length=config.train_length)
         attention = config.dropout if config.attention_rate is None else config.attention_rate
         differ_by = "set dropout, or attention_rate alone, to a rate above 0, such as 0.1"
         h_a, h_b = encoder.two_views(
-            ids,
-            ids,
+            ids_a,
+            ids_b,
             hidden_dropout=both(config.dropout, config.dropout),
             attention_dropout=both(attention, attention),
             differ_by="" if config.same_mask else differ_by,
         )
         if config.same_mask:
             h_b = h_a  # equal text and equal masks are equal vectors
-        contrast = self.contrast(heads.mlp(h_a), heads.mlp(h_b), batch)  # type: ignore[operator]
-        return self.with_mlm(contrast, encoder, heads, [*ids, *ids], batch)
+        return heads.mlp(h_a), heads.mlp(h_b)  # type: ignore[operator]
 
-    def contrast(self, z_a: Tensor, z_b: Tensor, batch: Batch) -> Tensor:
+    def contrast(self, z_a: Tensor, z_b: Tensor, heads: nn.Module, batch: Batch) -> Tensor:
         """The contrastive term of the two views' projections, (n, d) each."""
         return nt_xent(z_a, z_b, temperature=self.config.temperature, similarity=self.config.similarity)
 

@@ -28,6 +28,7 @@ GRIDS: dict[str, tuple[str, dict[str, list[Any]]]] = {  # name -> method, grid
     "barlow_twins": ("barlow_twins", {**CLS, "off_diagonal_weight": [0.005, 0.025], "view": ["dropout", "shuffle"]}),
     "vicreg": ("vicreg", {"view": ["dropout", "shuffle"], "learning_rate": RATES}),
     "mixcse": ("mixcse", {"learning_rate": RATES}),
+    "esimcse": ("esimcse", {"learning_rate": RATES}),
     "byol": ("byol", {"learning_rate": RATES}),
     "w_mse": ("w_mse", {"learning_rate": RATES}),
     "self_guided": ("self_guided", {"learning_rate": RATES}),

@@ -62,11 +62,18 @@ class CrossBatchMemory(nn.Module):
         room = size if terms == "in_batch" else size - 2 * len(a)
         if room < 0:
             raise ValueError(f"the memory holds {size} embeddings, fewer than the {2 * len(a)} of one batch")
-        older = self.rows[: min(int(self.filled), room)]
-        value = nt_xent_memory(a, b, older, temperature=temperature, terms=terms)
-        with torch.no_grad():
-            newest = torch.cat([a, b]).detach().to(self.rows.dtype).flip(0)
-            # A new tensor, because the old one may still be needed by the backward pass.
-            self.rows = torch.cat([newest, self.rows])[:size]
-            self.filled.add_(len(newest)).clamp_(max=size)
+        value = nt_xent_memory(a, b, self.held(room), temperature=temperature, terms=terms)
+        self.push(torch.cat([a, b]))
         return value
+
+    def held(self, most: int | None = None) -> Tensor:
+        """The newest embeddings (m, d), newest first: all there are, or at most so many."""
+        return self.rows[: int(self.filled) if most is None else min(int(self.filled), most)]
+
+    @torch.no_grad()
+    def push(self, embeddings: Tensor) -> None:
+        """Let a batch (n, d) join, its last row as the newest; the oldest ones go."""
+        newest = embeddings.detach().to(self.rows.dtype).flip(0)
+        # A new tensor, because the old one may still be needed by the backward pass.
+        self.rows = torch.cat([newest, self.rows])[: len(self.rows)]
+        self.filled.add_(len(newest)).clamp_(max=len(self.rows))

@@ -28,6 +28,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "barlow_twins": NARROW,
     "vicreg": NARROW,
     "mixcse": {},
+    "esimcse": {},
     "byol": {**NARROW, "predictor": 16},
     "w_mse": {"projector": (16, 4), "slice": 8},
     "self_guided": {"head_width": 16},
@@ -35,7 +36,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "is_bert": {"filters": 8},
     "tsdae": {},
 }
-NEEDS_TWO_VIEWS = ("simcse", "scd", "barlow_twins", "vicreg", "mixcse", "byol", "w_mse")
+NEEDS_TWO_VIEWS = ("simcse", "scd", "barlow_twins", "vicreg", "mixcse", "esimcse", "byol", "w_mse")
 SHORT = [("simcse", "qwen3"), ("scd", "modernbert"), ("barlow_twins", "xlm-roberta"), ("self_guided", "modernbert"),
          ("is_bert", "roberta"), ("tsdae", "xlm-roberta"), ("contrastive_tension", "qwen3")]  # fmt: skip
 ALL = [(name, kind) for name in METHODS for kind in TYPES]

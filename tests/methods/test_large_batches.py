@@ -23,6 +23,7 @@ NARROW = {"projector": [24, 24]}
 IN_PARTS: dict[str, dict[str, Any]] = {
     "simcse": {"dropout": 0.0},
     "mixcse": {"dropout": 0.0},
+    "esimcse": {"dropout": 0.0},
     "simcse_supervised": {},
     "scd": {"dropout_a": 0.0, "dropout_b": 0.0, **NARROW},
     "barlow_twins": {"dropout": 0.0, **NARROW},

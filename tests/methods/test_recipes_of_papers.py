@@ -30,6 +30,8 @@ PRINTED: list[tuple[str, str, str, dict[str, Any]]] = [
     ("vicreg", "paper", "roberta-base", {"dropout": 0.2}),
     ("mixcse", "code", "bert-base", {"mix": 0.2}),
     ("mixcse", "code-before-june-2022", "bert-base", {"mix": 0.6}),
+    ("esimcse", "paper", "bert-base", {"repetition": 0.32, "queue_size": 160, "momentum": 0.995}),
+    ("esimcse", "paper", "roberta-base", {"repetition": 0.3, "queue_size": 160, "batch_size": 64}),
     ("w_mse", "code", "bert-base", {"batch_size": 512, "joint_head": True}),
     ("declutr", "paper", "distilroberta", {"lr_schedule": "instances", "batch_size": 16, "l_max": 512}),
     ("declutr", "code", "roberta-base", {"lr_schedule": "released", "drop_last": True}),
@@ -65,6 +67,6 @@ def test_papers_and_codes_shuffle_at_random() -> None:
 
 
 def test_the_rates_of_a_model_that_drops_nothing_are_stated() -> None:
-    for name in ("simcse", "mixcse", "barlow_twins", "vicreg", "byol", "w_mse"):
+    for name in ("simcse", "mixcse", "esimcse", "barlow_twins", "vicreg", "byol", "w_mse"):
         config: Any = registry.load(registry.METHODS, name).configure({}, preset="paper", family="modernbert-base")
         assert config.dropout > 0
