@@ -4,7 +4,7 @@ WORKERS ?= 2
 BIN := .venv/bin
 INSTALLED := .venv/installed
 
-.PHONY: demo picture test test-all coverage lint install clean
+.PHONY: demo picture docs test test-all coverage lint install clean
 
 demo: $(INSTALLED)
 	$(BIN)/harness compare demo --workdir work/demo
@@ -14,6 +14,10 @@ picture: $(INSTALLED)
 	test -f work/demo/reports/demo/index.html || $(MAKE) demo
 	$(BIN)/harness report build demo --from work/demo --format html
 	$(BIN)/python -m reports.write.screenshot work/demo/reports/demo/index.html reports/images/report.png
+
+# The documentation as a site, build/site/index.html; it needs no network.
+docs: $(INSTALLED)
+	$(BIN)/python -m docs.site build/site
 
 # The order of files is that of tests/conftest.py: the long ones first, so that no worker is left with one at the end.
 PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations 10

@@ -27,7 +27,7 @@ from studies.definition.study import Study
 
 REPOSITORY = Path(__file__).parents[1]
 PACKAGES = ("harness", "methods", "studies", "reports")
-PAGES = (REPOSITORY / "CONTRIBUTING.md", *sorted((REPOSITORY / "docs").glob("*.md")))
+PAGES = (REPOSITORY / "CONTRIBUTING.md", *sorted((REPOSITORY / "docs").rglob("*.md")))
 _MADE = re.compile(r"(?P<head><!-- made: (?P<name>[\w-]+) -->\n).*?(?=<!-- end -->)", re.DOTALL)
 _TYPES = {str: "text", int: "whole number", float: "number", bool: "true or false", Any: "any value"}
 _BOUNDS = {"ge": "from", "gt": "above", "le": "to", "lt": "below"}
@@ -169,7 +169,7 @@ def published_totals() -> str:
 def published_numbers() -> str:
     """Every published row with what makes its numbers, or why nothing can."""
     head = ("table", "published rows", "base model", "numbers", "made by, or why not")
-    return "\n".join(f"### {title}\n\n{table(head, lines)}" for title, lines in published.papers())
+    return "\n".join(f"## {title}\n\n{table(head, lines)}" for title, lines in published.papers())
 
 
 MADE: dict[str, Callable[[], str]] = {

@@ -1,4 +1,4 @@
-"""The plugin interface: a `Method` is configured, `fit` on text, and then `encode`s sentences to vectors."""
+"""The plugin interface: a `Method` is configured, `fit` on text, and then has `encode` turn sentences into vectors."""
 
 from __future__ import annotations
 

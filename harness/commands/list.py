@@ -65,7 +65,7 @@ def _details(console: Console, name: str, about: dict[str, Any]) -> None:
     card = about["card"]
     _block(console, None, [("title", card["title"]), *((key, str(card[key])) for key in CARD if card.get(key))])
     _block(console, "published", [(key, "\n".join(lines)) for key, lines in about["published"].items()])
-    written = {f"{key} = {_value(field['default'])}": field for key, field in about["options"].items()}
+    written = {f"{key} = {value_text(field['default'])}": field for key, field in about["options"].items()}
     rows = [(key, _option(field)) for key, field in written.items() if not field["shared"]]
     shared = ", ".join(key for key, field in written.items() if field["shared"])
     _block(console, "options", [*rows, *([("as for all methods", shared)] if shared else [])])
@@ -99,7 +99,7 @@ def _option(field: dict[str, Any]) -> str:
 
 def _sweep(sweep: dict[str, Any]) -> str:
     if "choices" in sweep:
-        return ", ".join(_value(choice) for choice in sweep["choices"])
+        return ", ".join(value_text(choice) for choice in sweep["choices"])
     return f"{sweep['low']} to {sweep['high']}{', logarithmic' if sweep['log'] else ''}"
 
 
@@ -108,24 +108,26 @@ def _preset(name: str, preset: dict[str, Any]) -> list[tuple[str, str]]:
     learns = "" if preset["text"] == "none" else f"learns from {preset['text']}"
     lines = []
     for family, recipe in preset["families"].items():
-        values = ", ".join(f"{key} = {_value(value)}" for key, value in recipe["values"].items()) or "the defaults"
+        values = ", ".join(f"{key} = {value_text(value)}" for key, value in recipe["values"].items()) or "the defaults"
         also = ", ".join(alias for alias, meant in preset["aliases"].items() if meant == family)
         notes = [f"also called {also}" if also else "", learns, recipe["source"]]
         lines.append((f"{name} ({family})", f"{values} [{'; '.join(filter(None, notes))}]".removesuffix(" []")))
     return lines
 
 
-def _value(value: Any) -> str:
+def value_text(value: Any) -> str:
+    """A value as it is written in a list of options."""
     if value is None:
         return "empty"
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list | tuple):
-        return "[" + ", ".join(_value(part) for part in value) + "]"
+        return "[" + ", ".join(value_text(part) for part in value) + "]"
     return str(value)
 
 
-def _methods() -> dict[str, dict[str, Any]]:
+def methods() -> dict[str, dict[str, Any]]:
+    """Name -> title, card, published numbers, options and presets of every installed method, in plain values."""
     return {name: _about(registry.load(registry.METHODS, name)) for name in registry.names(registry.METHODS)}
 
 
@@ -245,4 +247,4 @@ def _presets() -> dict[str, dict[str, Any]]:
     return by_name
 
 
-_LISTS = {"methods": _methods, "tasks": _tasks, "suites": _suites, "presets": _presets, "plugins": _plugins}
+_LISTS = {"methods": methods, "tasks": _tasks, "suites": _suites, "presets": _presets, "plugins": _plugins}
