@@ -172,7 +172,14 @@ def published_numbers() -> str:
     return "\n".join(f"## {title}\n\n{table(head, lines)}" for title, lines in published.papers())
 
 
+def align_uniform() -> str:
+    """The example of a method, which a test installs and runs."""
+    text = (REPOSITORY / "tests" / "third_party" / "align_uniform.py").read_text(encoding="utf-8")
+    return f'```python title="align_uniform.py"\n{text}```\n'
+
+
 MADE: dict[str, Callable[[], str]] = {
+    "align-uniform": align_uniform,
     "presets": presets,
     "layers": layers,
     "rooms": rooms,

@@ -39,7 +39,6 @@ CONTENTS = {
 API = ["functions", "methods", "objectives", "tasks", "running", "senteval"]
 _FOLDERS = {"Tutorials": "tutorials/", "How to": "how-to/"}
 _LINK = re.compile(r"(?P<image>!?)\[(?P<words>[^\]]+)\]\((?P<target>[^)\s#]*)(?P<anchor>#[^)\s]*)?\)")
-_QUOTED = re.compile(r"^--8<-- \"(?P<file>.+)\"$", re.MULTILINE)
 _TITLED = re.compile(r'^```(?P<language>\w+) title="(?P<title>.+)"$', re.MULTILINE)
 
 
@@ -55,7 +54,7 @@ def gathered(to: Path) -> None:
     texts["index.md"] += "".join(_contents(caption, pages) for caption, pages in CONTENTS.items())
     for page, text in texts.items():
         (to / page).parent.mkdir(parents=True, exist_ok=True)
-        (to / page).write_text(_captioned(with_files(text)), encoding="utf-8")
+        (to / page).write_text(_captioned(text), encoding="utf-8")
     shutil.copytree(docs / "static", to / "static")
     shutil.copy(REPOSITORY / "reports" / "images" / "report.png", to / "static")
     shutil.copy(docs / "conf.py", to)
@@ -65,11 +64,6 @@ def _contents(caption: str, pages: list[str]) -> str:
     lines = "\n".join(_FOLDERS.get(caption, "") + page for page in pages)
     head = f":caption: {caption}\n" if caption else ""
     return f"\n```{{toctree}}\n:hidden:\n{head}\n{lines}\n```\n"
-
-
-def with_files(text: str) -> str:
-    """A page with the files that it quotes whole."""
-    return _QUOTED.sub(lambda line: (REPOSITORY / line["file"]).read_text(encoding="utf-8").rstrip(), text)
 
 
 def _captioned(text: str) -> str:

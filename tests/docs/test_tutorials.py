@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from docs.make import REPOSITORY
-from docs.site import with_files
 from harness.cli import build_parser
 from harness.comparison.experiment import read_experiment
 from studies.definition.study import read_study
@@ -52,7 +51,7 @@ for folder, commands in json.loads(sys.argv[1]).items():
 
 def blocks(page: str) -> list[tuple[str, str, str]]:
     """Language, title and text of each block of a page."""
-    text = with_files((TUTORIALS / f"{page}.md").read_text(encoding="utf-8"))
+    text = (TUTORIALS / f"{page}.md").read_text(encoding="utf-8")
     return re.findall(r'^```(\w+)(?: title="([^"\n]+)")?\n(.*?)^```$', text, re.MULTILINE | re.DOTALL)
 
 
