@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -106,9 +107,15 @@ class Executor(ABC):
     def run(self, jobs: Sequence[Job], tick: Callable[[], None]) -> Iterator[Answer]:
         """An answer for every job, as they end; started in the order of `jobs`.
 
+        A `deque` is emptied as its jobs are started. Whoever takes the answers may put more jobs into it meanwhile.
+
         `tick` is called about once a second while there is nothing new. What `tick` or the caller raises ends all
         jobs: none runs on when the iterator is closed.
         """
+
+    def room(self, jobs: int) -> int:
+        """How many of so many jobs run at a time."""
+        return self.workers(jobs)
 
     def workers(self, jobs: int) -> int:
         """How many jobs run at a time on this machine."""
@@ -120,6 +127,11 @@ class Executor(ABC):
     def threads(self, jobs: int) -> int:
         """Threads of one of these workers, so that all of them use no more than the cores there are."""
         return self.settings.cpus_per_cell or max(1, cores() // self.workers(jobs))
+
+
+def queued(jobs: Sequence[Job]) -> deque[Job]:
+    """Jobs as `Executor.run` takes them: the caller's own queue, or one of what it was given."""
+    return jobs if isinstance(jobs, deque) else deque(jobs)
 
 
 def cores() -> int:

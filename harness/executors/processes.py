@@ -10,7 +10,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import Any
 
 from harness.errors import InputError
-from harness.executors.executor import TICK, Answer, Executor, Job, use_threads
+from harness.executors.executor import TICK, Answer, Executor, Job, queued, use_threads
 from harness.machine.child_process import end_with_parent
 
 
@@ -28,24 +28,24 @@ class Processes(Executor):
             from pebble import ProcessExpired, ProcessPool
         except ImportError:
             raise InputError('executor "processes" needs pebble: pip install "sentence-harness[processes]"') from None
-        if not jobs:
+        queue = queued(jobs)
+        if not queue:
             return
-        count = self._places(len(jobs))
+        count = self.room(len(queue))
         context = multiprocessing.get_context("spawn")  # a fork would share locks of torch's threads
-        places = context.Queue()
-        for place in range(count + len(jobs) * (1 + self.settings.retries)):  # each new worker takes the next one
-            places.put(place % count)
+        place = context.Value("i", 0)  # each new worker takes the next one
         pool = ProcessPool(
             max_workers=count,
             initializer=_begin,
-            initargs=(places, self._devices(), self.threads(len(jobs))),
+            initargs=(place, self._devices(), self.threads(len(queue))),
             context=context,
         )
         waiting: dict[Future[Any], tuple[Job, int]] = {}
         try:
-            for job in jobs:
-                waiting[pool.schedule(job.call, args=job.arguments)] = (job, 0)
-            while waiting:
+            while queue or waiting:
+                while queue:
+                    job = queue.popleft()
+                    waiting[pool.schedule(job.call, args=job.arguments)] = (job, 0)
                 done, _ = wait(waiting, timeout=TICK, return_when=FIRST_COMPLETED)
                 for future in done:
                     job, tries = waiting.pop(future)
@@ -62,8 +62,8 @@ class Processes(Executor):
             pool.stop()
             pool.join()
 
-    def _places(self, jobs: int) -> int:
-        """How many workers: as many as asked for, else as the GPUs have room for, else as there are cores."""
+    def room(self, jobs: int) -> int:
+        """As many as asked for, else as the GPUs have room for, else as there are cores."""
         share = self.settings.gpus_per_cell
         if not share:
             return self.workers(jobs)
@@ -89,11 +89,13 @@ def _visible() -> list[str]:
     return [str(index) for index in range(torch.cuda.device_count())]
 
 
-def _begin(places: Any, devices: list[str], threads: int) -> None:
+def _begin(next_place: Any, devices: list[str], threads: int) -> None:
     """What a worker does before its first job."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the user's interrupt is the coordinator's, which ends the workers
     end_with_parent()
-    place = places.get()
+    with next_place.get_lock():
+        place = next_place.value
+        next_place.value += 1
     if devices:
         os.environ["CUDA_VISIBLE_DEVICES"] = devices[place % len(devices)]
     use_threads(threads)

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from harness.errors import InputError
-from harness.executors.executor import TICK, Answer, Executor, Job, cores, use_threads
+from harness.executors.executor import TICK, Answer, Executor, Job, cores, queued, use_threads
 
 
 class Ray(Executor):
@@ -60,9 +60,10 @@ class Ray(Executor):
         """As `Executor.run`."""
         import ray
 
-        if not jobs:
+        queue = queued(jobs)
+        if not queue:
             return
-        threads = self.settings.cpus_per_cell or (1 if self.settings.address else self.threads(len(jobs)))
+        threads = self._cpus(len(queue))
         memory = self.settings.memory_per_cell
         task = ray.remote(
             num_cpus=threads,
@@ -71,12 +72,12 @@ class Ray(Executor):
             max_calls=0,  # a worker stays for the next job, on GPUs too: what it has loaded stays loaded
             **({"memory": int(memory * 2**30)} if memory else {}),
         )(_called)
-        left = list(reversed(jobs))
+        most = self.settings.workers
         waiting: dict[Any, Job] = {}
         try:
-            while left or waiting:
-                while left and len(waiting) < (self.settings.workers or len(jobs)):
-                    job = left.pop()
+            while queue or waiting:
+                while queue and (most is None or len(waiting) < most):
+                    job = queue.popleft()
                     waiting[task.options(name=job.key).remote(threads, job.call, job.arguments)] = job
                 done, _ = ray.wait(list(waiting), timeout=TICK)
                 for reference in done:
@@ -86,6 +87,22 @@ class Ray(Executor):
         finally:
             for reference in waiting:
                 ray.cancel(reference, force=True)
+
+    def room(self, jobs: int) -> int:
+        """As many as asked for, else as the cluster has cores and GPUs for now."""
+        import ray
+
+        if self.settings.workers is not None:
+            return min(jobs, self.settings.workers)
+        there = ray.cluster_resources()
+        rooms = [there.get("CPU", 0) / self._cpus(jobs)]
+        if self.settings.gpus_per_cell:
+            rooms.append(there.get("GPU", 0) / self.settings.gpus_per_cell)
+        return max(1, min(jobs, int(min(rooms))))
+
+    def _cpus(self, jobs: int) -> int:
+        """Cores of a job."""
+        return self.settings.cpus_per_cell or (1 if self.settings.address else self.threads(jobs))
 
 
 def _called(threads: int, call: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:

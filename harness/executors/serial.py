@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from harness.executors.executor import Answer, Executor, Job
+from harness.executors.executor import Answer, Executor, Job, queued
 
 
 class Serial(Executor):
@@ -15,5 +15,11 @@ class Serial(Executor):
 
     def run(self, jobs: Sequence[Job], tick: Callable[[], None]) -> Iterator[Answer]:
         """As `Executor.run`."""
-        for job in jobs:
+        queue = queued(jobs)
+        while queue:
+            job = queue.popleft()
             yield Answer(job, job.call(*job.arguments))
+
+    def room(self, jobs: int) -> int:
+        """As `Executor.room`."""
+        return 1

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from harness.errors import InputError, RunError
-from harness.executors.executor import TICK, Answer, Executor, Job, use_threads
+from harness.executors.executor import TICK, Answer, Executor, Job, queued, use_threads
 
 _RULE = "-" * 22  # what submitit sets a traceback between
 MINUTES = 240  # of a job, where `slurm.time` says nothing
@@ -34,7 +34,8 @@ class Slurm(Executor):
             import submitit
         except ImportError:
             raise InputError('executor "slurm" needs submitit: pip install "sentence-harness[slurm]"') from None
-        if not jobs:
+        queue = queued(jobs)
+        if not queue:
             return
         threads = self.settings.cpus_per_cell or 4
         try:
@@ -48,10 +49,12 @@ class Slurm(Executor):
             raise InputError(f"executor slurm: {str(error).splitlines()[0]}") from None
         waiting: dict[Any, tuple[Job, int]] = {}
         try:
-            with executor.batch():  # one array of jobs
-                queued = [executor.submit(Queued(threads, job.call, job.arguments)) for job in jobs]
-            waiting = {job: (asked, 0) for job, asked in zip(queued, jobs, strict=True)}
-            while waiting:
+            while queue or waiting:
+                if queue:
+                    asked_for = [queue.popleft() for _ in range(len(queue))]
+                    with executor.batch():  # one array of jobs
+                        array = [executor.submit(Queued(threads, job.call, job.arguments)) for job in asked_for]
+                    waiting |= {job: (asked, 0) for job, asked in zip(array, asked_for, strict=True)}
                 done = [job for job in waiting if job.done()]
                 for job in done:
                     asked, tries = waiting.pop(job)
@@ -67,6 +70,10 @@ class Slurm(Executor):
         finally:
             for job in waiting:
                 job.cancel(check=False)
+
+    def room(self, jobs: int) -> int:
+        """As many as asked for; else all of them, and the cluster says when."""
+        return min(jobs, self.settings.workers or jobs)
 
     def _parameters(self, threads: int) -> dict[str, Any]:
         """Of `sbatch`, in submitit's words; what it has no word for goes there as it is."""

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import psutil
 import pytest
 
 from harness.errors import InputError
-from harness.executors.executor import Answer, ExecutorSettings, Job
+from harness.executors.executor import Answer, Executor, ExecutorSettings, Job
 from harness.executors.processes import Processes
 from harness.executors.serial import Serial
 from harness.executors.slurm import _minutes
@@ -48,6 +49,18 @@ def test_answers_errors_and_deaths_are_told_apart_and_retried(tmp_path: Path) ->
     assert answers["always-dies"].lost == "its worker ended 2 times within it (last by exit code 7)"
     assert (tmp_path / "always").read_text() == "xx"  # asked once more, and then given up
     assert answers["threads"].value == ("1", 1)
+
+
+@pytest.mark.parametrize("kind", [Serial, Processes])
+def test_jobs_may_be_added_while_others_run(kind: type[Executor], tmp_path: Path) -> None:
+    queue = deque([Job("1", jobs.double, (1,)), Job("2", jobs.double, (2,))])
+    executor = kind(ExecutorSettings(name=kind.name, workers=2, cpus_per_cell=1), tmp_path)
+    seen = []
+    for answer in executor.run(queue, lambda: None):
+        seen.append(answer.value)
+        if answer.value < 16:
+            queue.append(Job(str(answer.value), jobs.double, (answer.value,)))
+    assert sorted(seen) == [2, 4, 4, 8, 8, 16, 16]
 
 
 def test_no_job_runs_on_when_the_caller_goes(tmp_path: Path) -> None:
@@ -103,15 +116,15 @@ def test_threads_and_workers_share_the_cores(tmp_path: Path, monkeypatch: pytest
 
 def test_gpus_are_dealt_to_workers_by_their_share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,3,5,7")
-    assert processes(tmp_path, gpus_per_cell=0.5)._places(99) == 8
-    assert processes(tmp_path, gpus_per_cell=1)._places(3) == 3
+    assert processes(tmp_path, gpus_per_cell=0.5).room(99) == 8
+    assert processes(tmp_path, gpus_per_cell=1).room(3) == 3
     both = processes(tmp_path, gpus_per_cell=2)
-    assert (both._devices(), both._places(99)) == (["0,3", "5,7"], 2)
+    assert (both._devices(), both.room(99)) == (["0,3", "5,7"], 2)
     with pytest.raises(InputError, match=r"gpus_per_cell = 8, and this machine has 4"):
-        processes(tmp_path, gpus_per_cell=8)._places(1)
+        processes(tmp_path, gpus_per_cell=8).room(1)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     with pytest.raises(InputError, match="no GPU"):
-        processes(tmp_path, gpus_per_cell=1)._places(1)
+        processes(tmp_path, gpus_per_cell=1).room(1)
 
 
 @pytest.mark.parametrize(
