@@ -179,7 +179,14 @@ class SimCSE(TrainedMethod):
     def projected(
         self, encoder: Encoder, heads: nn.Module, ids_a: Sequence[Sequence[int]], ids_b: Sequence[Sequence[int]]
     ) -> tuple[Tensor, Tensor]:
-        """The projections (n, d) of both views, dropped out at the config's rates."""
+        """The projections (n, d) of both views."""
+        h_a, h_b = self.encoded(encoder, ids_a, ids_b)
+        return heads.mlp(h_a), heads.mlp(h_b)  # type: ignore[operator]
+
+    def encoded(
+        self, encoder: Encoder, ids_a: Sequence[Sequence[int]], ids_b: Sequence[Sequence[int]]
+    ) -> tuple[Tensor, Tensor]:
+        """The vectors (n, d) of both views, dropped out at the config's rates."""
         config: SimCSEConfig = self.config
         attention = config.dropout if config.attention_rate is None else config.attention_rate
         differ_by = "set dropout, or attention_rate alone, to a rate above 0, such as 0.1"
@@ -190,9 +197,7 @@ class SimCSE(TrainedMethod):
             attention_dropout=both(attention, attention),
             differ_by="" if config.same_mask else differ_by,
         )
-        if config.same_mask:
-            h_b = h_a  # equal text and equal masks are equal vectors
-        return heads.mlp(h_a), heads.mlp(h_b)  # type: ignore[operator]
+        return (h_a, h_a) if config.same_mask else (h_a, h_b)  # equal text and equal masks are equal vectors
 
     def contrast(self, z_a: Tensor, z_b: Tensor, heads: nn.Module, batch: Batch) -> Tensor:
         """The contrastive term of the two views' projections, (n, d) each."""

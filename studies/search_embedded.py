@@ -29,6 +29,8 @@ GRIDS: dict[str, tuple[str, dict[str, list[Any]]]] = {  # name -> method, grid
     "vicreg": ("vicreg", {"view": ["dropout", "shuffle"], "learning_rate": RATES}),
     "mixcse": ("mixcse", {"learning_rate": RATES}),
     "esimcse": ("esimcse", {"learning_rate": RATES}),
+    "consert": ("consert", {"learning_rate": RATES}),
+    "diffcse": ("diffcse", {"learning_rate": RATES}),
     "byol": ("byol", {"learning_rate": RATES}),
     "w_mse": ("w_mse", {"learning_rate": RATES}),
     "self_guided": ("self_guided", {"learning_rate": RATES}),

@@ -29,6 +29,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "vicreg": NARROW,
     "mixcse": {},
     "esimcse": {},
+    "consert": {},
     "byol": {**NARROW, "predictor": 16},
     "w_mse": {"projector": (16, 4), "slice": 8},
     "self_guided": {"head_width": 16},

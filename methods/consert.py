@@ -1,0 +1,155 @@
+"""ConSERT: contrast of two views made at the embedding layer: shuffled, cut off, dropped out or adversarial."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+
+import torch
+from pydantic import model_validator
+from torch import Tensor, nn
+
+from harness.config import option
+from harness.method import POOLING_HELP, MethodCard, MethodConfig
+from harness.recipes import Presets, Recipe, Recipes
+from harness.training import Batch, TrainedMethod, TrainingConfig
+from harness.views import shuffle_tokens
+from harness.views.make import markers
+from methods.objectives import nt_xent_symmetric
+from methods.parts import embedding_views as views
+from methods.parts.later_models import SEARCHED, later_models
+from methods.parts.optimizers import adamw
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from harness.encoder import Encoder
+
+View = Literal["none", "shuffle", "token_cutoff", "feature_cutoff", "dropout", "adversarial"]
+PAPER = "Yan et al. 2021, section 4.1"
+SCRIPT = "yym6472/ConSERT: scripts"
+PROTOCOL = {"batch_size": 96, "learning_rate": 5e-7, "epochs": 10, "train_length": 64, "eval_every": 200, "bucket": 1}
+LARGE = {"view_a": "none", "view_b": "shuffle", "native_dropout": True, "epochs": 25, "eval_every": 100}
+MINI = {"batch_size": 64, "learning_rate": 3e-5, "epochs": 1, "train_length": 32, "eval_every": 10, "bucket": 32}
+
+
+class ConSERTConfig(TrainingConfig):
+    """Defaults: the paper's best pair of views on BERT-base."""
+
+    pooling: str = option("last2_avg", POOLING_HELP)
+    batch_size: int = option(96, "sentences per update", ge=2, sweep=[64, 96, 128])
+    learning_rate: float = option(5e-7, "peak learning rate", gt=0, sweep=(1e-7, 1e-4), log=True)
+    train_length: int = option(64, "word pieces kept in training, special tokens included", ge=4)
+    warmup: float = option(0.1, "share of the updates with rising learning rate", ge=0, lt=1)
+    weight_decay: float = option(0.01, "decoupled weight decay (none on biases and LayerNorm)", ge=0)
+    view_a: View = option("feature_cutoff", f"change of the first view: {', '.join(get_args(View))}",
+                          sweep=list(get_args(View)))  # fmt: skip
+    view_b: View = option("shuffle", "change of the second view", sweep=list(get_args(View)))
+    token_cutoff: float = option(0.15, "share of the tokens that token_cutoff sets to zero", gt=0, lt=1)
+    feature_cutoff: float = option(0.2, "share of the features that feature_cutoff sets to zero", gt=0, lt=1)
+    dropout: float = option(0.2, "share of the embeddings' numbers that dropout sets to zero", gt=0, lt=1)
+    noise: float = option(1.0, "length of the adversarial step of every token", gt=0)
+    native_dropout: bool = option(False, "also the checkpoint's own dropout, in both views")
+    temperature: float = option(0.1, "divides the cosines", gt=0, sweep=(0.01, 1.0), log=True)
+    contrastive_weight: float = option(
+        1.0, "weight of the loss, a mean over 2n (matters where gradients are clipped); the code's sum: 0.3", gt=0
+    )
+
+    @model_validator(mode="after")
+    def _views_differ(self) -> Self:
+        if self.view_a == self.view_b == "adversarial":
+            raise ValueError('keys "view_a" and "view_b": the adversarial view is one against the other, not both')
+        if self.view_a == self.view_b == "none" and not self.native_dropout:
+            raise ValueError('keys "view_a" and "view_b": both "none" are equal views; set native_dropout = true')
+        return self
+
+
+class ConSERT(TrainedMethod):
+    """L = w * mean over the 2n vectors of both views of -log softmax( cos / temperature )[other view]."""
+
+    name = "consert"
+    card = MethodCard(
+        title="ConSERT",
+        paper="Yan, Li, Wang, Zhang, Wu & Xu, ACL 2021",
+        equations="the contrastive loss of section 3.2 and the augmentations of section 3.3",
+        reference="github.com/yym6472/ConSERT",
+        text="sentences",
+        supervision="unsupervised",
+        cost="ten short epochs, both views in one forward; two forwards and one more backward with an adversarial view",
+        notes="The originals train on the unlabelled texts of the STS tasks, test sentences included: give that text "
+        "as the corpus to compare with published rows. Shuffled positions are shuffled tokens here, the same for all "
+        "poolings but cls, which keeps its tokens that frame a sentence in place. The paper has adversarial views in "
+        "supervised training alone; here their gradient is that of the contrastive loss of the plain view. The code "
+        "trains with mean pooling, tests with the last two layers, sums both directions and weighs them by 0.15, and "
+        "stops early; its AdamW lacks the bias correction, which is kept so.",
+        when_it_collapses="a lower learning_rate, milder views, native_dropout = true",
+    )
+    Config: ClassVar[type[MethodConfig]] = ConSERTConfig
+    presets: ClassVar[Presets] = {
+        "paper": Recipes(
+            {
+                "bert-base": Recipe({}, PAPER),
+                "bert-large": Recipe(LARGE, f"{PAPER} and {SCRIPT}/unsup-consert-large.sh"),
+                "roberta-base": Recipe({}, f"{SCRIPT}/roberta/unsup-consert-base.sh"),
+                **later_models({}),
+                "mini": Recipe(MINI, SEARCHED),
+            },
+            shared={**PROTOCOL, "pooling": "last2_avg"},
+            aliases={"mini": "mini"},
+        ),
+        "code": Recipes(
+            {
+                "bert-base": Recipe({}, f"{SCRIPT}/unsup-consert-base.sh"),
+                "bert-large": Recipe(LARGE, f"{SCRIPT}/unsup-consert-large.sh"),
+                "roberta-base": Recipe({}, f"{SCRIPT}/roberta/unsup-consert-base.sh"),
+            },
+            shared={**PROTOCOL, "pooling": "mean", "contrastive_weight": 0.3},
+        ),
+    }
+
+    def optimizer(self, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
+        """AdamW without bias correction, as the code has it."""
+        return adamw(groups, learning_rate=self.config.learning_rate, eps=1e-6, bias_correction=False)
+
+    def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, Tensor]:
+        config: ConSERTConfig = self.config
+        rows = encoder.tokenize(batch.texts, max_length=config.train_length)
+        ids = [self._ordered(view, rows, encoder, batch) for view in (config.view_a, config.view_b)]
+        changes = [self._change(view) for view in (config.view_a, config.view_b)]
+        for side, view in enumerate((config.view_a, config.view_b)):
+            if view == "adversarial":
+                seen = views.Seen()
+                changes[side] = seen
+                first = self._contrast(encoder, ids, changes, differ=False)
+                (gradient,) = torch.autograd.grad(first, seen.embeddings)
+                changes[side] = views.moved_by(views.against(gradient.detach(), config.noise))
+        return {"loss": config.contrastive_weight * self._contrast(encoder, ids, changes)}
+
+    def _ordered(self, view: View, ids: list[list[int]], encoder: Encoder, batch: Batch) -> list[list[int]]:
+        """Token rows, in another order where the view says so."""
+        if view != "shuffle":
+            return ids
+        fixed = markers(encoder.tokenizer) if encoder.pooling.mode == "cls" else frozenset()
+        return [shuffle_tokens(row, 1.0, batch.rng, special=fixed) for row in ids]
+
+    def _change(self, view: View) -> views.Change:
+        """What happens to the embeddings of a view, but for the adversarial one."""
+        config = self.config
+        if view == "token_cutoff":
+            return partial(views.token_cutoff, rate=config.token_cutoff)
+        if view == "feature_cutoff":
+            return partial(views.feature_cutoff, rate=config.feature_cutoff)
+        return partial(views.element_dropout, rate=config.dropout) if view == "dropout" else views.as_they_are
+
+    def _contrast(
+        self, encoder: Encoder, ids: list[list[list[int]]], changes: list[views.Change], *, differ: bool = True
+    ) -> Tensor:
+        rates = None if self.config.native_dropout else (0.0, 0.0)
+        with views.embeddings_changed(encoder.transformer, *changes):
+            h_a, h_b = encoder.two_views(
+                *ids,
+                hidden_dropout=rates,
+                attention_dropout=rates,
+                differ_by="choose another view_a or view_b, or set native_dropout = true" if differ else "",
+            )
+        return nt_xent_symmetric(h_a, h_b, temperature=self.config.temperature)

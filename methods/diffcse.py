@@ -1,0 +1,206 @@
+"""DiffCSE: SimCSE, and a discriminator that is told a sentence's vector and finds which of its words were replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from harness.config import option
+from harness.encoder import Encoder
+from harness.encoder.masked_lm import MaskedLM, mask_tokens
+from harness.errors import InputError
+from harness.identity.models import model_fingerprint
+from harness.method import MethodCard, MethodConfig
+from harness.recipes import Presets, Recipe, Recipes
+from harness.training import Batch
+from methods.parts.embedding_views import embeddings_changed
+from methods.parts.later_models import UNTUNED, later_models
+from methods.parts.projection_heads import projector
+from methods.simcse import MINI, STATED, SimCSE, SimCSEConfig
+
+
+def replaced_token_detection(logits: Tensor, ids: Tensor, original: Tensor, mask: Tensor) -> Tensor:
+    """Mean cross-entropy in nats of telling, for every real token, whether it was replaced.
+
+    L = -(1/T) sum_it log softmax(logits_it)[ids_it != original_it], T the number of tokens with mask 1.
+
+    Args:
+        logits: (n, length, 2). ids, original, mask: (n, length).
+
+    Source: Chuang et al., NAACL 2022, Eq. 2 and 3, there a sum; the code's mean counts padding as well.
+    """
+    real = mask.bool()
+    return functional.cross_entropy(logits[real].float(), (ids != original)[real].long())
+
+
+class Generator(nn.Module):
+    """A frozen masked language model that writes sentences again from masked copies of them."""
+
+    def __init__(self, name: str, like: Encoder) -> None:
+        super().__init__()
+        self.encoder = Encoder.from_pretrained(name).to(like.device)
+        if self.encoder.tokenizer.get_vocab() != like.tokenizer.get_vocab():
+            raise InputError(
+                f'diffcse: key "generator": "{name}" has another vocabulary than the base model; give a masked '
+                "language model with the same word pieces, or leave it empty to take the base model itself"
+            )
+        self.head = MaskedLM.from_base(name, self.encoder)
+        if not self.head.pretrained:
+            raise InputError(
+                f'diffcse: "{name}" has no masked-language head of its own, so it cannot write sentences; set '
+                '"generator" to a masked language model with the same word pieces'
+            )
+        self.requires_grad_(False)
+
+    @torch.no_grad()
+    def write(self, ids: Sequence[Sequence[int]], masked: Sequence[Sequence[int]]) -> list[list[int]]:
+        """Token rows with the likeliest token, given `masked`, in the place of every ordinary token of `ids`."""
+        features = self.encoder.collate(masked)
+        states = self.eval().encoder.hidden_states(features)[-1]
+        special = set(self.encoder.tokenizer.all_special_ids)
+        written: list[list[int]] = []
+        for row, state in zip(ids, states, strict=True):  # one at a time: logits have the vocabulary's width
+            best = self.head(state[: len(row)]).argmax(-1).tolist()
+            written.append([old if old in special else new for old, new in zip(row, best, strict=True)])
+        return written
+
+
+class Discriminator(nn.Module):
+    """A copy of the base model that reads a sentence's vector in the place of its first token's embedding."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        super().__init__()
+        self.transformer = encoder.copy().transformer
+        self.head = nn.Linear(int(encoder.transformer.config.hidden_size), 2)
+
+    def forward(self, features: dict[str, Tensor], z_a: Tensor, z_b: Tensor) -> Tensor:
+        """Logits (2n, length, 2) of rows of view a, then of view b, told z_a and z_b, (n, d)."""
+
+        def told(z: Tensor) -> Any:
+            return lambda states, mask: torch.cat([z.unsqueeze(1).to(states.dtype), states[:, 1:]], dim=1)
+
+        with embeddings_changed(self.transformer, told(z_a), told(z_b)):
+            # Not by an encoder: every process of a team reads all rows, with the vectors that all of them have.
+            logits: Tensor = self.head(self.transformer(**features).last_hidden_state)
+        return logits
+
+
+TABLE = "voidism/DiffCSE: README, hyperparameters"
+STS_BERT = {"learning_rate": 7e-6, "mask": 0.3, "rtd_weight": 0.005, "generator": "distilbert-base-uncased"}
+STS_ROBERTA = {"learning_rate": 1e-5, "mask": 0.2, "rtd_weight": 0.005, "generator": "distilroberta-base"}
+PROTOCOL = {"batch_size": 64, "train_length": 32, "eval_every": 125, "bucket": 1}
+
+
+class DiffCSEConfig(SimCSEConfig):
+    """Defaults: the released script for BERT-base."""
+
+    learning_rate: float = option(7e-6, "peak learning rate of AdamW", gt=0, sweep=(1e-6, 3e-4), log=True)
+    head: Literal["batchnorm", "training"] = option(  # type: ignore[assignment]
+        "batchnorm", "in training only: Linear-BatchNorm-ReLU-Linear-BatchNorm, or SimCSE's tanh layer (training)"
+    )
+    rtd_weight: float = option(
+        0.005, "weight of the detection of replaced tokens (lambda)", ge=0, sweep=(1e-4, 0.1), log=True
+    )
+    mask: float = option(
+        0.3, "share of the tokens that are masked for the generator", gt=0, lt=1, sweep=[0.15, 0.2, 0.3]
+    )
+    generator: str = option("", "masked language model that writes the edited sentence; empty: the base model, frozen")
+    in_parts: ClassVar[bool] = False
+
+
+class DiffCSE(SimCSE):
+    """L = NT-Xent(zA, zB) + lambda * `replaced_token_detection` of edited sentences, told zA or zB."""
+
+    name = "diffcse"
+    card = MethodCard(
+        title="DiffCSE",
+        paper="Chuang et al., NAACL 2022",
+        equations="Eq. 1-3",
+        reference="github.com/voidism/DiffCSE",
+        text="sentences",
+        supervision="unsupervised",
+        cost="SimCSE's forward, a forward of the frozen generator, and a second model that is trained and dropped",
+        notes="As in the code the generator takes its likeliest token (the paper samples), everywhere and not in "
+        "masked places alone, and the discriminator is told the projections. Tokens that frame a sentence are kept, "
+        "padding is not counted and the generator drops nothing; in the code only the first token is kept, padding "
+        "counts and the generator runs with dropout. BatchNorm sees both views at once. Published STS average on "
+        "BERT-base: 78.49.",
+        when_it_collapses="a lower learning_rate, a lower rtd_weight, a larger batch_size",
+    )
+    Config: ClassVar[type[MethodConfig]] = DiffCSEConfig
+    presets: ClassVar[Presets] = {
+        "paper": Recipes(
+            {
+                "bert-base": Recipe(STS_BERT, TABLE),
+                "roberta-base": Recipe(STS_ROBERTA, TABLE),
+                **later_models({**STS_BERT, "generator": ""}, STATED),
+                "mini": Recipe(
+                    {**MINI.values, "learning_rate": 3e-5, "mask": 0.3, "rtd_weight": 0.005, "generator": ""}, UNTUNED
+                ),
+            },
+            shared={**PROTOCOL, "epochs": 2},
+            aliases={"mini": "mini"},
+        ),
+        "paper-transfer": Recipes(
+            {
+                "bert-base": Recipe(
+                    {**STS_BERT, "learning_rate": 2e-6, "mask": 0.15, "rtd_weight": 0.05},
+                    f"{TABLE}, for transfer tasks",
+                ),
+                "roberta-base": Recipe(
+                    {**STS_ROBERTA, "learning_rate": 3e-6, "mask": 0.15, "rtd_weight": 0.05},
+                    f"{TABLE}, for transfer tasks",
+                ),
+            },
+            shared={**PROTOCOL, "epochs": 2},
+        ),
+        "code": Recipes(
+            {"bert-base": Recipe(STS_BERT, "voidism/DiffCSE: run_diffcse.sh, first release")},
+            shared={**PROTOCOL, "epochs": 1},
+        ),
+    }
+
+    @classmethod
+    def inputs(cls, config: Any) -> dict[str, str]:
+        """The generator's fingerprint, where it is a model of its own."""
+        return {"generator": model_fingerprint(config.generator)} if config.generator else {}
+
+    def heads(self, encoder: Encoder) -> nn.Module:
+        """SimCSE's, with DiffCSE's projector; the frozen generator and the discriminator."""
+        heads = super().heads(encoder)
+        d = encoder.dimension
+        if d != int(encoder.transformer.config.hidden_size):
+            raise InputError("diffcse: the discriminator reads vectors of the model's width; choose another pooling")
+        if self.config.head == "batchnorm":
+            first, norm, relu, second = projector(d, (2 * d, d), bias="none", init="normal")
+            heads.mlp = nn.Sequential(first, norm, relu, second, nn.BatchNorm1d(d, affine=False))
+        heads.generator = Generator(self.config.generator or self.base_model, encoder)
+        heads.discriminator = Discriminator(encoder)
+        return heads
+
+    def projected(
+        self, encoder: Encoder, heads: Any, ids_a: Sequence[Sequence[int]], ids_b: Sequence[Sequence[int]]
+    ) -> tuple[Tensor, Tensor]:
+        """As SimCSE's; both views in one call, so that BatchNorm sees both."""
+        z_a, z_b = heads.mlp(torch.cat(self.encoded(encoder, ids_a, ids_b))).chunk(2)
+        return z_a, z_b
+
+    def loss(self, encoder: Encoder, heads: Any, batch: Batch) -> dict[str, Tensor]:
+        config: DiffCSEConfig = self.config
+        ids_a, ids_b = self.views(encoder, batch)
+        z_a, z_b = self.projected(encoder, heads, ids_a, ids_b)
+        terms = self.with_mlm(self.contrast(z_a, z_b, heads, batch), encoder, heads, [*ids_a, *ids_b], batch)
+        ids = [*ids_a, *ids_b]
+        masked, _ = mask_tokens(ids, encoder.tokenizer, batch.rng, probability=config.mask)
+        edited = encoder.collate(heads.generator.write(ids, masked))
+        features = {name: tensor.to(z_a.device) for name, tensor in edited.items()}
+        logits = heads.discriminator(features, z_a, z_b)
+        original = encoder.collate(ids)["input_ids"].to(z_a.device)
+        found = replaced_token_detection(logits, features["input_ids"], original, features["attention_mask"])
+        detection = config.rtd_weight * found
+        contrast = terms.pop("contrast", terms["loss"])
+        return {**terms, "loss": terms["loss"] + detection, "contrast": contrast, "detection": detection}

@@ -1,0 +1,96 @@
+"""Views that are made inside the model: what leaves its embedding block is changed, for each half of the batch.
+
+Source: ConSERT (Yan et al., ACL 2021), section 3.3; the counts are those of its code, which scales nothing up for what
+it sets to zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+Change = Callable[[Tensor, Tensor], Tensor]
+"""Embeddings (n, length, d) and mask (n, length) to changed embeddings; it draws from torch's generator."""
+
+
+def as_they_are(embeddings: Tensor, mask: Tensor) -> Tensor:
+    """No change."""
+    return embeddings
+
+
+def token_cutoff(embeddings: Tensor, mask: Tensor, *, rate: float) -> Tensor:
+    """floor(rate * length) of a sentence's tokens, special ones included, are set to zero."""
+    draws = torch.rand(mask.shape, device=mask.device).masked_fill(mask == 0, 2.0)
+    counts = (rate * mask.sum(1, keepdim=True)).long()
+    lost = _ranks(draws) < counts
+    return embeddings.masked_fill(lost.unsqueeze(-1), 0.0)
+
+
+def feature_cutoff(embeddings: Tensor, mask: Tensor, *, rate: float) -> Tensor:
+    """floor(rate * d) features are set to zero, the same ones in all tokens of a sentence."""
+    n, _, d = embeddings.shape
+    lost = _ranks(torch.rand(n, d, device=embeddings.device)) < int(rate * d)
+    return embeddings.masked_fill(lost.unsqueeze(1), 0.0)
+
+
+def element_dropout(embeddings: Tensor, mask: Tensor, *, rate: float) -> Tensor:
+    """Each number is set to zero with probability `rate`; the others stay as they are."""
+    return embeddings.masked_fill(torch.rand_like(embeddings, dtype=torch.float32) < rate, 0.0)
+
+
+def moved_by(noise: Tensor) -> Change:
+    """`noise` (n, length, d) is added."""
+
+    def move(embeddings: Tensor, mask: Tensor) -> Tensor:
+        moved: Tensor = embeddings + noise.to(embeddings.dtype)
+        return moved
+
+    return move
+
+
+def against(gradient: Tensor, norm: float) -> Tensor:
+    """The step of length `norm` for each token that raises a loss fastest, of its gradient (..., d)."""
+    return norm * gradient / (gradient.norm(dim=-1, keepdim=True) + 1e-10)
+
+
+class Seen:
+    """A change that changes nothing and keeps the embeddings, which have a gradient."""
+
+    embeddings: Tensor
+
+    def __call__(self, embeddings: Tensor, mask: Tensor) -> Tensor:
+        self.embeddings = embeddings
+        return embeddings
+
+
+@contextmanager
+def embeddings_changed(transformer: PreTrainedModel, change_a: Change, change_b: Change) -> Iterator[None]:
+    """In forward passes inside the block the embeddings of the first half of the rows go through `change_a`, those of
+    the second through `change_b`. The backward pass may follow outside, unless it encodes parts of a batch again."""
+    mask: list[Tensor] = []
+
+    def look(module: nn.Module, args: Any, kwargs: dict[str, Any]) -> None:
+        mask[:] = [kwargs["attention_mask"]]
+
+    def change(module: nn.Module, args: Any, output: Tensor) -> Tensor:
+        half = len(output) // 2
+        halves = ((change_a, slice(None, half)), (change_b, slice(half, None)))
+        return torch.cat([function(output[rows], mask[0][rows]) for function, rows in halves])
+
+    block = cast(nn.Module, getattr(transformer, "embeddings", None) or transformer.get_input_embeddings())
+    handles = [transformer.register_forward_pre_hook(look, with_kwargs=True), block.register_forward_hook(change)]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _ranks(draws: Tensor) -> Tensor:
+    """The place of every entry among those of its row, from 0."""
+    return draws.argsort(dim=1).argsort(dim=1)
