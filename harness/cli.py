@@ -9,18 +9,18 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
 
 from harness import __version__, registry
 from harness.commands import check_method as check_command
-from harness.commands import compare
+from harness.commands import compare, completion
 from harness.commands import evaluate as evaluate_command
 from harness.commands import list as list_command
 from harness.commands import pretrain as pretrain_command
 from harness.commands import train as train_command
+from harness.commands.parser import Parser
 from harness.errors import HarnessError, InputError
 from harness.files.faults import refusal
-from harness.files.printable import ToldFormatter, tell_error, told
+from harness.files.printable import ToldFormatter, tell_error
 from harness.machine.distributed import follower
 from harness.machine.environment import disable_telemetry
 
@@ -40,14 +40,6 @@ OUT_OF_REACH = (
 )  # fmt: skip
 
 
-class Parser(argparse.ArgumentParser):
-    """As argparse's, but what it complains about is shown as every line is."""
-
-    def error(self, message: str) -> NoReturn:
-        """Usage and the complaint on standard error, exit code 2."""
-        super().error(told(message))
-
-
 def build_parser() -> argparse.ArgumentParser:
     """The parser with every installed sub-command."""
     parser: argparse.ArgumentParser = Parser(
@@ -61,6 +53,7 @@ def build_parser() -> argparse.ArgumentParser:
     for module in (compare, evaluate_command, train_command, pretrain_command, list_command, check_command):
         module.register(subparsers)
     _register_doctor(subparsers)
+    completion.register(subparsers, build_parser)
     for name in registry.names(registry.COMMANDS):
         try:
             registry.load(registry.COMMANDS, name)(subparsers)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module, metadata
+from importlib.machinery import PathFinder
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
@@ -128,6 +131,8 @@ def opened(group: Group, point: EntryPoint) -> Any:
         InputError: it cannot be imported, or is not what its group holds.
     """
     try:
+        if point.dist is not None and (other := unhide(point.dist.name).get(point.module.partition(".")[0])):
+            raise ImportError(f"another module of that name was imported before ({other}); rename it")
         plugin = point.load()
     except (ImportError, AttributeError) as error:
         raise InputError(f'{group.noun} "{point.name}" ({point.value}) cannot be imported: {error}') from error
@@ -139,6 +144,33 @@ def opened(group: Group, point: EntryPoint) -> Any:
             f'{group.noun} "{point.name}" ({origin(point)}): expected {group.expected}, not {type(plugin).__name__}'
         )
     return plugin
+
+
+@cache
+def unhide(distribution: str) -> dict[str, str]:
+    """Import the modules of a package that the folder one stands in hides, such as a `methods.py` of the user's own.
+
+    Returns:
+        Those that cannot be had any more, as another module of that name is imported already: name -> its file.
+    """
+    hidden = {}
+    found = metadata.distribution(distribution)
+    root = str(Path(__file__).parents[1] if distribution == OWN else found.locate_file(""))
+    for top in dict.fromkeys(point.module.partition(".")[0] for point in found.entry_points):
+        own = PathFinder.find_spec(top, [root])
+        if own is None:  # an editable install has its modules elsewhere
+            continue
+        if top in sys.modules:
+            other = getattr(sys.modules[top], "__file__", own.origin)
+            if other != own.origin:
+                hidden[top] = str(other)
+        elif (seen := PathFinder.find_spec(top)) is None or seen.origin != own.origin:
+            sys.path.insert(0, root)
+            try:
+                import_module(top)
+            finally:
+                sys.path.remove(root)
+    return hidden
 
 
 def points(group: Group) -> list[EntryPoint]:

@@ -153,7 +153,8 @@ def _start(name: str, workdir: Path, url: str, number: int, workers: int) -> sub
     environment["TOKENIZERS_PARALLELISM"] = "false"
     log = _log(workdir, name, number)
     log.parent.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "studies.worker", name, str(workdir), str(number), str(os.getpid())]
+    # -P: a folder that one stands in may have a `studies` of its own.
+    command = [sys.executable, "-P", "-m", "studies.worker", name, str(workdir), str(number), str(os.getpid())]
     with log.open("ab") as stream:
         return subprocess.Popen(command, env=environment, stdout=stream, stderr=stream)
 
