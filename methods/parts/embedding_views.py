@@ -55,7 +55,8 @@ def moved_by(noise: Tensor) -> Change:
 
 def against(gradient: Tensor, norm: float) -> Tensor:
     """The step of length `norm` for each token that raises a loss fastest, of its gradient (..., d)."""
-    return norm * gradient / (gradient.norm(dim=-1, keepdim=True) + 1e-10)
+    step: Tensor = norm * gradient / (gradient.norm(dim=-1, keepdim=True) + 1e-10)
+    return step
 
 
 class Seen:
