@@ -48,8 +48,8 @@ def build_report(
             (`tables/*.csv`), "siunitx" (LaTeX whose columns of numbers are siunitx's) and "pdf" (`report.pdf`).
             `data.json` is always written, and the figures, as SVG and PNG
             (PDF beside LaTeX).
-        without_overlap: of a comparison: without the pairs of which a sentence stood in the training text of a row; to
-            `WORKDIR/reports/NAME-without-overlap`.
+        without_overlap: of a comparison: without the examples of which a text stood in the training text of a row;
+            to `WORKDIR/reports/NAME-without-overlap`.
 
     Returns:
         Format -> what was written ("csv" -> the folder of tables; also "json" -> data.json).
@@ -112,9 +112,9 @@ def describe_comparison(
 
     comparison = read_comparison(workdir, name)
     if without_overlap:
-        from reports.read import without_overlap as fewer_pairs
+        from reports.read import without_overlap as fewer_examples
 
-        comparison = fewer_pairs.without_overlap(comparison)
+        comparison = fewer_examples.without_overlap(comparison)
     files = {"tables/all-scores.csv": all_scores(comparison)} if every_score else {}
     document, data = describe(comparison), {"comparison": comparison.name}
     if any(row.rehearsal for row in comparison.rows):

@@ -35,7 +35,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     build.add_argument(
         "--without-overlap",
         action="store_true",
-        help="of a comparison: scores without the pairs of which a sentence stood in the training text of a row",
+        help="of a comparison: scores without the examples of which a text stood in the training text of a row",
     )
     build.set_defaults(run=run_build)
 

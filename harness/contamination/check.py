@@ -73,7 +73,7 @@ def check(workdir: Path, text: CheckedText, tasks: Sequence[Task]) -> Overlap:
         kept = read_overlap(workdir, text.about)
         known = kept.tasks if kept is not None and kept.rule == RULE else {}
         opened = {task_key(task): _opened(task) for task in judged}
-        due = {key: one for key, one in opened.items() if key not in known or known[key].data != one.about.data}
+        due = {key: one for key, one in opened.items() if key not in known or _older(known[key], one)}
         overlap = Overlap(rule=RULE, text=dict(text.about), tasks={**known, **_compared(text, due)})
         if due or kept is None:
             write_overlap(workdir, overlap)
@@ -82,11 +82,16 @@ def check(workdir: Path, text: CheckedText, tasks: Sequence[Task]) -> Overlap:
 
 @dataclass(frozen=True)
 class _OpenedTask:
-    """A task with its texts, and with its pairs where it has such: subset -> both sides."""
+    """A task with its texts, and with the pairs or other examples that it scores: subset -> both sides."""
 
     about: TaskOverlap
     texts: Sequence[str] = ()
     pairs: Mapping[str, tuple[Sequence[str], Sequence[str]]] | None = None
+
+
+def _older(known: TaskOverlap, task: _OpenedTask) -> bool:
+    """Is what is kept of other data, or of a version that did not count the examples?"""
+    return known.data != task.about.data or bool(task.pairs and not known.pairs)
 
 
 def _opened(task: Task) -> _OpenedTask:
@@ -105,6 +110,9 @@ def _opened(task: Task) -> _OpenedTask:
         return _OpenedTask(about.model_copy(update={"unchecked": f"it has more than {MOST_TEXTS:,} texts"}))
     subsets = getattr(getattr(task, "data", None), "subsets", ())
     pairs = {s.name: (s.sentences1, s.sentences2) for s in subsets}
+    tested = getattr(task, "tested", None)
+    if tested is not None:
+        pairs = {"": (tested.first, tested.second or tested.first)}
     return _OpenedTask(about, texts, pairs)
 
 

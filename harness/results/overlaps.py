@@ -24,8 +24,9 @@ class TaskOverlap(BaseModel):
         data: sha256 of the task's data.
         texts: how many distinct texts it has, by their normal form; `equal` and `near`: how many of these the other
             text holds word for word, and nearly.
-        pairs: how many pairs it scores, 0 where it scores none.
-        touched: subset -> the pairs that have such a text on either side, by their number (as in pairs.parquet).
+        pairs: how many pairs or other examples it scores, each by itself; 0 where it scores none so.
+        touched: subset -> those that have such a text on either side, by their number (as in pairs.parquet; as in
+            outcomes.parquet of all subsets together, under "").
         examples: a few (text of the task, nearly equal text).
         unchecked: why nothing of this is known; empty where it is.
     """
@@ -49,7 +50,7 @@ class TaskOverlap(BaseModel):
 
     @property
     def touched_share(self) -> float:
-        """Of its pairs, those that have such a text; in [0, 1]."""
+        """Of its pairs or examples, those that have such a text; in [0, 1]."""
         return sum(map(len, self.touched.values())) / self.pairs if self.pairs else 0.0
 
 

@@ -55,7 +55,9 @@ class TaskResult:
 class Task(Protocol):
     """One evaluation. Data is read on first use, so that listing and planning need none of it.
 
-    A class may have a `version`, as `harness.method.Method` has one: raised, its scores are made anew.
+    A class may have a `version`, as `harness.method.Method` has one: raised, its scores are made anew. It may have a
+    property `tested`, the texts of the examples that its outcomes number (`first` and `second`, empty where there is
+    one a side), if each of them is judged by itself: scores without some of them can then be told.
     """
 
     @property

@@ -35,7 +35,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument(
         "--without-overlap", action="store_true",
-        help="leave out the pairs of which a sentence stood in the training text of a row",
+        help="leave out the examples of which a text stood in the training text of a row",
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="machine-readable")
     parser.set_defaults(run=run)

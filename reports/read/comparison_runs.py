@@ -190,6 +190,9 @@ class Comparison:
                     found = {**facts_of(kept), **found}
                 except (TypeError, AttributeError):
                     self.warnings.append(f"facts of the tasks of run {record.id} are unreadable")
+        for task, _ in self.left_out:  # of the whole test data, of which a part is left
+            if task in found:
+                found[task] = replace(found[task], majority=None)
         return found
 
     def columns(self, suite: str) -> list[tuple[str, str]]:

@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 _OWN_UNITS = 2**32  # ids of texts are 64 random bits; a number below is a set's or a fold's
 
 
-LeftOut = Mapping[str, frozenset[int]]  # subset -> numbers of pairs, as pairs.parquet has them
+LeftOut = Mapping[str, frozenset[int]]  # subset -> numbers of pairs, as pairs.parquet has them; "" -> of other examples
 
 
 def kept_pairs(pairs: Any, left_out: LeftOut | None) -> Any:
@@ -31,6 +31,11 @@ def kept_pairs(pairs: Any, left_out: LeftOut | None) -> Any:
         return pairs
     places = zip(pairs["subset"], pairs["pair"], strict=True)
     return pairs[[number not in left_out.get(subset, ()) for subset, number in places]]
+
+
+def kept_outcomes(outcomes: Any, left_out: LeftOut | None) -> Any:
+    """The outcomes of one task (a data frame) without the examples that are left out."""
+    return outcomes[~outcomes["example"].isin(left_out.get("", ()))] if left_out else outcomes
 
 
 @dataclass(frozen=True)
@@ -58,7 +63,7 @@ def read_examples(
 ) -> Iterator[Examples]:
     """All that a run kept; of pairs the test ones, whose score is Spearman's over all of a task.
 
-    `left_out`: task and source -> pairs to go without.
+    `left_out`: task and source -> pairs or examples to go without.
 
     Raises:
         OSError, ValueError, KeyError: a file that is damaged.
@@ -71,7 +76,8 @@ def read_examples(
     frame = folder.outcomes()
     for about, rows in frame.groupby(["task", "source", "split", "metric"], sort=False):
         task, source, split, metric = map(str, about)
-        yield _outcomes((task, source, split, metric), rows)
+        if len(kept := kept_outcomes(rows, left_out.get((task, source)))):
+            yield _outcomes((task, source, split, metric), kept)
 
 
 def _pairs(task: str, source: str, rows: pd.DataFrame) -> Examples:

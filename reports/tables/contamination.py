@@ -53,19 +53,19 @@ def contamination(comparison: Comparison) -> list[Block]:
         "contamination",
         "Texts of the tasks in the training text",
         "Distinct texts of each task that stand in what rows were trained or selected on: word for word (whatever "
-        "case, punctuation and white space), or nearly (by shared word n-grams), and the scored pairs that have such a "
-        "text on either side.",
+        "case, punctuation and white space), or nearly (by shared word n-grams), and the scored pairs or other "
+        "examples that have such a text.",
         (
             Column("task", "Task", numeric=False),
             Column("texts", "Texts"),
             Column("equal", "Equal", "%"),
             Column("all", "Equal or nearly", "%"),
-            Column("pairs", "Pairs with one", "%"),
+            Column("pairs", "Examples with one", "%"),
         ),
         tuple(lines),
         (
             "The whole text is checked that was offered: a run of few updates may have seen a part of it. Scores "
-            "without such pairs: harness report build --without-overlap, harness verdict --without-overlap.",
+            "without such examples: harness report build --without-overlap, harness verdict --without-overlap.",
         ),
     )
     return [table, Text(tuple(said), bullets=True)] if said else [table]

@@ -18,7 +18,7 @@ from harness.tasks.senteval.transfer import Load, data_remarks, pair_features
 from harness.tasks.sts import pearson, spearman
 
 if TYPE_CHECKING:
-    from harness.sources.senteval.labelled import Labelled
+    from harness.sources.senteval.labelled import Labelled, LabelledSplit
     from harness.tasks.senteval.pair_regressor import Regression
 
 
@@ -45,6 +45,11 @@ class RegressorTask:
     def sha256(self) -> str:
         return self.data.sha256
 
+    @property
+    def tested(self) -> LabelledSplit:
+        """The test part."""
+        return self.data.parts["test"]
+
     def remarks(self, damaged: int) -> list[str]:
         """What a reader should know of the scores: sizes that are not the published ones, and damaged vectors."""
         return data_remarks(self.name, self.dataset, self.data.parts, damaged)
@@ -67,7 +72,7 @@ class RegressorTask:
         result = TaskResult()
         fit, damaged = self.outcome(vectors)
         result.notes += self.remarks(damaged)
-        dev, test = self.data.parts["dev"], self.data.parts["test"]
+        dev, test = self.data.parts["dev"], self.tested
         gold = np.asarray(test.labels, dtype=np.float64)
         values = {
             ("test", "spearman"): spearman(fit.predicted, gold),

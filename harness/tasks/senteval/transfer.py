@@ -86,6 +86,12 @@ class ClassificationTask:
         return self.data.sha256
 
     @property
+    def tested(self) -> LabelledSplit:
+        """The test part; all there is where it is cut into folds."""
+        parts = self.data.parts
+        return parts["test"] if "test" in parts else next(iter(parts.values()))
+
+    @property
     def features(self) -> str:
         return _FEATURES.get(self.dataset, SINGLE)
 
@@ -127,14 +133,12 @@ class ClassificationTask:
         result = TaskResult()
         outcome, damaged = self.outcome(vectors)
         result.notes += self.remarks(damaged)
-        parts = self.data.parts
-        whole = next(iter(parts.values()))  # what is cut into folds where there is no dev or test set
-        sizes = {"test": len(parts.get("test", whole)), "dev": len(parts.get("dev", whole))}
+        parts, tested = self.data.parts, self.tested
+        sizes = {"test": len(tested), "dev": len(parts.get("dev", next(iter(parts.values()))))}  # folds: of the whole
         for split, value in (("test", outcome.test), ("dev", outcome.dev)):
             self._add(result, split, "accuracy", value / 100, sizes[split], pooling)
         if self.dataset == "MRPC" and outcome.predicted is not None:
-            self._add(result, "test", "f1", f1(parts["test"].labels, outcome.predicted) / 100, sizes["test"], pooling)
-        tested = parts.get("test", whole)
+            self._add(result, "test", "f1", f1(tested.labels, outcome.predicted) / 100, sizes["test"], pooling)
         result.outcomes = self._outcomes(outcome, tested)
         majority = float(np.bincount(tested.labels).max() / len(tested))
         unit = PAIRS if tested.second else SENTENCES

@@ -11,9 +11,12 @@ import pytest
 
 from harness.contamination import check as module
 from harness.contamination.check import CheckedText, check, selection_text, training_text
-from harness.results.overlaps import overlap_file, read_overlap
+from harness.contamination.near_texts import RULE
+from harness.results.overlaps import Overlap, overlap_file, read_overlap, write_overlap
 from harness.sources import load_corpus
 from harness.sources.pair_sets import PairSet, Subset
+from harness.sources.senteval.labelled import Labelled, LabelledSplit
+from harness.tasks.senteval.transfer import ClassificationTask
 from harness.tasks.sts import DevSet, STSTask
 
 ABOUT = {"uri": "own", "kind": "sentences", "sha256": "ab" * 32}
@@ -39,6 +42,20 @@ def test_distinct_texts_are_counted_and_pairs_touched_by_either_side(tmp_path: P
     assert one.touched == {"news": [0, 1], "forum": [1, 2]}
     assert one.share == pytest.approx(0.2)
     assert one.touched_share == pytest.approx(4 / 6)
+
+
+def test_examples_that_are_classified_are_counted_and_what_an_earlier_version_kept_is_read_again(
+    tmp_path: Path,
+) -> None:
+    labels = np.array([0, 1])
+    parts = {"train": LabelledSplit(["A cat.", "Two"], ["x", "y"], labels),
+             "test": LabelledSplit(["Three", "Four", "A dog"], ["A cat", "z", "w"], np.array([0, 1, 1]))}  # fmt: skip
+    own = ClassificationTask("MRPC", lambda: Labelled(parts, 2, "ab" * 32))
+    one = check(tmp_path, text("a cat", "a dog"), [own]).tasks["senteval:MRPC"]
+    assert (one.pairs, one.touched) == (3, {"": [0, 2]})  # of the test part; numbered as its outcomes are
+    old = Overlap(rule=RULE, text=ABOUT, tasks={"senteval:MRPC": one.model_copy(update={"pairs": 0, "touched": {}})})
+    write_overlap(tmp_path, old)
+    assert check(tmp_path, text("a cat", "a dog"), [own]).tasks["senteval:MRPC"] == one
 
 
 def test_what_was_found_is_kept_until_the_data_is_other_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ from reports.read.without_overlap import without_overlap
 from reports.stats.significance import PairedBootstrap
 from reports.tables.contamination import contamination, remarks
 from tests.support import synthetic
+from tests.support.invented_outcomes import EXAMPLES, add_transfer
 
 DATA = "0123abcd" * 8
 TRAINING = {"uri": "embedded:sentences", "kind": "sentences", "sha256": "ab" * 32}
@@ -95,8 +96,8 @@ def test_scores_without_the_overlap_are_those_of_the_other_pairs_for_all_rows(ma
     (target,) = bootstrap.targets
     assert [task for task, _ in target.tasks] == ["STS12", "STS13"]
     assert bootstrap.by_seed(fewer.rows[0], target) is not None
-    assert "STS12: scored on 103 of 155 pairs" in fewer.description
-    assert "STS-B: left out, as 68 of its 68 pairs" in fewer.description
+    assert "STS12: scored on 103 of 155 examples" in fewer.description
+    assert "STS-B: left out, as texts of 68 of its 68 examples" in fewer.description
     assert fewer.warnings == []  # stored pairs and scores tell the same
 
 
@@ -121,3 +122,37 @@ def test_without_a_check_there_are_no_scores_without_overlap(
 def test_a_verdict_may_leave_the_overlap_out(made: synthetic.Invented, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["verdict", str(made.workdir), "SimCSE", "mean", "--without-overlap"]) == 0
     assert "the average of 2 STS tasks" in capsys.readouterr().out
+
+
+def transfer(folder: Path, *, outcomes: bool = True) -> synthetic.Invented:
+    """A row on three tasks: MR in the training text in part, CR in part though none is judged by itself, TREC not."""
+    made = synthetic.Invented(folder)
+    facts = {"MR": (0.5, 0.6)}
+    add_transfer(made, "SimCSE", 1, 0.7, tasks=("MR", "CR", "TREC"), outcomes=outcomes, facts=facts)
+    found = {"MR": {"texts": 300, "equal": 75, "pairs": EXAMPLES, "touched": {"": list(range(0, EXAMPLES, 4))}},
+             "CR": {"texts": 300, "equal": 1}, "TREC": {"texts": 300, "pairs": EXAMPLES}}  # fmt: skip
+    parts = {f"senteval:{name}": TaskOverlap(suite="transfer", **one) for name, one in found.items()}  # type: ignore[arg-type]
+    write_overlap(folder, Overlap(rule="r", text=TRAINING, tasks=parts))
+    return made
+
+
+def test_scores_of_examples_without_those_that_were_trained_on(tmp_path: Path) -> None:
+    made = transfer(tmp_path)
+    fewer = without_overlap(read_comparison(made.workdir, "invented"))
+    (record,) = fewer.rows[0].records
+    frame = RunFolder(made.workdir, record.id).outcomes()
+    kept = frame[(frame["task"] == "MR") & (frame["example"] % 4 > 0)]
+    (score,) = [s for s in record.scores if s.task == "MR"]
+    assert (score.value, score.n) == (pytest.approx(kept["outcome"].mean()), 225)
+    (examples,) = [e for e in read_examples(RunFolder(made.workdir, record.id), fewer.left_out) if e.score[0] == "MR"]
+    assert examples.outcome.tolist() == kept["outcome"].tolist()
+    assert {s.task for s in record.scores} == {"MR", "TREC"}
+    assert "MR: scored on 225 of 300 examples" in fewer.description
+    assert "CR: left out, as texts of it were trained on and none is judged by itself" in fewer.description
+    assert (fewer.facts["MR"].chance, fewer.facts["MR"].majority) == (0.5, None)  # 0.6 is that of all examples
+
+
+def test_runs_of_before_say_what_they_did_not_keep(tmp_path: Path) -> None:
+    fewer = without_overlap(read_comparison(transfer(tmp_path, outcomes=False).workdir, "invented"))
+    assert "MR: left out, as its runs did not keep what each example scored; `harness compare" in fewer.description
+    assert {s.task for r in fewer.records for s in r.scores} == {"TREC"}
