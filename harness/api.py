@@ -13,7 +13,7 @@ Nothing here prints: progress goes to the `Reporter` that is given, and errors a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -29,7 +29,7 @@ from harness.comparison.repeat import repeated
 from harness.comparison.run import run_comparison
 from harness.comparison.tuning import Budget, asked_budget, checked_budget, tune_rows
 from harness.comparison.until import Looks, Until, checked_until
-from harness.errors import InputError, TrainingStopped
+from harness.errors import InputError, StopAsked, TrainingStopped
 from harness.evaluation.model_scores import Evaluation
 from harness.executors.executor import Executor, ExecutorSettings
 from harness.files.locks import comparison_lock, work_lock
@@ -97,7 +97,7 @@ def compare(
 
     Raises:
         InputError: anything in the input that cannot work; nothing is written then.
-        RunError: a search or the report failed; the message says what was kept.
+        RunError: a search or the report failed, or somebody paused it; the message says what was kept.
     """
     source = str(experiment) if isinstance(experiment, str | Path) else read_experiment(experiment)
     where = source if isinstance(source, str) else f'experiment "{source.name}"'
@@ -124,7 +124,8 @@ def compare(
         plan = make_plan(asked, where, Path(workdir), data=data, team=team, say=say, counterparts=True)
         folder = checked_workdir(str(workdir))
     if not team.main:
-        take_part(plan, folder)
+        with suppress(StopAsked):  # the main process tells of it
+            take_part(plan, folder)
         return ComparisonResult(asked, folder, [])
     with comparison_lock(folder, asked.name):
         tuning = None

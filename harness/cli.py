@@ -16,6 +16,8 @@ from harness.commands import compare, completion
 from harness.commands import evaluate as evaluate_command
 from harness.commands import list as list_command
 from harness.commands import pretrain as pretrain_command
+from harness.commands import status as status_command
+from harness.commands import stop as stop_command
 from harness.commands import train as train_command
 from harness.commands.parser import Parser
 from harness.errors import HarnessError, InputError
@@ -28,6 +30,7 @@ DESCRIPTION = """\
 Which self-supervised sentence-embedding method is really better, and by how much?
 
   harness compare demo               train, evaluate and report a comparison (see: harness list presets)
+  harness status WORKDIR             how far it is, what failed, when it ends (pause, cancel: end it cleanly)
   harness evaluate MODEL             score any model of the hub or a folder
   harness train METHOD               train one method and save it as a SentenceTransformer
   harness pretrain --corpus TEXT     make or adapt a base model by masked-language modelling
@@ -50,7 +53,10 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"harness {__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for module in (compare, evaluate_command, train_command, pretrain_command, list_command, check_command):
+    for module in (
+        compare, status_command, stop_command, evaluate_command, train_command, pretrain_command, list_command,
+        check_command,
+    ):  # fmt: skip
         module.register(subparsers)
     _register_doctor(subparsers)
     completion.register(subparsers, build_parser)

@@ -40,6 +40,13 @@ class TrainingStopped(HarnessError):  # noqa: N818 - an outcome to record, not a
         self.reason = reason
 
 
+class StopAsked(BaseException):
+    """Somebody asked for the run to stop: its checkpoint is written, nothing has failed.
+
+    No `Exception`, so that nobody on its way takes it for the failure of a task, a method or a cell.
+    """
+
+
 def root_cause(error: BaseException) -> BaseException:
     """What lies at the bottom ("Connection refused") says more than what the layers above make of it."""
     while (cause := error.__cause__ or error.__context__) is not None:

@@ -84,6 +84,7 @@ class FitContext:
         progress: called as `progress(step, steps, text)`.
         on_dev: called as `on_dev(step, score)` after each evaluation on the dev set; it ends the run by raising
             `TrainingStopped("pruned", reason)`.
+        stop: asked after each update; once it says yes, a checkpoint is written and `StopAsked` raised.
         team: the processes that train together, each with this context and a device of its own.
     """
 
@@ -96,6 +97,7 @@ class FitContext:
     checkpoint_seconds: float = 30.0
     progress: Callable[[int, int, str], None] | None = None
     on_dev: Callable[[int, float], None] | None = None
+    stop: Callable[[], bool] | None = None
     team: Team = ALONE
 
 

@@ -54,6 +54,11 @@ def _builder(plugin: Any) -> bool:
     return all(callable(getattr(plugin, name, None)) for name in names)
 
 
+def _live(plugin: Any) -> bool:
+    """See `harness.live.page.LivePage`."""
+    return all(callable(getattr(plugin, name, None)) for name in ("scores", "page"))
+
+
 def _folder(plugin: Any) -> bool:
     return isinstance(plugin, Path)
 
@@ -78,6 +83,7 @@ EXECUTORS = Group(
 )
 COMMANDS = Group("harness.commands", "command", "a function that adds a sub-command", callable)
 REPORTERS = Group("harness.reporters", "reporter", "a module or object that builds reports", _builder)
+LIVE = Group("harness.live", "live page", "a module or object that draws what runs now", _live)
 REPORTS = Group("harness.reports", "report", "a function that describes a work directory", callable)
 TUNERS = Group("harness.tuners", "tuner", "a function that searches for the rows' values", callable)
 DECIDERS = Group("harness.deciders", "decider", "a function that says which rows get another seed", callable)
@@ -85,8 +91,8 @@ PRESETS = Group("harness.presets", "preset", "a folder (pathlib.Path) of experim
 PUBLISHED = Group("harness.published", "published", "a folder (pathlib.Path) of published numbers", _folder)
 
 GROUPS = (
-    METHODS, TASKS, SUITES, TABLES, SAMPLERS, EXECUTORS, COMMANDS, REPORTERS, REPORTS, TUNERS, DECIDERS, PRESETS,
-    PUBLISHED,
+    METHODS, TASKS, SUITES, TABLES, SAMPLERS, EXECUTORS, COMMANDS, REPORTERS, LIVE, REPORTS, TUNERS, DECIDERS,
+    PRESETS, PUBLISHED,
 )  # fmt: skip
 
 

@@ -29,7 +29,9 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="train, evaluate, track and report the methods of an experiment file",
         description="Train every method of an experiment under the same conditions, evaluate, track in MLflow, write a "
         "report. Finished cells are kept: the same command goes on where it stopped.",
-        epilog="example: harness compare demo --workdir work/demo --set seeds='[1, 2]'",
+        epilog="example: harness compare demo --workdir work/demo --set seeds='[1, 2]'; meanwhile "
+        "WORKDIR/live/index.html and harness status WORKDIR say how far it is; harness pause WORKDIR ends it "
+        "cleanly",
     )
     parser.add_argument("experiment", help="a TOML file or a preset (see: harness list presets)")
     parser.add_argument("--workdir", default="work", help="everything that is kept (default: work)")

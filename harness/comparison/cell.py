@@ -21,7 +21,7 @@ from harness.comparison.kept_weights import keep, kept_report
 from harness.comparison.measured_precision import precision_of
 from harness.comparison.plan import Plan, PlannedCell, describe_data
 from harness.comparison.rescoring import due, merged, merged_figures, merged_rows
-from harness.errors import InputError, TrainingStopped
+from harness.errors import InputError, StopAsked, TrainingStopped
 from harness.evaluation.scoring import announced, each, error_file, set_aside
 from harness.evaluation.vector_cache import EmbeddingCache, folder_hash
 from harness.files.atomic import write_atomic
@@ -56,17 +56,19 @@ def run_cell(
     command: str,
     progress: Progress | None = None,
     on_dev: Callable[[int, float], None] | None = None,
+    stop: Callable[[], bool] | None = None,
 ) -> Record:
     """Bring one cell to its record and return it; a cell that is finished already costs nothing.
 
-    `on_dev` is as in `FitContext`: a study's way to watch the dev scores and to give the run up.
+    `on_dev` is as in `FitContext`: a study's way to watch the dev scores and to give the run up. So is `stop`; it is
+    asked before texts are encoded, too.
 
     A method that collapses, diverges or fails gives a record with that status and the reason; only a file system that
-    refuses (see `harness.files.faults`) and the user's interrupt end the comparison: what is kept then, the next call
-    goes on from.
+    refuses (see `harness.files.faults`), the user's interrupt and `StopAsked` end the comparison: what is kept then,
+    the next call goes on from.
     """
     with run_lock(RunFolder(workdir, cell.id).path):
-        return run_held_cell(cell, plan, workdir, command=command, progress=progress, on_dev=on_dev)
+        return run_held_cell(cell, plan, workdir, command=command, progress=progress, on_dev=on_dev, stop=stop)
 
 
 def run_held_cell(
@@ -77,6 +79,7 @@ def run_held_cell(
     command: str,
     progress: Progress | None,
     on_dev: Callable[[int, float], None] | None,
+    stop: Callable[[], bool] | None = None,
 ) -> Record:
     """As `run_cell`, for a caller that holds the `run_lock` of the cell's folder."""
     done = finished(cell, plan, workdir)  # another comparison may have made it while this one waited
@@ -99,11 +102,11 @@ def run_held_cell(
         if cell.fault:
             raise InputError(cell.fault)
         known = folder.read_if_sound()
-        method = _fitted(method, cell, plan, workdir, progress, on_dev)
+        method = _fitted(method, cell, plan, workdir, progress, on_dev, stop)
         if cell.row.trained and (same := retrained(folder, known)) is not None:
             earlier, tasks = same, due(same, cell, plan)
         content = folder_hash(folder.model) if cell.row.trained else cell.id
-        result = _evaluate(method, tasks, plan, progress, EmbeddingCache(workdir / "embeddings"), content)
+        result = _evaluate(method, tasks, plan, progress, stop, EmbeddingCache(workdir / "embeddings"), content)
         timing = {**result.cost, "parameters": float(method.parameters())}
         if not method.transductive:
             architecture = inference_cost.measure(method, workdir, plan.device)
@@ -206,6 +209,7 @@ def _fitted(
     workdir: Path,
     progress: Progress | None,
     on_dev: Callable[[int, float], None] | None,
+    stop: Callable[[], bool] | None,
 ) -> Method:
     """The fitted method: loaded when an earlier process had finished the training, else trained now.
 
@@ -222,7 +226,7 @@ def _fitted(
     from harness.training import TrainedMethod
 
     context = _conditions(cell, plan, workdir, precision_of(plan, workdir)["choice"])
-    context.progress, context.on_dev = progress, on_dev
+    context.progress, context.on_dev, context.stop = progress, on_dev, stop
     if isinstance(method, TrainedMethod):
         plan.team.from_main(cell.id)  # the other processes take part
     else:
@@ -277,7 +281,13 @@ def take_part(plan: Plan, workdir: Path) -> None:
 
 
 def _evaluate(
-    method: Method, tasks: list[Task], plan: Plan, progress: Progress | None, cache: EmbeddingCache, content: str
+    method: Method,
+    tasks: list[Task],
+    plan: Plan,
+    progress: Progress | None,
+    stop: Callable[[], bool] | None,
+    cache: EmbeddingCache,
+    content: str,
 ) -> TaskResult:
     """Scores of a fitted method; `content` identifies its weights in `cache`."""
     from harness.evaluation.scoring import evaluate, joined
@@ -287,6 +297,8 @@ def _evaluate(
 
     def encoder_of(fitted: Method) -> Callable[[list[str]], Any]:
         def encode(texts: list[str]) -> Any:
+            if stop is not None and stop():
+                raise StopAsked
             if progress:
                 progress(0, 0, f"encoding {len(texts):,} sentences")
             return fitted.encode(texts, device=device)

@@ -14,7 +14,7 @@ import sys
 import tarfile
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -26,9 +26,10 @@ from harness.comparison.measured_files import added_texts, keep_texts, put_texts
 from harness.comparison.measured_precision import precision_of
 from harness.comparison.plan import LoadedData, Plan, PlannedCell, make_plan
 from harness.comparison.rehearsal import StandIns
-from harness.comparison.signs import Sign
-from harness.errors import RunError
+from harness.errors import RunError, StopAsked
 from harness.files.atomic import settle
+from harness.live.requests import Stop, asked
+from harness.live.signs import Sign
 from harness.machine.distributed import ALONE, Team, join
 from harness.results.record import Record
 from harness.results.run_folder import RunFolder
@@ -46,6 +47,7 @@ class CellJob:
         kept: the weights and scores of the run that are kept there, to which scores are to be added, as `packed` has
             them; None where a worker that does not see them is to ask for them.
         processes: how many train the cell together, each on a GPU.
+        key: by what a request to stop is known (`harness.live.requests`).
     """
 
     experiment: str
@@ -58,6 +60,7 @@ class CellJob:
     kept: bytes | None = b""
     rehearsal: bool = False
     processes: int = 1
+    key: str = ""
 
 
 @dataclass(frozen=True)
@@ -68,16 +71,18 @@ class Made:
         record: of the run; empty where the precision alone was asked for, or the kept run is lacking.
         archive: the run's folder, of a worker that saw no work directory of the coordinator's.
         measured: what was measured there.
+        stopped: it was asked to stop, and has left a checkpoint instead of a record.
     """
 
     record: str = ""
     archive: bytes = b""
     measured: Mapping[str, str] = field(default_factory=dict)
+    stopped: bool = False
 
     @property
     def lacks_kept(self) -> bool:
         """Has to be asked again, with what is kept of the run?"""
-        return not self.record
+        return not (self.record or self.stopped)
 
 
 def measured(job: CellJob) -> Made:
@@ -92,10 +97,15 @@ def made(job: CellJob) -> Made:
     with _workdir(job) as workdir:
         if workdir != job.workdir and job.kept is None:
             return Made()
-        if job.processes > 1:
-            _together(job, Path(workdir))
-        else:
-            _alone(job, workdir, ALONE)
+        if asked(Path(job.workdir), job.key) is not None:
+            return Made(stopped=True)
+        try:
+            if job.processes > 1:
+                _together(job, Path(workdir))
+            else:
+                _alone(job, workdir, ALONE)
+        except StopAsked:
+            return Made(stopped=True)
         folder = RunFolder(Path(workdir), job.cell)
         record = folder.read_if_sound()
         if record is None:
@@ -175,8 +185,9 @@ def _cell(plan: Plan, job: CellJob) -> PlannedCell:
 def _alone(job: CellJob, workdir: str, team: Team) -> None:
     plan = _plan(job.experiment, job.where, workdir, job.rehearsal, team)
     cell = _cell(plan, job)
+    stop = Stop(Path(job.workdir), job.key)
     with Sign(Path(job.workdir), job.cell) as sign:
-        run_cell(cell, plan, Path(workdir), command=job.command, progress=sign.step)
+        run_cell(cell, plan, Path(workdir), command=job.command, progress=sign.step, on_dev=sign.dev, stop=stop)
 
 
 def _together(job: CellJob, workdir: Path) -> None:
@@ -191,6 +202,8 @@ def _together(job: CellJob, workdir: Path) -> None:
             [*launcher, str(job.processes), "-m", "harness.comparison.jobs", file.name],
             capture_output=True, text=True, check=False,
         )  # fmt: skip
+    if asked(Path(job.workdir), job.key) is not None:
+        raise StopAsked
     if ended.returncode:
         last = [line for line in ended.stderr.splitlines() if line.strip()][-1:] or ["no message"]
         raise RunError(f"run {job.cell}: its {job.processes} processes ended with {ended.returncode}: {last[0]}")
@@ -201,10 +214,11 @@ def _main(file: str) -> None:
     job = CellJob(**json.loads(Path(file).read_text("utf-8")))
     experiment = Experiment.model_validate_json(job.experiment)
     team = join(experiment.device)
-    if team.main:
-        _alone(job, job.workdir, team)
-        team.from_main("")  # no more training: the other processes end
-    else:
+    with suppress(StopAsked):  # in all of them, at the same update
+        if team.main:
+            _alone(job, job.workdir, team)
+            team.from_main("")  # no more training: the other processes end
+            return
         take_part(_plan(job.experiment, job.where, job.workdir, job.rehearsal, team), Path(job.workdir))
 
 

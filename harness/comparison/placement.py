@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import glob
-import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -20,12 +18,12 @@ from harness.comparison.kept_results import finished, remaining, tidy
 from harness.comparison.measured_files import keep_texts, measured_texts
 from harness.comparison.measured_precision import precision_of
 from harness.comparison.plan import Plan, PlannedCell
-from harness.comparison.signs import forget, signs
 from harness.encoder.families import size_of
-from harness.errors import HarnessError, InputError
+from harness.errors import HarnessError, InputError, StopAsked
 from harness.executors.executor import Answer, Executor, Job
 from harness.files.atomic import write_atomic
-from harness.machine.progress import Reporter
+from harness.live.signs import Sign, forget
+from harness.live.watch import Watch
 from harness.results.record import Record
 from harness.results.run_folder import RunFolder
 from harness.seeds import PartSeed
@@ -54,20 +52,19 @@ def endings(
     plan: Plan,
     workdir: Path,
     command_of: CommandOf,
-    reporter: Reporter,
+    watch: Watch,
     executor: Executor,
     known: Mapping[Place, Record] = MappingProxyType({}),
 ) -> Iterator[Ending]:
-    """Bring every cell to its record; those of `known` have theirs. The reporter has been told of each other one when
-    it comes.
+    """Bring every cell to its record; those of `known` have theirs. The watch is told of those that are begun here.
 
     Raises:
-        InputError: the executor cannot be used. OSError: a disk is full or fails.
+        InputError: the executor cannot be used. OSError: a disk is full or fails. StopAsked: somebody asked for it.
     """
     there = [cell for cell in plan.cells if place_of(cell) in known]
     yield from (Ending(cell, known[place_of(cell)], kept=True) for cell in there)
     cells = [cell for cell in plan.cells if place_of(cell) not in known]
-    placement = Placement(plan, workdir, command_of, reporter, executor)
+    placement = Placement(plan, workdir, command_of, watch, executor)
     if not executor.elsewhere:
         yield from placement.one_by_one(cells)
     elif plan.team.size > 1:
@@ -86,7 +83,7 @@ class Placement:
     plan: Plan
     workdir: Path
     command_of: CommandOf
-    reporter: Reporter
+    watch: Watch
     executor: Executor
 
     def one_by_one(self, cells: Sequence[PlannedCell]) -> Iterator[Ending]:
@@ -94,21 +91,46 @@ class Placement:
         kept: set[str] = set()
 
         def bring(cell: PlannedCell) -> Record:
-            self.reporter.start(cell.label)
+            if self.watch.stop():
+                raise StopAsked
+            self.watch.start(cell.label)
             known = finished(cell, self.plan, self.workdir)
             if known is not None:
                 kept.add(cell.label)
                 tidy(RunFolder(self.workdir, cell.id))
-            return known or run_cell(
-                cell, self.plan, self.workdir, command=self.command_of(cell), progress=self.reporter.step
-            )
+                return known
+            return self._made_here(cell)
 
         jobs = [Job(cell.label, bring, (cell,)) for cell in cells]
+        weighed = False
         with self.executor:
-            for cell, answer in zip(cells, self.executor.run(jobs, lambda: None), strict=True):
+            for number, (cell, answer) in enumerate(zip(cells, self.executor.run(jobs, lambda: None), strict=True), 1):
                 if answer.error is not None:
                     raise answer.error
                 yield Ending(cell, answer.value, cell.label in kept)
+                if not weighed and cell.label not in kept:  # the texts of its tasks are read now
+                    weighed = True
+                    self.watch.weigh(self._works(cells[number:]))
+
+    def _made_here(self, cell: PlannedCell) -> Record:
+        command = self.command_of(cell)
+        with Sign(self.workdir, cell.id) as sign:
+
+            def step(step: int, steps: int, text: str) -> None:
+                self.watch.step(step, steps, text)
+                sign.step(step, steps, text)
+
+            stop = self.watch.stop
+            return run_cell(cell, self.plan, self.workdir, command=command, progress=step, on_dev=sign.dev, stop=stop)
+
+    def _works(self, cells: Sequence[PlannedCell]) -> dict[str, float]:
+        """Label -> `work_of`; seeds of a row have the same."""
+        known: dict[tuple[str, str], float] = {}
+        for cell in cells:
+            key = cell.row.label, cell.base_model
+            if key not in known:
+                known[key] = 0.0 if cell.fault else work_of(cell, self.plan, self.workdir)
+        return {cell.label: known[cell.row.label, cell.base_model] for cell in cells}
 
     def elsewhere(self, cells: Sequence[PlannedCell]) -> Iterator[Ending]:
         """Those that have their record first, then the others as they end."""
@@ -119,21 +141,21 @@ class Placement:
                 open_cells.setdefault(cell.id, []).append(cell)
                 continue
             tidy(RunFolder(self.workdir, cell.id))
-            self.reporter.start(cell.label)
             yield Ending(cell, known, kept=True)
         if not open_cells:
             return
         with token(self.workdir, self.plan.experiment.name) as shared, self.executor:
             jobs = self._jobs([same[0] for same in open_cells.values()], shared)
-            begun = time.time()
-            watch = partial(_watch, self.reporter, open_cells, self.workdir, begun, len(jobs))
-            for answer in self._answers(jobs, watch):
-                same = open_cells.pop(answer.job.key)
+            for answer in self._answers(jobs, self.watch.tick):
                 forget(self.workdir, answer.job.key)
+                if answer.value is not None and answer.value.stopped:
+                    continue
+                same = open_cells.pop(answer.job.key)
                 record = record_of_answer(answer, same[0], self.plan, self.workdir, self.command_of(same[0]))
                 for cell in same:
-                    self.reporter.start(cell.label)
                     yield Ending(cell, record, kept=False)
+            if open_cells:
+                raise StopAsked
 
     def _jobs(self, cells: Sequence[PlannedCell], shared: str) -> list[Job]:
         """The longest first."""
@@ -144,11 +166,14 @@ class Placement:
             token=shared,
             rehearsal=self.plan.rehearsal is not None,
             processes=max(1, int(self.executor.settings.gpus_per_cell)),
+            key=self.watch.key,
         )
         if any(cell.row.trained for cell in cells):
             settle_precision(self.plan, self.workdir, common, self.executor)
         common = replace(common, measured=measured_texts(self.workdir))
-        longest = sorted(cells, key=partial(work_of, plan=self.plan, workdir=self.workdir), reverse=True)
+        works = {cell.label: work_of(cell, self.plan, self.workdir) for cell in cells}
+        self.watch.weigh(works)
+        longest = sorted(cells, key=lambda cell: works[cell.label], reverse=True)
         return [self._job(cell, common) for cell in longest]
 
     def _job(self, cell: PlannedCell, common: CellJob) -> Job:
@@ -240,13 +265,3 @@ def record_of_answer(answer: Answer, cell: PlannedCell, plan: Plan, workdir: Pat
         lost = replace(cell, fault=answer.lost or str(answer.error))
         return run_cell(lost, plan, workdir, command=command)
     return record_of(answer.value, workdir, cell.id)
-
-
-def _watch(reporter: Reporter, cells: dict[str, list[PlannedCell]], workdir: Path, begun: float, count: int) -> None:
-    """Have the reporter show what the workers are at."""
-    lines = [
-        (cells[seen.cell][0].label, seen.step, seen.steps, seen.text)
-        for seen in signs(workdir).values()
-        if seen.cell in cells and seen.time >= begun - 60  # what a kill left long ago says nothing
-    ]
-    reporter.running(lines, count - len(cells))

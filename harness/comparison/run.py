@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,13 +14,17 @@ from harness.comparison.placement import Place as _Place
 from harness.comparison.placement import endings, place_of
 from harness.comparison.plan import Plan, PlannedCell
 from harness.comparison.row_facts import planned_rate
+from harness.errors import StopAsked
 from harness.executors.executor import Executor, ExecutorSettings
 from harness.executors.serial import Serial
+from harness.live.before import state_of
+from harness.live.state import Cell
+from harness.live.watch import Watch
 from harness.machine.progress import Reporter
 from harness.results.manifest import asked, write_manifest
 from harness.results.migrations import MANIFEST
 from harness.results.record import Record
-from harness.seeds import seed_fields
+from harness.seeds import seed_fields, seed_text
 from harness.tasks.base import task_key
 
 if TYPE_CHECKING:
@@ -57,20 +62,41 @@ def run_comparison(
 
     Raises:
         OSError: the disk is full or fails. A cell that fails has a record with that status, and does not end the
-            others.
+            others. RunError: somebody asked it to stop.
     """
-    reporter = reporter or Reporter(quiet=True)
+    executor = executor or Serial(ExecutorSettings(), workdir)
+    workers = (executor.settings.workers or 1) if executor.elsewhere else 1
+    name, title = plan.experiment.name, plan.experiment.title
+    watch = Watch(workdir, name, title=title, executor=executor.name, workers=workers, reporter=reporter)
+    try:
+        with watch:
+            return _run(plan, workdir, command_of, tracker, watch, tuned, only, executor, looks)
+    except StopAsked:
+        raise watch.stopped() from None
+
+
+def _run(
+    plan: Plan,
+    workdir: Path,
+    command_of: Callable[[PlannedCell], str],
+    tracker: Tracker | None,
+    watch: Watch,
+    tuned: Tuning | None,
+    only: Sequence[str],
+    executor: Executor,
+    looks: Looks | None,
+) -> list[Record]:
+    """As `run_comparison`."""
     records: dict[_Place, Record] = {}
     kept: dict[_Place, Record] = {}  # as their folders have them
     said: set[str] = set()
-    executor = executor or Serial(ExecutorSettings(), workdir)
     if plan.schedule.note:
-        reporter.say(f"note: {plan.schedule.note}")
+        watch.say(f"note: {plan.schedule.note}")
     while True:
         write_manifest(workdir, _manifest(plan, tuned, only, looks))
         keeping = Keeping(plan, workdir)
-        reporter.expect(len(plan.cells))
-        for ending in endings(plan, workdir, command_of, reporter, executor, kept):
+        watch.expect([_told(cell) for cell in plan.cells])
+        for ending in endings(plan, workdir, command_of, watch, executor, kept):
             place = place_of(ending.cell)
             kept[place] = keeping.after(ending.cell, ending.record)
             if place in records:
@@ -78,11 +104,11 @@ def run_comparison(
             records[place] = record = asked(kept[place], map(task_key, ending.cell.tasks)).model_copy(
                 update={"row": ending.cell.row.label, "comparison": plan.experiment.name}
             )
-            reporter.done(_line_about(record) + (" (kept)" if ending.kept else ""))
+            _tell_done(watch, ending.cell, record, kept=ending.kept)
             for note in record.training.get("notes", []):
                 if note not in said:  # the same data in every cell
                     said.add(note)
-                    reporter.say(f"note: {note}")
+                    watch.say(f"note: {note}")
             if tracker is not None:
                 tracker.log(record)
         more = None
@@ -91,14 +117,37 @@ def run_comparison(
             write_manifest(workdir, _manifest(plan, tuned, only, looks))
             more = looks.close(plan, workdir, list(records.values()))
             write_manifest(workdir, _manifest(plan, tuned, only, looks))
-            reporter.say(looks.told())
+            watch.say(looks.told())
         if more is None:
             break
         plan = more
     plan.team.from_main("")  # no more training: the other processes end
     for line in check_overlaps(plan, workdir):
-        reporter.say(line)
+        watch.say(line)
     return [records[place_of(cell)] for cell in plan.cells]
+
+
+def _told(cell: PlannedCell) -> Cell:
+    """A cell as watchers know it."""
+    return Cell(cell.id, cell.label, cell.row.label, cell.base_model, seed_text(cell.seed))
+
+
+def _tell_done(watch: Watch, cell: PlannedCell, record: Record, *, kept: bool) -> None:
+    """Tell how a cell ended, and how long it took: by the clock, or by its parts where it was made in several goes."""
+    parts = sum(record.cost.get(key, 0.0) for key in _PARTS)
+    began, ended = (datetime.fromisoformat(at).timestamp() if at else 0.0 for at in (record.started, record.finished))
+    watch.done(
+        cell.label,
+        state_of(record, kept=kept),
+        _line_about(record) + (" (kept)" if kept else ""),
+        reason=record.reason,
+        seconds=max(ended - began, parts),
+        training=record.cost.get("train_seconds", 0.0) + record.cost.get("dev_seconds", 0.0),
+        record=record,
+    )
+
+
+_PARTS = ("train_seconds", "dev_seconds", "encode_seconds", "evaluate_seconds")
 
 
 def _manifest(plan: Plan, tuned: Tuning | None, only: Sequence[str], looks: Looks | None = None) -> dict[str, Any]:

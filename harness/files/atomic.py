@@ -19,8 +19,11 @@ def settle(folder: Path) -> None:
             os.close(handle)
 
 
-def write_atomic(path: Path, data: bytes | str) -> None:
-    """Write a file so that a reader (or a crash) sees either the old content or the new one, never a part."""
+def write_atomic(path: Path, data: bytes | str, *, durable: bool = True) -> None:
+    """Write a file so that a reader (or a crash) sees either the old content or the new one, never a part.
+
+    Not `durable`: without waiting for the disk, for what is soon written anew; a loss of power may cost it.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     raw = data.encode() if isinstance(data, str) else data
     # Not tempfile: its files are readable by their owner only, and records are for everyone who may read the folder.
@@ -30,7 +33,8 @@ def write_atomic(path: Path, data: bytes | str) -> None:
         with os.fdopen(handle, "wb") as file:
             file.write(raw)
             file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                os.fsync(file.fileno())
         os.replace(name, path)
     except BaseException as error:
         with suppress(OSError):  # a disk that refuses the one refuses the other; the first error is the one to tell

@@ -11,16 +11,23 @@ from typing import Any, Self
 
 from harness.files.printable import one_line, tell_error
 
+NAMED = 4  # cells in work that a line of a log names
+OFTEN, SELDOM = 10.0, 60.0  # seconds between two lines of a log that say how far a cell is: first, and later
+
 
 class Reporter:
-    """Shows the progress of a list of cells, and of the steps inside the current one; as a context, while it lasts."""
+    """Shows the progress of a list of cells, and of the steps inside the current one; as a context, while it lasts.
+
+    `remaining` may be set at any time: a few words on how long it still takes, which are shown beside it.
+    """
 
     def __init__(self, total: int = 1, *, quiet: bool = False) -> None:
         self.total, self.quiet = total, quiet
         self.live = sys.stderr.isatty() and not quiet
         self.number = 0
         self.label = ""
-        self._last = 0.0
+        self.remaining = ""
+        self._begun = self._last = time.monotonic()
         self._bar = None
         if self.live:
             from rich.console import Console
@@ -53,7 +60,6 @@ class Reporter:
         """A new cell begins."""
         self.number += 1
         self.label = one_line(label)
-        self._last = time.monotonic()
         if self._bar is not None:
             self._bar.update(self._cell, description=self.label, completed=0, total=1)
 
@@ -62,10 +68,10 @@ class Reporter:
         text = one_line(text)
         if self._bar is not None:
             self._bar.update(self._cell, description=f"{self.label}: {text}", completed=step, total=max(steps, 1))
-        elif not self.quiet and time.monotonic() - self._last > 10:
-            self._last = time.monotonic()
+            self._bar.update(self._overall, description=self._whole())
+        elif self._due():
             count = f"step {step}/{steps}, " if steps else ""
-            tell_error(f"[{self.number}/{self.total}] {self.label}: {count}{text}")
+            self._line(f"[{self.number}/{self.total}] {self.label}: {count}{text}", self.remaining)
 
     def running(self, cells: Sequence[tuple[str, int, int, str]], ended: int) -> None:
         """What several workers are at: label, step, steps and text of each; `ended` cells of them have come back."""
@@ -79,23 +85,39 @@ class Reporter:
             rest = f" and {len(shown) - 1} more" if len(shown) > 1 else ""
             done, of = (sum(one) for one in zip(*((step, steps) for _, step, steps, _ in cells), strict=True))
             self._bar.update(self._cell, description=shown[0][:100] + rest, completed=done, total=max(of, 1))
-        elif not self.quiet and time.monotonic() - self._last > 10:
-            self._last = time.monotonic()
-            tell_error(f"[{self.number}/{self.total}] in work: {'; '.join(shown)}")
+            self._bar.update(self._overall, description=self._whole())
+        elif self._due():
+            more = f"; and {len(shown) - NAMED} more" if len(shown) > NAMED else ""
+            self._line(f"[{ended}/{self.total}] in work: {'; '.join(shown[:NAMED])}{more}", self.remaining)
 
     def done(self, text: str) -> None:
         """The current cell has ended."""
         text = one_line(text)
         if self._bar is not None:
-            self._bar.update(self._overall, completed=self.number)
+            self._bar.update(self._overall, completed=self.number, description=self._whole())
             self._bar.console.print(f"[{self.number}/{self.total}] {self.label}: {text}", markup=False, highlight=False)
         elif not self.quiet:
-            tell_error(f"[{self.number}/{self.total}] {self.label}: {text}")
+            self._line(f"[{self.number}/{self.total}] {self.label}: {text}")
 
     def say(self, text: str) -> None:
         """A line about the whole."""
         if not self.quiet:
             tell_error(text)
+
+    def _whole(self) -> str:
+        return f"all cells, {self.remaining}" if self.remaining else "all cells"
+
+    def _due(self) -> bool:
+        """Is it time for another line of a log? Every ten seconds at first, once a minute after ten minutes."""
+        now = time.monotonic()
+        if self.quiet or now - self._last < min(max(OFTEN, (now - self._begun) / 10), SELDOM):
+            return False
+        self._last = now
+        return True
+
+    def _line(self, text: str, more: str = "") -> None:
+        """A line of a log, with the time of day."""
+        tell_error(f"{time.strftime('%H:%M:%S')} {text}{f' ({more})' if more else ''}")
 
 
 @contextmanager

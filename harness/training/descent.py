@@ -18,7 +18,7 @@ from zipfile import ZipFile
 import torch
 from torch import Tensor, nn
 
-from harness.errors import InputError, TrainingStopped
+from harness.errors import InputError, StopAsked, TrainingStopped
 from harness.files.atomic import write_atomic
 from harness.method import FitContext
 from harness.training.curves import Curves
@@ -106,8 +106,13 @@ class Descent:
             self.context.progress(self.step, self.steps, progress)
 
     def checkpoint(self) -> bool:
-        """Write a checkpoint if the last one is older than `context.checkpoint_seconds`; was one written?"""
-        if time.monotonic() - self._saved <= self.context.checkpoint_seconds:
+        """Write a checkpoint if the last one is older than `context.checkpoint_seconds`; was one written?
+
+        Raises:
+            StopAsked: by `context.stop`; the checkpoint is that of this update.
+        """
+        asked = self._asked_to_stop()
+        if not asked and time.monotonic() - self._saved <= self.context.checkpoint_seconds:
             return False
         if self._file is not None and self.context.team.main:
             self.curves.flush()
@@ -124,7 +129,16 @@ class Descent:
             torch.save(state, buffer)
             write_atomic(self._file, buffer.getvalue())
         self._saved = time.monotonic()
+        if asked:
+            raise StopAsked
         return True
+
+    def _asked_to_stop(self) -> bool:
+        """Does the caller want the run to stop here? A team stops together, at the updates that are logged."""
+        team, stop = self.context.team, self.context.stop
+        if team.size == 1:
+            return stop is not None and stop()
+        return self.at_log_step() and team.from_main(stop is not None and stop())
 
     def is_whole(self, state: dict[str, Any]) -> bool:
         """Is what a checkpoint refers to there? For descents that keep more than the checkpoint's own file."""

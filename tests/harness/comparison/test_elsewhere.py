@@ -18,9 +18,9 @@ from harness import api
 from harness.comparison import jobs, placement
 from harness.comparison.comparison_result import ComparisonResult
 from harness.comparison.inference_cost import FIRST
-from harness.comparison.signs import signs
 from harness.errors import InputError
 from harness.executors.executor import Answer, Executor, ExecutorSettings, Job
+from harness.live.signs import signs
 from harness.results.inference import read_inference
 from harness.results.run_folder import RunFolder
 from tests.support import short_runs
