@@ -1,8 +1,10 @@
-"""A drop-in for scripts written for SentEval: `from harness.senteval import engine; engine.SE(...).eval(tasks)`.
+"""A drop-in for scripts written for SentEval or for SimCSE's copy of it: `from harness import senteval`.
 
 The same params keys (task_path, seed, kfold, usepytorch, batch_size, nhid, classifier), the same calls of the script's
-`prepare` and `batcher`, the same result keys; the work is done by `harness.tasks`. Three things are added: exact fits
-by the classifier's "solver": "lbfgs"; a fault in one task of a list (its files, or an exception of the script's
+`prepare` and `batcher`, the same result keys; the work is done by `harness.tasks`. STSBenchmark and SICKRelatedness
+have the keys of both: those of SentEval's regressor, and "train", "dev", "test" and "all" with the plain cosine's
+correlations, as in SimCSE's copy; with "-finetune" after the name, the regressor alone. Three things are added: exact
+fits by the classifier's "solver": "lbfgs"; a fault in one task of a list (its files, or an exception of the script's
 functions) leaves the other tasks their results, and such a task gets {"error": one line}; what a task has to remark
 (vectors with NaN, files of another size than the published ones) is logged as a warning and stands under the key
 "notes", which a result without remarks does not have.
@@ -11,25 +13,27 @@ functions) leaves the other tasks their results, and such a task gets {"error": 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from harness.config import nearest
 from harness.errors import HarnessError, InputError, RunError
-from harness.tasks.base import Array, as_array, finite
+from harness.tasks.base import Array, Vectors, as_array, finite
 from harness.tasks.senteval.fits.problem import Classifier, whole_number
 from harness.tasks.senteval.probing import PROBING
 
 _DOWNSTREAM = {name: name for name in ("MR", "CR", "SUBJ", "MPQA", "SST2", "SST5", "TREC", "MRPC", "SNLI")}
 _CLASSIFICATION = {**_DOWNSTREAM, "SICKEntailment": "SICK-E"}
 _REGRESSION = {"SICKRelatedness": "SICK-R", "STSBenchmark": "STS-B"}
+_FINETUNE = "-finetune"
 _YEARS = ("STS12", "STS13", "STS14", "STS15", "STS16")
 _RETRIEVAL = "ImageCaptionRetrieval"
-TASKS = (*_CLASSIFICATION, *_REGRESSION, _RETRIEVAL, *_YEARS, *PROBING)
+_REGRESSORS = tuple(name + _FINETUNE for name in _REGRESSION)
+TASKS = (*_CLASSIFICATION, *_REGRESSION, *_REGRESSORS, _RETRIEVAL, *_YEARS, *PROBING)
 _LOG = logging.getLogger(__name__)
 _CLASSIFIER_KEYS = ("nhid", "optim", "batch_size", "tenacity", "epoch_size", "max_epoch", "dropout", "solver")
 
@@ -47,8 +51,15 @@ class Params(dict[str, Any]):
         self[name] = value
 
 
+class Correlation(NamedTuple):
+    """As scipy gives it: to be unpacked, or read by name."""
+
+    correlation: float
+    pvalue: float
+
+
 class SE:
-    """SentEval's engine.
+    """SentEval's engine. `list_tasks` has the names that `eval` takes.
 
     `params["task_path"]`: SentEval's data folder (with downstream and probing); without it the hub's copy is used.
     """
@@ -58,15 +69,10 @@ class SE:
         InputError: a setting that SentEval has no place for or that is out of its range.
         """
         self.params = Params(params)
-        for key, value in (("usepytorch", True), ("seed", 1111), ("batch_size", 32), ("nhid", 0), ("kfold", 5)):
+        for key, value in (("usepytorch", True), ("seed", 1111), ("batch_size", 128), ("nhid", 0), ("kfold", 5)):
             self.params.setdefault(key, value)
         if not self.params.get("classifier"):
             self.params.classifier = {"nhid": 0}
-        if not self.params.usepytorch:
-            raise InputError(
-                'params["usepytorch"]: scikit-learn\'s head is not offered; leave it True, and for the exact solution '
-                'add "solver": "lbfgs" to params["classifier"]'
-            )
         if not whole_number(self.params.batch_size, 1):
             raise InputError(f'params["batch_size"] = {self.params.batch_size!r}: expected a whole number from 1')
         given = self.params.classifier
@@ -79,6 +85,9 @@ class SE:
                 known = list(_CLASSIFIER_KEYS)
                 raise InputError(f'params["classifier"]: unknown key "{key}"{nearest(str(key), known)}; known: {known}')
         self.classifier = Classifier(**given, kfold=self.params.kfold, seed=self.params.seed)
+        if not self.params.usepytorch:
+            self.classifier = Classifier(solver="sklearn", kfold=self.params.kfold, seed=self.params.seed)
+        self.list_tasks = list(TASKS)
         self.batcher = batcher
         self.prepare = prepare or (lambda params, samples: None)
         self.results: dict[str, Any] = {}
@@ -113,8 +122,8 @@ class SE:
         self.params.current_task = name
         if name in _YEARS:
             return self._sts(name, root)
-        if name in _REGRESSION:
-            return self._regression(_REGRESSION[name], root)
+        if name in (*_REGRESSION, *_REGRESSORS):
+            return self._pair_scores(name, root)
         if name == _RETRIEVAL:
             return self._retrieval(root)
         return self._classification(name, root)
@@ -158,17 +167,25 @@ class SE:
             result["f1"] = f1(parts["test"].labels, outcome.predicted)
         return _noted(result, task.remarks(damaged))
 
-    def _regression(self, name: str, root: Path | None) -> dict[str, Any]:
+    def _pair_scores(self, name: str, root: Path | None) -> dict[str, Any]:
         from harness.tasks.senteval.regression import regressor_task
         from harness.tasks.sts import pearson, spearman
 
-        task = regressor_task(name, root=root)
+        task = regressor_task(_REGRESSION[name.removesuffix(_FINETUNE)], root=root)
         task.seed = self.params.seed
         self._prepare(task.texts())
-        fit, damaged = task.outcome(self._vectors)
         parts = task.data.parts
+        made: dict[int, Array] = {}
+
+        def vectors(texts: Sequence[str]) -> Array:
+            """Of one side of a part, which the regressor and the cosine both read."""
+            if id(texts) not in made:
+                made[id(texts)] = self._vectors(texts)
+            return made[id(texts)]
+
+        fit, damaged = task.outcome(vectors)
         gold = parts["test"].labels
-        result = {
+        result: dict[str, Any] = {
             "devpearson": fit.dev_pearson,
             "pearson": pearson(fit.predicted, gold),
             "spearman": spearman(fit.predicted, gold),
@@ -177,7 +194,13 @@ class SE:
             "ndev": len(parts["dev"]),
             "ntest": len(parts["test"]),
         }
-        return _noted(result, task.remarks(damaged))
+        notes = task.remarks(damaged)
+        if name in _REGRESSION:
+            subsets = {part: (pairs.first, pairs.second, pairs.labels) for part, pairs in parts.items()}
+            correlations, said = self._correlations(name, subsets, vectors)
+            result |= correlations
+            notes += [note for note in said if "replaced by 0" not in note]  # which the regressor has told
+        return _noted(result, notes)
 
     def _retrieval(self, root: Path | None) -> dict[str, Any]:
         from harness.tasks.senteval.caption_retrieval import CaptionRetrievalTask
@@ -194,22 +217,30 @@ class SE:
         return _noted(result, task.remarks(damaged))
 
     def _sts(self, name: str, root: Path | None) -> dict[str, Any]:
-        from scipy import stats
-
         from harness.sources.senteval.labelled import downstream_folder
         from harness.sources.senteval.similarity import read_year
         from harness.sources.senteval.sizes import unusual_sizes
-        from harness.tasks.sts import aggregate, cosine, pearson, spearman
 
         subsets = dict(read_year(downstream_folder(root), name))
         self._prepare([text for first, second, _ in subsets.values() for text in (*first, *second)])
-        similarity = self.params.get("similarity")
-        result: dict[str, Any] = {}
-        scores, golds = [], []
         sizes = {subset: len(gold) for subset, (_, _, gold) in subsets.items()}
         notes = [f"{name}: {text}" for text in unusual_sizes(name, sizes)]
+        result, said = self._correlations(name, subsets, self._vectors)
+        return _noted(result, [*notes, *said])
+
+    def _correlations(
+        self, name: str, subsets: Mapping[str, tuple[Sequence[str], Sequence[str], Any]], vectors: Vectors
+    ) -> tuple[dict[str, Any], list[str]]:
+        """Of the similarities of each subset's pairs with their gold scores, and of all; and what is to be remarked."""
+        from scipy import stats
+
+        from harness.tasks.sts import aggregate, cosine, pearson, spearman
+
+        similarity = self.params.get("similarity")
+        result: dict[str, Any] = {}
+        notes, scores, golds = [], [], []
         for subset, (first, second, gold) in subsets.items():
-            (u, bad_u), (v, bad_v) = finite(self._vectors(first)), finite(self._vectors(second))
+            (u, bad_u), (v, bad_v) = finite(vectors(first)), finite(vectors(second))
             if bad_u + bad_v:
                 notes.append(f"{name} {subset}: vectors with NaN or infinity, replaced by 0: {bad_u + bad_v}")
             values: Array = cosine(u, v)
@@ -219,17 +250,17 @@ class SE:
             if constant:
                 notes.append(f"{name} {subset}: all pairs have the same similarity; their correlation counts as 0")
             result[subset] = {
-                "pearson": (0.0, 1.0) if constant else tuple(map(float, stats.pearsonr(values, gold))),
-                "spearman": (0.0, 1.0) if constant else tuple(map(float, stats.spearmanr(values, gold))),
-                "nsamples": len(gold),
+                kind: Correlation(0.0, 1.0) if constant else Correlation(*map(float, correlation(values, gold)))
+                for kind, correlation in (("pearson", stats.pearsonr), ("spearman", stats.spearmanr))
             }
+            result[subset]["nsamples"] = len(gold)
             scores.append(values)
             golds.append(np.asarray(gold))
         result["all"] = {
             kind: {how: aggregate(correlation, scores, golds, how) for how in ("all", "mean", "wmean")}
             for kind, correlation in (("pearson", pearson), ("spearman", spearman))
         }
-        return _noted(result, notes)
+        return result, notes
 
 
 def _noted(result: dict[str, Any], notes: Iterable[str]) -> dict[str, Any]:

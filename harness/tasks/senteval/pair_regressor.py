@@ -7,6 +7,7 @@ speaks of the KL divergence.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.tasks.base import Array
+from harness.tasks.senteval.fits.problem import Classifier
 from harness.tasks.sts import pearson
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
     from harness.tasks.senteval.fits.torch_heads import Head
 
+Weights = tuple[NDArray[np.float32], NDArray[np.float32]]  # (5, d) and (5,)
 VERSION = "harness-senteval-relatedness-1"
 GRADES = 5
 _BATCH, _PASSES, _MAX_PASSES, _TENACITY = 64, 50, 1000, 3
@@ -57,36 +60,56 @@ def regress(
     """
     import torch
 
-    from harness.tasks.senteval.fits.problem import Classifier
+    where = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    x = {part: np.ascontiguousarray(rows, dtype=np.float32) for part, rows in x.items()}
+    fits = (_on_processor if where == "cpu" else _on_device)(x["train"], grade_targets(scores["train"]), seed, where)
+    best, failures, passes = -1.0, 0, 0
+    kept = weights = next(fits)
+    while passes <= _MAX_PASSES:
+        weights = next(fits)
+        passes += _PASSES
+        now = pearson(_expected(weights, x["dev"]), scores["dev"])
+        if now > best:
+            best, kept = now, weights
+        else:
+            failures += 1
+            if failures > _TENACITY:
+                break
+    return Regression(best, _expected(kept, x["test"]))
+
+
+def _on_processor(x: Array, target: Array, seed: int, _: str) -> Iterator[Weights]:
+    """(5, d) and (5,) at the start, and then after every 50 passes."""
+    from harness.tasks.senteval.fits.numba_regressor import trained
+    from harness.tasks.senteval.fits.torch_heads import fresh_weights
+
+    weight, bias = (tensor.numpy() for tensor in fresh_weights(x.shape[1], GRADES, Classifier(seed=seed)))
+    yield weight, bias
+    shuffle = np.random.RandomState(seed)
+    yield from trained(x, target, weight, bias, shuffle=shuffle, batch=_BATCH, passes=_PASSES)
+
+
+def _on_device(x: Array, target: Array, seed: int, device: str) -> Iterator[Weights]:
+    """As `_on_processor`, by torch."""
+    import torch
+
     from harness.tasks.senteval.fits.torch_heads import Optimizer, fresh_head
 
-    where = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    train, dev, test = (
-        torch.as_tensor(np.ascontiguousarray(x[p], dtype=np.float32), device=where) for p in ("train", "dev", "test")
-    )
-    target = torch.as_tensor(grade_targets(scores["train"]), device=where)
+    rows, wanted = (torch.as_tensor(array, device=device) for array in (x, target))
     shuffle = np.random.RandomState(seed)
-    best, failures, passes = -1.0, 0, 0
     with torch.no_grad():
-        head = fresh_head(train.shape[1], GRADES, torch.zeros(1, 1, device=where), Classifier(seed=seed))
-        kept = head.copy()
+        head = fresh_head(x.shape[1], GRADES, torch.zeros(1, 1, device=device), Classifier(seed=seed))
         optimizer = Optimizer(head, "adam")
-        while passes <= _MAX_PASSES:
+    while True:
+        weight, bias = (p[0, 0].cpu().numpy().copy() for p in head.parameters)
+        yield weight, bias
+        with torch.no_grad():
             for _ in range(_PASSES):
-                order = torch.as_tensor(shuffle.permutation(len(train)), device=where)
+                order = torch.as_tensor(shuffle.permutation(len(rows)), device=device)
                 for i in range(0, len(order), _BATCH):
-                    rows = order[i : i + _BATCH]
-                    _gradient(head, train[rows], target[rows])
+                    some = order[i : i + _BATCH]
+                    _gradient(head, rows[some], wanted[some])
                     optimizer.step()
-            passes += _PASSES
-            now = pearson(_expected(head, dev), scores["dev"])
-            if now > best:
-                best, kept = now, head.copy()
-            else:
-                failures += 1
-                if failures > _TENACITY:
-                    break
-        return Regression(best, _expected(kept, test))
 
 
 def _gradient(head: Head, x: Tensor, target: Tensor) -> None:
@@ -99,7 +122,10 @@ def _gradient(head: Head, x: Tensor, target: Tensor) -> None:
     b[0, 0] = by_z.sum(0)
 
 
-def _expected(head: Head, x: Tensor) -> NDArray[np.float64]:
-    p = head.logits(x[None])[0, 0].softmax(0).double().cpu().numpy()
-    expected: NDArray[np.float64] = np.arange(1, GRADES + 1) @ p
+def _expected(weights: Weights, x: Array) -> NDArray[np.float64]:
+    """(n,) expected grades."""
+    weight, bias = weights
+    z = (x @ weight.T + bias).astype(np.float64)
+    p = np.exp(z - z.max(axis=1, keepdims=True))
+    expected: NDArray[np.float64] = p @ np.arange(1, GRADES + 1) / p.sum(axis=1)
     return expected

@@ -113,8 +113,8 @@ def _folds(y: Array, k: int, state: int) -> list[tuple[Rows, Rows]]:
 
 
 def _with_validation(train: Rows, test: Rows, config: Classifier) -> Split:
-    """A random twentieth of the training rows steers early stopping; an exact solver needs none and takes all."""
-    if config.solver == "lbfgs":
+    """A random twentieth of the training rows steers early stopping; the other solvers need none and take all."""
+    if config.solver != "senteval":
         return Split(train, _NONE, test)
     shuffled = train[np.random.RandomState(config.seed).permutation(len(train))]
     held = int(_VALIDATION * len(train))

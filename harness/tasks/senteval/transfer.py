@@ -112,13 +112,14 @@ class ClassificationTask:
             x[name], bad = self._features(part, vectors)
             y[name] = part.labels
             damaged += bad
+        classifier = self.classifier.searched(len(x))
         if len(x) == 1:
-            return penalty.nested(x["all"], y["all"], data.classes, self.classifier), damaged
+            return penalty.nested(x["all"], y["all"], data.classes, classifier), damaged
         if len(x) == 2:
             train, test = "train", "test"
-            outcome = penalty.kfold_on_train(x[train], y[train], x[test], y[test], data.classes, self.classifier)
+            outcome = penalty.kfold_on_train(x[train], y[train], x[test], y[test], data.classes, classifier)
             return outcome, damaged
-        return penalty.train_dev_test(x, y, data.classes, self.classifier), damaged
+        return penalty.train_dev_test(x, y, data.classes, classifier), damaged
 
     def _features(self, part: LabelledSplit, vectors: Vectors) -> tuple[Array, int]:
         u, damaged = finite(vectors(part.first))

@@ -62,23 +62,23 @@ def descend(
     weights, first, second = state[0], state[1], state[2]
     fits, classes, width = weights.shape
     each = classes - 1
-    at, w, z = _room(weights, batch)
+    at, w, z = room(weights, batch)
     label = np.zeros(len(at), dtype=np.int64)
     top, total = np.zeros(len(at), dtype=np.float32), np.zeros(len(at), dtype=np.float32)
     g = aligned(w.shape)
     rest = np.zeros(width, dtype=np.float32)
-    _excess(weights, w)
+    excess(weights, w)
     for step in range(len(rates)):
         count = min(batch, len(rows) - step * batch)
         for i in range(count):
             at[i] = rows[step * batch + i]
             label[i] = y[at[i]]
-        _multiply(x, at, w, z)
+        multiply(x, at, w, z)
         for f in range(fits):
             _errors(z[f * each : (f + 1) * each], label, top, total)
         z[:, count:] = 0
         g[:] = 0
-        _accumulate(x, at, z, g)
+        accumulate(x, at, z, g)
         share = np.float32(1 / count)
         for f in range(fits):
             rest[:] = 0  # class 0: the gradients of all classes add up to zero
@@ -86,9 +86,9 @@ def descend(
                 by = g[f * each + c - 1]
                 for j in range(width):
                     rest[j] -= by[j]
-                _update(weights[f, c], first[f, c], second[f, c], by, share, decay[f], rule, rates[step], floors[step])
-            _update(weights[f, 0], first[f, 0], second[f, 0], rest, share, decay[f], rule, rates[step], floors[step])
-        _excess(weights, w)
+                update(weights[f, c], first[f, c], second[f, c], by, share, decay[f], rule, rates[step], floors[step])
+            update(weights[f, 0], first[f, 0], second[f, 0], rest, share, decay[f], rule, rates[step], floors[step])
+        excess(weights, w)
 
 
 @compiled
@@ -96,14 +96,14 @@ def classify(x: Floats, rows: Whole, weights: Floats) -> Whole:
     """(fits, len(rows)): the class that each fit finds likeliest for x[rows]."""
     fits, classes, _ = weights.shape
     each = classes - 1
-    at, w, z = _room(weights, _BLOCK)
-    _excess(weights, w)
+    at, w, z = room(weights, _BLOCK)
+    excess(weights, w)
     labels = np.zeros((fits, len(rows)), dtype=np.int64)
     for begin in range(0, len(rows), _BLOCK):
         count = min(_BLOCK, len(rows) - begin)
         for i in range(count):
             at[i] = rows[begin + i]
-        _multiply(x, at, w, z)
+        multiply(x, at, w, z)
         for f in range(fits):
             for i in range(count):
                 top = np.float32(0)
@@ -115,7 +115,7 @@ def classify(x: Floats, rows: Whole, weights: Floats) -> Whole:
 
 
 @compiled
-def _room(weights: Floats, count: int) -> tuple[Whole, Floats, Floats]:
+def room(weights: Floats, count: int) -> tuple[Whole, Floats, Floats]:
     """For `count` rows, up to whole tiles: which rows, the weights of every class but the first, their products."""
     fits, classes, width = weights.shape
     outputs = fits * (classes - 1)
@@ -125,7 +125,7 @@ def _room(weights: Floats, count: int) -> tuple[Whole, Floats, Floats]:
 
 
 @compiled
-def _excess(weights: Floats, w: Floats) -> None:
+def excess(weights: Floats, w: Floats) -> None:
     """Of every class but the first its weights less those of the first."""
     fits, classes, width = weights.shape
     for f in range(fits):
@@ -136,7 +136,7 @@ def _excess(weights: Floats, w: Floats) -> None:
 
 
 @compiled
-def _multiply(x: Floats, at: Whole, w: Floats, z: Floats) -> None:
+def multiply(x: Floats, at: Whole, w: Floats, z: Floats) -> None:
     """z[o, i] = w[o] . x[at[i]], in tiles of two outputs and four rows, whose sums stay in registers."""
     for i in range(0, len(at), 4):
         x0, x1, x2, x3 = x[at[i]], x[at[i + 1]], x[at[i + 2]], x[at[i + 3]]
@@ -157,7 +157,7 @@ def _multiply(x: Floats, at: Whole, w: Floats, z: Floats) -> None:
 
 
 @compiled
-def _accumulate(x: Floats, at: Whole, z: Floats, g: Floats) -> None:
+def accumulate(x: Floats, at: Whole, z: Floats, g: Floats) -> None:
     """g[o] += z[o, i] x[at[i]] for all i, in the same tiles."""
     for i in range(0, len(at), 4):
         x0, x1, x2, x3 = x[at[i]], x[at[i + 1]], x[at[i + 2]], x[at[i + 3]]
@@ -181,11 +181,11 @@ def _errors(z: Floats, label: Whole, top: Floats, total: Floats) -> None:
         for i in range(len(own)):
             top[i] = max(top[i], own[i])
     for i in range(len(top)):
-        total[i] = _exponential(-top[i])
+        total[i] = exponential(-top[i])
     for c in range(len(z)):
         own = z[c]
         for i in range(len(own)):
-            own[i] = _exponential(own[i] - top[i])
+            own[i] = exponential(own[i] - top[i])
             total[i] += own[i]
     for c in range(len(z)):
         own = z[c]
@@ -194,7 +194,7 @@ def _errors(z: Floats, label: Whole, top: Floats, total: Floats) -> None:
 
 
 @compiled
-def _exponential(x: np.float32) -> np.float32:
+def exponential(x: np.float32) -> np.float32:
     """e^x for x <= 0 to a float's precision, as (e^(x / 4096))^4096: np.exp would not become vector instructions."""
     t = np.float64(max(x, np.float32(-87))) / 4096
     power = 1 + t * (1 + t / 2 * (1 + t / 3 * (1 + t / 4)))
@@ -204,7 +204,7 @@ def _exponential(x: np.float32) -> np.float32:
 
 
 @compiled
-def _update(
+def update(
     w: Floats, first: Floats, second: Floats, by: Floats, share: np.float32, decay: np.float32, rule: Floats,
     rate: np.float32, floor: np.float32,
 ) -> None:  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -19,13 +19,24 @@ Array = NDArray[Any]
 
 
 # 2: a fit that cuts off its own held-out rows goes on with the generator that chose them, as SentEval's does
-VERSIONS = {"senteval": "harness-senteval-classifier-2", "lbfgs": "harness-senteval-classifier-1"}
+VERSIONS = {"senteval": "harness-senteval-classifier-2", "lbfgs": "harness-senteval-classifier-1",
+            "sklearn": "harness-senteval-sklearn-1"}  # fmt: skip
 
 
 L2_GRID = (1e-5, 1e-4, 1e-3, 1e-2)
 
 
-OPTIMIZERS = {"adam": 1e-3, "rmsprop": 1e-2, "sgd": 1e-3, "adagrad": 1e-2}  # torch's default learning rates
+OPTIMIZERS = {  # torch's default learning rates
+    "adam": 1e-3, "rmsprop": 1e-2, "sgd": 1e-3, "adagrad": 1e-2,
+    "adadelta": 1.0, "adamax": 2e-3, "asgd": 1e-2, "rprop": 1e-2,
+}  # fmt: skip
+
+
+COMPILED = ("adam", "rmsprop", "sgd", "adagrad")  # with loops of their own in numba_descent
+
+
+# C of scikit-learn's logistic regression as SentEval searches it, by the number of parts of a task's data
+SKLEARN_GRIDS = {1: (-2, 4), 2: (-1, 6), 3: (-2, 4)}
 
 
 def whole_number(value: object, least: int) -> bool:
@@ -38,13 +49,14 @@ class Classifier:
     """How a head is fitted and its L2 weight chosen; the defaults are SentEval's "full" configuration.
 
     `solver`: "senteval" steps through batches with early stopping; "lbfgs" gives the exact minimum of the same convex
-    objective (nhid 0) without seeds, batches or early stopping, so only `kfold` and `l2` have a meaning then.
+    objective (nhid 0) without seeds, batches or early stopping, so only `kfold` and `l2` have a meaning then;
+    "sklearn" is scikit-learn's LogisticRegression, whose C is searched instead (SentEval's usepytorch = False).
     `optim`: a torch optimiser with its default settings, but for a learning rate given as in "sgd,lr=0.1".
     `epoch_size`: passes between two checks of the held-out accuracy. `tenacity`: the fit ends at the check number
     tenacity + 1 that did not improve, counted over the whole fit, or once more than `max_epoch` passes were made.
     """
 
-    solver: Literal["senteval", "lbfgs"] = "senteval"
+    solver: Literal["senteval", "lbfgs", "sklearn"] = "senteval"
     nhid: int = 0
     optim: str = "adam"
     batch_size: int = 64
@@ -67,7 +79,7 @@ class Classifier:
                 what = f"a whole number from {minimum}" + (" to 2**32 - 1" if key == "seed" else "")
                 raise InputError(f"classifier: {key} = {getattr(self, key)!r} is out of its range; expected {what}")
         checks = {
-            "solver": self.solver in ("senteval", "lbfgs"),
+            "solver": self.solver in ("senteval", "lbfgs", "sklearn"),
             "nhid": self.solver == "senteval" or self.nhid == 0,
             "optim": bool(name),
             "dropout": isinstance(self.dropout, int | float) and 0 <= self.dropout < 1,
@@ -75,14 +87,24 @@ class Classifier:
         }
         for key, right in checks.items():
             if not right:
-                extra = " (lbfgs is for nhid 0)" if key == "nhid" else ""
+                extra = f" ({self.solver} is for nhid 0)" if key == "nhid" else ""
                 raise InputError(f"classifier: {key} = {getattr(self, key)!r} is out of its range{extra}")
 
     def describe(self) -> dict[str, Any]:
         """All that enters a protocol id."""
         if self.solver == "lbfgs":
             return {"solver": "lbfgs", "kfold": self.kfold, "l2": list(self.l2), "version": VERSIONS["lbfgs"]}
+        if self.solver == "sklearn":
+            return {"solver": "sklearn", "kfold": self.kfold, "seed": self.seed, "version": VERSIONS["sklearn"]}
         return {**asdict(self), "l2": list(self.l2), "version": VERSIONS[self.solver]}
+
+    def searched(self, parts: int) -> Classifier:
+        """This for a task of so many parts: scikit-learn's C instead of L2 values, which falls as they rise."""
+        if self.solver != "sklearn":
+            return self
+        if self.l2 != L2_GRID:  # a single value: no search
+            return replace(self, l2=tuple(1 / value for value in self.l2))
+        return replace(self, l2=tuple(2.0**power for power in range(*SKLEARN_GRIDS[parts])))
 
 
 def optimizer_settings(text: str) -> tuple[str, float]:

@@ -17,7 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.tasks.senteval.fits.parallel import on_all_cores, shuffler
-from harness.tasks.senteval.fits.problem import Array, Classifier, Rows, Solution, Split
+from harness.tasks.senteval.fits.problem import (
+    COMPILED,
+    Array,
+    Classifier,
+    Rows,
+    Solution,
+    Split,
+    optimizer_settings,
+)
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -37,6 +45,10 @@ def solve(x: Array, y: Array, splits: Sequence[Split], l2: Array, classes: int, 
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
     threads = torch.get_num_threads() if device == "cpu" else 1
+    if config.solver == "sklearn":
+        from harness.tasks.senteval.fits.sklearn_fits import solve_by_sklearn
+
+        return solve_by_sklearn(x, y, splits, l2, config, threads)
     if _goes_compiled(config, device):
         from harness.tasks.senteval.fits.numba_fits import solve_compiled
 
@@ -68,7 +80,8 @@ def solve(x: Array, y: Array, splits: Sequence[Split], l2: Array, classes: int, 
 
 
 def _goes_compiled(config: Classifier, device: str) -> bool:
-    return device == "cpu" and config.solver == "senteval" and not config.nhid
+    plain = device == "cpu" and config.solver == "senteval" and not config.nhid
+    return plain and optimizer_settings(config.optim)[0] in COMPILED
 
 
 class _LockstepFits:

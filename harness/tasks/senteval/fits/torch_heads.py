@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_MOMENTS = {"adam": 2, "rmsprop": 1, "sgd": 0, "adagrad": 1}
+_MOMENTS = {
+    "adam": 2, "rmsprop": 1, "sgd": 0, "adagrad": 1,
+    "adadelta": 2, "adamax": 2, "asgd": 0, "rprop": 2,
+}  # fmt: skip
 _GATHERED = 1 << 22  # numbers gathered at a time for predictions
 
 
@@ -111,6 +114,9 @@ class Optimizer:
         self.state = [torch.zeros_like(head.flat) for _ in range(_MOMENTS[self.kind])]
         self.room = torch.empty_like(head.flat)
         self.steps = 0
+        if self.kind == "rprop":
+            self.state[1].fill_(self.lr)  # the first length of every weight's step
+            head.flat_decay.zero_()  # torch's has no weight decay, and SentEval's setting of one is not read
 
     def step(self) -> None:
         self.steps += 1
@@ -122,6 +128,8 @@ class Optimizer:
         shapes = [p.shape for p in self.head.parameters]
         self.state = [torch.cat([v[chosen].flatten() for v in unflatten(s, shapes)]) for s in self.state]
         self.head.hold([p[chosen] for p in self.head.parameters], self.head.decay[chosen])
+        if self.kind == "rprop":
+            self.head.flat_decay.zero_()
         self.room = torch.empty_like(self.head.flat)
 
     def _adam(self, p: Tensor, g: Tensor, beta1: float = 0.9, beta2: float = 0.999, eps: float = 1e-8) -> None:
@@ -144,6 +152,32 @@ class Optimizer:
         v.addcmul_(g, g)
         torch.sqrt(v, out=self.room)
         p.addcdiv_(g, self.room.add_(eps), value=-self.lr)
+
+    def _adadelta(self, p: Tensor, g: Tensor, rho: float = 0.9, eps: float = 1e-6) -> None:
+        square, moved = self.state
+        square.mul_(rho).addcmul_(g, g, value=1 - rho)
+        change = (moved + eps).sqrt_().div_((square + eps).sqrt_()).mul_(g)
+        moved.mul_(rho).addcmul_(change, change, value=1 - rho)
+        p.add_(change, alpha=-self.lr)
+
+    def _adamax(self, p: Tensor, g: Tensor, beta1: float = 0.9, beta2: float = 0.999, eps: float = 1e-8) -> None:
+        m, largest = self.state
+        m.lerp_(g, 1 - beta1)
+        torch.maximum(largest.mul_(beta2), g.abs().add_(eps), out=largest)
+        p.addcdiv_(m, largest, value=-self.lr / (1 - beta1**self.steps))
+
+    def _asgd(self, p: Tensor, g: Tensor, lambd: float = 1e-4, alpha: float = 0.75) -> None:
+        # Its average of the weights is kept apart by torch, and SentEval's classifier never asks for it.
+        rate = self.lr / (1 + lambd * self.lr * (self.steps - 1)) ** alpha
+        p.mul_(1 - lambd * rate).add_(g, alpha=-rate)
+
+    def _rprop(self, p: Tensor, g: Tensor, shrink: float = 0.5, grow: float = 1.2) -> None:
+        before, length = self.state
+        same = (before * g).sign_()
+        length.mul_(torch.where(same > 0, grow, torch.where(same < 0, shrink, 1.0))).clamp_(1e-6, 50)
+        g = torch.where(same < 0, 0.0, g)
+        p.addcmul_(g.sign(), length, value=-1)
+        before.copy_(g)
 
     def _sgd(self, p: Tensor, g: Tensor) -> None:
         p.add_(g, alpha=-self.lr)

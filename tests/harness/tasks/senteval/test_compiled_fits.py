@@ -9,6 +9,7 @@ import numba
 import numpy as np
 import pytest
 
+from harness.tasks.senteval import pair_regressor
 from harness.tasks.senteval.fits.numba_descent import compiled
 from harness.tasks.senteval.fits.numba_fits import solve_compiled
 from harness.tasks.senteval.fits.problem import CONFIGURATIONS, PROTOTYPING, Split
@@ -61,3 +62,14 @@ def test_logits_far_out_stay_finite() -> None:
         split = Split(np.arange(60), np.arange(60, 90), np.arange(90, 120))
         solved = solve_compiled(x, y, [split], np.array([[1e-5]]), classes, PROTOTYPING, 1)
         np.testing.assert_array_equal(solved.predicted[0][0], y[90:])
+
+
+def test_the_compiled_regressor_takes_torch_s_steps() -> None:
+    """Weights and biases after each round, on rows that no whole number of batches makes."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((150, 45)).astype(np.float32)
+    target = pair_regressor.grade_targets(rng.uniform(0, 5, 150))
+    ours, torchs = (way(x, target, 3, "cpu") for way in (pair_regressor._on_processor, pair_regressor._on_device))
+    for _ in range(3):
+        for mine, theirs in zip(next(ours), next(torchs), strict=True):
+            np.testing.assert_allclose(mine, theirs, atol=2e-5)

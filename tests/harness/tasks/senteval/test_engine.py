@@ -8,9 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
+from harness import senteval
 from harness.errors import InputError, RunError
 from harness.senteval import engine
+from harness.tasks.senteval.regression import regressor_task
+from harness.tasks.senteval.transfer import transfer_task
+from tests.benchmarks.transfer_speed import scikit_learn
 from tests.support.senteval_data import downstream, probing, sentence, words
 
 Array = np.ndarray[Any, Any]
@@ -42,6 +47,7 @@ def batcher(params: Any, batch: list[list[str]]) -> Array:
 
 def test_result_keys_are_senteval_s(root: Path) -> None:
     tasks = ["MR", "TREC", "MRPC", "SICKEntailment", "SICKRelatedness", "STSBenchmark", "STS13", "BigramShift"]
+    tasks.append("SICKRelatedness-finetune")
     results = engine.SE(params(root), batcher).eval(tasks)
     assert list(results) == tasks
     for result in results.values():
@@ -51,7 +57,11 @@ def test_result_keys_are_senteval_s(root: Path) -> None:
     assert results["MR"]["acc"] > 85  # in percent
     assert results["MRPC"].keys() == {"devacc", "acc", "f1", "ndev", "ntest"}
     related = {"devpearson", "pearson", "spearman", "mse", "yhat", "ndev", "ntest"}
-    assert results["SICKRelatedness"].keys() == results["STSBenchmark"].keys() == related
+    plain = {"train", "dev", "test", "all"}
+    assert results["SICKRelatedness"].keys() == results["STSBenchmark"].keys() == related | plain
+    assert results["SICKRelatedness-finetune"].keys() == related
+    for name, value in results["SICKRelatedness-finetune"].items():
+        assert np.array_equal(value, results["SICKRelatedness"][name])
     assert results["STSBenchmark"]["yhat"].shape == (30,)
     assert list(results["STS13"]) == ["FNWN", "headlines", "OnWN", "all"]
     assert results["STS13"]["FNWN"]["nsamples"] == 3  # one pair was never scored
@@ -79,9 +89,89 @@ def test_the_script_s_functions_are_called_as_senteval_calls_them(root: Path) ->
     assert result["acc"] > 85
 
 
+def test_a_script_of_simcse_s_shape(root: Path) -> None:
+    """Tasks one by one, an engine for each, torch's tensors; STS-B and SICK-R by cosine, on dev and on test."""
+    from scipy import stats
+
+    calls: list[int] = []
+
+    def simcse_batcher(params: Any, batch: list[list[str]], max_length: int | None = None) -> torch.Tensor:
+        calls.append(len(batch))
+        return torch.from_numpy(words([" ".join(sentence) for sentence in batch])).cpu()
+
+    results: dict[str, Any] = {}
+    for task in ("STS13", "STSBenchmark", "SICKRelatedness", "MR"):
+        calls.clear()
+        se = senteval.engine.SE(params(root), simcse_batcher, lambda params, samples: None)
+        assert task in se.list_tasks
+        results[task] = se.eval(task)
+        if task == "STSBenchmark":
+            assert sum(calls) == 6 * 30, "the regressor and the cosine share their vectors"
+    lines = [f"{100 * results[task]['dev']['spearman'][0]:.2f}" for task in ("STSBenchmark", "SICKRelatedness")]
+    lines += [
+        f"{100 * results[task]['test']['spearman'].correlation:.2f}" for task in ("STSBenchmark", "SICKRelatedness")
+    ]
+    lines += [f"{100 * results['STS13']['all']['spearman']['all']:.2f}", f"{results['MR']['acc']:.2f}"]
+    lines.append(f"{results['MR']['devacc']:.2f}")
+    assert all(-100 <= float(line) <= 100 for line in lines)
+
+    test = regressor_task("STS-B", root=root).data.parts["test"]
+    cosines = [senteval.utils.cosine(*pair) for pair in zip(words(test.first), words(test.second), strict=True)]
+    expected = stats.spearmanr(cosines, test.labels)
+    assert results["STSBenchmark"]["test"]["spearman"] == pytest.approx((expected.statistic, expected.pvalue), abs=1e-6)
+    assert results["STSBenchmark"]["test"]["nsamples"] == 30
+    assert results["STSBenchmark"]["all"]["pearson"].keys() == {"all", "mean", "wmean"}
+
+
+def test_a_script_of_word_vectors(root: Path) -> None:
+    """What SentEval's own first example does: a dictionary in `prepare`, means of vectors in `batcher`."""
+
+    def prepare(params: Any, samples: list[list[str]]) -> None:
+        _, params.word2id = senteval.utils.create_dictionary(samples)
+        params.word_vec = {word: words([word])[0] for word in params.word2id}
+        params.wvec_dim = 97
+
+    def means(params: Any, batch: list[list[str]]) -> Array:
+        vectors = [[params.word_vec[word] for word in sentence if word in params.word_vec] for sentence in batch]
+        return np.vstack([np.mean(some or [np.zeros(params.wvec_dim)], axis=0) for some in vectors])
+
+    results = senteval.engine.SE(params(root, batch_size=7), means, prepare).eval(["CR", "TREC", "STSBenchmark"])
+    assert results["CR"]["acc"] > 85
+    assert results["STSBenchmark"]["pearson"] > 0.5
+
+
+@pytest.mark.parametrize("task", ["MR", "TREC", "SST2", "MRPC"])
+def test_without_pytorch_scikit_learn_s_regression_searches_its_own_c(root: Path, task: str) -> None:
+    """Every scheme against the search written out; vectors without the words that tell all."""
+
+    def partly(params: Any, batch: list[list[str]]) -> Array:
+        return np.asarray(words([" ".join(sentence) for sentence in batch])[:, :20])
+
+    result = senteval.engine.SE(params(root, usepytorch=False), partly).eval(task)
+    read = transfer_task(task, root=root)
+    data = {}
+    for part, rows in read.data.parts.items():
+        data[part] = read._features(rows, lambda texts: words(list(texts))[:, :20])[0], rows.labels
+    assert result["acc"] == pytest.approx(scikit_learn(data, 3, "senteval"), abs=0.01)
+    assert 0 < result["acc"] < 100
+
+
+def test_the_helpers_of_scripts() -> None:
+    words_, places = senteval.utils.create_dictionary([["b", "a", "b"], ["c", "b", "a"]], threshold=2)
+    assert words_ == ["<s>", "</s>", "<p>", "b", "a"]
+    assert places["a"] == 4
+    kind, settings = senteval.utils.get_optimizer("adadelta,lr=0.5,rho=0.8")
+    assert (kind, settings) == (torch.optim.Adadelta, {"lr": 0.5, "rho": 0.8})
+    with pytest.raises(InputError, match='optimiser "adan": known'):
+        senteval.utils.get_optimizer("adan")
+    with pytest.raises(InputError, match="expected NAME=NUMBER"):
+        senteval.utils.get_optimizer("adam,lr")
+    assert senteval.utils.dotdict({"a": 1}).a == 1
+
+
 def test_senteval_s_defaults() -> None:
     se = engine.SE({"task_path": ""}, batcher)
-    assert (se.params.seed, se.params.batch_size, se.params.kfold, se.params.usepytorch) == (1111, 32, 5, True)
+    assert (se.params.seed, se.params.batch_size, se.params.kfold, se.params.usepytorch) == (1111, 128, 5, True)
     c = se.classifier
     assert (c.nhid, c.optim, c.batch_size, c.tenacity, c.epoch_size, c.kfold) == (0, "adam", 64, 5, 4, 5)
 
@@ -93,8 +183,6 @@ def test_faults_are_told(root: Path, tmp_path: Path) -> None:
         engine.SE(params(root, classifier={"optim": "adam"}), batcher)
     with pytest.raises(InputError, match=r'unknown key "tenacty" \(did you mean "tenacity"'):
         engine.SE(params(root, classifier={"nhid": 0, "tenacty": 3}), batcher)
-    with pytest.raises(InputError, match="scikit-learn's head is not offered"):
-        engine.SE(params(root, usepytorch=False), batcher)
     with pytest.raises(RunError, match="batcher returned shape"):
         engine.SE(params(root), lambda p, b: np.ones(3)).eval("MR")
     with pytest.raises(InputError, match="no such file"):
