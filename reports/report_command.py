@@ -1,4 +1,4 @@
-"""`harness report`: build a report from records, list what can be built."""
+"""`harness report`: build a report from records, or all of them as a site; list what can be built."""
 
 from __future__ import annotations
 
@@ -38,6 +38,11 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="of a comparison: scores without the examples of which a text stood in the training text of a row",
     )
     build.set_defaults(run=run_build)
+
+    site = actions.add_parser("site", help="all reports of a work directory as one static site, with an index")
+    _add_workdir(site, required=True)
+    site.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder to write to")
+    site.set_defaults(run=run_site)
 
     listing = actions.add_parser("list", help="list the papers' reports, and what a work directory holds")
     _add_workdir(listing, required=False)
@@ -92,6 +97,15 @@ def run_build(args: argparse.Namespace) -> int:
         built = build_report(args.name, workdir, out=out, formats=formats, without_overlap=args.without_overlap)
         for kind, path in built.items():
             tell(f"{kind:6} {path}")
+    return 0
+
+
+def run_site(args: argparse.Namespace) -> int:
+    """Build what is older than its runs, and print where the pages lie."""
+    from reports.site.build import build_site
+
+    with runs_of(args.workdir) as (workdir, _):
+        tell(f"index  {build_site(workdir, args.out, say=tell)}")
     return 0
 
 

@@ -24,6 +24,7 @@ SECTIONS = {
     "contamination": "Was the test text trained on",
     "space": "Alignment and uniformity",
     "layers": "Layers and poolings",
+    "explore": "Explore",
     "training": "Training",
     "tuning": "Tuning",
     "cost": "Cost",
@@ -36,6 +37,7 @@ _NOT_SCORED = ("geometry", "layers", "efficiency")  # suites that look at a mode
 
 def built_in() -> list[TableBuilder]:
     """Our own parts of the report. What is slow to import is imported by the parts that need it."""
+    from reports.explore.section import explore
     from reports.figures import training_curves
     from reports.figures.cost_tradeoff import tradeoff
     from reports.figures.differences import forest
@@ -80,6 +82,7 @@ def built_in() -> list[TableBuilder]:
         TableBuilder("space", lambda c, _: geometry_tables(c), 100, ("geometry",)),
         TableBuilder("space", _spaces, 200),
         TableBuilder("layers", _layers, 100, ("layers",)),
+        TableBuilder("explore", explore, 100),
         TableBuilder("training", lambda c, b: training_curves.development(c, b.first), 100),
         TableBuilder("training", lambda c, b: training_curves.losses(c, b.first), 200),
         TableBuilder("tuning", lambda c, _: tuning_table(c), 100),

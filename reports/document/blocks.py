@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,7 +47,23 @@ class Figure:
     pdf: bytes
 
 
-Block = Text | Table | Figure | Facts
+@dataclass(frozen=True)
+class Widget:
+    """A part of the page that one handles; other formats have its title and caption alone.
+
+    Attributes:
+        kind: the script that draws it: "examples", "map".
+        data: what that is given, plain; every text in it is data, and shown as text.
+    """
+
+    key: str
+    title: str
+    caption: str
+    kind: str
+    data: Mapping[str, Any]
+
+
+Block = Text | Table | Figure | Facts | Widget
 
 
 @dataclass
@@ -69,6 +86,9 @@ class Document:
 
     def tables(self) -> list[Table]:
         return [block for section in self.sections for block in section.blocks if isinstance(block, Table)]
+
+    def widgets(self) -> list[Widget]:
+        return [block for section in self.sections for block in section.blocks if isinstance(block, Widget)]
 
     def figures(self) -> list[Figure]:
         return [block for section in self.sections for block in section.blocks if isinstance(block, Figure)]

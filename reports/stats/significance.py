@@ -94,10 +94,23 @@ class PairedBootstrap:
     decided, every difference is that of all its looks.
     """
 
-    def __init__(self, comparison: Comparison, *, whole: PairedBootstrap | None = None) -> None:
-        """`whole`: of the same comparison with more seeds, whose examples are used."""
+    def __init__(
+        self,
+        comparison: Comparison,
+        *,
+        whole: PairedBootstrap | None = None,
+        examples: ExampleScores | None = None,
+        families: int = 1,
+    ) -> None:
+        """Args:
+        whole: of the same comparison with more seeds, whose examples are used.
+        examples: what is used instead of all that the runs kept.
+        families: of how many comparisons like this one it is: levels and p-values are corrected for them (Bonferroni).
+        """
         self.comparison = comparison
-        self._examples: ExampleScores = whole._examples if whole is not None else ExampleScores(comparison)
+        own = examples if examples is not None else ExampleScores(comparison) if whole is None else whole._examples
+        self._examples: ExampleScores = own
+        self._families = families
         self._checked: set[Measure] = set()
         self._by_row: dict[tuple[tuple[str, str], Target], tuple[Runs, list[str]] | None] = {}
         self._chance: dict[Target, tuple[Chance, dict[tuple[str, str], int]]] = {}
@@ -106,7 +119,8 @@ class PairedBootstrap:
         if comparison.looks is not None:
             looks, boundary = comparison.looks, Boundary(comparison.looks.first, comparison.looks.most)
             self._earlier = [
-                PairedBootstrap(comparison.at_look(look), whole=self) for look in range(1, len(looks.seeds))
+                PairedBootstrap(comparison.at_look(look), whole=self, families=families)
+                for look in range(1, len(looks.seeds))
             ]
             for one in (*self._earlier, self):
                 one._boundary = boundary
@@ -299,6 +313,7 @@ class PairedBootstrap:
             shares = np.ones(len(members))
             if judged:
                 shares = self._boundary.share(known[0], known[2], counts, others, drawn)
+            shares = shares / self._families
             estimates = simultaneous(values, *spreads, drawn, family if judged else Planned(1), ALPHA * shares)
             for (place, _, seeds), estimate, share in zip(members, estimates, shares.tolist(), strict=True):
                 results[place] = Difference(replace(estimate, p=min(1.0, estimate.p / share)), seeds, judged)
@@ -310,7 +325,7 @@ class PairedBootstrap:
         counts = [len(runs.seeds) if (runs := self.by_seed(row, target)) is not None else 0 for row in (a, b)]
         drawn = self.examples_variance(a, target, b)
         parts = (np.array(float(part)) for part in (sides[0], sides[1], counts[0], counts[1], drawn))
-        return ALPHA * float(self._boundary.share(*parts))
+        return ALPHA * float(self._boundary.share(*parts)) / self._families
 
     def differences(self, pairs: Sequence[tuple[ResultRow, ResultRow]], target: Target) -> list[Difference | None]:
         """The same for differences that were planned, corrected for as many as can be judged."""
