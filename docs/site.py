@@ -28,7 +28,8 @@ CONTENTS = {
     "Tutorials": ["first-comparison", "your-own-loss", "study", "paper", "cluster"],
     "How to": ["data", "reports", "other-tools", "trouble"],
     "Explanation": [
-        "concepts", "fairness", "statistics", "contamination", "executors", "live", "stand-ins", "architecture",
+        "concepts", "fairness", "statistics", "contamination", "executors", "live", "explore", "stand-ins",
+        "architecture",
     ],
     "Reference": [
         "methods/index", "api/index", "commands", "reference", "published", "embedded-suite", "changelog",

@@ -77,12 +77,13 @@ def _by_id(task: str, source: str) -> dict[int, str]:
 
 def _labelled(task: Task, examples: Examples) -> Known | None:
     """Of a task that says what it tests, with labels; None for others, and where its data is not what was scored."""
-    said = getattr(task, "tested", None)
-    if said is None or examples.texts is None:
+    tested = getattr(task, "tested", None)
+    if tested is None or examples.texts is None:
         return None
-    texts, gold = said()
+    sides = (tested.first, tested.second) if tested.second else (tested.first,)
+    texts = list(zip(*sides, strict=True))
     same = len(texts) == len(examples.target) and np.array_equal(_units(texts), examples.texts[:, 0])
-    return Known(list(texts), list(gold)) if same else None
+    return Known(texts, [f"{label:g}" for label in tested.labels.tolist()]) if same else None
 
 
 def _units(texts: Sequence[tuple[str, ...]]) -> NDArray[np.int64]:

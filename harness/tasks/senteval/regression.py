@@ -57,11 +57,6 @@ class RegressorTask:
     def texts(self) -> list[str]:
         return [text for part in self.data.parts.values() for side in (part.first, part.second) for text in side]
 
-    def tested(self) -> tuple[list[tuple[str, ...]], list[str]]:
-        """The two texts of each tested pair in the order of its outcomes, and its score."""
-        part = self.data.parts["test"]
-        return list(zip(part.first, part.second, strict=True)), [f"{score:g}" for score in part.labels.tolist()]
-
     def outcome(self, vectors: Vectors) -> tuple[Regression, int]:
         """The fit, and how many vectors held NaN or infinity (replaced by 0)."""
         from harness.tasks.senteval.pair_regressor import regress

@@ -102,12 +102,6 @@ class ClassificationTask:
     def texts(self) -> list[str]:
         return [text for part in self.data.parts.values() for side in (part.first, part.second) for text in side]
 
-    def tested(self) -> tuple[list[tuple[str, ...]], list[str]]:
-        """The one or two texts of each tested example in the order of its outcomes, and its class by number."""
-        part = self.data.parts.get("test") or next(iter(self.data.parts.values()))
-        sides = (part.first, part.second) if part.second else (part.first,)
-        return list(zip(*sides, strict=True)), [str(label) for label in part.labels.tolist()]
-
     def outcome(self, vectors: Vectors) -> tuple[Accuracies, int]:
         """Accuracies, and how many vectors held NaN or infinity (replaced by 0)."""
         from harness.tasks.senteval import penalty

@@ -37,7 +37,7 @@ def explored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = Invented(workdir)
     (pairs,) = resolve_tasks([PAIRS])
     (classes,) = resolve_tasks([CLASSES])
-    texts = [text for (text,) in classes.tested()[0]]
+    texts = classes.tested.first
     for row in ("words", "letters"):
         for seed in (1, 2):
             record = made.add(row, seed, tasks=(), geometry=False, curves=False)
