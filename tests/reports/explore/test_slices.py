@@ -38,7 +38,7 @@ def test_a_slice_has_the_score_of_its_examples_alone(explored: Path) -> None:
 def test_intervals_are_wider_by_the_correction_for_all_slices(explored: Path) -> None:
     comparison = read_comparison(explored, "invented")
     a, b = comparison.rows
-    one = next(s for s in slices_of(comparison, explored_tasks(comparison)) if s.name == "with")
+    one = next(s for s in slices_of(comparison, explored_tasks(comparison)) if s.name == "without")
     (corrected,) = one.against([a], b)
     alone = PairedBootstrap(comparison, examples=one.bootstrap._examples)
     (single,) = alone.differences([(a, b)], one.target)
