@@ -113,15 +113,11 @@ class Placement:
                     self.watch.weigh(self._works(cells[number:]))
 
     def _made_here(self, cell: PlannedCell) -> Record:
-        command = self.command_of(cell)
-        with Sign(self.workdir, cell.id) as sign:
-
-            def step(step: int, steps: int, text: str) -> None:
-                self.watch.step(step, steps, text)
-                sign.step(step, steps, text)
-
-            stop = self.watch.stop
-            return run_cell(cell, self.plan, self.workdir, command=command, progress=step, on_dev=sign.dev, stop=stop)
+        command, stop = self.command_of(cell), self.watch.stop
+        with Sign(self.workdir, cell.id, show=self.watch.step) as sign:
+            return run_cell(
+                cell, self.plan, self.workdir, command=command, progress=sign.step, on_dev=sign.dev, stop=stop
+            )
 
     def _works(self, cells: Sequence[PlannedCell]) -> dict[str, float]:
         """Label -> `work_of`; seeds of a row have the same."""

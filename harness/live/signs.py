@@ -9,7 +9,7 @@ import json
 import os
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -67,10 +67,11 @@ class Seen:
 class Sign:
     """Tells of one cell while the block lasts; a work directory that is not there is told nothing.
 
-    A thread writes, so that no update waits for a disk.
+    A thread writes, so that no update waits for a disk. `show` is called with each step, too.
     """
 
-    def __init__(self, workdir: Path, cell: str) -> None:
+    def __init__(self, workdir: Path, cell: str, *, show: Callable[[int, int, str], None] | None = None) -> None:
+        self.show = show
         self.file = folder(workdir) / f"{cell}.json"
         now = time.time()
         curve = _earlier(workdir / "runs" / cell / "curves.jsonl")
@@ -98,6 +99,8 @@ class Sign:
 
     def step(self, step: int, steps: int, text: str) -> None:
         """As `harness.machine.progress.Reporter.step`."""
+        if self.show is not None:
+            self.show(step, steps, text)
         seen, now = self.seen, time.time()
         if steps and not seen.first_time:
             seen = replace(seen, first_step=step, first_time=now)

@@ -140,6 +140,10 @@ class Watch:
         for label, work in works.items():
             self._cells[label].work = work
 
+    def at(self, label: str, run: str) -> None:
+        """A cell that has several runs, as a trial has, is now at the one of this id."""
+        self._cells[label].id = run
+
     def start(self, label: str) -> None:
         """This process begins a cell."""
         self.reporter.start(label)

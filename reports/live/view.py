@@ -52,6 +52,7 @@ def view(state: State, now: float) -> dict[str, Any]:
     ended = state.ended
     rows = groups(state.cells)
     bases = {base for _, base in rows}
+    base_of = {cell.label: base_name(cell.base_model) for cell in state.cells} if len(bases) > 1 else {}
     trouble = [cell for cell in state.cells if cell.state not in (*OPEN, FINISHED, KEPT)]
     return {
         "key": state.key,
@@ -64,8 +65,8 @@ def view(state: State, now: float) -> dict[str, Any]:
         "counts": [(count, name, 100 * count / max(cells, 1)) for name, count in counts.items()],
         "facts": _facts(state, now),
         "command": state.command if state.phase not in ("running", "ended") else "",
-        "cards": [_card(one, now) for one in state.in_work[:CARDS]],
-        "lines": [_card(one, now) for one in state.in_work[CARDS : CARDS + LINES]],
+        "cards": [_card(one, base_of.get(one.label, ""), now) for one in state.in_work[:CARDS]],
+        "lines": [_card(one, "", now) for one in state.in_work[CARDS : CARDS + LINES]],
         "more": max(0, len(state.in_work) - CARDS - LINES),
         "scores": _scores(state),
         "rows": [
@@ -115,11 +116,12 @@ def _facts(state: State, now: float) -> list[tuple[str, str]]:
     return [(value, what) for value, what in facts if value]
 
 
-def _card(one: InWork, now: float) -> dict[str, Any]:
+def _card(one: InWork, base: str, now: float) -> dict[str, Any]:
     seen = one.seen
     return {
         "label": one.label,
         "row": one.row,
+        "base": base,
         "seed": one.seed,
         "step": seen.step,
         "steps": seen.steps,
@@ -185,8 +187,7 @@ def _scores(state: State) -> dict[str, Any] | None:
                 "cells": [_score(score) for score in mine],
             }
         )
-    best = max((s.mean for s in first), default=0.0)
-    return {"columns": columns, "lines": lines, "best": f"{best:.2f}"}
+    return {"columns": columns, "lines": lines}
 
 
 def _score(score: RowScore | None) -> tuple[str, str]:

@@ -18,8 +18,8 @@ from harness.errors import HarnessError, StopAsked
 from harness.executors.executor import Answer, Executor, Job
 from harness.live.before import all_states
 from harness.live.requests import CANCEL, PAUSE, ask, asked
-from harness.live.signs import signs
-from harness.live.state import Cell
+from harness.live.signs import Sign, signs
+from harness.live.state import Cell, RowScore
 from harness.live.watch import Watch
 from harness.machine.progress import Reporter
 from harness.results.run_folder import RunFolder
@@ -184,7 +184,6 @@ def test_a_stop_ends_workers_that_see_no_request_after_a_minute(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from harness.live import watch as module
-    from harness.live.signs import Sign
 
     waited = []
 
@@ -205,6 +204,23 @@ def test_a_stop_ends_workers_that_see_no_request_after_a_minute(
         asked_to_stop()
     assert waited
     assert all_states(tmp_path)[0].phase == "paused"
+
+
+def test_a_trial_has_a_run_after_the_other_and_its_coordinator_says_its_scores(tmp_path: Path) -> None:
+    """How a study tells: cells come as they are asked for, and their scores are no records'."""
+    with Watch(tmp_path, "s", kind="study", scores=lambda: [RowScore("lr=1", "", "dev", 1, 70.0)]) as watch:
+        watch.expect([Cell("a" * 16, "trial 0", "lr=1")], total=8)
+        assert watch.reporter.total == 8
+        watch.at("trial 0", "b" * 16)
+        with Sign(tmp_path, "b" * 16, show=watch.step) as sign:
+            sign.step(1, 2, "")
+            watch._refresh()
+        (state,) = all_states(tmp_path)
+        assert (state.key, state.counts) == ("study-s", {"running": 1})
+        watch.done("trial 0", "pruned", "", reason="dev 10.00 at step 5")
+    (state,) = all_states(tmp_path)
+    assert state.counts == {"pruned": 1}
+    assert [score.mean for score in state.scores] == [70.0]
 
 
 def test_telling_fails_and_the_runs_go_on(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
