@@ -1,7 +1,10 @@
 """Samplers and pruners by name, and which of them fit a space.
 
-A sampler is a function `make(study, seed)` that gives one of Optuna (entry points `harness.samplers`). `seed` is of
-this worker alone; `study.sampler_seed` is the same for all.
+A sampler is a function `make(study, seed)` that gives one of Optuna (entry points `harness.samplers`). `seed` is
+another one each time a study goes on; `study.sampler_seed` stays.
+
+One process asks them, also while other trials run: TPE counts these as bad (constant liar), the Gaussian process leaves
+room around them, SMAC proposes none of them twice; CMA-ES and NSGA-II ask for a generation before they need its values.
 """
 
 from __future__ import annotations
@@ -66,12 +69,12 @@ def check(study: Study, space: Space, where: str) -> list[str]:
     return remarks
 
 
-def make_sampler(study: Study, worker: int = 0, begun: int = 0) -> BaseSampler:
-    """The sampler; each worker gets a stream of random numbers of its own.
+def make_sampler(study: Study, begun: int = 0) -> BaseSampler:
+    """The sampler.
 
     Args:
-        begun: trials that the study had when this process joined it. A study that goes on must not draw again what it
-            drew at its beginning.
+        begun: trials that the study had begun before this call. A study that goes on must not draw again what it drew
+            at its beginning.
 
     Raises:
         InputError: the package that brings the sampler is damaged.
@@ -82,7 +85,7 @@ def make_sampler(study: Study, worker: int = 0, begun: int = 0) -> BaseSampler:
     make: Callable[[Study, int], BaseSampler] = registry.load(registry.SAMPLERS, name)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-        return make(study, (study.sampler_seed + 1009 * worker + 104729 * begun) % 2**32)
+        return make(study, (study.sampler_seed + 104729 * begun) % 2**32)
 
 
 def random(study: Study, seed: int) -> BaseSampler:
@@ -93,7 +96,7 @@ def random(study: Study, seed: int) -> BaseSampler:
 
 
 def qmc(study: Study, seed: int) -> BaseSampler:
-    """One sequence for all workers: its places come from the storage."""
+    """One sequence, from the study's seed: its places come from the storage."""
     from optuna.samplers import QMCSampler
 
     return QMCSampler(seed=study.sampler_seed, scramble=True, warn_independent_sampling=False)
@@ -103,7 +106,7 @@ def tpe(study: Study, seed: int) -> BaseSampler:
     """Tree-structured Parzen estimators (Bergstra et al. 2011)."""
     from optuna.samplers import TPESampler
 
-    return TPESampler(seed=seed)
+    return TPESampler(seed=seed, constant_liar=True)
 
 
 def gp(study: Study, seed: int) -> BaseSampler:

@@ -1,7 +1,7 @@
 """SMAC (Lindauer et al., JMLR 2022) through its package `smac`, as a sampler of Optuna's.
 
 SMAC's random forest and expected improvement propose; Optuna keeps the trials. A SMAC is made for each proposal from
-the trials there are, so that workers share what they found and a study that was stopped goes on where it was. With
+the trials there are, those that run among them, so that a study that was stopped goes on where it was. With
 `by`, each of its values has a SMAC of its own, with the budget of that value, as if it were a study of its own.
 """
 
@@ -35,8 +35,8 @@ class SmacSampler(BaseSampler):
             parameters: those to propose, without `by`.
             budget: trials that SMAC has, which the size of its initial design follows.
             by: the parameter whose values have a SMAC each.
-            seed: of SMAC, whose initial design all workers go through together.
-            own_seed: of this worker's random draws.
+            seed: of SMAC, the same each time the study goes on.
+            own_seed: of random draws beside SMAC, another one each time the study goes on.
         """
         self._parameters, self._budget, self._by, self._seed = parameters, budget, by, seed
         self._random = RandomSampler(seed=own_seed)
@@ -62,7 +62,7 @@ class SmacSampler(BaseSampler):
             if t.number != trial.number and t.state != TrialState.WAITING and self._turn(t) == turn
         ]  # fmt: skip
         known = [t for t in others if names <= set(t.params)]
-        # Begun by another worker a moment ago, whose proposal is not written yet: it will be the one before ours.
+        # Begun a moment ago, without its proposal yet: it will be the one before ours.
         unknown = [t for t in others if t.state == TrialState.RUNNING and t not in known and t.number < trial.number]
         sign = -1 if study.direction.name == "MAXIMIZE" else 1
         return self._propose(

@@ -1,30 +1,28 @@
-"""A study from Python: what stands behind the commands `harness study run`, `work`, `list`, `show`, `best`, `export`.
+"""A study from Python: what stands behind the commands `harness study run`, `list`, `show`, `best`, `export`.
 
 Nothing here prints but the progress, and nothing ends the process: errors are raised (`harness.errors`).
 """
 
 from __future__ import annotations
 
-import os
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.files.locks import work_lock
-from harness.machine.progress import Reporter
-from harness.results.run_folder import checked_workdir
-from studies import samplers, slots
-from studies.coordinator import conduct
+from harness.api import executor_settings
+from harness.executors.executor import ExecutorSettings
+from studies import samplers
 from studies.definition.planned import planned_trials
 from studies.definition.space import Space, make_space
 from studies.definition.study import Study, presets, read_study
-from studies.run.storage import DEFINITION, WORKDIR, bring_home, default_url, definition_of, load, open_storage
+from studies.run.conduct import conduct
+from studies.run.desk import Desk
+from studies.run.engine import executor_for
+from studies.run.storage import DEFINITION, bring_home, default_url, definition_of, load, open_storage
 from studies.run.tracking import tracker_of
-from studies.run.trial import Desk
-from studies.run.trials import finished_trials, line_about
-from studies.worker import work
+from studies.run.trials import finished_trials
 
 if TYPE_CHECKING:
     import optuna
@@ -82,7 +80,7 @@ def run_study(
     workdir: Path,
     *,
     storage: str | None = None,
-    workers: int = 1,
+    executor: str | Mapping[str, Any] | ExecutorSettings | None = None,
     tracked: bool = True,
     tracking_uri: str | None = None,
     force_new: bool = False,
@@ -92,13 +90,14 @@ def run_study(
 
     Args:
         storage: where the trials are; a journal file in `workdir` when left out.
-        workers: processes on this machine.
+        executor: where runs are made: "processes", or keys of the table [executor]; they beat the study's. Several
+            `workers` without a name are processes of this machine.
         tracked, tracking_uri: whether runs go to MLflow, and to which store.
         force_new: delete the trials of an earlier study of this name.
 
     Raises:
-        InputError: data or a model that is not there, a storage that cannot be used, another study of this name.
-        RunError: the workers end as soon as they are started.
+        InputError: data or a model that is not there, a storage or an executor that cannot be used, another study of
+            this name, or another process that runs this one.
     """
     study, space = planned.study, planned.space
     desk = Desk(study, workdir)
@@ -106,35 +105,10 @@ def run_study(
     desk.plan({**space.first_point(), **planned.trials[0]})
     tracker = tracker_of(study, space, workdir, tracking_uri) if tracked else None
     url = storage or default_url(workdir)
-    with work_lock(workdir):
-        stored = conduct(study, space, desk, url=url, where=planned.source, workers=workers, tracker=tracker,
-                        force_new=force_new, quiet=quiet)  # fmt: skip
+    engine = executor_for(study, executor_settings(executor, study.executor), workdir, len(planned.trials))
+    stored = conduct(study, space, desk, engine, url=url, where=planned.source, tracker=tracker,
+                     force_new=force_new, quiet=quiet)  # fmt: skip
     return StoredStudy(stored, study, space, finished_trials(stored), workdir)
-
-
-def join_study(url: str, name: str, workdir: str | None = None, *, quiet: bool = True) -> None:
-    """Run trials of a study that another process made, until all have ended.
-
-    Args:
-        workdir: where runs are kept; the study's own when left out.
-
-    Raises:
-        InputError: no such storage, study or work directory.
-    """
-    stored = load(open_storage(url, create=False), name, url)
-    study = definition_of(stored)
-    folder = checked_workdir(workdir or stored.user_attrs[WORKDIR])
-    planned = planned_trials(study, make_space(study, name))
-    with Reporter(slots.repair(stored, planned), quiet=quiet) as reporter:
-        work(
-            stored,
-            folder,
-            # A worker that joins must not draw what another one draws: its stream is as good as its process id.
-            number=100 + os.getpid(),
-            started=lambda number: reporter.start(f"trial {number}"),
-            progress=reporter.step,
-            ended=lambda number, _: reporter.done(line_about(stored.get_trials(deepcopy=False)[number])),
-        )
 
 
 def open_study(name: str, workdir: Path, storage: str | None = None) -> StoredStudy:

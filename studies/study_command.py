@@ -1,4 +1,4 @@
-"""`harness study`: run a hyperparameter search, see what it found, join it from another machine."""
+"""`harness study`: run a hyperparameter search, see what it found."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.errors import InputError
+from harness.commands.executor_options import add_executor_options, given_executor
 from harness.files.printable import tell, tell_lines
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     """Add `harness study` to the command line."""
     parser = subparsers.add_parser(
         "study",
-        help="search hyperparameters under an equal budget: run, list, show, best, export, work",
+        help="search hyperparameters under an equal budget: run, list, show, best, export",
         description="Search a method's hyperparameters: every trial gets the same budget, is kept as a run, and can "
         "enter a comparison.",
         epilog="example: harness study run barlow-twins-dropout --quick --workdir work/study --workers 2",
@@ -44,7 +44,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     run_.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="overrides",
                       help="override a value, as trials=20 or space.temperature='[0.05, 0.1]'")  # fmt: skip
     run_.add_argument("--name", help="name of the study (default: the file's)")
-    run_.add_argument("--workers", type=int, default=1, metavar="N", help="local processes (default: 1)")
+    add_executor_options(run_)
     run_.add_argument("--force-new", action="store_true", help="delete the trials of an earlier study of this name")
     run_.add_argument("--dry-run", action="store_true", help="print the space and the number of trials; run nothing")
     run_.add_argument("--tracking-uri", help="MLflow server or store (default: sqlite in the work directory)")
@@ -67,14 +67,6 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         made.set_defaults(run=function)
     show_.add_argument("--top", type=int, default=10, metavar="N", help="how many of the best trials (default: 10)")
 
-    work_ = commands.add_parser("work", help="join a running study, from this or another machine",
-                                description="Run trials of a study until all are finished.")  # fmt: skip
-    work_.add_argument("url", help="the study's storage")
-    work_.add_argument("name", help="name of the study")
-    work_.add_argument("--workdir", help="where runs are kept (default: the study's own, where it is reachable)")
-    work_.add_argument("--quiet", action="store_true", help="no progress")
-    work_.set_defaults(run=_join)
-
 
 def _run(args: argparse.Namespace) -> int:
     """Exit code 0 when every planned trial has a result, 1 when one failed."""
@@ -82,8 +74,6 @@ def _run(args: argparse.Namespace) -> int:
     from studies.run.trial_result import result_of
     from studies.study_api import export_study, plan_study, run_study
 
-    if args.workers < 1:
-        raise InputError(f"--workers {args.workers}: expected 1 or more")
     planned = plan_study(args.study, args.overrides, quick=args.quick, name=args.name)
     workdir = checked_workdir(args.workdir, create=not args.dry_run)
     if not args.quiet or args.dry_run:
@@ -94,7 +84,7 @@ def _run(args: argparse.Namespace) -> int:
         planned,
         workdir,
         storage=args.storage,
-        workers=args.workers,
+        executor=given_executor(args),
         tracked=not args.no_tracking,
         tracking_uri=args.tracking_uri,
         force_new=args.force_new,
@@ -105,14 +95,6 @@ def _run(args: argparse.Namespace) -> int:
     for trial in ended.failed:
         tell(f"failed: trial {trial.number}: {result_of(trial).reason} (the same command tries it again)")
     return 1 if ended.failed else 0
-
-
-def _join(args: argparse.Namespace) -> int:
-    """Run trials of a study that another process made."""
-    from studies.study_api import join_study
-
-    join_study(args.url, args.name, args.workdir, quiet=args.quiet)
-    return 0
 
 
 def _list(args: argparse.Namespace) -> int:
@@ -185,7 +167,7 @@ def _print(opened: StoredStudy, *, top: int) -> None:
     from studies.run.trial_result import result_of
     from studies.run.trials import best_trials
     from studies.show.export import sheets
-    from studies.show.findings import Sheet, objective_names
+    from studies.show.findings import Sheet
 
     stored, study, space, trials = opened.stored, opened.study, opened.space, opened.trials
     by_key = {sheet.key: sheet for sheet in sheets(stored, study, space, trials, opened.workdir)}
@@ -195,7 +177,7 @@ def _print(opened: StoredStudy, *, top: int) -> None:
          " ".join(map(str, result_of(t).seeds)))
         for t in leading
     )  # fmt: skip
-    names = [f"{name} x 100" for name in objective_names(study)]
+    names = [f"{name} x 100" for name in study.objective_names]
     shown: list[Sheet] = [Sheet("best", "Best trials", ("trial", *space.names, *names, "seeds"), rows)]
     for sheet in [*shown, by_key["summary"], by_key["time"]]:
         print_table(sheet.title, list(sheet.columns), sheet.text())

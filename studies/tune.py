@@ -13,13 +13,14 @@ from harness.errors import InputError
 from harness.files.printable import tell
 from harness.results.run_folder import RunFolder
 from studies import samplers
-from studies.coordinator import conduct
 from studies.definition.space import NothingToSearchError, Space, make_space
 from studies.definition.study import Study
 from studies.run.attributes import SLOT
+from studies.run.conduct import conduct
+from studies.run.desk import Desk
+from studies.run.engine import executor_for
 from studies.run.storage import default_url, definition_of, difference, load, open_storage
 from studies.run.tracking import tracker_of
-from studies.run.trial import Desk
 from studies.run.trial_result import has_result, result_of
 from studies.run.trials import best_trials
 
@@ -58,8 +59,9 @@ def tune(
             if not quiet:
                 tell(f"{search.study.title}: {budget.trials} trials of {budget.steps} updates")
             tracker = tracker_of(search.study, search.space, workdir, tracking_uri) if tracked else None
-            stored = conduct(search.study, search.space, search.desk, url=url, where="--tune", workers=1,
-                            tracker=tracker, force_new=False, quiet=quiet)  # fmt: skip
+            executor = executor_for(search.study, experiment.executor, workdir, budget.trials)
+            stored = conduct(search.study, search.space, search.desk, executor, url=url, where="--tune",
+                             tracker=tracker, force_new=False, quiet=quiet)  # fmt: skip
             search = _answer(stored, search, budget)
         answers.append(search)
     return answers

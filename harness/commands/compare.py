@@ -6,6 +6,7 @@ import argparse
 import re
 from typing import TYPE_CHECKING, Any
 
+from harness.commands.executor_options import add_executor_options, given_executor
 from harness.commands.terminal import print_table
 from harness.errors import InputError
 from harness.files.printable import one_line, tell
@@ -60,16 +61,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
                         "matters, and no seeds are spent on it (default: 0.5)")  # fmt: skip
     parser.add_argument("--rescore", choices=("outcomes",), help="score finished runs again whose scores an earlier "
                         "version made without the outcome of each example, from kept weights and vectors")  # fmt: skip
-    parser.add_argument("--executor", metavar="NAME", help="where runs are made: serial (this process), processes, "
-                        "ray, slurm (default: the file's table [executor], else serial)")  # fmt: skip
-    parser.add_argument(
-        "--workers", type=int, metavar="N", help="runs at a time (default: as many as there is room for)"
-    )
-    parser.add_argument("--cpus-per-cell", type=int, metavar="N", help="cores of a run")
-    parser.add_argument("--gpus-per-cell", type=float, metavar="N", help="GPUs of a run, as 0.33 or 4")
-    parser.add_argument("--address", metavar="ADDRESS", help="of a Ray cluster, as auto (default: this machine)")
-    parser.add_argument("--slurm", action="append", default=[], metavar="KEY=VALUE,...",
-                        help="options of sbatch, as partition=gpu,time=4:00:00")  # fmt: skip
+    add_executor_options(parser)
     parser.add_argument("--dry-run", action="store_true", help="print the cells and an estimate; run nothing")
     parser.add_argument("--tracking-uri", help="MLflow server or store (default: sqlite in the work directory)")
     parser.add_argument("--no-tracking", action="store_true", help="leave MLflow out; harness track sync can follow")
@@ -103,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
         tracked=not args.no_tracking,
         tracking_uri=args.tracking_uri,
         formats=args.format.split(","),
-        executor=_executor(args),
+        executor=given_executor(args),
         progress=Reporter(quiet=args.quiet),
         say=tell,
         rescore=args.rescore is not None,
@@ -112,20 +104,6 @@ def run(args: argparse.Namespace) -> int:
         return 0
     _show(result)
     return 1 if result.failed else 0
-
-
-def _executor(args: argparse.Namespace) -> dict[str, Any] | None:
-    """What the options say about the executor; None where they say nothing."""
-    names = ("workers", "cpus_per_cell", "gpus_per_cell", "address")
-    keys = {key: getattr(args, key) for key in names if getattr(args, key) is not None}
-    if args.executor is not None:
-        keys["name"] = args.executor
-    if args.slurm:
-        pairs = [pair.partition("=") for given in args.slurm for pair in given.split(",")]
-        if wrong := next(("".join(pair) for pair in pairs if not pair[0] or not pair[2]), None):
-            raise InputError(f'--slurm: "{wrong}": expected KEY=VALUE, as partition=gpu')
-        keys["slurm"] = {key: value for key, _, value in pairs}
-    return keys or None
 
 
 def _budget(trials: int | None, steps: int | None, seeds: str | None) -> Budget | None:

@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 from harness.comparison.cell import run_cell, take_part
 from harness.comparison.experiment import Experiment
@@ -26,6 +27,7 @@ from harness.comparison.measured_files import added_texts, keep_texts, put_texts
 from harness.comparison.measured_precision import precision_of
 from harness.comparison.plan import LoadedData, Plan, PlannedCell, make_plan
 from harness.comparison.rehearsal import StandIns
+from harness.comparison.watched import CannotWatch, Watched
 from harness.errors import RunError, StopAsked
 from harness.files.atomic import settle
 from harness.live.requests import Stop, asked
@@ -33,6 +35,9 @@ from harness.live.signs import Sign
 from harness.machine.distributed import ALONE, Team, join
 from harness.results.record import Record
 from harness.results.run_folder import RunFolder
+
+if TYPE_CHECKING:
+    from harness.tasks.base import Task
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,7 @@ class CellJob:
             them; None where a worker that does not see them is to ask for them.
         processes: how many train the cell together, each on a GPU.
         key: by what a request to stop is known (`harness.live.requests`).
+        watched: whether the coordinator follows its dev scores, and may have it end (`harness.comparison.watched`).
     """
 
     experiment: str
@@ -61,6 +67,7 @@ class CellJob:
     rehearsal: bool = False
     processes: int = 1
     key: str = ""
+    watched: bool = False
 
 
 @dataclass(frozen=True)
@@ -147,6 +154,11 @@ def _workdir(job: CellJob) -> Iterator[str]:
     if (Path(job.workdir) / job.token).is_file():
         yield job.workdir
         return
+    if job.watched:
+        raise CannotWatch(
+            "a worker that does not see the work directory cannot be told to give its run up: share the directory with "
+            'all workers, or leave the pruner out (--set pruner="none")'
+        )
     with tempfile.TemporaryDirectory(prefix="harness-") as own:
         put_texts(job.measured, Path(own))
         if job.cell:
@@ -167,9 +179,17 @@ def _loaded(rehearsal: str) -> LoadedData:
 def _plan(experiment: str, where: str, workdir: str, rehearsal: bool, team: Team = ALONE) -> Plan:
     """The coordinator's plan, made again here; kept for the next cell of the same comparison."""
     data = _loaded(experiment if rehearsal else "")
-    return make_plan(
-        Experiment.model_validate_json(experiment), where, Path(workdir), data=data, team=team, counterparts=True
-    )
+    asked = Experiment.model_validate_json(experiment)
+    tasks = _tasks(tuple(asked.suites), asked.source) if not asked.blocks else None
+    return make_plan(asked, where, Path(workdir), data=data, tasks=tasks, team=team, counterparts=True)
+
+
+@lru_cache(maxsize=1)
+def _tasks(suites: tuple[str, ...], source: Literal["senteval", "mteb"]) -> list[Task]:
+    """The same for all trials of a study, so that each set is read once; a study may go by its dev set alone."""
+    from harness.tasks.catalogue import resolve_tasks
+
+    return resolve_tasks(suites, source=source) if suites else []
 
 
 def _cell(plan: Plan, job: CellJob) -> PlannedCell:
@@ -185,9 +205,21 @@ def _cell(plan: Plan, job: CellJob) -> PlannedCell:
 def _alone(job: CellJob, workdir: str, team: Team) -> None:
     plan = _plan(job.experiment, job.where, workdir, job.rehearsal, team)
     cell = _cell(plan, job)
+    watched = Watched(Path(job.workdir), job.cell) if job.watched else None
     stop = Stop(Path(job.workdir), job.key)
     with Sign(Path(job.workdir), job.cell) as sign:
-        run_cell(cell, plan, Path(workdir), command=job.command, progress=sign.step, on_dev=sign.dev, stop=stop)
+
+        def on_dev(step: int, score: float) -> None:
+            sign.dev(step, score)
+            if watched is not None:
+                watched.on_dev(step, score)
+
+        def stopping() -> bool:
+            if watched is not None:
+                watched.look()
+            return stop()
+
+        run_cell(cell, plan, Path(workdir), command=job.command, progress=sign.step, on_dev=on_dev, stop=stopping)
 
 
 def _together(job: CellJob, workdir: Path) -> None:

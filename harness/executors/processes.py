@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import Any
@@ -31,13 +32,13 @@ class Processes(Executor):
         queue = queued(jobs)
         if not queue:
             return
-        count = self.room(len(queue))
+        count = self.room(sys.maxsize if queue is jobs else len(queue))  # more may come into a queue of the caller's
         context = multiprocessing.get_context("spawn")  # a fork would share locks of torch's threads
         place = context.Value("i", 0)  # each new worker takes the next one
         pool = ProcessPool(
             max_workers=count,
             initializer=_begin,
-            initargs=(place, self._devices(), self.threads(len(queue))),
+            initargs=(place, self._devices(), self.threads(count)),
             context=context,
         )
         waiting: dict[Future[Any], tuple[Job, int]] = {}

@@ -12,6 +12,7 @@ from harness import registry
 from harness.comparison.experiment import Conditions, DevSettings, Entry, Experiment
 from harness.config import nearest, option, setting
 from harness.errors import InputError
+from harness.executors.executor import ExecutorSettings
 from harness.files.names import name_fault
 from harness.files.reading import is_there, read_toml
 from harness.results.migrations import Schema
@@ -47,6 +48,7 @@ class Study(Conditions):
     by: str | None = option(None, "parameter whose values get equal numbers of trials, and a line each in the table")
     keep_models: Literal["best", "all"] = option("best", "which trials' weights stay on disk")
     space: dict[str, Any] = option({}, "parameter -> values, range or the word declared; empty: all declared ones")
+    executor: ExecutorSettings = option(ExecutorSettings(), "where its runs are made; no part of any result")
     where: str = option("", 'what every cell of a grid has to meet, as "dropout_a < dropout_b"; empty: nothing')
 
     @field_validator("name")
@@ -94,6 +96,11 @@ class Study(Conditions):
         """A direction for each objective."""
         return list(self.directions) or ["maximize"] * len(self.objectives)
 
+    @property
+    def objective_names(self) -> list[str]:
+        """Titles of the objectives."""
+        return [f"{self.dev.task} dev" if o == DEV else o for o in self.objectives]
+
     def experiment(
         self, values: Mapping[str, Any], label: str, *, name: str = "", seeds: Sequence[int] | None = None
     ) -> Experiment:
@@ -116,7 +123,7 @@ class Study(Conditions):
 
     def identity(self) -> dict[str, Any]:
         """What must be equal for two runs to be one study; more trials or another title go on with the same one."""
-        free = {"title", "description", "trials", "held_out_seeds", "keep_models", "name", "device"}
+        free = {"title", "description", "trials", "held_out_seeds", "keep_models", "name", "device", "executor"}
         return {key: value for key, value in self.model_dump(mode="json").items() if key not in free}
 
 

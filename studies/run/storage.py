@@ -172,6 +172,8 @@ def create_or_go_on(
         stored = optuna.load_study(study_name=study.name, storage=storage)
         if COPY in stored.user_attrs:
             raise InputError(f'{where}: study "{study.name}" is a copy here; give the --storage where it is kept')
+        if DEFINITION not in stored.user_attrs and not stored.get_trials(deepcopy=False):
+            stored.set_user_attr(DEFINITION, study.model_dump_json())  # a kill between its making and its definition
         earlier = definition_of(stored)
         different = difference(earlier, study)
         if different:
@@ -183,6 +185,7 @@ def create_or_go_on(
         stored = optuna.create_study(storage=storage, study_name=study.name, directions=study.signs)
     stored.set_user_attr(DEFINITION, study.model_dump_json())
     stored.set_user_attr(WORKDIR, str(workdir.resolve()))
+    stored.set_metric_names(study.objective_names)
     return stored
 
 

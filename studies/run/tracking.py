@@ -50,7 +50,7 @@ class Tracking:
         start = time.perf_counter()
         self.handed.add(trial.number)
         runs = [RunFolder(self.workdir, run).read() for run in result_of(trial).runs]
-        records = [r for r in runs if r is not None]  # a worker on another machine keeps its records there
+        records = [r for r in runs if r is not None]  # one that was removed meanwhile
         self.own += time.perf_counter() - start
         changes = {"row": f"trial {trial.number}", "comparison": self.study.name}
         for i, record in enumerate(records, 1):

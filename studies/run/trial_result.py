@@ -36,11 +36,25 @@ class TrialResult(BaseModel):
 
     def write(self, trial: optuna.Trial) -> None:
         """Keep it with the trial."""
-        trial.set_user_attr(_KEY, self.model_dump())
+        for key, value in {_KEY: self.model_dump(), **self._readable()}.items():
+            trial.set_user_attr(key, value)
+
+    def _readable(self) -> dict[str, str | float]:
+        """The same for people, who read it in the columns of optuna-dashboard."""
+        return {
+            "configuration": self.label,
+            "ended": f"{self.status}: {self.reason}" if self.reason else self.status,
+            "runs": ", ".join(self.runs),
+            "seeds": ", ".join(map(str, self.seeds)),
+            "trained": "no, answered from records" if self.answered else "yes" if self.runs else "no",
+            "training seconds": round(self.seconds.training, 1),
+            "evaluation seconds": round(self.seconds.evaluation, 1),
+            "whole seconds": round(self.seconds.whole, 1),
+        }
 
 
 def has_result(trial: FrozenTrial) -> bool:
-    """Did a worker write how this trial ended? A trial whose worker died has nothing."""
+    """Was it written how this trial ended? One that was cut short has nothing."""
     return _KEY in trial.user_attrs
 
 

@@ -14,7 +14,7 @@ from harness.results.record import Record
 from reports.stats.aggregate_metrics import optimism
 from reports.stats.bootstrap import Estimate, mean_sd
 from studies.definition.study import Study
-from studies.run.trial import outcome
+from studies.run.outcome import outcome
 from studies.run.trial_result import result_of
 
 if TYPE_CHECKING:

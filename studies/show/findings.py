@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from reports.stats.search import bin_of, bins, quartile
 from studies.definition.space import Space
-from studies.definition.study import DEV, Study
+from studies.definition.study import Study
 from studies.run.trial_result import result_of
 
 if TYPE_CHECKING:
@@ -41,20 +41,15 @@ class Sheet:
         return [["" if c is None else f"{c:.4g}" if isinstance(c, float) else str(c) for c in row] for row in self.rows]
 
 
-def objective_names(study: Study) -> list[str]:
-    """Column titles of the objectives."""
-    return [f"{study.dev.task} dev" if o == DEV else o for o in study.objectives]
-
-
 def value_label(study: Study) -> str:
     """The axis of the first objective."""
-    return f"{objective_names(study)[0]} ×100"
+    return f"{study.objective_names[0]} ×100"
 
 
 def trials_sheet(study: Study, space: Space, trials: Sequence[FrozenTrial]) -> Sheet:
     """Every trial: configuration, values (correlations, not times 100), state, seeds, seconds, ids of its runs."""
     seconds_of = ("training", "evaluation", "optuna", "whole")
-    columns = ("trial", *space.names, *objective_names(study), "state", "status", "seeds", "answered from records",
+    columns = ("trial", *space.names, *study.objective_names, "state", "status", "seeds", "answered from records",
                *(f"{part} seconds" for part in seconds_of), "last step", "runs", "reason")  # fmt: skip
     rows: list[tuple[Value, ...]] = []
     for t in trials:
@@ -105,7 +100,7 @@ def summary_sheet(study: Study, space: Space, trials: Sequence[FrozenTrial]) -> 
         failed = sum(t.state.name == "FAIL" for t in group)
         distinct = len({tuple(result_of(t).runs) for t in group})
         rows.append((name, *numbers, len(values), pruned, failed, distinct))
-    title = f"{objective_names(study)[0]} x 100 over trials (q75, q50: linear interpolation)"
+    title = f"{study.objective_names[0]} x 100 over trials (q75, q50: linear interpolation)"
     best = "max" if study.signs[0] == "maximize" else "min"
     columns = ("category", best, "q75", "q50", "scored trials", "pruned", "failed", "different configurations")
     return Sheet("summary", title, columns, tuple(rows))
@@ -127,7 +122,7 @@ def binned_sheet(study: Study, space: Space, trials: Sequence[FrozenTrial], name
                 numbers = (top(study, values), top(study, values, 0.75), len(values))
                 rows.append(("all" if category is None else str(category), low, high, *numbers))
     columns = (study.by or "category", f"{name} from", f"{name} to", "max", "q75", "trials")
-    return Sheet(f"binned-{name}", f"{objective_names(study)[0]} x 100 by {name}", columns, tuple(rows))
+    return Sheet(f"binned-{name}", f"{study.objective_names[0]} x 100 by {name}", columns, tuple(rows))
 
 
 def heat_sheet(study: Study, space: Space, trials: Sequence[FrozenTrial], a: str, b: str, count: int = 6) -> Sheet:
@@ -149,7 +144,7 @@ def heat_sheet(study: Study, space: Space, trials: Sequence[FrozenTrial], a: str
             numbers = (top(study, values), top(study, values, 0.75)) if values else (None, None)
             rows.append((low_a, high_a, low_b, high_b, *numbers, len(values)))
     columns = (f"{a} from", f"{a} to", f"{b} from", f"{b} to", "max", "q75", "trials")
-    return Sheet(f"heat-{a}-{b}", f"{objective_names(study)[0]} x 100 by {a} and {b}", columns, tuple(rows))
+    return Sheet(f"heat-{a}-{b}", f"{study.objective_names[0]} x 100 by {a} and {b}", columns, tuple(rows))
 
 
 def time_sheet(trials: Sequence[FrozenTrial], tracking: Mapping[str, float]) -> Sheet:

@@ -11,7 +11,6 @@ from reports.document.table import number_text
 from studies.definition.space import Space
 from studies.definition.study import Study
 from studies.run.trial_result import result_of
-from studies.show.findings import objective_names
 from studies.show.study_tables import (
     best_table,
     held_out_scores,
@@ -137,7 +136,7 @@ def _headline(
     result = result_of(best)
     seeds = f"seed{'s' if len(result.seeds) > 1 else ''} {listed(result.seeds)}"
     text = (
-        f"The best of {len(trials)} trials reaches {two_digits(100 * best.values[0])} on {objective_names(study)[0]} "
+        f"The best of {len(trials)} trials reaches {two_digits(100 * best.values[0])} on {study.objective_names[0]} "
         f"(×100, {seeds}): {result.label}."
     )
     if confirmed is None or not confirmed.held_out:
@@ -161,7 +160,7 @@ def _definition(study: Study, planned: int, trials: Sequence[FrozenTrial]) -> Fa
         ("base model", study.base_model),
         ("corpus", corpus.uri + (f", {corpus.limit:,} items" if corpus.limit else "")),
         ("selected on", f"{study.dev.task} ({study.dev.where}), dev"),
-        ("objectives", listed([f"{n} ({s})" for n, s in zip(objective_names(study), study.signs, strict=True)])),
+        ("objectives", listed([f"{n} ({s})" for n, s in zip(study.objective_names, study.signs, strict=True)])),
         ("budget", f"{planned} trials of {f'{study.steps} updates' if study.steps else 'whole runs'}"),
         ("sampler", f"{sampler_text(study, trials)}, seed {study.sampler_seed}"),
         ("pruner", study.pruner),

@@ -13,7 +13,7 @@ from studies.definition.space import Space
 from studies.definition.study import Study
 from studies.run.attributes import PROPOSER
 from studies.run.trial_result import result_of
-from studies.show.findings import Sheet, objective_names
+from studies.show.findings import Sheet
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
@@ -83,7 +83,7 @@ def best_table(study: Study, space: Space, leading: Sequence[FrozenTrial]) -> Ta
     columns = [
         Column("trial", "Trial", numeric=False),
         *_parameter_columns(space),
-        *[Column(f"o:{name}", name, "×100") for name in objective_names(study)],
+        *[Column(f"o:{name}", name, "×100") for name in study.objective_names],
         Column("seeds", "Seeds", numeric=False, aside=True),
     ]
     rows = []
@@ -116,7 +116,7 @@ def _deviation(values: Sequence[float]) -> float | None:
 
 
 def summary_table(study: Study, sheet: Sheet) -> Table:
-    caption = f"{objective_names(study)[0]} ×100 over trials, as in Table 1 of Farina & Pappadopulo (2024)."
+    caption = f"{study.objective_names[0]} ×100 over trials, as in Table 1 of Farina & Pappadopulo (2024)."
     return plain_table(sheet, caption, digits=2, title="Maximum and quartiles by category")
 
 
@@ -153,7 +153,7 @@ def held_out_scores(study: Study, confirmed: Confirmation | None) -> list[Block]
         ]
     from reports.stats.bootstrap import mean_sd
 
-    columns = (Column("seed", "Seed", numeric=False), Column("score", objective_names(study)[0], "×100"))
+    columns = (Column("seed", "Seed", numeric=False), Column("score", study.objective_names[0], "×100"))
     rows = []
     for part, what in ((confirmed.chosen_by, "seeds that chose"), (confirmed.held_out, "held-out seeds")):
         for record, value in part:
@@ -179,7 +179,7 @@ def trials_table(study: Study, space: Space, trials: Sequence[FrozenTrial]) -> T
     columns = [
         Column("trial", "Trial", numeric=False),
         *_parameter_columns(space),
-        *[Column(f"o:{name}", name, "×100") for name in objective_names(study)],
+        *[Column(f"o:{name}", name, "×100") for name in study.objective_names],
         Column("state", "Ended", numeric=False, aside=True),
         Column("seconds", "Seconds", aside=True),
     ]

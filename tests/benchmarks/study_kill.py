@@ -1,10 +1,10 @@
-"""kill -9 of workers, and of the coordinator, ten times each at random moments: is the study what it was to be?
+"""kill -9 of workers, of the coordinator, and of all at once, at random moments: is the study what it was to be?
 
-    python tests/benchmarks/study_kill.py [--kills 10] [--training]
+    python tests/benchmarks/study_kill.py [--kills 10] [--training] [--cells 24] [--phases workers coordinator all]
 
-A grid is run undisturbed by one worker. Then it is run by two workers of which one is killed now and then, and again
-with its coordinator killed and started again. In the end exactly the planned trials must be finished, none may be
-running or waiting, and every configuration must have the undisturbed value, the best one among them. With --training
+A grid is run undisturbed in one process. Then it is run by two workers of which one is killed now and then, with its
+coordinator killed and started again, and with all its processes killed at once. In the end there must be exactly the
+planned trials, each finished, as many runs, and every configuration must have the undisturbed value. With --training
 the trials are short trainings (they go on from their checkpoints) instead of random vectors.
 """
 
@@ -22,6 +22,8 @@ import time
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
+
+import psutil
 
 RANDOM = """
 method = "random"
@@ -53,6 +55,9 @@ def main() -> None:
     parser.add_argument("--cells", type=int, default=24, help="trials of the grid")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--training", action="store_true")
+    parser.add_argument(
+        "--phases", nargs="*", choices=("workers", "coordinator", "all"), default=["workers", "coordinator", "all"]
+    )
     args = parser.parse_args()
     rng = random.Random(args.seed)
     same = True
@@ -66,7 +71,8 @@ def main() -> None:
         seconds = time.monotonic() - begun
         whole = results(folder / "whole")
         print(f"undisturbed: {len(whole[0])} trials, best {max(whole[0].values()):.6f}, {seconds:.0f} s", flush=True)
-        for phase, strike in (("workers", kill_workers), ("coordinator", kill_coordinator)):
+        for phase in args.phases:
+            strike = kill_workers if phase == "workers" else kill_coordinator
             begun = time.monotonic()
             kills = anew = 0
             while True:
@@ -77,11 +83,10 @@ def main() -> None:
                 anew += 1
             assert start(folder, phase, 2).wait() == 0
             values_of, states = results(folder / phase)
-            equal = values_of == whole[0] and not {"RUNNING", "WAITING"} & set(states)
+            equal = values_of == whole[0] and states == {"COMPLETE": args.cells}
             same &= equal
-            print(f"{phase}: {kills} kills ({anew} times begun anew), {len(values_of)} finished trials of "
-                  f"{args.cells} planned, {states.get('FAIL', 0)} cut short, "
-                  f"{states.get('RUNNING', 0)} running, {states.get('WAITING', 0)} waiting, "
+            told = ", ".join(f"{count} {state.lower()}" for state, count in sorted(states.items()))
+            print(f"{phase}: {kills} kills ({anew} times begun anew), {args.cells} trials planned, {told}, "
                   f"best {max(values_of.values()):.6f}, {'as planned' if equal else 'NOT AS PLANNED'}, "
                   f"{time.monotonic() - begun:.0f} s", flush=True)  # fmt: skip
     sys.exit(0 if same else 1)
@@ -90,7 +95,8 @@ def main() -> None:
 def start(folder: Path, work: str, workers: int) -> subprocess.Popen[bytes]:
     """`harness study run` in a process of its own."""
     command = [sys.executable, "-m", "harness", "study", "run", str(folder / "kill.toml")]
-    options = ["--workdir", str(folder / work), "--workers", str(workers), "--no-tracking", "--quiet"]
+    options = ["--workdir", str(folder / work), "--workers", str(workers), "--cpus-per-cell", "1"]
+    options += ["--no-tracking", "--quiet"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}  # with another number of threads, sums differ in the last bits
     with (folder / f"{work}.log").open("ab") as log:
         return subprocess.Popen([*command, *options], env=environment, stdout=log, stderr=log)
@@ -101,7 +107,7 @@ def kill_workers(folder: Path, work: str, kills: int, rng: random.Random, second
     process = start(folder, work, 2)
     killed, finished = 0, 0
     while killed < kills:
-        # Some work must be done between two blows, or the coordinator gives up on workers that never get anywhere.
+        # Some work must be done between two blows, or a run loses all its tries.
         wait_for_a_run(process, folder / work, finished)
         time.sleep(rng.uniform(0.0, 2.0))
         workers = children(process.pid)
@@ -128,7 +134,8 @@ def kill_coordinator(folder: Path, work: str, kills: int, rng: random.Random, se
             assert process.wait(moment) == 0
             return killed
         except subprocess.TimeoutExpired:
-            kill(process.pid)
+            for pid in [process.pid, *(children(process.pid) if work == "all" else [])]:
+                kill(pid)
             process.wait()
     return kills
 
@@ -146,10 +153,10 @@ def kill(pid: int) -> None:
 
 def children(pid: int) -> list[int]:
     """The worker processes that a coordinator has started."""
-    try:
-        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    except OSError:
-        return []
+    with suppress(psutil.NoSuchProcess):
+        started = [child for child in psutil.Process(pid).children() if "spawn_main" in " ".join(child.cmdline())]
+        return [child.pid for child in started]
+    return []
 
 
 def count(workdir: Path) -> int:

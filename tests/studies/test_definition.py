@@ -11,7 +11,7 @@ from harness.comparison.experiment import Conditions, read_experiment
 from harness.comparison.plan import make_plan
 from harness.errors import InputError
 from studies.definition.study import Study, read_study
-from studies.run.trial import Desk
+from studies.run.desk import Desk
 
 FILE = """
 title = "Rates"
@@ -48,7 +48,7 @@ def file(tmp_path: Path) -> str:
 def test_a_stored_study_is_the_study_of_its_file(file: str) -> None:
     stored = Study.parse(json.loads(STORED), "stored")
     assert stored == read_study(file)
-    later = {"family", "where"}
+    later = {"family", "where", "executor"}
     assert set(stored.model_dump()) == set(json.loads(STORED)) | later
 
 

@@ -1,4 +1,4 @@
-"""Two workers on one study through a real PostgreSQL server; skipped where none is installed."""
+"""A study in a real PostgreSQL server, with two workers and one coordinator; skipped where none is installed."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from harness.cli import main
+from studies.run.one_coordinator import one_coordinator
 from studies.run.storage import load, open_storage
-from studies.run.trial_result import has_result
 from studies.run.trials import finished_trials
 
 FILE = """
@@ -83,7 +83,20 @@ def test_two_workers_finish_each_trial_once_through_postgres(server: str, tmp_pa
     counted = finished_trials(stored)
     assert [t.state.name for t in counted] == ["COMPLETE"] * 6
     assert sorted(t.params["dimension"] for t in counted) == [2, 3, 4, 5, 6, 7]
-    # Two workers that reach for the last waiting trial at once: the loser's is failed before anything has run.
-    surplus = {t.number: t for t in stored.trials if t.number not in {c.number for c in counted}}
-    assert all(t.state.name == "FAIL" and not has_result(t) for t in surplus.values())
+    assert len(stored.trials) == 6
     assert len(list((work / "runs").glob("*/record.json"))) == 6
+
+
+def test_another_coordinator_is_refused_from_any_work_directory(
+    server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "shared.toml"
+    file.write_text(FILE.replace("[2, 3, 4, 5, 6, 7]", "[2]"))
+    options = ["--workdir", str(tmp_path / "there"), "--storage", server, "--quiet", "--no-tracking"]
+    with one_coordinator(open_storage(server), server, "shared", tmp_path / "here"):
+        assert main(["study", "run", str(file), *options]) == 2
+    said = capsys.readouterr().err.strip().splitlines()
+    assert len(said) == 1
+    assert 'study "shared" in postgresql+psycopg://***@127.0.0.1' in said[0]
+    assert "is run by another process, perhaps on another machine" in said[0]
+    assert main(["study", "run", str(file), *options]) == 0  # the lock went with its holder

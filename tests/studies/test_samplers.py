@@ -7,11 +7,11 @@ from importlib.util import find_spec
 import optuna
 import pytest
 
-from studies import slots
 from studies.definition.planned import planned_trials
 from studies.definition.space import make_space
 from studies.definition.study import Study
 from studies.run.attributes import PROPOSER, SLOT
+from studies.run.slots import next_trial, take_up
 from studies.samplers import check, make_pruner, make_sampler, proposer
 from studies.show.study_tables import sampler_text
 
@@ -41,8 +41,8 @@ def test_every_sampler_fills_its_slots_inside_the_space(name: str) -> None:
     assert any("stands for it" in remark for remark in remarks) == (name == "smac" and find_spec("smac") is None)
     stored = optuna.create_study(direction="maximize", sampler=make_sampler(study))
     planned = planned_trials(study, space)
-    assert slots.repair(stored, planned) == 12
-    while (trial := slots.claim(stored, slots.me())) is not None:
+    assert take_up(stored, planned) == ([], 12)
+    while (trial := next_trial(stored, 12)) is not None:
         values = space.suggest(trial, first=trial.user_attrs[SLOT] == 0)
         assert 1e-3 <= float(values["covariance_weight"]) <= 1e-1
         assert 10.0 <= float(values["variance_weight"]) <= 100.0
@@ -52,14 +52,14 @@ def test_every_sampler_fills_its_slots_inside_the_space(name: str) -> None:
 
 
 @pytest.mark.skipif(find_spec("smac") is None, reason="the package smac is not installed")
-def test_workers_that_ask_smac_at_once_get_different_proposals() -> None:
+def test_trials_that_are_asked_of_smac_at_once_have_different_proposals() -> None:
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     space = {"learning_rate": [1e-5, 2e-5], "covariance_weight": {"low": 1e-3, "high": 1e-1, "log": True}}
     study = Study.parse({"name": "x", "method": "vicreg", "sampler": "smac", "trials": 8, "space": space}, "x")
     made = make_space(study, "x")
     stored = optuna.create_study(direction="maximize", sampler=make_sampler(study))
-    assert slots.repair(stored, planned_trials(study, made)) == 8
-    trials = [slots.claim(stored, slots.me()) for _ in range(3)]  # none has drawn its values when the next one asks
+    assert take_up(stored, planned_trials(study, made)) == ([], 8)
+    trials = [next_trial(stored, 8) for _ in range(3)]  # none has drawn its values when the next one is asked for
     values = [made.suggest(trial) for trial in trials if trial is not None]
     assert len({v["covariance_weight"] for v in values}) == 3
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -116,6 +117,50 @@ def test_two_workers_share_a_study(tmp_path: Path) -> None:
     assert len(times(tmp_path)) == 5
 
 
+@pytest.mark.parametrize("kept_in", ["", "sqlite"])
+def test_of_two_coordinators_of_a_study_the_second_says_so(
+    kept_in: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from studies.run.one_coordinator import one_coordinator
+    from studies.run.storage import default_url, open_storage
+
+    url = f"sqlite:///{tmp_path / 'trials.db'}" if kept_in else default_url(tmp_path / "work")
+    more = ["--storage", url] if kept_in else []
+    # A storage elsewhere has one coordinator a study, whatever their work directories.
+    with one_coordinator(open_storage(url), url, "cheap", tmp_path / "another" if kept_in else tmp_path / "work"):
+        assert study(tmp_path, *more) == 2
+        assert study(tmp_path, *more, "--name", "other", dimension="[2]") == 0
+    said = capsys.readouterr().err.strip().splitlines()
+    assert len(said) == 1
+    assert f'study "cheap" in {"storage" if kept_in else "work directory"}' in said[0]
+    assert f"is in use by process {os.getpid()}" in said[0]
+
+
+def test_a_study_that_is_paused_goes_on_with_its_trials(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from harness.comparison.cell import run_cell
+    from harness.live.requests import PAUSE, ask
+    from harness.live.state import key_of, states
+
+    made: list[str] = []
+
+    def once(*args: Any, **more: Any) -> Any:
+        made.append(args[0].id)
+        if len(made) == 2:
+            ask(tmp_path / "work", key_of("study", "cheap"), PAUSE)
+        return run_cell(*args, **more)
+
+    monkeypatch.setattr("studies.run.conduct.run_cell", once)
+    assert study(tmp_path) == 1
+    assert 'study "cheap" paused' in capsys.readouterr().err
+    (told,) = states(tmp_path / "work")
+    assert (told.kind, told.phase, told.ended, len(told.cells)) == ("study", "paused", 2, 3)
+    assert study(tmp_path) == 0
+    assert len(made) == len(set(made)) == 3
+    assert [row["trial"] for row in table(tmp_path)] == ["0", "1", "2"]
+
+
 def test_a_failing_configuration_is_told_and_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -158,7 +203,7 @@ def test_another_space_under_the_same_name_is_refused_and_can_be_forced(
         (["--storage", "sqlite://"], "keeps nothing; name a file"),
         (["--storage", "/dev/null/trials.journal"], "cannot be used"),
         (["--storage", "nonsense://host/x"], "cannot be reached"),
-        (["--workers", "0"], "--workers 0"),
+        (["--workers", "0"], "workers"),
         (["--set", 'objectives=["STS12"]'], "there are: Embedded-STS-natural"),
         (["--quick"], "no table [quick]"),
         (["--set", "trials=0", "--set", "sampler=tpe"], '"trials"'),
@@ -181,7 +226,6 @@ def test_wrong_input_is_one_line(
     [
         (["run", "scd-corse"], 'did you mean "scd-coarse"?'),
         (["show", "nothing", "--workdir", "nowhere"], "no such file"),
-        (["work", "journal:nowhere.journal", "x"], "no such file"),
     ],
 )
 def test_unknown_names_are_told(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -219,11 +263,10 @@ def test_records_name_the_study(tmp_path: Path) -> None:
     assert {r.comparison for r in read_records(tmp_path / "work")} == {"cheap"}
 
 
-def test_a_database_by_url_and_a_second_process_that_joins(tmp_path: Path) -> None:
+def test_a_database_by_url(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'trials.db'}"
     assert study(tmp_path, "--storage", url) == 0
     assert [row["dimension"] for row in table(tmp_path)] == ["2", "4", "8"]
-    assert main(["study", "work", url, "cheap", "--quiet"]) == 0  # nothing is left to do, and nothing is done
     assert main(["study", "show", "cheap", "--storage", url, "--workdir", str(tmp_path / "work")]) == 0
     assert len(times(tmp_path)) == 3
 

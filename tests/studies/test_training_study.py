@@ -136,4 +136,4 @@ def test_killed_workers_leave_the_planned_trials_and_the_same_scores(done: Path,
 
     url = default_url(tmp_path / "work")
     states = [t.state.name for t in load(open_storage(url), "small", url).trials]
-    assert sorted(states) == ["COMPLETE", "COMPLETE", "FAIL"]  # the killed one, and what was planned
+    assert states == ["COMPLETE", "COMPLETE"]  # the killed one was taken up

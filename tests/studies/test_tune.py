@@ -61,17 +61,17 @@ def done(few_pairs: None, no_report: None, tmp_path_factory: pytest.TempPathFact
     """Interrupted in the second row's search, then run to its end by the same command."""
     folder = tmp_path_factory.mktemp("tune")
     with pytest.MonkeyPatch.context() as patch:
-        from studies.run.trial import run_trial
+        from harness.comparison.cell import run_cell
 
         calls = []
 
-        def interrupted(*args: Any, **more: Any) -> list[Record]:
+        def interrupted(*args: Any, **more: Any) -> Record:
             calls.append(args)
             if len(calls) == 4:
                 raise KeyboardInterrupt
-            return run_trial(*args, **more)
+            return run_cell(*args, **more)
 
-        patch.setattr("studies.worker.run_trial", interrupted)
+        patch.setattr("studies.run.conduct.run_cell", interrupted)
         assert run(folder) != 0
     first = {file: file.stat().st_mtime_ns for file in (folder / "work" / "runs").glob("*/record.json")}
     assert len(first) == 3
