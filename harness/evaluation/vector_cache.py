@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from harness.files.hashing import content_id
+from harness.results.card_files import CARD_FILES
 from harness.tasks.base import Array
 
 log = logging.getLogger(__name__)
@@ -42,9 +43,9 @@ def text_key(text: str) -> bytes:
 
 
 def folder_hash(folder: Path) -> str:
-    """Content hash of a saved model: all its files but the README."""
+    """Content hash of a saved model: all its files but its card."""
     digest = hashlib.sha256()
-    for file in sorted(f for f in folder.rglob("*") if f.is_file() and f.name != "README.md"):
+    for file in sorted(f for f in folder.rglob("*") if f.is_file() and f.name not in CARD_FILES):
         digest.update(f"{file.relative_to(folder)}\n{file.stat().st_size}\n".encode())
         with file.open("rb") as stream:
             digest.update(hashlib.file_digest(stream, "sha256").digest())

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
+from harness.results.card_files import CARD_FILES
 from harness.results.run_folder import RunFolder
 
 MODEL = "model/"
@@ -13,7 +14,7 @@ MODEL = "model/"
 
 def weights(folder: RunFolder) -> dict[str, str]:
     """Name in the run's folder -> sha256 of every file of its saved model, but the card, which people may edit."""
-    files = sorted(f for f in folder.model.rglob("*") if f.is_file() and f.name != "README.md")
+    files = sorted(f for f in folder.model.rglob("*") if f.is_file() and f.name not in CARD_FILES)
     return {f.relative_to(folder.path).as_posix(): _sha256(f) for f in files}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.files.atomic import write_atomic
 from harness.files.printable import markdown_text, one_line
+from harness.results.card_files import SCORES_FILE, TAGS
 from harness.results.record import Record, Score
 from harness.seeds import seed_text
 
@@ -19,6 +21,12 @@ _FRONT = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
 _START, _END = "<!-- harness: from the record of the run -->\n", "<!-- harness: end -->\n"
 _METRICS = {"spearman": "spearmanr", "pearson": "pearsonr"}  # the ids that the hub knows; others are spelt alike
 _NAMES = {"spearman": "Spearman", "pearson": "Pearson", "f1": "F1"}
+# Under which licence their authors published the base models of the papers, by the beginning of the hub's id.
+_LICENSES = {
+    "bert-": "apache-2.0", "google-bert/": "apache-2.0", "distilbert": "apache-2.0", "distilroberta": "apache-2.0",
+    "answerdotai/modernbert-": "apache-2.0", "roberta-": "mit", "facebookai/roberta-": "mit", "xlm-roberta-": "mit",
+    "facebookai/xlm-roberta-": "mit", "albert": "apache-2.0", "sentence-transformers/": "apache-2.0",
+}  # fmt: skip
 _COSTS = {
     "train_seconds": ("training", "s"),
     "encode_seconds": ("encoding the tasks' text", "s"),
@@ -31,7 +39,8 @@ _COSTS = {
 
 
 def write_card(model: Path, record: Record) -> None:
-    """Put what `record` knows into the README beside a saved model; a second call replaces what the first put there.
+    """Put what `record` knows into the README beside a saved model, and all its scores into `SCORES_FILE`; a second
+    call replaces what the first put there.
 
     Raises:
         OSError: the folder cannot be written.
@@ -45,16 +54,15 @@ def write_card(model: Path, record: Record) -> None:
     at = body.find("\n## Use\n") + 1
     body = body[:at] + ours + "\n" + body[at:] if at else f"{body.rstrip()}\n\n{ours}"
     write_atomic(file, f"---\n{front_matter(record)}\n---\n{body}")
+    write_atomic(model / SCORES_FILE, scores_text(record))
 
 
 def front_matter(record: Record) -> str:
     """The card's metadata as YAML, as `huggingface_hub.ModelCard` reads it."""
     from huggingface_hub import ModelCardData
 
-    tags = ["sentence-transformers", "sentence-similarity", "feature-extraction"]
-    if kind := _kind(record):
-        tags.append(kind)
-    evaluated = [result for score in record.scores if (result := _result(score, record)) is not None]
+    tags = [*TAGS, *([kind] if (kind := _kind(record)) else [])]
+    evaluated = [result for score in _main_scores(record) if (result := _result(score, record)) is not None]
     about: dict[str, Any] = {
         "record": record.id,
         "method": record.method,
@@ -63,19 +71,57 @@ def front_matter(record: Record) -> str:
         "supervision": record.supervision,
         "corpus": _plain(record.corpus),
         "selected_on": _plain(record.dev),
-        "protocols": sorted({one_line(score.protocol) for score in record.scores}),
         "cost": {name: value for name, value in record.cost.items() if math.isfinite(value)},
     }
     data = ModelCardData(
+        language=_language(record.base_model),
+        license=_license(record.base_model),
         library_name="sentence-transformers",
         pipeline_tag="sentence-similarity",
         tags=tags,
         base_model=_hub_id(record.base_model),
+        datasets=_data_sets(record),
         model_name=(one_line(record.row) or record.method) if evaluated else None,
         eval_results=evaluated or None,
         harness={key: value for key, value in about.items() if value is not None},
     )
     return data.to_yaml().rstrip("\n")
+
+
+def scores_text(record: Record) -> str:
+    """The content of `SCORES_FILE`: every score with all its digits and the protocols that its ids stand for."""
+    scores = [score.model_dump() for score in record.scores]
+    about = {"record": record.id, "seed": record.seed, "scores": scores, "protocols": record.protocols}
+    return json.dumps(about, indent=1, default=str) + "\n"
+
+
+def _main_scores(record: Record) -> list[Score]:
+    """One score for each task and metric: the first one, over all pairs where it is an aggregate."""
+    main: dict[tuple[str, str], Score] = {}
+    for score in sorted(record.scores, key=lambda score: score.aggregation not in ("", "all")):
+        if score.split != "dev":
+            main.setdefault((score.task, score.metric), score)
+    return [score for score in record.scores if main.get((score.task, score.metric)) is score]
+
+
+def _language(base_model: str) -> str:
+    """What the hub calls it; a model of many languages says so in its name."""
+    return "multilingual" if re.search("multilingual|xlm", base_model, re.IGNORECASE) else "en"
+
+
+def _license(base_model: str) -> str:
+    """That of the base model, under which a model that was trained from it may be passed on; what is not known for
+    sure is "unknown", the hub's word."""
+    if base_model.startswith("embedded:"):
+        return "apache-2.0"  # this package's
+    return next((text for start, text in _LICENSES.items() if base_model.lower().startswith(start)), "unknown")
+
+
+def _data_sets(record: Record) -> list[str] | None:
+    """The hub's ids of the text that was learnt from."""
+    uris = [str((record.corpus or {}).get(key, "")) for key in ("source", "uri")]
+    ids = [found.group(1) for uri in uris if (found := re.match(r"hf://datasets/([\w.-]+/[\w.-]+)", uri))]
+    return list(dict.fromkeys(ids)) or None
 
 
 def _plain(values: dict[str, Any] | None) -> dict[str, Any] | None:
@@ -118,17 +164,9 @@ def _result(score: Score, record: Record) -> EvalResult | None:
         dataset_split=one_line(score.split),
         dataset_args={"fingerprint": str(data)} if data else None,
         metric_type=_METRICS.get(score.metric, score.metric),
-        metric_value=score.value,
+        metric_value=round(score.value, 4),
         metric_name=f"{_NAMES.get(score.metric, score.metric)}{how}",
-        metric_args={
-            key: one_line(value) if isinstance(value, str) else value
-            for key, value in (
-                ("aggregation", score.aggregation), ("n", score.n), ("protocol", score.protocol),
-                ("comparable", score.comparable), ("seed", record.seed),
-            )
-            if value != ""
-        },
-    )  # fmt: skip
+    )
 
 
 def _source(score: Score) -> str:
@@ -141,17 +179,17 @@ def results(record: Record) -> str:
     lines = ["## Results", ""]
     scores = [score for score in record.scores if score.split != "dev"]
     if scores:
-        lines += ["| task | from | split | metric | value | n | protocol |", "|---|---|---|---|---:|---:|---|"]
+        lines += ["| task | from | split | metric | value | n |", "|---|---|---|---|---:|---:|"]
     for s in scores:
         metric = f"{s.metric}, {s.aggregation}" if s.aggregation else s.metric
         words = [markdown_text(word) for word in (s.task, s.source, s.split, metric)]
-        lines.append(f"| {' | '.join(words)} | {s.value:.4f} | {s.n:,} | {markdown_text(s.protocol)} |")
+        lines.append(f"| {' | '.join(words)} | {s.value:.4f} | {s.n:,} |")
     if any(s.source == "embedded" for s in scores):
         lines += ["", "The embedded tasks ship with the harness: small, scored by one author, no public benchmark."]
     lines += [
         f"\nNot evaluated: {markdown_text(task)}: {markdown_text(why.text)}" for task, why in record.missing.items()
     ]
-    lines += ["", f"One run with seed {seed_text(record.drawn)}; equal protocol ids are measured in the same way.", ""]
+    lines += ["", f"One run with seed {seed_text(record.drawn)}. How each number was measured: `{SCORES_FILE}`.", ""]
     lines += ["## How it was made", "", "| | |", "|---|---|"]
     lines += [f"| {name} | {markdown_text(text)} |" for name, text in _made(record)]
     return "\n".join(lines) + "\n"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-TAGS = ("sentence-transformers", "sentence-similarity", "feature-extraction")
+from harness.results.card_files import TAGS
 
 _FRONT = "\n".join(("library_name: sentence-transformers", "pipeline_tag: sentence-similarity", "tags:"))
 _PLAIN = """from sentence_transformers import SentenceTransformer
