@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +37,7 @@ def build_report(
     out: Path | None = None,
     formats: Sequence[str] = FORMATS,
     without_overlap: bool = False,
+    with_texts: bool = False,
 ) -> dict[str, Path]:
     """Write a report: a definition's (its name or file), else a comparison's, else that of another package.
 
@@ -50,6 +51,8 @@ def build_report(
             (PDF beside LaTeX).
         without_overlap: of a comparison: without the examples of which a text stood in the training text of a row;
             to `WORKDIR/reports/NAME-without-overlap`.
+        with_texts: of a comparison: its page holds texts of all data sets, also of those whose licence forbids to hand
+            them on.
 
     Returns:
         Format -> what was written ("csv" -> the folder of tables; also "json" -> data.json).
@@ -64,16 +67,16 @@ def build_report(
     if without_overlap:
         if name not in manifest_files(workdir) and name not in comparisons(workdir):
             raise InputError(f'--without-overlap: goes with a comparison; {workdir} has none that is called "{name}"')
-        return build_comparison(workdir, name, formats=formats, out=out, without_overlap=True)
+        return build_comparison(workdir, name, formats=formats, out=out, without_overlap=True, with_texts=with_texts)
     if (defined := definition.load(name)) is not None:
         return _write(describe_paper(workdir, defined), out or _folder(workdir, defined.name), formats)
     if name in manifest_files(workdir):
-        return build_comparison(workdir, name, formats=formats, out=out)
+        return build_comparison(workdir, name, formats=formats, out=out, with_texts=with_texts)
     if (document := describe_elsewhere(workdir, name)) is not None:
         return _write(Report(document, {"report": name}), out or _folder(workdir, name), formats)
     known = comparisons(workdir)
     if name in known:  # runs without a manifest, as they come from a tracking store
-        return build_comparison(workdir, name, formats=formats, out=out)
+        return build_comparison(workdir, name, formats=formats, out=out, with_texts=with_texts)
     names = [*definition.names(), *known]
     where = "" if known else f"; {workdir} holds no runs: run `harness compare` first"
     raise InputError(f'{workdir}: no report "{name}"{nearest(name, names)}; known: {", ".join(names)}{where}')
@@ -86,6 +89,7 @@ def build_comparison(
     formats: Sequence[str] = FORMATS,
     out: Path | None = None,
     without_overlap: bool = False,
+    with_texts: bool = False,
 ) -> dict[str, Path]:
     """Write the report of a comparison; as `build_report` does. The same records give the same bytes.
 
@@ -94,15 +98,17 @@ def build_comparison(
         RunError: the folder cannot be written.
     """
     check_formats(formats)
-    report = describe_comparison(workdir, name, every_score="csv" in formats, without_overlap=without_overlap)
+    report = describe_comparison(
+        workdir, name, every_score="csv" in formats, without_overlap=without_overlap, with_texts=with_texts
+    )
     folder = _folder(workdir, f"{name}-without-overlap" if without_overlap else name)
     return _write(report, out or folder, formats)
 
 
 def describe_comparison(
-    workdir: Path, name: str, *, every_score: bool = False, without_overlap: bool = False
+    workdir: Path, name: str, *, every_score: bool = False, without_overlap: bool = False, with_texts: bool = False
 ) -> Report:
-    """The report of a comparison; `every_score`: with the file of all scores; `without_overlap`: as `build_report`.
+    """The report of a comparison; `every_score`: with the file of all scores; the others as in `build_report`.
 
     Raises:
         InputError: no such comparison, damaged record.
@@ -110,7 +116,7 @@ def describe_comparison(
     from reports.comparison.all_scores import all_scores
     from reports.comparison.comparison_document import describe
 
-    comparison = read_comparison(workdir, name)
+    comparison = replace(read_comparison(workdir, name), show_texts=with_texts)
     if without_overlap:
         from reports.read import without_overlap as fewer_examples
 

@@ -37,12 +37,25 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         action="store_true",
         help="of a comparison: scores without the examples of which a text stood in the training text of a row",
     )
+    build.add_argument(
+        "--with-texts",
+        action="store_true",
+        help="of a comparison: texts of all data sets in the page, for yourself: licences may forbid to hand them on",
+    )
     build.set_defaults(run=run_build)
 
     site = actions.add_parser("site", help="all reports of a work directory as one static site, with an index")
     _add_workdir(site, required=True)
     site.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder to write to")
     site.set_defaults(run=run_site)
+
+    atlas = actions.add_parser("atlas", help="the kept vectors of a row as Parquet, for Embedding Atlas")
+    atlas.add_argument("row", metavar="ROW", help="label of a row")
+    _add_workdir(atlas, required=True)
+    atlas.add_argument("--out", type=Path, required=True, metavar="FILE", help="file to write, as atlas.parquet")
+    atlas.add_argument("--comparison", default="", metavar="NAME", help="where a work directory holds several")
+    atlas.add_argument("--base-model", default="", metavar="MODEL", help="where the row stands on several")
+    atlas.set_defaults(run=run_atlas)
 
     listing = actions.add_parser("list", help="list the papers' reports, and what a work directory holds")
     _add_workdir(listing, required=False)
@@ -94,7 +107,8 @@ def run_build(args: argparse.Namespace) -> int:
         out = args.out
         if copied and out is None:
             out = Path("reports") / slug(Path(args.name).stem if is_file(args.name) else args.name)
-        built = build_report(args.name, workdir, out=out, formats=formats, without_overlap=args.without_overlap)
+        ways = {"without_overlap": args.without_overlap, "with_texts": args.with_texts}
+        built = build_report(args.name, workdir, out=out, formats=formats, **ways)
         for kind, path in built.items():
             tell(f"{kind:6} {path}")
     return 0
@@ -106,6 +120,19 @@ def run_site(args: argparse.Namespace) -> int:
 
     with runs_of(args.workdir) as (workdir, _):
         tell(f"index  {build_site(workdir, args.out, say=tell)}")
+    return 0
+
+
+def run_atlas(args: argparse.Namespace) -> int:
+    """Write the vectors, and say how they are opened."""
+    from reports.decide.question import comparison_of, row_of
+    from reports.explore.atlas import write_atlas
+
+    with runs_of(args.workdir) as (workdir, _):
+        comparison = comparison_of(workdir, args.comparison)
+        texts = write_atlas(comparison, row_of(comparison.rows, args.row, args.base_model), args.out)
+    tell(f"{args.out}: {texts} texts")
+    tell(f"embedding-atlas {args.out} --text text --x x --y y --neighbors neighbors")
     return 0
 
 

@@ -186,13 +186,15 @@ def _hashes(folder: RunFolder, earlier: Record | None) -> dict[str, str]:
 
 def _keep(folder: RunFolder, record: Record, result: TaskResult, earlier: Record | None, tasks: list[Task]) -> Record:
     """Store what is kept of a run's examples, beside that of tasks that it was scored on before; its whole record."""
-    pairs, outcomes, figures = result.pairs, result.outcomes, result.figures
+    pairs, outcomes, sample, figures = result.pairs, result.outcomes, result.sample, result.figures
     if earlier is not None:
         record = merged(earlier, record, tasks)
         pairs = merged_rows(folder.pairs(), pairs, tasks) if folder.pairs_file.exists() else pairs
         outcomes = merged_rows(folder.outcomes(), outcomes, tasks) if folder.outcomes_file.exists() else outcomes
+        sample = merged_rows(folder.sample(), sample, tasks) if folder.sample_file.exists() else sample
         figures = merged_figures(folder.figures(), figures, tasks)
-    for frame, file in ((pairs, folder.pairs_file), (outcomes, folder.outcomes_file)):
+    kept = ((pairs, folder.pairs_file), (outcomes, folder.outcomes_file), (sample, folder.sample_file))
+    for frame, file in kept:
         if frame is not None:
             buffer = io.BytesIO()
             frame.to_parquet(buffer, index=False, compression="zstd")

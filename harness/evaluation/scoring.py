@@ -10,10 +10,11 @@ from typing import Any, TypeVar
 import numpy as np
 
 from harness.errors import HarnessError, InputError
+from harness.evaluation.vector_sample import vector_sample
 from harness.files.faults import storage_fault
 from harness.results.missing import missing
 from harness.results.text_ids import stacked
-from harness.tasks.base import Encode, Task, TaskResult, needs_model
+from harness.tasks.base import Encode, Task, TaskResult, needs_model, task_key
 from harness.tasks.vectors import UNNAMED, EmbeddingTable, Origin, VectorStore, encode_once
 
 
@@ -32,6 +33,8 @@ def joined(parts: Sequence[TaskResult]) -> TaskResult:
     outcomes = [part.outcomes for part in parts if part.outcomes is not None]
     whole.pairs = stacked(pairs) if pairs else None
     whole.outcomes = stacked(outcomes) if outcomes else None
+    samples = [part.sample for part in parts if part.sample is not None]
+    whole.sample = stacked(samples) if samples else None
     if whole.cost.get("encode_seconds"):
         encoded = whole.cost["sentences"] - whole.cost.get("sentences_cached", 0.0)
         whole.cost["sentences_per_second"] = encoded / whole.cost["encode_seconds"]
@@ -132,6 +135,7 @@ def evaluate(
     """
     readable, unread = each(tasks, lambda task: announced(task, most))
     shared = (texts for task, texts in readable if not needs_model(task))
+    announced_by = {task_key(task): some for task, some in readable}
     texts = list(dict.fromkeys(text for some in shared for text in some))
 
     def more(unknown: list[str]) -> EmbeddingTable:
@@ -145,7 +149,10 @@ def evaluate(
     def score(task: Task) -> TaskResult:
         if needs_model(task):
             return task.evaluate_model(model, device=device, pooling=pooling)
-        return task.evaluate(table, pooling=pooling)
+        result = task.evaluate(table, pooling=pooling)
+        if task.suite != "geometry":  # whose texts are those of another task
+            result.sample = vector_sample(task, announced_by[task_key(task)], table, result.pairs)
+        return result
 
     scored, unscored = each([task for task, _ in readable], score)
     result = joined([part for _, part in scored])

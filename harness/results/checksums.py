@@ -19,8 +19,8 @@ def weights(folder: RunFolder) -> dict[str, str]:
 
 
 def results(folder: RunFolder) -> dict[str, str]:
-    """Name -> sha256 of the pairs, outcomes, figures and curve, as far as there are any."""
-    files = (folder.pairs_file, folder.outcomes_file, folder.figures_file, folder.curves_file)
+    """Name -> sha256 of the pairs, outcomes, sample, figures and curve, as far as there are any."""
+    files = (folder.pairs_file, folder.outcomes_file, folder.sample_file, folder.figures_file, folder.curves_file)
     return {f.name: _sha256(f) for f in files if f.is_file()}
 
 

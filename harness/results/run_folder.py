@@ -51,6 +51,11 @@ class RunFolder:
         return self.path / "outcomes.parquet"
 
     @property
+    def sample_file(self) -> Path:
+        """A few of the vectors that it was scored by: `harness.results.vector_samples`."""
+        return self.path / "sample.parquet"
+
+    @property
     def figures_file(self) -> Path:
         """What is drawn rather than tabled, by task: spectra, histograms (`TaskResult.figures`)."""
         return self.path / "figures.json"
@@ -155,6 +160,16 @@ class RunFolder:
         if not self.outcomes_file.exists():
             return pd.DataFrame(columns=list(COLUMNS))
         return pd.read_parquet(self.outcomes_file)
+
+    def sample(self) -> pd.DataFrame:
+        """The kept vectors; no rows where an earlier version stored none."""
+        import pandas as pd
+
+        from harness.results.vector_samples import COLUMNS
+
+        if not self.sample_file.exists():
+            return pd.DataFrame(columns=list(COLUMNS))
+        return pd.read_parquet(self.sample_file)
 
     def figures(self) -> dict[str, dict[str, Any]]:
         """Data for figures by task; empty where no task had any.

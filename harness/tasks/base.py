@@ -45,6 +45,7 @@ class TaskResult:
     protocols: dict[str, dict[str, Any]] = field(default_factory=dict)
     pairs: pd.DataFrame | None = None
     outcomes: pd.DataFrame | None = None
+    sample: pd.DataFrame | None = None  # a few of the vectors: `harness.results.vector_samples`
     notes: list[str] = field(default_factory=list)
     cost: dict[str, float] = field(default_factory=dict)
     missing: dict[str, Missing] = field(default_factory=dict)

@@ -75,6 +75,23 @@ def _by_id(task: str, source: str) -> dict[int, str]:
     return by_id
 
 
+def texts_by_id(task: str, source: str) -> dict[int, str]:
+    """Id -> text of a task; none where its data cannot be had here."""
+    try:
+        return _by_id(task, source)
+    except (HarnessError, OSError, ValueError):
+        return {}
+
+
+def gold_labels(task: str, source: str) -> dict[str, str]:
+    """Text -> its gold class or cluster; none of a task without them, or whose data cannot be had here."""
+    try:
+        said = getattr(_task(task, source), "labels", None)
+        return dict(said()) if said is not None else {}
+    except (HarnessError, OSError, ValueError):
+        return {}
+
+
 def _labelled(task: Task, examples: Examples) -> Known | None:
     """Of a task that says what it tests, with labels; None for others, and where its data is not what was scored."""
     tested = getattr(task, "tested", None)

@@ -127,6 +127,7 @@ class Comparison:
     looks: Looks | None = None  # of a comparison whose seeds were added until it was decided
     warnings: list[str] = field(default_factory=list)  # filled while pairs and curves are read
     left_out: Mapping[tuple[str, str], LeftOut] = field(default_factory=dict)  # see `reports.read.without_overlap`
+    show_texts: bool = False  # its page may hold texts of all data sets, not of the embedded suite alone
     schedule: Mapping[str, Any] = field(default_factory=dict)  # how often rows met the dev set, as the manifest says it
 
     @property

@@ -74,6 +74,15 @@ class MTEBTask:
         check_data(pinned_data(open_task(self.task_name, self.subset)))
         return []
 
+    def labels(self) -> dict[str, str]:
+        """Gold cluster by text, of the embedded clustering; none of others."""
+        if self.task_name != f"{EMBEDDED}Clustering":
+            return {}
+        parts = [self.subset] if self.subset else TOPIC_PARTS
+        return {
+            row["text"]: f"{part} {row['topic']}" for part in parts for row in topic_rows([part], SENTENCES_A_TOPIC)
+        }
+
     def at_least(self) -> int:
         """How many texts it will ask for at least: told before its data is fetched."""
         from harness.tasks.mteb.adapter import open_task, texts_at_least
