@@ -12,7 +12,7 @@ from reports.document.blocks import Block, Document, Figure, Section, Text, slug
 from reports.document.table import Table
 from reports.read.comparison_runs import Comparison
 from reports.read.provenance import provenance_of
-from reports.stats.significance import PairedBootstrap
+from reports.stats.significance import Significance
 from reports.tables.builder import TableBuilder, from_other_packages
 
 SECTIONS = {
@@ -96,14 +96,14 @@ def built_in() -> list[TableBuilder]:
 
 def describe(comparison: Comparison) -> Document:
     """The comparison as a document: every table, figure and remark."""
-    bootstrap = PairedBootstrap(comparison)
-    conclusion = headline(comparison, bootstrap)
-    sections = [section for section in _sections(comparison, bootstrap) if section.blocks]
+    significance = Significance(comparison)
+    conclusion = headline(comparison, significance)
+    sections = [section for section in _sections(comparison, significance) if section.blocks]
     origin = provenance_of([*comparison.records, *comparison.held], comparison.workdir)
     return Document(comparison.title, conclusion, _facts(comparison), sections, comparison.description, origin)
 
 
-def _sections(comparison: Comparison, bootstrap: PairedBootstrap) -> Iterator[Section]:
+def _sections(comparison: Comparison, significance: Significance) -> Iterator[Section]:
     from reports.tables.other_suites import suite_tables
 
     builders = [*built_in(), *from_other_packages()]
@@ -117,7 +117,7 @@ def _sections(comparison: Comparison, bootstrap: PairedBootstrap) -> Iterator[Se
         if comparison.parts and key in _BY_PART:
             continue
         parts = [builder for builder in builders if builder.section == key]
-        yield Section(key, title, [block for builder in parts for block in builder(comparison, bootstrap)])
+        yield Section(key, title, [block for builder in parts for block in builder(comparison, significance)])
 
 
 def _part(part: Comparison, builders: list[TableBuilder]) -> Section:
@@ -125,14 +125,14 @@ def _part(part: Comparison, builders: list[TableBuilder]) -> Section:
     if part.held and all(len(row.records) < 2 for row in part.rows):  # one run a row that counts: no table of scores
         alone: list[Block] = [Text((part.description, _VARIED_ALONE))] if part.description else []
         return Section(f"part-{slug(part.name)}", part.title, alone)
-    bootstrap = PairedBootstrap(part)
-    built = (block for builder in builders for block in builder(part, bootstrap))
+    significance = Significance(part)
+    built = (block for builder in builders for block in builder(part, significance))
     blocks = [block if isinstance(block, Text) else replace(block, key=f"{part.name}-{block.key}") for block in built]
     said = [Text((part.description,))] if part.description else []
     return Section(f"part-{slug(part.name)}", part.title, [*said, *blocks])
 
 
-def _over_tasks(comparison: Comparison, bootstrap: PairedBootstrap) -> list[Table | Figure | None]:
+def _over_tasks(comparison: Comparison, significance: Significance) -> list[Table | Figure | None]:
     from reports.figures.rank_diagram import diagrams
     from reports.papers.definition import baselines
     from reports.stats.score_matrices import score_matrices
@@ -143,7 +143,7 @@ def _over_tasks(comparison: Comparison, bootstrap: PairedBootstrap) -> list[Tabl
     return [*tables, *(figure for matrix in matrices for figure in diagrams(comparison, matrix))]
 
 
-def _spaces(comparison: Comparison, bootstrap: PairedBootstrap) -> list[Figure | None]:
+def _spaces(comparison: Comparison, significance: Significance) -> list[Figure | None]:
     """What is drawn of the space: a scatter and the cosines for each data set, then the spectra of all."""
     from reports.figures.alignment_scatter import scatter
     from reports.figures.cosine_histograms import histograms
@@ -152,20 +152,20 @@ def _spaces(comparison: Comparison, bootstrap: PairedBootstrap) -> list[Figure |
     figures: list[Figure | None] = []
     for task, source in comparison.columns("geometry"):
         data = task.removeprefix("geometry:")
-        own = [t for t in bootstrap.targets if t.key == f"embedded-{data}"]
-        same = [t for t in bootstrap.targets if t.key == f"sts-{source}"]
-        target = next(iter([*own, *same, *bootstrap.targets]), None)
+        own = [t for t in significance.targets if t.key == f"embedded-{data}"]
+        same = [t for t in significance.targets if t.key == f"sts-{source}"]
+        target = next(iter([*own, *same, *significance.targets]), None)
         figures += [scatter(comparison, task, source, target), histograms(comparison, task, source, target)]
-    return [*figures, spectrum(comparison, bootstrap.first)]
+    return [*figures, spectrum(comparison, significance.first)]
 
 
-def _layers(comparison: Comparison, bootstrap: PairedBootstrap) -> list[Block | None]:
+def _layers(comparison: Comparison, significance: Significance) -> list[Block | None]:
     from reports.figures.layer_maps import layer_map
     from reports.stats.layer_grids import grids
     from reports.tables.layer_table import layer_tables
 
-    tables = layer_tables(comparison, bootstrap.first)
-    return [*tables, *(layer_map(comparison, grid, bootstrap.first) for grid in grids(comparison))]
+    tables = layer_tables(comparison, significance.first)
+    return [*tables, *(layer_map(comparison, grid, significance.first) for grid in grids(comparison))]
 
 
 def _facts(comparison: Comparison) -> list[tuple[str, str]]:

@@ -8,8 +8,8 @@ from reports.document.table import number_text
 from reports.read.comparison_runs import Comparison, ResultRow, base_name
 from reports.read.looks import Looks
 from reports.read.seeded import seeded
-from reports.stats.bootstrap import Estimate
-from reports.stats.significance import NOT_JUDGED, Leaders, PairedBootstrap, untrained_base
+from reports.stats.estimate import Estimate
+from reports.stats.significance import NOT_JUDGED, Leaders, Significance, untrained_base
 from reports.stats.targets import Target
 from reports.stats.training_gain import remark
 from reports.stats.verdicts import Block
@@ -17,14 +17,14 @@ from reports.stats.verdicts import Block
 _MOST_BASES = 3  # base models that a sentence has room for
 
 
-def headline(comparison: Comparison, bootstrap: PairedBootstrap) -> str:
+def headline(comparison: Comparison, significance: Significance) -> str:
     """The main conclusion, from the first target that has pairs: which row is ahead, and what training gained."""
     parts: tuple[list[str], list[str]] = ([], [])
     several = len(comparison.base_models) > 1
-    for target in bootstrap.targets[:1]:
+    for target in significance.targets[:1]:
         for base in comparison.base_models:
             rows = [r for r in comparison.rows if r.base_model == base and r.supervision != "supervised"]
-            said = _conclusion(rows, bootstrap, target)
+            said = _conclusion(rows, significance, target)
             for place, text in zip(parts, said, strict=False):
                 place.append(f"on {base_name(base)}, {text}" if several else text)
     sentences = [_sentence(texts) for texts in parts if texts]
@@ -62,19 +62,19 @@ def _ending(row: ResultRow) -> str:
     return "not run" if row.lacking else row.status
 
 
-def _conclusion(rows: list[ResultRow], bootstrap: PairedBootstrap, target: Target) -> list[str]:
+def _conclusion(rows: list[ResultRow], significance: Significance, target: Target) -> list[str]:
     """Of one base model: which row is ahead, and, where there is something to say, what training gained."""
-    scored = [(float(runs[1].mean()), row) for row in rows if (runs := bootstrap.by_seed(row, target)) is not None]
+    scored = [(float(runs[1].mean()), row) for row in rows if (runs := significance.by_seed(row, target)) is not None]
     if len(scored) < 2:
         return []
-    leaders = bootstrap.leaders(rows, target)
+    leaders = significance.leaders(rows, target)
     if leaders is None:
         value, row = max(scored, key=lambda item: item[0])
         text = f"{row.label} has the highest score on {target.title}, {100 * value:.2f}"
         return [f"{text}; with one seed a row, nobody can tell which is better"]
-    sentences = [_best(leaders, bootstrap, rows, target)]
+    sentences = [_best(leaders, significance, rows, target)]
     pairs = [(row, base) for row in rows if (base := untrained_base(row, rows)[0]) is not None]
-    found = [(row, d) for (row, _), d in zip(pairs, bootstrap.differences(pairs, target), strict=True) if d]
+    found = [(row, d) for (row, _), d in zip(pairs, significance.differences(pairs, target), strict=True) if d]
     parts = []
     for verdict, phrase in (
         ("better", "above it"),
@@ -95,10 +95,10 @@ def _conclusion(rows: list[ResultRow], bootstrap: PairedBootstrap, target: Targe
     return sentences
 
 
-def _best(leaders: Leaders, bootstrap: PairedBootstrap, rows: list[ResultRow], target: Target) -> str:
+def _best(leaders: Leaders, significance: Significance, rows: list[ResultRow], target: Target) -> str:
     """Which row is ahead of which, by how much, and what it would take to see more."""
     best, tied = leaders.best, {row.key for row in leaders.tied}
-    runs = bootstrap.by_seed(best, target)
+    runs = significance.by_seed(best, target)
     assert runs is not None
     count = f", {len(runs[0])} seed{'' if len(runs[0]) == 1 else 's'}" if seeded(best) else ""
     mean = f"{100 * runs[1].mean():.2f}"
@@ -113,7 +113,7 @@ def _best(leaders: Leaders, bootstrap: PairedBootstrap, rows: list[ResultRow], t
     if tied:
         others = "the other rows" if len(tied) == len(leaders.others) > 2 else _list([r.label for r in leaders.tied])
         text += f"{';' if behind else ', but'} {others} cannot be told apart from it"
-        needed = Block(rows, bootstrap, target).needed(best, leaders.tied[0])
+        needed = Block(rows, significance, target).needed(best, leaders.tied[0])
         if needed:
             gap = 100 * next(d.estimate.value for row, d in leaders.others if row.key == leaders.tied[0].key)
             about = f"about {needed} seeds a row would be needed"

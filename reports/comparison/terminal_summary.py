@@ -23,7 +23,7 @@ def summary_table(workdir: Path, name: str, part: str = "") -> tuple[list[str], 
     """Columns, rows and legend as text: scores as mean ± deviation, the best of each base model marked with "*".
 
     A suite is its averages, or its tasks where they are two at most; all its tasks where it is the only one.
-    `part` is the name of a block of the comparison's file: its rows and tasks alone. No bootstrap: it answers at once.
+    `part` is the name of a block of the comparison's file: its rows and tasks alone. Nothing is judged: it is quick.
 
     Raises:
         InputError: no such comparison, damaged record.

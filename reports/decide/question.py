@@ -9,7 +9,7 @@ from pathlib import Path
 from harness.config import nearest
 from harness.errors import InputError
 from reports.read.comparison_runs import Comparison, ResultRow, base_name, comparisons, read_comparison
-from reports.stats.significance import PairedBootstrap
+from reports.stats.significance import Significance
 from reports.stats.suite_targets import known_targets
 from reports.stats.targets import Target
 from reports.stats.verdicts import Block
@@ -47,7 +47,7 @@ class Question:
 
     comparison: Comparison
     target: Target
-    bootstrap: PairedBootstrap
+    significance: Significance
 
     def block(self, bases: Sequence[str], also: Sequence[ResultRow] = ()) -> Block:
         """The rows of some base models, without supervised ones unless they are asked for."""
@@ -57,7 +57,7 @@ class Question:
             for r in self.comparison.rows
             if r.base_model in bases and (r.supervision != "supervised" or r.key in keys)
         ]
-        return Block(rows, self.bootstrap, self.target)
+        return Block(rows, self.significance, self.target)
 
 
 def question_of(comparison: Comparison, on: str) -> Question:
@@ -73,10 +73,10 @@ def question_of(comparison: Comparison, on: str) -> Question:
     known = list(_words(comparison))
     if not known:
         raise InputError(f"{comparison.name}: no run has scores by which rows could be compared")
-    bootstrap = PairedBootstrap(comparison)
+    significance = Significance(comparison)
     if not on:
         usual = [target for _, target in known]
-        target = next((one for one in usual if not bootstrap.unknown(one)), usual[0])
+        target = next((one for one in usual if not significance.unknown(one)), usual[0])
     else:
         found = next((target for words, target in known if on.lower() in words), None)
         if found is None:
@@ -90,12 +90,12 @@ def question_of(comparison: Comparison, on: str) -> Question:
             some = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
             raise InputError(f"--on {on}: not known{nearest(on, names)}; known: {some}")
         target = found
-    if why := bootstrap.unknown(target):
+    if why := significance.unknown(target):
         raise InputError(
             f"{comparison.name}: on {target.title} nothing can be judged: {why}; `harness compare --rescore outcomes` "
             "scores runs of before for them"
         )
-    return Question(comparison, target, bootstrap)
+    return Question(comparison, target, significance)
 
 
 def _words(comparison: Comparison, *, lower: bool = True) -> Iterator[tuple[tuple[str, ...], Target]]:

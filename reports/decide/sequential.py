@@ -8,9 +8,9 @@ import numpy as np
 
 from harness.comparison.until import Key, Look
 from reports.read.comparison_runs import read_comparison
-from reports.stats.bootstrap import Floats
+from reports.stats.estimate import Floats
 from reports.stats.sequential import SHARE, Boundary, standing
-from reports.stats.significance import PairedBootstrap
+from reports.stats.significance import Significance
 from reports.stats.simultaneous import ALPHA, SeedSpread
 from reports.stats.verdicts import ALIKE, BETTER, Block, kind_of
 
@@ -29,15 +29,15 @@ class Sequential:
         """See `harness.comparison.until.Decider`."""
         known = read_comparison(workdir, comparison)
         assert known.looks is not None
-        bootstrap = PairedBootstrap(known)
-        target = bootstrap.first
+        significance = Significance(known)
+        target = significance.first
         if target is None:
             return Look(frozenset())
         contending: set[Key] = set()
         said = []
         for base in known.base_models:
             rows = [row for row in known.rows if row.base_model == base and row.supervision != "supervised"]
-            block = Block(rows, bootstrap, target)
+            block = Block(rows, significance, target)
             if len(block.judged) < 2:
                 continue
             states = _states(block, Boundary(known.looks.first, known.looks.most), known.looks.equivalence)
@@ -66,7 +66,7 @@ def _states(block: Block, boundary: Boundary, equivalence: float) -> list[str]:
         if difference.verdict in (BETTER, "worse"):
             better[(i, j) if difference.verdict == BETTER else (j, i)] = True
         pairs[i, j] = pairs[j, i] = (block.pairs_deviation(rows[i], rows[j]) / 100) ** 2
-    spreads = [block.bootstrap.spread(row, block.target) for row in rows]
+    spreads = [block.significance.spread(row, block.target) for row in rows]
     spread = SeedSpread(np.array([v for v, _ in spreads]), np.array([f for _, f in spreads]))
     means = np.array([block.mean(row) for row in rows]) / 100
     found = standing(means, better, alike, spread, block.seeds(), pairs, block.family, boundary, equivalence / 100)

@@ -34,7 +34,7 @@ def paragraph(verdict: Verdict, block: Block, equivalence: float) -> str:
     }.get(verdict.kind, f"{a} is worse than {b} on {title}")
     p = "p < 0.001" if e.p < 1e-3 else f"p = {e.p:.3f}"
     text = f"{start}: {numbers}; interval and {p} are corrected for all pairs of {len(block.judged)} rows"
-    looks = block.bootstrap.comparison.looks
+    looks = block.significance.comparison.looks
     text += f" and {len(looks.seeds)} looks." if looks is not None else "."
     if verdict.another_seed is not None and 0 < verdict.another_seed < 1:
         text += f" One more seed of {a} would be ahead of one of {b} with probability {verdict.another_seed:.2f}."
@@ -67,7 +67,7 @@ def as_json(verdict: Verdict, block: Block, equivalence: float) -> dict[str, Any
         "high": 100 * d.estimate.high,
         "p": d.estimate.p if d.judged else None,
         "corrected_for_rows": len(block.judged),
-        **({"corrected_for_looks": len(looks.seeds)} if (looks := block.bootstrap.comparison.looks) else {}),
+        **({"corrected_for_looks": len(looks.seeds)} if (looks := block.significance.comparison.looks) else {}),
         "equivalence": equivalence,
         "another_seed_ahead": verdict.another_seed,
         "detectable": verdict.detectable,

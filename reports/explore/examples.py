@@ -24,7 +24,7 @@ from reports.explore.known_texts import Known, known_texts
 from reports.explore.traits import TRAITS
 from reports.read.comparison_runs import Comparison, ResultRow
 from reports.read.examples import Examples, read_examples
-from reports.stats.bootstrap import Floats
+from reports.stats.estimate import Floats
 
 _SETS = ("v_measure",)  # scores of sets, of which no example can be shown
 _USUAL = ("spearman", "accuracy")  # of several scores of one task the one that is shown

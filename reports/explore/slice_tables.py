@@ -16,7 +16,7 @@ from reports.explore.slices import FEWEST, Slice, slices_of
 from reports.figures.labels import row_name
 from reports.figures.style import COLOURS, INK, MUTED, finish, new, style
 from reports.read.comparison_runs import Comparison, ResultRow
-from reports.stats.bootstrap import Estimate
+from reports.stats.estimate import Estimate
 from reports.stats.shown_rows import rows_shown
 from reports.tables.score_cells import HEAD, block_of, head_cells
 
@@ -51,7 +51,7 @@ def _of_task(comparison: Comparison, task: ExploredTask, own: list[Slice], looks
     columns = [_column(one) for one in own]
     cells = [[*head_cells(row)[:1], *(_score(one, row) for one in own)] for row in rows]
     for j, one in enumerate(own, 1):
-        leaders = one.bootstrap.leaders(rows, one.target)
+        leaders = one.significance.leaders(rows, one.target)
         tied = {row.key for row in leaders.tied} if leaders is not None else set()
         for line, row in zip(cells, rows, strict=True):
             line[j] = replace(line[j], tied=row.key in tied)
@@ -97,7 +97,7 @@ def _score(one: Slice, row: ResultRow) -> Cell:
     value = one.mean(row)
     if value is None:
         return Cell("–", state="empty")
-    runs = one.bootstrap.by_seed(row, one.target)
+    runs = one.significance.by_seed(row, one.target)
     ids = tuple(one.task.runs.get(row.key, {}))
     return number(value, digits=1, n=len(runs.seeds) if runs is not None else None, records=ids)
 

@@ -18,7 +18,7 @@ from reports.explore.examples import ExploredTask, restricted, trait_titles
 from reports.read.comparison_runs import Comparison, ResultRow
 from reports.read.examples import Examples
 from reports.stats.example_scores import ExampleScores, Scored, ScoreKey
-from reports.stats.significance import Difference, PairedBootstrap
+from reports.stats.significance import Difference, Significance
 from reports.stats.simultaneous import AllPairs
 from reports.stats.targets import Measure, Target, alone
 
@@ -56,7 +56,7 @@ class Slice:
     name: str
     n: int
     target: Target
-    bootstrap: PairedBootstrap
+    significance: Significance
 
     @property
     def title(self) -> str:
@@ -64,13 +64,13 @@ class Slice:
 
     def mean(self, row: ResultRow) -> float | None:
         """In points; None where the row was not scored on the task."""
-        runs = self.bootstrap.by_seed(row, self.target)
+        runs = self.significance.by_seed(row, self.target)
         return None if runs is None else 100 * float(runs.scores.mean())
 
     def against(self, rows: Sequence[ResultRow], other: ResultRow) -> list[Difference | None]:
         """Each row minus another, corrected for all pairs of rows that can be judged, and for all slices."""
-        judged = sum(self.bootstrap.judged(row, self.target) for row in self.bootstrap.comparison.rows)
-        return self.bootstrap.between([(row, other) for row in rows], self.target, AllPairs(max(judged, 2)))
+        judged = sum(self.significance.judged(row, self.target) for row in self.significance.comparison.rows)
+        return self.significance.between([(row, other) for row in rows], self.target, AllPairs(max(judged, 2)))
 
 
 def slices_of(comparison: Comparison, tasks: Sequence[ExploredTask]) -> list[Slice]:
@@ -100,5 +100,5 @@ def _slice(
     by_run = {run: restricted(examples, mask) for runs in task.runs.values() for run, examples in runs.items()}
     _, _, split, _ = task.examples.score
     target = alone(Measure(task.task, task.source, task.metric, "all", split))
-    bootstrap = PairedBootstrap(comparison, examples=_Given(comparison, by_run), families=families)
-    return Slice(task, trait, name, int(mask.sum()), target, bootstrap)
+    significance = Significance(comparison, examples=_Given(comparison, by_run), families=families)
+    return Slice(task, trait, name, int(mask.sum()), target, significance)

@@ -11,7 +11,7 @@ from reports.document.table import number_text
 from reports.figures.labels import place_labels, row_name
 from reports.figures.style import GRID, INK, finish, new, style
 from reports.read.comparison_runs import Comparison
-from reports.stats.bootstrap import mean_sd
+from reports.stats.estimate import mean_sd
 from reports.stats.shown_rows import rows_shown, target_mean
 from reports.stats.targets import Target
 

@@ -8,19 +8,19 @@ from reports.document.blocks import Figure
 from reports.figures.labels import row_name, short
 from reports.figures.style import COLOURS, MUTED, finish, new, style
 from reports.read.comparison_runs import Comparison
-from reports.stats.significance import Difference, PairedBootstrap, untrained_base
+from reports.stats.significance import Difference, Significance, untrained_base
 from reports.stats.targets import common_unit
 
 
-def forest(comparison: Comparison, bootstrap: PairedBootstrap) -> Figure | None:
+def forest(comparison: Comparison, significance: Significance) -> Figure | None:
     """Differences to the untrained base with their intervals, a panel for each target."""
-    if not bootstrap.targets:
+    if not significance.targets:
         return None
     rows = comparison.rows
     pairs = [(row, base) for row in rows if (base := untrained_base(row, rows)[0]) is not None]
-    results = {target.key: bootstrap.differences(pairs, target) for target in bootstrap.targets}
+    results = {target.key: significance.differences(pairs, target) for target in significance.targets}
     kept = [i for i in range(len(pairs)) if any(differences[i] for differences in results.values())]
-    panels = [target for target in bootstrap.targets if any(results[target.key])]
+    panels = [target for target in significance.targets if any(results[target.key])]
     if not kept:
         return None
 

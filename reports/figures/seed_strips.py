@@ -11,27 +11,27 @@ from reports.document.blocks import Figure
 from reports.figures.labels import row_name
 from reports.figures.style import COLOURS, INK, MUTED, finish, new, style
 from reports.read.comparison_runs import Comparison, ResultRow
-from reports.stats.bootstrap import Estimate, Floats
-from reports.stats.significance import PairedBootstrap
+from reports.stats.estimate import Estimate, Floats
+from reports.stats.significance import Significance
 from reports.stats.simultaneous import mean_over_seeds
 from reports.stats.targets import Target, common_unit
 
 MOST_PANELS = 3
 
 
-def strip(comparison: Comparison, bootstrap: PairedBootstrap) -> Figure | None:
+def strip(comparison: Comparison, significance: Significance) -> Figure | None:
     """Scores by seed, a panel for each of the first targets; None where no row has two seeds with stored examples.
 
     Rows with one seed are drawn as a dot alone: what another seed would give is not known. The interval of the others
     holds the chance of the seeds and of the examples (`reports.stats.simultaneous.mean_over_seeds`).
     """
     panels: list[tuple[Target, dict[tuple[str, str], tuple[Floats, Estimate]]]] = []
-    for target in bootstrap.targets[:MOST_PANELS]:
+    for target in significance.targets[:MOST_PANELS]:
         panel = {}
         for row in comparison.rows:
-            runs = bootstrap.by_seed(row, target)
+            runs = significance.by_seed(row, target)
             if runs is not None:
-                variance = bootstrap.examples_variance(row, target)
+                variance = significance.examples_variance(row, target)
                 panel[row.key] = 100 * runs.scores, mean_over_seeds(runs.scores, variance)
         if any(len(values) > 1 for values, _ in panel.values()):
             panels.append((target, panel))

@@ -6,17 +6,17 @@ from reports.document.blocks import Figure
 from reports.figures.labels import row_name
 from reports.figures.style import COLOURS, INK, MUTED, finish, new, style
 from reports.read.comparison_runs import Comparison
-from reports.stats.significance import PairedBootstrap
+from reports.stats.significance import Significance
 from reports.stats.spread_sources import ALL, PAIRS, decompositions
 
 MOST_PANELS = 4
 _ROOM = 2.2  # a panel is so many times as wide as its largest deviation: the interval of two runs has no end in sight
 
 
-def spread_figure(comparison: Comparison, bootstrap: PairedBootstrap) -> Figure | None:
+def spread_figure(comparison: Comparison, significance: Significance) -> Figure | None:
     """Standard deviation by source with its interval, a panel for each of the first rows that have one."""
-    found = decompositions(comparison, bootstrap)[:MOST_PANELS]
-    target = bootstrap.first
+    found = decompositions(comparison, significance)[:MOST_PANELS]
+    target = significance.first
     if not found or target is None:
         return None
     names = list(dict.fromkeys(source.name for d in found for source in d.sources))

@@ -24,7 +24,7 @@ def scores(records: Sequence[Record]) -> list[RowScore]:
     from scipy.special import stdtrit
 
     from reports.read.comparison_runs import Comparison, ResultRow
-    from reports.stats.bootstrap import mean_sd
+    from reports.stats.estimate import mean_sd
     from reports.stats.targets import targets
 
     by_row: dict[tuple[str, str], list[Record]] = {}

@@ -16,7 +16,7 @@ from reports.papers.figure_spec import Factor, PaperFigure
 from reports.papers.matching import Matching
 from reports.read.comparison_runs import ResultRow, base_name
 from reports.read.run_library import default_of, matches
-from reports.stats.bootstrap import mean_sd
+from reports.stats.estimate import mean_sd
 
 _Scored = list[tuple[ResultRow, float]]  # rows with their mean score
 _Level = tuple[Any, _Scored]  # level of a factor -> the rows that have it

@@ -9,7 +9,7 @@ from typing import Literal
 
 from reports.document.table import number_text
 from reports.papers.reported import ONE, Reported
-from reports.stats.bootstrap import mean_sd
+from reports.stats.estimate import mean_sd
 
 Kind = Literal["inside", "above", "below", "one seed", "not comparable", "not measured", "not published"]
 ROUNDING = 0.05  # a method without a seed agrees within this, in points: half of a paper's last decimal at one digit

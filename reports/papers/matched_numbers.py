@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from reports.papers.matching import MatchedNumber
-from reports.stats.bootstrap import mean_sd
+from reports.stats.estimate import mean_sd
 from reports.write.markdown import csv_text
 
 HEAD = (

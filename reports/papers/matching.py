@@ -15,7 +15,7 @@ from reports.papers.definition import Definition, PaperColumn, PaperRow, PaperTa
 from reports.papers.published_file import Published, published_file
 from reports.read.comparison_runs import ResultRow
 from reports.read.run_library import RunLibrary, ScoredTrial, TrialSetting
-from reports.stats.bootstrap import mean_sd
+from reports.stats.estimate import mean_sd
 
 
 @dataclass(frozen=True)

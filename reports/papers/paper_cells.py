@@ -10,7 +10,7 @@ from reports.papers.column_values import ENDED, NO_STUDY, NOT_EVALUATED, Lack, M
 from reports.papers.definition import PaperColumn
 from reports.papers.published_file import Published
 from reports.read.comparison_runs import ResultRow
-from reports.stats.bootstrap import mean_sd
+from reports.stats.estimate import mean_sd
 
 SIGNS = {"club": "♣", "diamond": "♦", "heart": "♥", "spade": "♠"}
 

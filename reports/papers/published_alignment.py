@@ -14,7 +14,7 @@ from reports.figures.style import GRID, INK, MUTED, finish, new, style
 from reports.papers.definition import PaperColumn
 from reports.papers.matching import Matching
 from reports.read.comparison_runs import ResultRow, base_name
-from reports.stats.bootstrap import mean_sd
+from reports.stats.estimate import mean_sd
 
 _SPACE = ("Alignment", "Uniformity", "STS Avg.")
 

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from harness.config import Config, option
-from reports.stats.bootstrap import Floats, mean_sd
+from reports.stats.estimate import Floats, mean_sd
 
 
 class Reported(Config):

@@ -1,1 +1,1 @@
-"""Statistics of runs: bootstrap, significance, ranks, aggregates, searches. Numbers in, numbers out."""
+"""Statistics of runs: estimates, significance, ranks, aggregates, searches. Numbers in, numbers out."""

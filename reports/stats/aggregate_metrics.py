@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reports.stats.bootstrap import Estimate, Floats
+from reports.stats.estimate import Estimate, Floats
 
 REPLICATES = 2000
 FEWEST_RUNS = 3  # with two, one difference would have to tell the spread of all seeds

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from reports.stats.bootstrap import Floats
+from reports.stats.estimate import Floats
 
 Ids = NDArray[np.int64]
 

@@ -13,7 +13,7 @@ from harness.results.facts import DRAWS
 from harness.results.run_folder import RunFolder
 from reports.read.comparison_runs import Comparison
 from reports.read.examples import Examples, Ids, read_examples
-from reports.stats.bootstrap import Floats
+from reports.stats.estimate import Floats
 from reports.stats.influence import influence
 
 ScoreKey = tuple[str, str, str, str]  # task, source, split, metric

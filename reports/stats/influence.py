@@ -16,7 +16,7 @@ from collections.abc import Callable
 import numpy as np
 
 from harness.results.outcomes import is_mean, score_of, scores_of
-from reports.stats.bootstrap import Floats
+from reports.stats.estimate import Floats
 
 Influence = tuple[float, Floats]  # a score, and the influence (n,) of each of its n examples
 _STEP = 1e-4

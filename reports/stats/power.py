@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reports.stats.bootstrap import Floats
+from reports.stats.estimate import Floats
 from reports.stats.simultaneous import ALPHA, Family, SeedSpread, critical_values, seed_spread
 
 CHANCE = 0.8  # with which a difference is to be found

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reports.stats.bootstrap import Floats
+from reports.stats.estimate import Floats
 
 ALPHA = 0.05
 

@@ -11,7 +11,7 @@ import numpy as np
 from harness.results.record import Record, Score
 from harness.tasks.mteb.benchmarks import PREFIX, mteb_scores
 from reports.read.comparison_runs import Comparison, ResultRow
-from reports.stats.bootstrap import Floats
+from reports.stats.estimate import Floats
 from reports.stats.targets import SOURCES, asked_of_most
 
 # Suite -> title. The embedded tasks are too few and too unlike for statistics over tasks.

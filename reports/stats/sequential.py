@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from reports.stats.bootstrap import Estimate, Floats
+from reports.stats.estimate import Estimate, Floats
 from reports.stats.simultaneous import ALPHA, Family, SeedSpread, critical_values
 
 Booleans = NDArray[np.bool_]

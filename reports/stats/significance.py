@@ -19,8 +19,8 @@ from harness.results.record import Record
 from reports.read.comparison_runs import Comparison, ResultRow
 from reports.read.examples import Ids
 from reports.read.seeded import seeded
-from reports.stats.bootstrap import Estimate, Floats
 from reports.stats.clusters import Chance, chance
+from reports.stats.estimate import Estimate, Floats
 from reports.stats.example_scores import ExampleScores, Scored
 from reports.stats.sequential import Boundary, over_looks
 from reports.stats.simultaneous import (
@@ -86,7 +86,7 @@ class Runs(NamedTuple):
     scores: Floats
 
 
-class PairedBootstrap:
+class Significance:
     """What a comparison's rows score and how far that may go by chance, computed once for each target.
 
     Examples are drawn anew for all rows and tasks together: rows are paired. Nothing is simulated: what a bootstrap of
@@ -98,7 +98,7 @@ class PairedBootstrap:
         self,
         comparison: Comparison,
         *,
-        whole: PairedBootstrap | None = None,
+        whole: Significance | None = None,
         examples: ExampleScores | None = None,
         families: int = 1,
     ) -> None:
@@ -115,11 +115,11 @@ class PairedBootstrap:
         self._by_row: dict[tuple[tuple[str, str], Target], tuple[Runs, list[str]] | None] = {}
         self._chance: dict[Target, tuple[Chance, dict[tuple[str, str], int]]] = {}
         self._known: dict[tuple[str, bool, Target], dict[tuple[str, str], tuple[float, float]]] = {}
-        self._boundary, self._earlier = Boundary(1, 1), list[PairedBootstrap]()
+        self._boundary, self._earlier = Boundary(1, 1), list[Significance]()
         if comparison.looks is not None:
             looks, boundary = comparison.looks, Boundary(comparison.looks.first, comparison.looks.most)
             self._earlier = [
-                PairedBootstrap(comparison.at_look(look), whole=self, families=families)
+                Significance(comparison.at_look(look), whole=self, families=families)
                 for look in range(1, len(looks.seeds))
             ]
             for one in (*self._earlier, self):

@@ -24,7 +24,7 @@ from typing import Protocol
 
 import numpy as np
 
-from reports.stats.bootstrap import Estimate, Floats
+from reports.stats.estimate import Estimate, Floats
 
 ALPHA = 0.05
 # Where quantiles are tabulated: p-values from 1 to 1e-12, with ALPHA itself, so that p and interval agree exactly.

@@ -18,7 +18,7 @@ import numpy as np
 from harness.results.record import Record
 from harness.seeds import STREAMS, PartSeed, Stream
 from reports.read.comparison_runs import Comparison, ResultRow
-from reports.stats.significance import PairedBootstrap
+from reports.stats.significance import Significance
 from reports.stats.targets import Target
 
 NAMES: dict[Stream, str] = {
@@ -127,7 +127,7 @@ class Decomposition:
         return [source for source in (self.whole, *self.parts, self.pairs) if source is not None]
 
 
-def decomposition(row: ResultRow, bootstrap: PairedBootstrap, target: Target) -> Decomposition | None:
+def decomposition(row: ResultRow, significance: Significance, target: Target) -> Decomposition | None:
     """Of one row by a target; None where no two runs differ in some streams alone."""
     plain = {record.seed: record for record in row.records if not isinstance(record.drawn, PartSeed)}
     groups: dict[tuple[int, tuple[Stream, ...]], list[Record]] = {}
@@ -148,17 +148,17 @@ def decomposition(row: ResultRow, bootstrap: PairedBootstrap, target: Target) ->
         row,
         _streams(row, STREAMS, list(plain.values()), target),
         parts,
-        _pairs(row, bootstrap, target),
+        _pairs(row, significance, target),
         tuple(stream for stream in STREAMS if stream not in varied),
     )
 
 
-def decompositions(comparison: Comparison, bootstrap: PairedBootstrap) -> list[Decomposition]:
+def decompositions(comparison: Comparison, significance: Significance) -> list[Decomposition]:
     """Of every row that has runs in which some streams alone vary, by the first target."""
-    target = bootstrap.first
+    target = significance.first
     if target is None:
         return []
-    return [d for row in comparison.rows if row.held and (d := decomposition(row, bootstrap, target)) is not None]
+    return [d for row in comparison.rows if row.held and (d := decomposition(row, significance, target)) is not None]
 
 
 def _place(streams: tuple[Stream, ...]) -> tuple[int, ...]:
@@ -186,12 +186,12 @@ def _scores(row: ResultRow, target: Target) -> dict[str, float]:
     return {run: 100 * float(np.mean(v)) for run, v in by_run.items() if len(v) == len(target.measures)}
 
 
-def _pairs(row: ResultRow, bootstrap: PairedBootstrap, target: Target) -> Source | None:
+def _pairs(row: ResultRow, significance: Significance, target: Target) -> Source | None:
     """What one run's score varies by when the pairs are drawn anew."""
-    found, variance = bootstrap.by_seed(row, target), bootstrap.run_variance(row, target)
+    found, variance = significance.by_seed(row, target), significance.run_variance(row, target)
     if found is None or variance is None:
         return None
-    freedom = pairs_freedom(float(found.scores.mean()), variance, bootstrap.examples(target))
+    freedom = pairs_freedom(float(found.scores.mean()), variance, significance.examples(target))
     return Source(PAIRS, (), (), 1e4 * variance, freedom, tuple(r.id for r in row.finished))
 
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from reports.read.comparison_runs import ResultRow
-from reports.stats.bootstrap import Floats
+from reports.stats.estimate import Floats
 from reports.stats.power import CHANCE, Design, seeds_needed, smallest_difference
-from reports.stats.significance import NOT_JUDGED, Difference, PairedBootstrap
+from reports.stats.significance import NOT_JUDGED, Difference, Significance
 from reports.stats.simultaneous import AllPairs, Planned
 from reports.stats.targets import Target
 
@@ -45,11 +45,11 @@ class Verdict:
 class Block:
     """The rows of one base model that have a target's tasks: all their differences, corrected together."""
 
-    def __init__(self, rows: Sequence[ResultRow], bootstrap: PairedBootstrap, target: Target) -> None:
-        self.bootstrap, self.target = bootstrap, target
-        runs = [(float(f.scores.mean()), row) for row in rows if (f := bootstrap.by_seed(row, target)) is not None]
+    def __init__(self, rows: Sequence[ResultRow], significance: Significance, target: Target) -> None:
+        self.significance, self.target = significance, target
+        runs = [(float(f.scores.mean()), row) for row in rows if (f := significance.by_seed(row, target)) is not None]
         ordered = [row for _, row in sorted(runs, key=lambda item: -item[0])]
-        self.judged = [row for row in ordered if bootstrap.judged(row, target)]
+        self.judged = [row for row in ordered if significance.judged(row, target)]
         known = {row.key for row in self.judged}
         self.rows = self.judged + [row for row in ordered if row.key not in known]  # each part best first
         self.family = AllPairs(max(len(self.judged), 2))
@@ -60,7 +60,7 @@ class Block:
 
     def runs(self, row: ResultRow) -> Floats:
         """Its mean over the target's tasks by seed, between -1 and 1."""
-        found = self.bootstrap.by_seed(row, self.target)
+        found = self.significance.by_seed(row, self.target)
         assert found is not None
         return found.scores
 
@@ -68,7 +68,7 @@ class Block:
         """(i, j) with i < j -> row i minus row j, in the order of `rows`."""
         places = [(i, j) for i in range(len(self.rows)) for j in range(i + 1, len(self.rows))]
         pairs = [(self.rows[i], self.rows[j]) for i, j in places]
-        found = self.bootstrap.between(pairs, self.target, self.family)
+        found = self.significance.between(pairs, self.target, self.family)
         return {place: d for place, d in zip(places, found, strict=True) if d is not None}
 
     def groups(self) -> list[tuple[int, int]]:
@@ -87,12 +87,12 @@ class Block:
 
     def deviation(self, row: ResultRow) -> float:
         """Standard deviation over seeds in points, as far as the row's own and the others' seeds tell."""
-        variance, _ = self.bootstrap.spread(row, self.target)
+        variance, _ = self.significance.spread(row, self.target)
         return 100 * math.sqrt(variance * len(self.runs(row)))
 
     def pairs_deviation(self, a: ResultRow, b: ResultRow) -> float:
         """Standard deviation of their difference that comes from the choice of examples, in points."""
-        return 100 * math.sqrt(self.bootstrap.examples_variance(a, self.target, b))
+        return 100 * math.sqrt(self.significance.examples_variance(a, self.target, b))
 
     def design(self, a: ResultRow, b: ResultRow) -> Design:
         """The comparison as it is, with what is known of its spreads."""
@@ -103,7 +103,7 @@ class Block:
 
     def level(self, a: ResultRow, b: ResultRow) -> float:
         """What the last look at the difference of two judged rows is made at."""
-        return self.bootstrap.level(a, b, self.target)
+        return self.significance.level(a, b, self.target)
 
     def seeds(self) -> Floats:
         return np.array([len(self.runs(row)) for row in self.judged])
@@ -114,7 +114,7 @@ class Block:
         Args:
             equivalence: half width of the region of practical equivalence, in points.
         """
-        (found,) = self.bootstrap.between([(a, b)], self.target, self.family)
+        (found,) = self.significance.between([(a, b)], self.target, self.family)
         assert found is not None
         if not found.judged:
             return Verdict(a, b, self.target, NOT_JUDGED, found, None, None, None)
@@ -138,7 +138,7 @@ class Block:
         parts = [
             (variance * len(self.runs(row)) * (1 + 1 / len(self.runs(row))), freedom)
             for row in (a, b)
-            for variance, freedom in [self.bootstrap.spread(row, self.target)]
+            for variance, freedom in [self.significance.spread(row, self.target)]
         ]
         total = sum(v for v, _ in parts)
         gap = float(self.runs(a).mean() - self.runs(b).mean())
@@ -188,13 +188,13 @@ def _common_deviation(runs: Sequence[Floats]) -> float:
     return 100 * math.sqrt(sum(float(scores.var(ddof=1)) * (len(scores) - 1) for scores in runs) / freedom)
 
 
-def seen_from_base(bootstrap: PairedBootstrap, pairs: Sequence[tuple[ResultRow, ResultRow]], target: Target) -> str:
+def seen_from_base(significance: Significance, pairs: Sequence[tuple[ResultRow, ResultRow]], target: Target) -> str:
     """One line: what differences planned ones, of trained rows to rows without seeds, are found from which size on."""
-    judged = [(a, b) for a, b in pairs if bootstrap.judged(a, target) and bootstrap.judged(b, target)]
-    runs = [found.scores for a, _ in judged if (found := bootstrap.by_seed(a, target)) and np.ptp(found.scores) > 0]
+    judged = [(a, b) for a, b in pairs if significance.judged(a, target) and significance.judged(b, target)]
+    runs = [found.scores for a, _ in judged if (found := significance.by_seed(a, target)) and np.ptp(found.scores) > 0]
     if not runs:
         return ""
-    gaps = [100 * math.sqrt(bootstrap.examples_variance(a, target, b)) for a, b in judged]
+    gaps = [100 * math.sqrt(significance.examples_variance(a, target, b)) for a, b in judged]
     deviations = (*[_common_deviation(runs)] * len(runs), 0.0)
     sides = 0, len(runs)
     design = Design(deviations, float(np.median(gaps)), Planned(max(len(judged), 1)), sides=sides)

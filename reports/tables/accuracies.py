@@ -6,7 +6,7 @@ from harness.tasks.averages import mean_of
 from harness.tasks.senteval.transfer import TRANSFER
 from reports.document.table import Cell, Column, Table
 from reports.read.comparison_runs import Comparison, ResultRow
-from reports.stats.significance import PairedBootstrap
+from reports.stats.significance import Significance
 from reports.stats.suite_targets import main_measure, transfer_average
 from reports.stats.targets import Measure, Target, alone
 from reports.tables.judged import judged_rows
@@ -23,12 +23,12 @@ SUITES = {
 }
 
 
-def accuracy_tables(comparison: Comparison, bootstrap: PairedBootstrap | None = None) -> list[Table]:
-    """One table for each suite of `SUITES` that has scores. Without `bootstrap`, no marks of it."""
-    return [table for suite in SUITES if (table := _table(comparison, bootstrap, suite)) is not None]
+def accuracy_tables(comparison: Comparison, significance: Significance | None = None) -> list[Table]:
+    """One table for each suite of `SUITES` that has scores. Without `significance`, no marks."""
+    return [table for suite in SUITES if (table := _table(comparison, significance, suite)) is not None]
 
 
-def _table(comparison: Comparison, bootstrap: PairedBootstrap | None, suite: str) -> Table | None:
+def _table(comparison: Comparison, significance: Significance | None, suite: str) -> Table | None:
     title, prefix = SUITES[suite]
     tasks = comparison.columns(suite)
     if not tasks:
@@ -60,7 +60,7 @@ def _table(comparison: Comparison, bootstrap: PairedBootstrap | None, suite: str
             line.append(_average(row, tasks, prefix))
     elif suite == "embedded-transfer":
         legend.append("Natural and contrast parts are unlike data: reported apart and never averaged.")
-    body, said = judged_rows(comparison, bootstrap, columns, cells, by_column, deciding)
+    body, said = judged_rows(comparison, significance, columns, cells, by_column, deciding)
     caption = "A small classifier on the frozen vectors, as in SentEval; the protocols are in the records."
     return Table(f"accuracy-{suite}", title, caption, tuple(columns), body, (*legend, *said))
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from reports.document.table import Cell, Column, Table, TableRow, number_text
 from reports.read.comparison_runs import Comparison
-from reports.stats.significance import PairedBootstrap, untrained_base
+from reports.stats.significance import Significance, untrained_base
 from reports.stats.targets import common_unit
 from reports.stats.verdicts import seen_from_base
 from reports.tables.score_cells import HEAD, absent_cell, anchor, block_of, head_cells
 
 
-def against_base(comparison: Comparison, bootstrap: PairedBootstrap) -> Table | None:
+def against_base(comparison: Comparison, significance: Significance) -> Table | None:
     """Each trained row against its untrained base, by every target; None when there is nothing to compare."""
-    if not bootstrap.targets:
+    if not significance.targets:
         return None
     found = [(row, *untrained_base(row, comparison.rows)) for row in comparison.rows]
     trained = [(row, base) for row, base, _ in found if base is not None]
@@ -29,13 +29,13 @@ def against_base(comparison: Comparison, bootstrap: PairedBootstrap) -> Table | 
          Cell(f"{len(row.finished)} · {len(base.finished)}", value=len(row.finished), notes=head_cells(row)[2].notes)]
         for row, base in trained
     ]  # fmt: skip
-    for target in bootstrap.targets:
+    for target in significance.targets:
         columns += [
             Column(f"{target.key} difference", "Difference", "points, 95 % interval", group=target.short),
             Column(f"{target.key} p", "p", "corrected", group=target.short),
             Column(f"{target.key} verdict", "Verdict", group=target.short, numeric=False),
         ]
-        results = bootstrap.differences(trained, target)
+        results = significance.differences(trained, target)
         for line, (row, base), d in zip(cells, trained, results, strict=True):
             if d is None:
                 line += [absent_cell(row), Cell("", state="empty"), Cell("", state="empty")]
@@ -57,7 +57,7 @@ def against_base(comparison: Comparison, bootstrap: PairedBootstrap) -> Table | 
             line.append(known if d.judged else Cell("–", state="empty"))
             line.append(Cell(d.verdict, records=runs))
     legend = [
-        f"Difference of the means over seeds, in points of {common_unit(bootstrap.targets)}; the same examples for "
+        f"Difference of the means over seeds, in points of {common_unit(significance.targets)}; the same examples for "
         "both rows, those that share a text drawn together where the runs kept which do.",
         "Base: what the row started from, evaluated beside it: the same base model, pooling and text length, nothing "
         "learnt.",
@@ -65,8 +65,8 @@ def against_base(comparison: Comparison, bootstrap: PairedBootstrap) -> Table | 
         "where p is at most 0.05. Not separable: the interval holds 0, and the difference may be chance. The spread of "
         "seeds is that of the row and of the others on its base model.",
     ]
-    legend += filter(None, (seen_from_base(bootstrap, trained, target) for target in bootstrap.targets))
-    if not all(bootstrap.judged(row, target) for row, _ in trained for target in bootstrap.targets):
+    legend += filter(None, (seen_from_base(significance, trained, target) for target in significance.targets))
+    if not all(significance.judged(row, target) for row, _ in trained for target in significance.targets):
         legend.append(
             "A row with one seed is not judged: its interval has the chance of the examples only, and what another "
             "seed would change is not known."

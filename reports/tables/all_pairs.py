@@ -5,24 +5,24 @@ from __future__ import annotations
 from reports.document.blocks import Figure
 from reports.document.table import Cell, Column, Table, TableRow, number_text
 from reports.read.comparison_runs import Comparison, base_name
-from reports.stats.significance import PairedBootstrap
+from reports.stats.significance import Significance
 from reports.stats.verdicts import Block, kind_of, seen_text
 from reports.tables.score_cells import HEAD, head_cells
 
 MOST_ROWS = 12  # columns that a page has room for
 
 
-def all_pairs(comparison: Comparison, bootstrap: PairedBootstrap) -> list[Table | Figure | None]:
+def all_pairs(comparison: Comparison, significance: Significance) -> list[Table | Figure | None]:
     """A table and a figure for each base model with three rows or more: row minus column by the first target."""
     from reports.figures.pair_matrix import pair_matrix
 
-    target = bootstrap.first
+    target = significance.first
     if target is None:
         return []
     made: list[Table | Figure | None] = []
     for base in comparison.base_models:
         rows = [r for r in comparison.rows if r.base_model == base and r.supervision != "supervised"]
-        block = Block(rows, bootstrap, target)
+        block = Block(rows, significance, target)
         if len(block.rows) > 2 and len(block.judged) > 1:
             where = base_name(base) if len(comparison.base_models) > 1 else ""
             made += [_table(block, where), pair_matrix(comparison, block, where)]

@@ -7,18 +7,18 @@ import numpy as np
 from reports.document.table import Cell, Column, Table, TableRow, number
 from reports.read.comparison_runs import SEEDLESS, Comparison, ResultRow
 from reports.stats.aggregate_metrics import FEWEST_RUNS
-from reports.stats.bootstrap import Floats
-from reports.stats.significance import PairedBootstrap
+from reports.stats.estimate import Floats
+from reports.stats.significance import Significance
 from reports.stats.targets import Target
 from reports.tables.score_cells import HEAD, block_of, head_cells
 
 
-def best_seed_table(comparison: Comparison, bootstrap: PairedBootstrap) -> Table | None:
+def best_seed_table(comparison: Comparison, significance: Significance) -> Table | None:
     """What would be claimed by showing the best seed alone: on the dev set that chose it, and on the test data."""
-    if not bootstrap.targets:
+    if not significance.targets:
         return None
-    target = bootstrap.targets[0]
-    rows = [(row, scores) for row in comparison.rows if (scores := _by_dev(row, bootstrap, target)) is not None]
+    target = significance.targets[0]
+    rows = [(row, scores) for row in comparison.rows if (scores := _by_dev(row, significance, target)) is not None]
     if not rows:
         return None
     columns = [
@@ -56,9 +56,9 @@ def best_seed_table(comparison: Comparison, bootstrap: PairedBootstrap) -> Table
     )
 
 
-def _by_dev(row: ResultRow, bootstrap: PairedBootstrap, target: Target) -> tuple[Floats, Floats, list[str]] | None:
+def _by_dev(row: ResultRow, significance: Significance, target: Target) -> tuple[Floats, Floats, list[str]] | None:
     """(dev scores, test scores, run ids) by seed, times 100."""
-    runs = bootstrap.by_seed(row, target)
+    runs = significance.by_seed(row, target)
     if runs is None or row.supervision in SEEDLESS:
         return None
     test = dict(zip(runs[0], runs[1], strict=True))

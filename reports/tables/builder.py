@@ -9,7 +9,7 @@ from harness import registry
 from harness.errors import InputError
 from reports.document.blocks import Block
 from reports.read.comparison_runs import Comparison
-from reports.stats.significance import PairedBootstrap
+from reports.stats.significance import Significance
 
 Blocks = Block | Iterable[Block | None] | None
 
@@ -28,13 +28,13 @@ class TableBuilder:
     """
 
     section: str
-    build: Callable[[Comparison, PairedBootstrap], Blocks]
+    build: Callable[[Comparison, Significance], Blocks]
     order: int = 1000
     suites: tuple[str, ...] = ()
 
-    def __call__(self, comparison: Comparison, bootstrap: PairedBootstrap) -> list[Block]:
+    def __call__(self, comparison: Comparison, significance: Significance) -> list[Block]:
         """Its blocks, those that are there."""
-        made = self.build(comparison, bootstrap)
+        made = self.build(comparison, significance)
         several = made if isinstance(made, Iterable) else [made]
         return [block for block in several if block is not None]
 

@@ -8,7 +8,7 @@ from typing import Any
 from harness.results.record import Record, Score
 from reports.document.table import Cell, Column, Table, TableRow
 from reports.read.comparison_runs import Comparison, ResultRow
-from reports.stats.bootstrap import mean_sd
+from reports.stats.estimate import mean_sd
 from reports.stats.targets import SOURCES
 from reports.tables.score_cells import HEAD, absent_cell, block_of, head_cells, mark_unlike
 

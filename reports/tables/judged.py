@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from reports.document.table import Cell, Column, TableRow, ranked
 from reports.read.comparison_runs import Comparison, ResultRow, base_name
-from reports.stats.significance import PairedBootstrap
+from reports.stats.significance import Significance
 from reports.stats.targets import Target
 from reports.stats.verdicts import Block, seen_on_each
 from reports.tables.decimals import decimals, with_decimals
@@ -19,7 +19,7 @@ _NAMED = 12  # rows that a legend names
 
 def judged_rows(
     comparison: Comparison,
-    bootstrap: PairedBootstrap | None,
+    significance: Significance | None,
     columns: Sequence[Column],
     cells: Sequence[Sequence[Cell]],
     by_column: Mapping[int, Target],
@@ -27,7 +27,7 @@ def judged_rows(
 ) -> tuple[tuple[TableRow, ...], list[str]]:
     """The body of a table with a line for each row of the comparison, and what its legend has to say.
 
-    With `bootstrap`, what guessing scores stands below the rows, where that is known.
+    With `significance`, what guessing scores stands below the rows, where that is known.
 
     Args:
         by_column: what each column of scores is the mean of, as far as it is known: it decides about decimals.
@@ -36,7 +36,9 @@ def judged_rows(
     """
     lines = [list(line) for line in cells]
     digits = (
-        {j: decimals(_errors(comparison, bootstrap, target)) for j, target in by_column.items()} if bootstrap else {}
+        {j: decimals(_errors(comparison, significance, target)) for j, target in by_column.items()}
+        if significance
+        else {}
     )
     for line in lines:
         for j, count in digits.items():
@@ -49,44 +51,44 @@ def judged_rows(
             for row, line in zip(rows, lines, strict=True)
         ],
     )
-    if not bootstrap:
+    if not significance:
         return body, []
     guessed = guessing_rows(comparison, columns, by_column, digits)
     said = ["Guessing: every class alike often; commonest class: always the one that the test data has most of."]
-    marked, legend = _judged(comparison, bootstrap, columns, by_column, deciding, body)
+    marked, legend = _judged(comparison, significance, columns, by_column, deciding, body)
     return marked + guessed, legend + (said if guessed else [])
 
 
 def _judged(
-    comparison: Comparison, bootstrap: PairedBootstrap, columns: Sequence[Column], by_column: Mapping[int, Target],
+    comparison: Comparison, significance: Significance, columns: Sequence[Column], by_column: Mapping[int, Target],
     deciding: Sequence[int], body: tuple[TableRow, ...],
 ) -> tuple[tuple[TableRow, ...], list[str]]:  # fmt: skip
     """The marks of the rows, and what they rest on."""
-    unknown = {j: why for j in deciding if (why := bootstrap.unknown(by_column[j]))}
+    unknown = {j: why for j in deciding if (why := significance.unknown(by_column[j]))}
     if unknown and len(unknown) == len(deciding):
         return body, [f"Nothing is marked as separable or not: {next(iter(unknown.values()))}."]
     known = {j: by_column[j] for j in deciding if j not in unknown}
-    legend = _legend(comparison, bootstrap, columns, known)
+    legend = _legend(comparison, significance, columns, known)
     legend += [f"Not judged on {_named(columns[j])}: {why}." for j, why in unknown.items()]
-    return _marked(comparison, bootstrap, known, body), legend
+    return _marked(comparison, significance, known, body), legend
 
 
-def _errors(comparison: Comparison, bootstrap: PairedBootstrap, target: Target) -> list[float]:
+def _errors(comparison: Comparison, significance: Significance, target: Target) -> list[float]:
     """Standard errors in points of the rows that have the target's examples."""
-    if bootstrap.unknown(target):
+    if significance.unknown(target):
         return []
-    found = (bootstrap.standard_error(row, target) for row in comparison.rows)
+    found = (significance.standard_error(row, target) for row in comparison.rows)
     return [100 * error for error in found if error is not None]
 
 
 def _marked(
-    comparison: Comparison, bootstrap: PairedBootstrap, known: Mapping[int, Target], body: tuple[TableRow, ...]
+    comparison: Comparison, significance: Significance, known: Mapping[int, Target], body: tuple[TableRow, ...]
 ) -> tuple[TableRow, ...]:
     """Mark the rows that are not separated from the best of their block."""
     tied: set[tuple[tuple[str, str], int]] = set()
     for j, target in known.items():
         for rows in blocks(comparison).values():
-            leaders = bootstrap.leaders(rows, target)
+            leaders = significance.leaders(rows, target)
             tied |= {(row.key, j) for row in leaders.tied} if leaders else set()
     return tuple(
         replace(line, cells=tuple(replace(c, tied=(row.key, j) in tied) for j, c in enumerate(line.cells)))
@@ -95,10 +97,10 @@ def _marked(
 
 
 def _legend(
-    comparison: Comparison, bootstrap: PairedBootstrap, columns: Sequence[Column], known: Mapping[int, Target]
+    comparison: Comparison, significance: Significance, columns: Sequence[Column], known: Mapping[int, Target]
 ) -> list[str]:
     where = columns[next(iter(known))].title if len(known) == 1 else "each column"
-    together = all(bootstrap.knows_texts(target) for target in known.values())
+    together = all(significance.knows_texts(target) for target in known.values())
     kept = [comparison.facts.get(one.task) for target in known.values() for one in target.measures]
     units = "; or ".join(dict.fromkeys(facts.unit for facts in kept if facts is not None and facts.unit))
     drawn = units or ("those that share a text are drawn together" if together else "each is drawn by itself")
@@ -113,14 +115,14 @@ def _legend(
             "The runs are of a version that did not keep which examples share a text: where texts repeat, as they do "
             "in STS, standard errors come out too small, by a fifth to a third."
         )
-    said += _unjudged(comparison.rows, bootstrap, list(known.values()))
-    return said + _seen(comparison, bootstrap, known, columns)
+    said += _unjudged(comparison.rows, significance, list(known.values()))
+    return said + _seen(comparison, significance, known, columns)
 
 
-def _unjudged(rows: Sequence[ResultRow], bootstrap: PairedBootstrap, members: Sequence[Target]) -> list[str]:
+def _unjudged(rows: Sequence[ResultRow], significance: Significance, members: Sequence[Target]) -> list[str]:
     """Which rows a missing mark says nothing about."""
-    scored = [row for row in rows if any(bootstrap.by_seed(row, target) for target in members)]
-    alone = [row for row in scored if not any(bootstrap.judged(row, target) for target in members)]
+    scored = [row for row in rows if any(significance.by_seed(row, target) for target in members)]
+    alone = [row for row in scored if not any(significance.judged(row, target) for target in members)]
     if not alone:
         return []
     if len(alone) == len(scored):
@@ -131,12 +133,12 @@ def _unjudged(rows: Sequence[ResultRow], bootstrap: PairedBootstrap, members: Se
 
 
 def _seen(
-    comparison: Comparison, bootstrap: PairedBootstrap, known: Mapping[int, Target], columns: Sequence[Column]
+    comparison: Comparison, significance: Significance, known: Mapping[int, Target], columns: Sequence[Column]
 ) -> list[str]:
     """What differences the number of seeds can see, for each base model."""
     lines = []
     for base, rows in blocks(comparison).items():
-        found = [(_named(columns[j]), Block(rows, bootstrap, target)) for j, target in known.items()]
+        found = [(_named(columns[j]), Block(rows, significance, target)) for j, target in known.items()]
         if said := seen_on_each(found):
             lines.append(f"{base_name(base)}: {said}" if len(comparison.base_models) > 1 else said)
     return lines

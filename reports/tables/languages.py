@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from reports.document.table import Column, Table
 from reports.read.comparison_runs import Comparison
-from reports.stats.significance import PairedBootstrap
+from reports.stats.significance import Significance
 from reports.stats.targets import Measure, alone
 from reports.tables.judged import judged_rows
 from reports.tables.score_cells import HEAD, head_cells, mark_unlike, score_cell, size_text
@@ -23,7 +23,7 @@ LANGUAGES = {
 }
 
 
-def multilingual_table(comparison: Comparison, bootstrap: PairedBootstrap | None = None) -> Table | None:
+def multilingual_table(comparison: Comparison, significance: Significance | None = None) -> Table | None:
     """The STS benchmark's test pairs in the languages that were scored."""
     tasks = comparison.columns("multilingual")
     if not tasks:
@@ -38,7 +38,7 @@ def multilingual_table(comparison: Comparison, bootstrap: PairedBootstrap | None
             line.append(score_cell(row, task, source, "spearman", "all", scale=100, digits=2))
         mark_unlike(rows, cells, len(columns) - 1, task, source, "spearman", "all")
     by_column = {len(HEAD) + i: alone(Measure(task, source)) for i, (task, source) in enumerate(tasks)}
-    body, said = judged_rows(comparison, bootstrap, columns, cells, by_column, list(by_column))
+    body, said = judged_rows(comparison, significance, columns, cells, by_column, list(by_column))
     return Table(
         "multilingual",
         "Semantic textual similarity in other languages",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from reports.document.blocks import Text
 from reports.read.comparison_runs import Comparison
-from reports.stats.significance import PairedBootstrap
+from reports.stats.significance import Significance
 from reports.tables import contamination
 
 
-def limits(comparison: Comparison, bootstrap: PairedBootstrap) -> Text:
+def limits(comparison: Comparison, significance: Significance) -> Text:
     """What a reader must not conclude. Call last: reading pairs and curves fills the comparison's warnings."""
     said = []
     counts = {len(row.finished) for row in comparison.rows if row.supervision != "untrained" and row.finished}
@@ -48,11 +48,11 @@ def limits(comparison: Comparison, bootstrap: PairedBootstrap) -> Text:
         said.append(
             f"Means of {names} are over the seeds that finished, which flatters a method that sometimes collapses."
         )
-    stored = [r.id for row in comparison.rows for r in row.finished if bootstrap.lacks_examples(r)]
+    stored = [r.id for row in comparison.rows for r in row.finished if significance.lacks_examples(r)]
     if stored:
         said.append(f"Without stored examples, so left out of intervals and separation marks: {', '.join(stored)}.")
-    if bootstrap.unlike:
-        runs = ", ".join(sorted({run for run, _, _ in bootstrap.unlike}))
+    if significance.unlike:
+        runs = ", ".join(sorted({run for run, _, _ in significance.unlike}))
         said.append(f"Scored on other examples than the rest, so left out of intervals and separation marks: {runs}.")
     if comparison.set_aside:
         ids = ", ".join(r.id for r in comparison.set_aside)

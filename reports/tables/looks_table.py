@@ -9,7 +9,7 @@ from reports.document.table import Cell, Column, Table, TableRow
 from reports.read.comparison_runs import Comparison, base_name
 from reports.read.looks import Looks
 from reports.stats.sequential import SHARE
-from reports.stats.significance import PairedBootstrap
+from reports.stats.significance import Significance
 
 _GOING = ("leads", "open")
 _ENDED = {
@@ -20,7 +20,7 @@ _ENDED = {
 }
 
 
-def looks_table(comparison: Comparison, bootstrap: PairedBootstrap) -> Table | None:
+def looks_table(comparison: Comparison, significance: Significance) -> Table | None:
     """A line for each look; None of a comparison whose seeds were fixed beforehand."""
     looks = comparison.looks
     if looks is None:

@@ -18,7 +18,7 @@ from harness.tasks.mteb.benchmarks import (
 )
 from reports.document.table import Column, Table
 from reports.read.comparison_runs import Comparison, ResultRow
-from reports.stats.significance import PairedBootstrap
+from reports.stats.significance import Significance
 from reports.stats.suite_targets import MTEB_TITLES, main_measure, mteb_average, mteb_measures
 from reports.stats.targets import Target, alone
 from reports.tables.judged import judged_rows
@@ -41,22 +41,22 @@ _QUIRK = (
 _LEGEND = "mteb's main score ×100, mean ± standard deviation over seeds."
 
 
-def mteb_tables(comparison: Comparison, bootstrap: PairedBootstrap | None = None) -> list[Table]:
+def mteb_tables(comparison: Comparison, significance: Significance | None = None) -> list[Table]:
     """Averages and data sets of every suite that was asked for, then what was asked for by name.
 
-    Without `bootstrap`, no marks of it.
+    Without `significance`, no marks.
     """
     tables: list[Table] = []
     rest = _asked(comparison)
     for suite in suites_of(comparison):
-        table = category_table(comparison, suite, bootstrap)
+        table = category_table(comparison, suite, significance)
         tables += [table] if table is not None else []
-        tables += dataset_tables(comparison, suite, bootstrap)
+        tables += dataset_tables(comparison, suite, significance)
         rest = [name for name in rest if name not in names_of(MTEB_SUITES[suite])]
     if not _scored(comparison).isdisjoint(rest):
         title = "Other MTEB tasks" if tables else "MTEB tasks"
         caption = "Tasks asked for by name; they make no benchmark, so there is no average."
-        tables.append(_tasks(comparison, bootstrap, "", "mteb-tasks", title, caption, rest, None))
+        tables.append(_tasks(comparison, significance, "", "mteb-tasks", title, caption, rest, None))
     return tables
 
 
@@ -95,7 +95,7 @@ def _averages(row: ResultRow, suite: str) -> dict[str, tuple[dict[str, Average],
     return {r.id: mteb_averages(r.scores, suite) for r in row.finished}
 
 
-def category_table(comparison: Comparison, suite: str, bootstrap: PairedBootstrap | None = None) -> Table | None:
+def category_table(comparison: Comparison, suite: str, significance: Significance | None = None) -> Table | None:
     """The average of each category of a suite and that over its data sets; None where nobody asked for the suite."""
     rows, sets = comparison.rows, MTEB_SUITES[suite]
     names = names_of(sets)
@@ -130,7 +130,7 @@ def category_table(comparison: Comparison, suite: str, bootstrap: PairedBootstra
         "over fewer is another number.",
     ]
     legend += _metric_note(suite)
-    body, said = judged_rows(comparison, bootstrap if deciding else None, columns, cells, by_column, deciding)
+    body, said = judged_rows(comparison, significance if deciding else None, columns, cells, by_column, deciding)
     caption = "Mean of each category over its data sets."
     title = f"{MTEB_TITLES[suite]} · categories"
     return Table(f"{suite}-categories", title, caption, tuple(columns), body, (*legend, *said))
@@ -151,7 +151,7 @@ def _corrected(row: ResultRow) -> list[tuple[Record, Score]]:
     ]
 
 
-def dataset_tables(comparison: Comparison, suite: str, bootstrap: PairedBootstrap | None = None) -> list[Table]:
+def dataset_tables(comparison: Comparison, suite: str, significance: Significance | None = None) -> list[Table]:
     """One table for each category with any score: its data sets and their average."""
     tables = []
     scored = _scored(comparison)
@@ -161,13 +161,13 @@ def dataset_tables(comparison: Comparison, suite: str, bootstrap: PairedBootstra
         name = _CATEGORIES.get(category, category)
         caption = f"The data sets of the category {name.lower() if name != 'STS' else name}."
         key, title = f"{suite}-{category}", f"{MTEB_TITLES[suite]} · {name}"
-        tables.append(_tasks(comparison, bootstrap, suite, key, title, caption, members, category))
+        tables.append(_tasks(comparison, significance, suite, key, title, caption, members, category))
     return tables
 
 
 def _tasks(
     comparison: Comparison,
-    bootstrap: PairedBootstrap | None,
+    significance: Significance | None,
     suite: str,
     key: str,
     title: str,
@@ -203,7 +203,7 @@ def _tasks(
         columns.append(Column("average", "Avg.", f"{len(names)} data sets", better="higher"))
         for line, row in zip(cells, rows, strict=True):
             line.append(average_cell(row, {run: by[category] for run, (by, _) in _averages(row, suite).items()}))
-    body, said = judged_rows(comparison, bootstrap, columns, cells, by_column, deciding)
+    body, said = judged_rows(comparison, significance, columns, cells, by_column, deciding)
     legend = (_LEGEND, *(_metric_note(suite) if category == "PairClassification" else ()), *said)
     return Table(key, title, caption, tuple(columns), body, legend)
 
@@ -225,7 +225,7 @@ def _sub(parts: Iterable[Sequence[tuple[Record, Score]]]) -> str:
 _EMBEDDED: Mapping[str, str] = {"ndcg_at_10": "Retrieval · nDCG@10", "v_measure": "Clustering · V-measure"}
 
 
-def embedded_table(comparison: Comparison, bootstrap: PairedBootstrap | None = None) -> Table | None:
+def embedded_table(comparison: Comparison, significance: Significance | None = None) -> Table | None:
     """Retrieval and clustering over the embedded data: tasks of mteb's kinds without a hub."""
     tasks = comparison.columns("embedded-mteb")
     if not tasks:
@@ -244,7 +244,7 @@ def embedded_table(comparison: Comparison, bootstrap: PairedBootstrap | None = N
         for line, row in zip(cells, rows, strict=True):
             line.append(score_cell(row, task, source, metric, how, scale=100, digits=2))
         mark_unlike(rows, cells, len(columns) - 1, task, source, metric, how)
-    body, said = judged_rows(comparison, bootstrap, columns, cells, by_column, list(by_column))
+    body, said = judged_rows(comparison, significance, columns, cells, by_column, list(by_column))
     return Table(
         "embedded-mteb",
         "Embedded retrieval and clustering",

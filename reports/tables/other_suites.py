@@ -9,7 +9,7 @@ from harness.results.record import Score
 from harness.tasks.suite import Suite
 from reports.document.table import Column, Table, number_text
 from reports.read.comparison_runs import Comparison
-from reports.stats.significance import PairedBootstrap
+from reports.stats.significance import Significance
 from reports.stats.suite_targets import registered
 from reports.stats.targets import Measure, Target, alone
 from reports.tables.judged import judged_rows
@@ -17,15 +17,15 @@ from reports.tables.score_cells import HEAD, average_cell, head_cells, mark_unli
 
 
 def suite_tables(
-    comparison: Comparison, bootstrap: PairedBootstrap | None = None, *, shown: Collection[str]
+    comparison: Comparison, significance: Significance | None = None, *, shown: Collection[str]
 ) -> list[Table]:
     """One table for each suite with scores that is not among those `shown` elsewhere, in the order met."""
     scores = (s for r in comparison.records for s in r.scores if s.split != "dev")
     wanted = (suite for suite in dict.fromkeys(s.suite for s in scores) if suite not in shown)
-    return [_table(comparison, bootstrap, suite) for suite in wanted]
+    return [_table(comparison, significance, suite) for suite in wanted]
 
 
-def _table(comparison: Comparison, bootstrap: PairedBootstrap | None, name: str) -> Table:
+def _table(comparison: Comparison, significance: Significance | None, name: str) -> Table:
     rows, suite = comparison.rows, registered(name)
     columns, cells = list(HEAD), [list(head_cells(row)) for row in rows]
     better: Literal["higher", "lower", ""] = "" if suite is None else "higher" if suite.higher_is_better else "lower"
@@ -55,7 +55,7 @@ def _table(comparison: Comparison, bootstrap: PairedBootstrap | None, name: str)
     elif suite.chance is not None:
         legend.append("Chance: what guessing gives.")
     judged = list(by_column) if better == "higher" else []
-    body, said = judged_rows(comparison, bootstrap if judged else None, columns, cells, by_column, judged)
+    body, said = judged_rows(comparison, significance if judged else None, columns, cells, by_column, judged)
     caption = suite.about if suite is not None else "Scores that no other table shows."
     return Table(f"suite-{name}", f"Suite {name}", caption, tuple(columns), body, (*legend, *said))
 

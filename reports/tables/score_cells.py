@@ -10,7 +10,7 @@ from harness.results.record import Record, Score
 from harness.tasks.averages import Average
 from reports.document.table import Cell, Column, State, absent, number
 from reports.read.comparison_runs import ResultRow, base_name
-from reports.stats.bootstrap import mean_sd
+from reports.stats.estimate import mean_sd
 from reports.stats.training_gain import remark
 
 ADDED = "added to the rows of the file: what trained rows start from, nothing learnt"

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 from reports.document.table import Cell, Column, Table, TableRow, number_text
 from reports.read.comparison_runs import Comparison, base_name
-from reports.stats.significance import PairedBootstrap
+from reports.stats.significance import Significance
 from reports.stats.spread_sources import FEWEST, NAMES, Decomposition, Source, decompositions, share_of
 from reports.tables.score_cells import head_cells
 
 
-def spread_table(comparison: Comparison, bootstrap: PairedBootstrap) -> Table | None:
+def spread_table(comparison: Comparison, significance: Significance) -> Table | None:
     """A line for each source of each row; None where no run held a stream."""
-    found = decompositions(comparison, bootstrap)
-    target = bootstrap.first
+    found = decompositions(comparison, significance)
+    target = significance.first
     if not found or target is None:
         return None
     columns = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from harness.tasks.averages import mean_of
 from reports.document.table import Cell, Column, Table
 from reports.read.comparison_runs import Comparison, ResultRow
-from reports.stats.significance import PairedBootstrap
+from reports.stats.significance import Significance
 from reports.stats.targets import SOURCES, Target, alone, targets
 from reports.tables.judged import judged_rows
 from reports.tables.score_cells import HEAD, average_cell, head_cells, mark_unlike, score_cell, size_text
@@ -21,15 +21,15 @@ def _average_cell(row: ResultRow, target: Target) -> Cell:
     return average_cell(row, {run: mean_of(values, wanted) for run, values in by_run.items()})
 
 
-def score_tables(comparison: Comparison, bootstrap: PairedBootstrap | None) -> list[Table]:
-    """One table for each source of the STS tasks, one for the embedded tasks. Without `bootstrap`, no marks of it."""
+def score_tables(comparison: Comparison, significance: Significance | None) -> list[Table]:
+    """One table for each source of the STS tasks, one for the embedded tasks. Without `significance`, no marks."""
     groups: dict[str, list[Target]] = {}
-    for target in bootstrap.targets if bootstrap else targets(comparison):
+    for target in significance.targets if significance else targets(comparison):
         groups.setdefault("embedded" if target.key.startswith("embedded-") else target.key, []).append(target)
-    return [_score_table(comparison, bootstrap, key, members) for key, members in groups.items()]
+    return [_score_table(comparison, significance, key, members) for key, members in groups.items()]
 
 
-def _score_table(comparison: Comparison, bootstrap: PairedBootstrap | None, key: str, members: list[Target]) -> Table:
+def _score_table(comparison: Comparison, significance: Significance | None, key: str, members: list[Target]) -> Table:
     rows = comparison.rows
     tasks = [measure for target in members for measure in target.measures]
     others = [measure for target in members for measure in target.others]
@@ -48,7 +48,7 @@ def _score_table(comparison: Comparison, bootstrap: PairedBootstrap | None, key:
         columns.append(Column("average", "Avg.", f"{len(members[0].measures)} tasks", better="higher"))
         for i, row in enumerate(rows):
             cells[i].append(_average_cell(row, members[0]))
-    body, said = judged_rows(comparison, bootstrap, columns, cells, by_column | deciding, list(deciding))
+    body, said = judged_rows(comparison, significance, columns, cells, by_column | deciding, list(deciding))
     legend = ["Spearman's correlation ×100, mean ± standard deviation over seeds.", *said]
     if others:
         names = ", ".join(measure.task for measure in others)

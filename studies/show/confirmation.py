@@ -12,7 +12,7 @@ from harness.errors import InputError
 from harness.results.manifest import read_records
 from harness.results.record import Record
 from reports.stats.aggregate_metrics import optimism
-from reports.stats.bootstrap import Estimate, mean_sd
+from reports.stats.estimate import Estimate, mean_sd
 from studies.definition.study import Study
 from studies.run.outcome import outcome
 from studies.run.trial_result import result_of

@@ -141,7 +141,7 @@ def _headline(
     )
     if confirmed is None or not confirmed.held_out:
         return f"{text} Not confirmed by held-out seeds yet: a score that chose is too good by the choice."
-    from reports.stats.bootstrap import mean_sd
+    from reports.stats.estimate import mean_sd
 
     held = [value for _, value in confirmed.held_out]
     text += f" Held-out seeds {listed([r.seed for r, _ in confirmed.held_out])} reach {two_digits(mean_sd(held)[0])}"

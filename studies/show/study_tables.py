@@ -110,7 +110,7 @@ def best_table(study: Study, space: Space, leading: Sequence[FrozenTrial]) -> Ta
 
 
 def _deviation(values: Sequence[float]) -> float | None:
-    from reports.stats.bootstrap import mean_sd
+    from reports.stats.estimate import mean_sd
 
     return mean_sd(values)[1] if len(values) > 1 else None
 
@@ -151,7 +151,7 @@ def held_out_scores(study: Study, confirmed: Confirmation | None) -> list[Block]
             Text((f"No run of the best configuration with the held-out seeds ({seeds}) is in this work directory.",)),
             Facts("confirm", "How to confirm it", (), commands),
         ]
-    from reports.stats.bootstrap import mean_sd
+    from reports.stats.estimate import mean_sd
 
     columns = (Column("seed", "Seed", numeric=False), Column("score", study.objective_names[0], "×100"))
     rows = []

@@ -5,7 +5,7 @@ from reports.tables.builder import TableBuilder
 from reports.tables.score_cells import HEAD, block_of, head_cells
 
 
-def seed_range(comparison, bootstrap):
+def seed_range(comparison, significance):
     """A column for each task; None where no row has two seeds."""
     rows = [row for row in comparison.rows if len(row.finished) > 1]
     if not rows:

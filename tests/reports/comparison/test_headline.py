@@ -9,7 +9,7 @@ import pytest
 
 from reports.comparison.headline import headline
 from reports.read.comparison_runs import read_comparison
-from reports.stats.significance import PairedBootstrap
+from reports.stats.significance import Significance
 from tests.support import synthetic
 
 TASKS = ("STS12", "STS-B")
@@ -27,7 +27,7 @@ def add(made: synthetic.Invented, label: str, noise: float, seeds: int = 3, base
 
 def said(made: synthetic.Invented) -> str:
     comparison = read_comparison(made.workdir, "invented")
-    text = headline(comparison, PairedBootstrap(comparison))
+    text = headline(comparison, Significance(comparison))
     assert len(re.findall(r"\.(?:\s|$)", text)) <= 2
     return text
 

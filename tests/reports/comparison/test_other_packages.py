@@ -53,7 +53,7 @@ def test_a_section_of_their_own_stands_before_how_it_was_run(tmp_path: Path, ins
     (site / "own_section.py").write_text(
         "from reports.document.blocks import Text\n"
         "from reports.tables.builder import TableBuilder\n"
-        "TABLE = TableBuilder('Energy', lambda comparison, bootstrap: Text(('2 kWh',)))\n"
+        "TABLE = TableBuilder('Energy', lambda comparison, significance: Text(('2 kWh',)))\n"
     )
     titles = [section.title for section in describe(runs(tmp_path / "work")).sections]
     assert titles[titles.index("Energy") + 1] == "How it was run"

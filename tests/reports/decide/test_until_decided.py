@@ -12,7 +12,7 @@ from harness.results.manifest import write_manifest
 from reports.comparison.headline import headline
 from reports.decide.sequential import DECIDER
 from reports.read.comparison_runs import read_comparison
-from reports.stats.significance import PairedBootstrap
+from reports.stats.significance import Significance
 from reports.stats.simultaneous import AllPairs
 from reports.tables.looks_table import looks_table
 from tests.support import synthetic
@@ -53,9 +53,9 @@ def manifest(runs, name: str, looks: int, most: int = 15, ended: str = "", equiv
 def differences(work: Path, name: str):
     comparison = read_comparison(work, name)
     rows = {row.label: row for row in comparison.rows}
-    bootstrap = PairedBootstrap(comparison)
+    significance = Significance(comparison)
     pairs = [(rows["SimCSE"], rows[other]) for other in ("SCD", "Barlow Twins", "mean")]
-    return bootstrap, bootstrap.between(pairs, bootstrap.targets[0], AllPairs(4))
+    return significance, significance.between(pairs, significance.targets[0], AllPairs(4))
 
 
 def test_the_far_row_is_out_and_seeds_go_to_the_near_ones(runs) -> None:
@@ -81,10 +81,10 @@ def test_a_look_costs_and_all_of_them_count(runs) -> None:
         assert other.estimate.p >= one.estimate.p
         assert (other.estimate.p <= 0.05) == (other.estimate.low > 0 or other.estimate.high < 0)
     assert sequential[0].estimate.p > plain[0].estimate.p
-    bootstrap, first = differences(manifest(runs, "one", looks=1), "one")
+    significance, first = differences(manifest(runs, "one", looks=1), "one")
     # p is the smallest of the looks', each divided by its share: more looks never make it larger.
     assert sequential[1].estimate.p <= first[1].estimate.p
-    assert len(bootstrap.targets) == len(fixed.targets) == 1
+    assert len(significance.targets) == len(fixed.targets) == 1
 
 
 def test_runs_of_a_round_that_has_not_ended_are_one_more_look(runs) -> None:
@@ -100,9 +100,9 @@ def test_runs_of_a_round_that_has_not_ended_are_one_more_look(runs) -> None:
 def test_reports_and_verdicts_say_how_often_it_was_looked_at(runs, capsys) -> None:
     work = manifest(runs, "said", looks=3, ended="decided")
     comparison = read_comparison(work, "said")
-    bootstrap = PairedBootstrap(comparison)
-    assert "seeds were added where a decision was open, 3 looks" in headline(comparison, bootstrap)
-    table = looks_table(comparison, bootstrap)
+    significance = Significance(comparison)
+    assert "seeds were added where a decision was open, 3 looks" in headline(comparison, significance)
+    table = looks_table(comparison, significance)
     assert table is not None
     assert [[cell.text for cell in line.cells][:3] for line in table.rows] == [
         ["1", "3", "10"], ["2", "4", "12"], ["3", "5", "14"],

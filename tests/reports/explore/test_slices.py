@@ -12,7 +12,7 @@ from reports.explore.examples import explored_tasks
 from reports.explore.slice_tables import slice_blocks
 from reports.explore.slices import FEWEST, slices_of
 from reports.read.comparison_runs import read_comparison
-from reports.stats.significance import PairedBootstrap
+from reports.stats.significance import Significance
 from tests.reports.explore.conftest import CLASSES, PAIRS
 
 
@@ -40,7 +40,7 @@ def test_intervals_are_wider_by_the_correction_for_all_slices(explored: Path) ->
     a, b = comparison.rows
     one = next(s for s in slices_of(comparison, explored_tasks(comparison)) if s.name == "without")
     (corrected,) = one.against([a], b)
-    alone = PairedBootstrap(comparison, examples=one.bootstrap._examples)
+    alone = Significance(comparison, examples=one.significance._examples)
     (single,) = alone.differences([(a, b)], one.target)
     assert corrected is not None
     assert single is not None

@@ -17,7 +17,7 @@ from reports.figures.spectrum import _mean_log, spectrum
 from reports.read.comparison_runs import ResultRow, read_comparison
 from reports.stats import layer_grids
 from reports.stats.shown_rows import rows_shown, target_mean
-from reports.stats.significance import PairedBootstrap
+from reports.stats.significance import Significance
 from reports.stats.targets import targets
 from reports.stats.verdicts import Block
 from tests.support import synthetic
@@ -231,12 +231,12 @@ def test_a_matrix_of_all_pairs_names_those_that_are_separated(made):
         for seed in (1, 2, 3):
             made.add(label, seed, noise=noise, tasks=EMBEDDED, geometry=False, curves=False)
     comparison = read_comparison(made.workdir, "invented")
-    bootstrap = PairedBootstrap(comparison)
-    assert bootstrap.first is not None
-    figure = pair_matrix(comparison, Block(comparison.rows, bootstrap, bootstrap.first), "")
+    significance = Significance(comparison)
+    assert significance.first is not None
+    figure = pair_matrix(comparison, Block(comparison.rows, significance, significance.first), "")
     assert figure is not None
     assert "Separated: " in figure.alt
     assert figure.alt.count(" and Barlow Twins") == 2
     assert "SimCSE and SCD" not in figure.alt
     assert "SCD and SimCSE" not in figure.alt
-    assert pair_matrix(comparison, Block(comparison.rows[:2], bootstrap, bootstrap.first), "") is None
+    assert pair_matrix(comparison, Block(comparison.rows[:2], significance, significance.first), "") is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reports.stats.bootstrap import Estimate
+from reports.stats.estimate import Estimate
 from reports.stats.sequential import Boundary, over_looks, standing
 from reports.stats.simultaneous import AllPairs, SeedSpread
 from tests.support.simulated_looks import course

@@ -8,7 +8,7 @@ import pytest
 from reports.comparison.headline import headline
 from reports.read.comparison_runs import read_comparison
 from reports.stats.score_matrices import score_matrices
-from reports.stats.significance import NOT_JUDGED, PairedBootstrap
+from reports.stats.significance import NOT_JUDGED, Significance
 from reports.stats.targets import targets
 from reports.stats.verdicts import Block, kind_of, seen_from_base, seen_text
 from tests.support import synthetic
@@ -28,7 +28,7 @@ def add(made, label, seeds, noise, **rest):
 
 def read(made):
     comparison = read_comparison(made.workdir, "invented")
-    return comparison, PairedBootstrap(comparison)
+    return comparison, Significance(comparison)
 
 
 def test_many_rows_far_behind_are_all_separated(made):
@@ -36,8 +36,8 @@ def test_many_rows_far_behind_are_all_separated(made):
     add(made, "SimCSE best", (1, 2, 3), 0.2)
     for i in range(30):
         add(made, f"SCD {i:02}", (1, 2, 3), 40 + i / 10)
-    comparison, bootstrap = read(made)
-    leaders = bootstrap.leaders(comparison.rows, bootstrap.targets[0])
+    comparison, significance = read(made)
+    leaders = significance.leaders(comparison.rows, significance.targets[0])
     assert leaders is not None
     assert leaders.best.label == "SimCSE best"
     assert leaders.tied == []
@@ -46,13 +46,13 @@ def test_many_rows_far_behind_are_all_separated(made):
 def test_random_vectors_say_nothing_about_the_spread_of_training(made):
     add(made, "SimCSE", (1, 2, 3), 0.3)
     add(made, "SCD", (1, 2, 3), 1.0)
-    comparison, bootstrap = read(made)
-    target = bootstrap.targets[0]
-    before = {row.label: bootstrap.spread(row, target) for row in comparison.rows}
+    comparison, significance = read(made)
+    target = significance.targets[0]
+    before = {row.label: significance.spread(row, target) for row in comparison.rows}
     for seed in (1, 2, 3):
         add(made, "random", (seed,), 15.0 * seed, supervision="untrained", pooling=None)
-    comparison, bootstrap = read(made)
-    after = {row.label: bootstrap.spread(row, target) for row in comparison.rows}
+    comparison, significance = read(made)
+    after = {row.label: significance.spread(row, target) for row in comparison.rows}
     assert after["random"][0] > 10 * max(variance for variance, _ in before.values())
     assert {label: after[label] for label in before} == before
 
@@ -61,25 +61,25 @@ def test_one_seed_is_not_judged_and_leads_nothing(made):
     add(made, "SimCSE", (1,), 0.3)
     add(made, "SCD", (1, 2, 3), 1.0)
     add(made, "Barlow Twins", (1, 2, 3), 3.0)
-    comparison, bootstrap = read(made)
+    comparison, significance = read(made)
     rows = {row.label: row for row in comparison.rows}
-    target = bootstrap.targets[0]
-    (difference,) = bootstrap.differences([(rows["SimCSE"], rows["SCD"])], target)
+    target = significance.targets[0]
+    (difference,) = significance.differences([(rows["SimCSE"], rows["SCD"])], target)
     assert difference is not None
     assert difference.verdict == kind_of(difference) == NOT_JUDGED
-    leaders = bootstrap.leaders(comparison.rows, target)
+    leaders = significance.leaders(comparison.rows, target)
     assert leaders is not None
     assert leaders.best.label == "SCD"
     assert [row.label for row in leaders.unjudged] == ["SimCSE"]
-    assert f"{NOT_JUDGED}: SimCSE" in headline(comparison, bootstrap)
+    assert f"{NOT_JUDGED}: SimCSE" in headline(comparison, significance)
 
 
 def test_rows_without_a_seed_are_judged_on_one_run(made):
     made.add("mean", 0, noise=3.0, supervision="untrained", tasks=TASKS, geometry=False)
     add(made, "whitening", (0,), 0.5, supervision="transductive")  # its card says that no seed enters
-    comparison, bootstrap = read(made)
+    comparison, significance = read(made)
     rows = {row.label: row for row in comparison.rows}
-    (difference,) = bootstrap.differences([(rows["whitening"], rows["mean"])], bootstrap.targets[0])
+    (difference,) = significance.differences([(rows["whitening"], rows["mean"])], significance.targets[0])
     assert difference is not None
     assert difference.verdict == "better"
 
@@ -87,20 +87,20 @@ def test_rows_without_a_seed_are_judged_on_one_run(made):
 def test_a_comparison_of_single_seeds_names_no_winner(made):
     add(made, "SimCSE", (1,), 0.3)
     add(made, "SCD", (1,), 3.0)
-    comparison, bootstrap = read(made)
-    assert bootstrap.leaders(comparison.rows, bootstrap.targets[0]) is None
-    assert "nobody can tell which is better" in headline(comparison, bootstrap)
+    comparison, significance = read(made)
+    assert significance.leaders(comparison.rows, significance.targets[0]) is None
+    assert "nobody can tell which is better" in headline(comparison, significance)
 
 
 def test_a_task_of_few_rows_takes_no_average_away(made):
     for label in ("SimCSE", "SCD"):
         add(made, label, (1, 2), 1.0, tasks=("STS12", "STS13", "STS-B"))
     add(made, "Barlow Twins", (1, 2), 2.0, tasks=("STS12", "STS13", "STS14", "STS-B"))
-    comparison, bootstrap = read(made)
+    comparison, significance = read(made)
     (target,) = targets(comparison)
     assert [task for task, _ in target.tasks] == ["STS12", "STS13", "STS-B"]
     assert [measure.task for measure in target.others] == ["STS14"]
-    assert all(bootstrap.by_seed(row, target) is not None for row in comparison.rows)
+    assert all(significance.by_seed(row, target) is not None for row in comparison.rows)
     (matrix,) = score_matrices(comparison)
     assert (matrix.tasks, matrix.others) == (("STS12", "STS13", "STS-B"), ("STS14",))
     assert len(matrix.scores) == 3
@@ -117,8 +117,8 @@ def test_a_task_that_was_asked_for_and_is_missing_stays_in_the_average(made):
 def test_verdicts_groups_and_what_can_be_seen(made):
     for i, noise in enumerate((1.0, 1.001, 6.0)):
         add(made, f"SimCSE {i}", (1, 2, 3, 4), noise)
-    comparison, bootstrap = read(made)
-    block = Block(comparison.rows, bootstrap, bootstrap.targets[0])
+    comparison, significance = read(made)
+    block = Block(comparison.rows, significance, significance.targets[0])
     best, second, last = block.rows
     assert last.label == "SimCSE 2"
     assert block.groups() == [(0, 1), (2, 2)]
@@ -137,8 +137,8 @@ def test_verdicts_groups_and_what_can_be_seen(made):
 def test_intervals_and_verdicts_of_a_comparison_agree(made):
     for i in range(5):
         add(made, f"SCD {i}", (1, 2, 3), 1 + i / 8)
-    comparison, bootstrap = read(made)
-    block = Block(comparison.rows, bootstrap, bootstrap.targets[0])
+    comparison, significance = read(made)
+    block = Block(comparison.rows, significance, significance.targets[0])
     found = list(block.differences().values())
     assert len(found) == 10
     assert len({d.verdict for d in found}) > 1
@@ -153,9 +153,9 @@ def test_what_is_seen_against_the_base_grows_with_seeds_and_needs_some(made):
     target = read(made)[1].targets[0]
 
     def said():
-        comparison, bootstrap = read(made)
+        comparison, significance = read(made)
         rows = {row.label: row for row in comparison.rows}
-        return seen_from_base(bootstrap, [(rows["SimCSE"], rows["mean"])], target)
+        return seen_from_base(significance, [(rows["SimCSE"], rows["mean"])], target)
 
     assert said() == ""  # one seed
     add(made, "SimCSE", (2, 3), 1.0)

@@ -15,7 +15,7 @@ from reports.comparison.comparison_document import describe
 from reports.document.table import Table
 from reports.read.comparison_runs import read_comparison
 from reports.stats.influence import influence
-from reports.stats.significance import PairedBootstrap
+from reports.stats.significance import Significance
 from reports.stats.spread_sources import (
     Decomposition,
     Source,
@@ -46,16 +46,16 @@ def add(
 
 def of(made: synthetic.Invented) -> Decomposition:
     comparison = read_comparison(made.workdir, "invented")
-    bootstrap = PairedBootstrap(comparison)
-    (target,) = bootstrap.targets
-    found = decomposition(comparison.rows[0], bootstrap, target)
+    significance = Significance(comparison)
+    (target,) = significance.targets
+    found = decomposition(comparison.rows[0], significance, target)
     assert found is not None
     return found
 
 
 def table_of(made: synthetic.Invented) -> Table:
     comparison = read_comparison(made.workdir, "invented")
-    table = spread_table(comparison, PairedBootstrap(comparison))
+    table = spread_table(comparison, Significance(comparison))
     assert table is not None
     return table
 
@@ -73,7 +73,7 @@ def test_a_row_of_such_runs_alone_stands_with_one_and_is_not_judged(made: synthe
     comparison = read_comparison(made.workdir, "invented")
     (row,) = comparison.rows
     assert len(row.records) == 1
-    assert not PairedBootstrap(comparison).judged(row, PairedBootstrap(comparison).targets[0])
+    assert not Significance(comparison).judged(row, Significance(comparison).targets[0])
 
 
 def test_the_first_run_belongs_to_every_stream(made: synthetic.Invented) -> None:
@@ -178,7 +178,7 @@ def test_a_stream_that_is_not_drawn_from_brings_nothing(made: synthetic.Invented
 def test_nothing_is_said_where_all_streams_vary(made: synthetic.Invented) -> None:
     add(made, (1, 2, 3))
     comparison = read_comparison(made.workdir, "invented")
-    assert spread_table(comparison, PairedBootstrap(comparison)) is None
+    assert spread_table(comparison, Significance(comparison)) is None
 
 
 def test_the_page_has_table_and_figure_and_names_the_runs(made: synthetic.Invented) -> None:

@@ -14,7 +14,7 @@ from reports.comparison.headline import headline
 from reports.comparison.terminal_summary import summary_table
 from reports.read.comparison_runs import read_comparison
 from reports.read.run_library import read_library
-from reports.stats.significance import PairedBootstrap, untrained_base
+from reports.stats.significance import Significance, untrained_base
 from reports.tables.against_base import against_base
 from reports.tables.score_cells import ADDED
 from reports.tables.sts_scores import score_tables
@@ -54,9 +54,9 @@ def test_no_other_untrained_row_takes_the_place_of_one_that_was_not_stored(made)
     assert base_of(made, "SimCSE") == (None, "no untrained run with cls pooling was stored")
     assert base_of(made, "mean") == (None, "")
     comparison = read_comparison(made.workdir, "invented")
-    bootstrap = PairedBootstrap(comparison)
-    assert "without a stored one: SimCSE" in headline(comparison, bootstrap)
-    table = against_base(comparison, bootstrap)
+    significance = Significance(comparison)
+    assert "without a stored one: SimCSE" in headline(comparison, significance)
+    table = against_base(comparison, significance)
     assert table is not None
     line = next(row for row in table.rows if row.cells[0].text == "SimCSE")
     assert line.cells[1].notes == ("no untrained run with cls pooling was stored",)
@@ -103,7 +103,7 @@ def test_a_row_that_never_beat_its_start_is_named(made):
         training = {**record.training, "best_dev": 0.5, "initial_dev": 0.52}
         RunFolder(made.workdir, record.id).write(record.model_copy(update={"training": training}))
     comparison = read_comparison(made.workdir, "invented")
-    said = headline(comparison, PairedBootstrap(comparison))
+    said = headline(comparison, Significance(comparison))
     assert said.endswith("training never beat the start on the dev set: SCD.")
     columns, rows, _ = summary_table(made.workdir, "invented")
     status = {row[0]: row[columns.index("Status")] for row in rows}

@@ -17,7 +17,7 @@ from reports.document.table import Table
 from reports.read.comparison_runs import read_comparison
 from reports.read.examples import read_examples
 from reports.read.without_overlap import without_overlap
-from reports.stats.significance import PairedBootstrap
+from reports.stats.significance import Significance
 from reports.tables.contamination import contamination, remarks
 from tests.support import synthetic
 from tests.support.invented_outcomes import EXAMPLES, add_transfer
@@ -81,7 +81,7 @@ def test_what_was_found_in_other_data_counts_as_not_checked(made: synthetic.Inve
 def test_scores_without_the_overlap_are_those_of_the_other_pairs_for_all_rows(made: synthetic.Invented) -> None:
     whole = read_comparison(made.workdir, "invented")
     fewer = without_overlap(whole)
-    bootstrap = PairedBootstrap(fewer)
+    significance = Significance(fewer)
     for before, row in zip(whole.rows, fewer.rows, strict=True):
         for record in row.records:
             frame = pd.read_parquet(RunFolder(made.workdir, record.id).pairs_file)
@@ -93,9 +93,9 @@ def test_scores_without_the_overlap_are_those_of_the_other_pairs_for_all_rows(ma
             (kept,) = [e for e in read_examples(folder, fewer.left_out) if e.score[0] == "STS12"]
             assert kept.target.tolist() == frame["gold"].tolist()
         assert [r.score("STS13") for r in row.records] == [r.score("STS13") for r in before.records]
-    (target,) = bootstrap.targets
+    (target,) = significance.targets
     assert [task for task, _ in target.tasks] == ["STS12", "STS13"]
-    assert bootstrap.by_seed(fewer.rows[0], target) is not None
+    assert significance.by_seed(fewer.rows[0], target) is not None
     assert "STS12: scored on 103 of 155 examples" in fewer.description
     assert "STS-B: left out, as texts of 68 of its 68 examples" in fewer.description
     assert fewer.warnings == []  # stored pairs and scores tell the same

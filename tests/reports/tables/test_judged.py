@@ -12,7 +12,7 @@ from harness.tasks.senteval.transfer import TRANSFER
 from reports.document.table import number
 from reports.read.comparison_runs import read_comparison
 from reports.stats.influence import of_spearman
-from reports.stats.significance import PairedBootstrap
+from reports.stats.significance import Significance
 from reports.stats.targets import Measure, alone
 from reports.tables.accuracies import accuracy_tables
 from reports.tables.decimals import decimals, with_decimals
@@ -28,7 +28,7 @@ def made(tmp_path):
 
 def read(made):
     comparison = read_comparison(made.workdir, "invented")
-    return comparison, PairedBootstrap(comparison)
+    return comparison, Significance(comparison)
 
 
 def rows_of(table):
@@ -39,8 +39,8 @@ def test_transfer_is_judged_on_its_average_and_ties_are_marked(made):
     for seed in (1, 2, 3):
         for label, right in (("SimCSE", 0.8), ("SCD", 0.797), ("Barlow Twins", 0.6)):
             add_transfer(made, label, seed, right)
-    comparison, bootstrap = read(made)
-    (table,) = accuracy_tables(comparison, bootstrap)
+    comparison, significance = read(made)
+    (table,) = accuracy_tables(comparison, significance)
     rows = rows_of(table)
     tied = {label for label, row in rows.items() if any(cell.tied for cell in row.cells)}
     best = {label for label, row in rows.items() if row.cells[-1].rank == 1}
@@ -50,15 +50,15 @@ def test_transfer_is_judged_on_its_average_and_ties_are_marked(made):
     assert "Separation is judged on Avg." in text
     assert "3 seeds can see differences from " in text
     # In a comparison without sentence pairs that is what the report goes by.
-    assert [target.title for target in bootstrap.targets] == ["the average of the seven transfer tasks"]
+    assert [target.title for target in significance.targets] == ["the average of the seven transfer tasks"]
 
 
 def test_tasks_without_an_average_are_judged_each(made):
     for seed in (1, 2, 3):
         for label, right in (("SimCSE", 0.8), ("SCD", 0.6)):
             add_transfer(made, label, seed, right, tasks=("MR", "CR"))
-    comparison, bootstrap = read(made)
-    (table,) = accuracy_tables(comparison, bootstrap)
+    comparison, significance = read(made)
+    (table,) = accuracy_tables(comparison, significance)
     assert "Separation is judged on each column" in " ".join(table.legend)
     assert "(MR)" in " ".join(table.legend)
     assert "(CR)" in " ".join(table.legend)
@@ -67,7 +67,7 @@ def test_tasks_without_an_average_are_judged_each(made):
 def test_the_standard_error_of_an_accuracy_is_that_of_its_texts(made):
     """By hand: texts that are there twice count as one, with the sum of their deviations."""
     add_transfer(made, "SimCSE", 1, 0.7, tasks=("MR",), supervision="untrained")
-    comparison, bootstrap = read(made)
+    comparison, significance = read(made)
     (row,) = comparison.rows
     target = alone(Measure("MR", "senteval", "accuracy", ""))
     own = np.random.default_rng([1, 0, len("SimCSE"), 700]).uniform(size=EXAMPLES)
@@ -77,16 +77,16 @@ def test_the_standard_error_of_an_accuracy_is_that_of_its_texts(made):
     sums = np.bincount(text, off)
     units = len(np.unique(text))
     variance = max(np.sum(sums**2), np.sum(off**2)) / EXAMPLES**2 * units / (units - 1)
-    assert bootstrap.examples_variance(row, target) == pytest.approx(variance)
-    assert bootstrap.standard_error(row, target) == pytest.approx(variance**0.5)  # one seed: of the examples alone
+    assert significance.examples_variance(row, target) == pytest.approx(variance)
+    assert significance.standard_error(row, target) == pytest.approx(variance**0.5)  # one seed: of the examples alone
 
 
 def test_runs_without_outcomes_have_no_marks_and_the_table_says_why(made):
     for seed in (1, 2, 3):
         for label, right in (("SimCSE", 0.8), ("SCD", 0.79)):
             add_transfer(made, label, seed, right, outcomes=False)
-    comparison, bootstrap = read(made)
-    (table,) = accuracy_tables(comparison, bootstrap)
+    comparison, significance = read(made)
+    (table,) = accuracy_tables(comparison, significance)
     assert not any(cell.tied for row in table.rows for cell in row.cells)
     assert any("no run kept what each example of MR, CR, SUBJ and 4 more scored" in text for text in table.legend)
     assert rows_of(table)["SimCSE"].cells[3].digits == 2  # nothing is known of the noise
@@ -118,13 +118,13 @@ def test_pairs_without_ids_of_texts_are_drawn_each_by_itself_and_the_table_says_
 
     records = [made.add(label, seed, tasks=("STS-B",), geometry=False, curves=False, noise=noise)
                for seed in (1, 2) for label, noise in (("SimCSE", 1.0), ("SCD", 1.2))]  # fmt: skip
-    comparison, bootstrap = read(made)
-    (target,) = bootstrap.targets
-    (table,) = score_tables(comparison, bootstrap)
-    assert not bootstrap.knows_texts(target)
+    comparison, significance = read(made)
+    (target,) = significance.targets
+    (table,) = score_tables(comparison, significance)
+    assert not significance.knows_texts(target)
     assert any("did not keep which examples share a text" in text for text in table.legend)
     rows = comparison.rows
-    by_itself = bootstrap.examples_variance(rows[0], target)
+    by_itself = significance.examples_variance(rows[0], target)
     frames = {r.id: pd.read_parquet(RunFolder(made.workdir, r.id).pairs_file) for r in records}
     first = frames[records[0].id]
     moved = of_spearman(first["gold"].to_numpy(), first["score"].to_numpy())[1]
@@ -132,12 +132,12 @@ def test_pairs_without_ids_of_texts_are_drawn_each_by_itself_and_the_table_says_
     for record in records[1:]:  # one run of before is on the same pairs
         ids = {"text1": shared, "text2": 2**50 + np.arange(len(shared))}
         frames[record.id].assign(**ids).to_parquet(RunFolder(made.workdir, record.id).pairs_file)
-    comparison, bootstrap = read(made)
-    (table,) = score_tables(comparison, bootstrap)
-    assert bootstrap.knows_texts(target)
-    assert bootstrap.unlike == set()
+    comparison, significance = read(made)
+    (table,) = score_tables(comparison, significance)
+    assert significance.knows_texts(target)
+    assert significance.unlike == set()
     assert not any("did not keep" in text for text in table.legend)
-    assert bootstrap.examples_variance(comparison.rows[0], target) > 2 * by_itself
+    assert significance.examples_variance(comparison.rows[0], target) > 2 * by_itself
 
 
 @pytest.mark.parametrize(("unit", "share"), [(SETS, 10), (DRAWS, 1)])
@@ -154,7 +154,7 @@ def test_sets_that_are_draws_of_one_collection_do_not_divide_its_chance(made, un
         task=task, source="embedded", split="test", metric="v_measure", outcome=values, unit=np.arange(10)
     )
     frame.to_parquet(RunFolder(made.workdir, record.id).outcomes_file)
-    comparison, bootstrap = read(made)
+    comparison, significance = read(made)
     target = alone(Measure(task, "embedded", "v_measure", ""))
-    found = bootstrap.examples_variance(comparison.rows[0], target)
+    found = significance.examples_variance(comparison.rows[0], target)
     assert found == pytest.approx(np.var(values, ddof=1) / share)

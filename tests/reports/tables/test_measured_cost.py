@@ -12,7 +12,7 @@ from harness.results.run_folder import RunFolder
 from reports.figures.cost_tradeoff import Point, pareto, tradeoff
 from reports.read.comparison_runs import Comparison, read_comparison
 from reports.stats.measured_cost import speeds, training_clock
-from reports.stats.significance import PairedBootstrap
+from reports.stats.significance import Significance
 from reports.tables.cost_table import cost_table
 from tests.support import synthetic
 
@@ -49,7 +49,7 @@ def test_encoders_of_one_architecture_have_one_speed(made: synthetic.Invented) -
     assert {s.median for s in speeds(comparison).values()} == {400.0}  # 64 sentences in 0.16 s
     assert column(comparison, "inference") == ["400 [400, 400]"] * 2
     assert "sentences_per_second" not in [c.key for c in cost_table(comparison).columns]
-    figure = tradeoff(comparison, PairedBootstrap(comparison).first)
+    figure = tradeoff(comparison, Significance(comparison).first)
     assert figure is not None
     assert "(400, " in figure.alt
     assert "(9, " in figure.alt  # processor seconds of training
@@ -81,7 +81,7 @@ def test_a_record_of_before_keeps_its_wall_speed_and_is_named(made: synthetic.In
     assert "250" in column(comparison, "sentences_per_second")
     assert any("only large differences" in text for text in cost_table(comparison).legend)
     assert training_clock(comparison.rows) == "train_seconds"  # the only one that all rows have
-    figure = tradeoff(comparison, PairedBootstrap(comparison).first)
+    figure = tradeoff(comparison, Significance(comparison).first)
     assert figure is not None
     assert "Not measured so: Old." in figure.caption
 

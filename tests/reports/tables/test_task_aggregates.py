@@ -13,7 +13,7 @@ from reports.document.table import Table
 from reports.figures.seed_strips import strip
 from reports.read.comparison_runs import read_comparison
 from reports.stats.score_matrices import score_matrices
-from reports.stats.significance import PairedBootstrap
+from reports.stats.significance import Significance
 from reports.tables.best_seed import best_seed_table
 from reports.tables.task_aggregates import aggregate_table, reference_row
 from tests.support import synthetic
@@ -66,9 +66,9 @@ def test_a_report_shows_intervals_only_where_seeds_suffice(tmp_path: Path) -> No
 def test_one_seed_pretends_nothing(tmp_path: Path) -> None:
     comparison(tmp_path, (1,))
     read = read_comparison(tmp_path, "invented")
-    bootstrap = PairedBootstrap(read)
-    assert strip(read, bootstrap) is None
-    assert best_seed_table(read, bootstrap) is None
+    significance = Significance(read)
+    assert strip(read, significance) is None
+    assert best_seed_table(read, significance) is None
     assert all(aggregate_table(read, bench) is None for bench in score_matrices(read))
     section = next(s for s in describe(read).sections if s.key == "certainty")
     assert [getattr(block, "key", "") for block in section.blocks] == ["ranks-sts-senteval"]  # over tasks alone
@@ -81,7 +81,7 @@ def test_the_best_seed_is_chosen_by_dev_and_shown_with_what_is_left_on_test(tmp_
         changed = record.model_copy(update={"training": {**record.training, "best_dev": dev}})
         (tmp_path / "runs" / record.id / "record.json").write_text(changed.model_dump_json())
     comparison = read_comparison(tmp_path, "invented")
-    table = best_seed_table(comparison, PairedBootstrap(comparison))
+    table = best_seed_table(comparison, Significance(comparison))
     assert table is not None
     values = [cell.value for cell in table.rows[0].cells[2:]]
     assert values[:3] == pytest.approx([63, 66, 3])
@@ -93,7 +93,7 @@ def test_the_best_seed_is_chosen_by_dev_and_shown_with_what_is_left_on_test(tmp_
 def test_the_strip_shows_every_seed_and_no_interval_of_one(tmp_path: Path) -> None:
     comparison(tmp_path, (1, 2, 3))
     read = read_comparison(tmp_path, "invented")
-    figure = strip(read, PairedBootstrap(read))
+    figure = strip(read, Significance(read))
     assert figure is not None
     assert "mean" in figure.alt
     assert "(one run)" in figure.alt

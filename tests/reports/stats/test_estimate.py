@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from reports.stats.bootstrap import mean_sd
 from reports.stats.clusters import chance
+from reports.stats.estimate import mean_sd
 from reports.stats.influence import of_mean
 from reports.stats.simultaneous import mean_over_seeds
 
