@@ -162,7 +162,9 @@ class _Course:
         """
         open_trials = [t for t in self.stored.get_trials(deepcopy=False) if not t.state.is_finished()]
         planned = [t.number for t in open_trials if t.user_attrs.get(SLOT, self.slots) < self.slots]
-        self.cells = {f"trial {number}": Cell(f"trial {number}", f"trial {number}", self.study.name) for number in planned}
+        self.cells = {
+            f"trial {number}": Cell(f"trial {number}", f"trial {number}", self.study.name) for number in planned
+        }
         self.watch.expect(list(self.cells.values()))
         room = self.executor.room(self.slots)
         self._fill(going_on, room)
