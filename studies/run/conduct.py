@@ -196,7 +196,7 @@ class _Course:
             self.queue.append(self._job(trial, cell))
 
     def _job(self, trial: OpenTrial, cell: PlannedCell) -> Job:
-        self.cells[trial.name].id = cell.id
+        self.watch.at(trial.name, cell.id)
         if not self.executor.elsewhere:
             return Job(cell.id, self._make, (trial, cell))
         assert trial.plan is not None
