@@ -7,7 +7,9 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from harness.errors import InputError
@@ -35,30 +37,52 @@ class Processes(Executor):
         count = self.room(sys.maxsize if queue is jobs else len(queue))  # more may come into a queue of the caller's
         context = multiprocessing.get_context("spawn")  # a fork would share locks of torch's threads
         place = context.Value("i", 0)  # each new worker takes the next one
-        pool = ProcessPool(
-            max_workers=count,
-            initializer=_begin,
-            initargs=(place, self._devices(), self.threads(count)),
-            context=context,
-        )
+        told = place, self._devices(), self.threads(count)
+
+        def new_pool() -> Any:
+            return ProcessPool(max_workers=count, initializer=_begin, initargs=told, context=context)
+
+        def start(job: Job, tries: int) -> None:
+            future = pool.schedule(job.call, args=job.arguments)
+            waiting[future] = (job, tries)
+            future.add_done_callback(done.put)
+
+        pool, broken = new_pool(), 0
         waiting: dict[Future[Any], tuple[Job, int]] = {}
+        done: SimpleQueue[Future[Any]] = SimpleQueue()  # `concurrent.futures.wait` looks at all of them each time
         try:
             while queue or waiting:
                 while queue:
-                    job = queue.popleft()
-                    waiting[pool.schedule(job.call, args=job.arguments)] = (job, 0)
-                done, _ = wait(waiting, timeout=TICK, return_when=FIRST_COMPLETED)
-                for future in done:
-                    job, tries = waiting.pop(future)
-                    error = future.exception()
-                    if not isinstance(error, ProcessExpired):
-                        yield Answer(job, None if error is not None else future.result(), error)
-                    elif tries < self.settings.retries:
-                        waiting[pool.schedule(job.call, args=job.arguments)] = (job, tries + 1)
-                    else:
-                        yield Answer(job, lost=_why(error.exitcode, tries + 1))
-                if not done:
+                    start(queue.popleft(), 0)
+                try:
+                    future = done.get(timeout=TICK)
+                except Empty:
                     tick()
+                    continue
+                if future not in waiting:
+                    continue  # of a pool that was given up
+                job, tries = waiting.pop(future)
+                error = future.exception()
+                if isinstance(error, BrokenProcessPool):
+                    # A worker died while none had a job in hand, as at their start: pebble then gives the pool up.
+                    pool.stop()
+                    pool.join()
+                    pool, broken = new_pool(), broken + 1
+                    again = [(job, tries), *waiting.values()]
+                    waiting.clear()
+                    for job, tries in again:
+                        if broken <= self.settings.retries:
+                            start(job, tries)
+                        else:
+                            yield Answer(job, lost=f"workers ended {broken} times before they had begun a job")
+                    continue
+                broken = 0
+                if not isinstance(error, ProcessExpired):
+                    yield Answer(job, None if error is not None else future.result(), error)
+                elif tries < self.settings.retries:
+                    start(job, tries + 1)
+                else:
+                    yield Answer(job, lost=_why(error.exitcode, tries + 1))
         finally:
             pool.stop()
             pool.join()

@@ -161,10 +161,8 @@ class _Course:
             StopAsked: somebody asked for it; trials that have not ended stay as they are.
         """
         open_trials = [t for t in self.stored.get_trials(deepcopy=False) if not t.state.is_finished()]
-        planned = [t.number for t in open_trials if t.user_attrs.get(SLOT, self.slots) < self.slots]
-        self.cells = {
-            f"trial {number}": Cell(f"trial {number}", f"trial {number}", self.study.name) for number in planned
-        }
+        names = [f"trial {t.number}" for t in open_trials if t.user_attrs.get(SLOT, self.slots) < self.slots]
+        self.cells = {name: Cell(name, name, self.study.name) for name in names}
         self.watch.expect(list(self.cells.values()))
         room = self.executor.room(self.slots)
         self._fill(going_on, room)

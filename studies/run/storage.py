@@ -6,6 +6,7 @@ import hashlib
 import json
 import logging
 import os
+import warnings
 from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -185,7 +186,9 @@ def create_or_go_on(
         stored = optuna.create_study(storage=storage, study_name=study.name, directions=study.signs)
     stored.set_user_attr(DEFINITION, study.model_dump_json())
     stored.set_user_attr(WORKDIR, str(workdir.resolve()))
-    stored.set_metric_names(study.objective_names)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        stored.set_metric_names(study.objective_names)
     return stored
 
 

@@ -152,12 +152,13 @@ def test_a_study_that_is_paused_goes_on_with_its_trials(
         return run_cell(*args, **more)
 
     monkeypatch.setattr("studies.run.conduct.run_cell", once)
+    monkeypatch.setattr("harness.live.requests.LOOK", 0.0)
     assert study(tmp_path) == 1
     assert 'study "cheap" paused' in capsys.readouterr().err
     (told,) = states(tmp_path / "work")
-    assert (told.kind, told.phase, told.ended, len(told.cells)) == ("study", "paused", 2, 3)
+    assert (told.kind, told.phase, told.ended, len(told.cells)) == ("study", "paused", 1, 3)
     assert study(tmp_path) == 0
-    assert len(made) == len(set(made)) == 3
+    assert (len(made), len(set(made))) == (4, 3)  # the one that was paused was begun twice
     assert [row["trial"] for row in table(tmp_path)] == ["0", "1", "2"]
 
 

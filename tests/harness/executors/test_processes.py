@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -61,6 +62,24 @@ def test_jobs_may_be_added_while_others_run(kind: type[Executor], tmp_path: Path
         if answer.value < 16:
             queue.append(Job(str(answer.value), jobs.double, (answer.value,)))
     assert sorted(seen) == [2, 4, 4, 8, 8, 16, 16]
+
+
+def test_a_worker_that_dies_before_it_has_a_job_takes_none_along(tmp_path: Path) -> None:
+    killed: list[int] = []
+
+    def kill_one() -> None:
+        while not killed:
+            for child in psutil.Process().children():
+                if "spawn_main" in " ".join(child.cmdline()):
+                    child.kill()
+                    killed.append(child.pid)
+                    return
+
+    threading.Thread(target=kill_one, daemon=True).start()
+    asked = [Job(str(n), jobs.double, (n,)) for n in range(3)]
+    answers = by_key(processes(tmp_path, workers=1, cpus_per_cell=1).run(asked, lambda: None))
+    assert killed
+    assert {key: answer.value for key, answer in answers.items()} == {"0": 0, "1": 2, "2": 4}
 
 
 def test_no_job_runs_on_when_the_caller_goes(tmp_path: Path) -> None:
