@@ -28,7 +28,7 @@ CONTENTS = {
     "Tutorials": ["first-comparison", "your-own-loss", "study", "paper", "cluster"],
     "How to": ["data", "reports", "other-tools", "trouble"],
     "Explanation": [
-        "concepts", "fairness", "statistics", "contamination", "executors", "live", "explore", "stand-ins",
+        "concepts", "fairness", "statistics", "contamination", "executors", "clusters", "live", "explore", "stand-ins",
         "architecture",
     ],
     "Reference": [
