@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import torch
 
     from harness.encoder import Encoder
-    from harness.sources import Corpus
+    from harness.sources import Corpus, TrainingText
     from harness.tasks.sts import DevSet
 
 DEFAULT_BASE_MODEL = "embedded:mini-bert"
@@ -223,8 +223,23 @@ class Method(ABC):
             require_corpus(self, corpus)
 
     @abstractmethod
-    def fit(self, corpus: Corpus | None = None, context: FitContext | None = None) -> Self:
-        """Learn from `corpus` (of the kind `card.text` names; None for untrained methods) and return self."""
+    def fit(self, corpus: TrainingText | None = None, context: FitContext | None = None) -> Self:
+        """Learn from `corpus` (of the kind `card.text` names; None for untrained methods) and return self.
+
+            >>> from harness import registry
+            >>> kind = registry.load(registry.METHODS, "whitening")
+            >>> method = kind().fit(["A dog runs.", "Two children play chess.", "It rains in the hills."])
+            >>> method.encode(["A cat sleeps."]).shape  # whitened to the rank of three texts
+            (1, 2)
+
+        Args:
+            corpus: a list of texts or of pairs, a `datasets.Dataset`, a path, a URI or a `Corpus`
+                (`harness.sources.TrainingText`). A method of another package takes them by `require_corpus`.
+            context: the conditions; seed 0 on the processor, without a dev set, when left out.
+
+        Raises:
+            InputError: no text, text of another kind, or too little of it.
+        """
 
     def load_base(self) -> Encoder:
         """The base model with this config's pooling, not yet trained."""
@@ -343,15 +358,18 @@ def saved_seed(path: str | Path) -> int:
         raise InputError(f'{Path(path) / METHOD_FILE}: damaged: key "seed": expected a whole number') from None
 
 
-def require_corpus(method: Method, corpus: Corpus | None) -> Corpus:
-    """The corpus, checked to be of the kind the method asks for.
+def require_corpus(method: Method, given: TrainingText | None) -> Corpus:
+    """What `fit` was given as a corpus, checked to be of the kind the method asks for.
 
     Raises:
-        InputError: none given, of another kind, or fewer than two items.
+        InputError: none given, of another kind, something that is no text, or fewer than two items.
     """
+    from harness.sources import corpus_of
+
     wanted = method.text_for(method.config)
-    if corpus is None:
+    if given is None:
         raise InputError(f'method "{method.name}" learns from {wanted}: give it a corpus')
+    corpus = corpus_of(given, "sentences" if wanted == "none" else wanted)
     if corpus.kind != wanted:
         raise InputError(f'method "{method.name}" learns from {wanted}, but {corpus.uri} holds {corpus.kind}')
     if len(corpus) < 2:

@@ -39,7 +39,7 @@ from methods.whitening import moments_of, whitening_matrix
 if TYPE_CHECKING:
     import torch
 
-    from harness.sources import Corpus
+    from harness.sources import Corpus, TrainingText
 
 WHITENING = "whitening.safetensors"
 # Presets of which runs are kept from the time when a part's id held its preset's name alone, with the values of then.
@@ -253,28 +253,26 @@ class Concat(Method):
     def _new_parts(self) -> list[Method]:
         return [part.kind(part.settings(), base_model=self.base_model) for part in self.config.parts]
 
-    def fit(self, corpus: Corpus | None = None, context: FitContext | None = None) -> Self:
+    def fit(self, corpus: TrainingText | None = None, context: FitContext | None = None) -> Self:
         """Fit one part after the other; a part that an earlier, interrupted fit had finished is read from its folder.
 
         Raises:
             InputError: no corpus, or one of the wrong kind.
         """
         context = context or FitContext()
-        text = self.text_for(self.config)
-        if text != "none":
-            corpus = require_corpus(self, corpus)
+        items = require_corpus(self, corpus) if self.text_for(self.config) != "none" else None
         if self.config.whiten and self.transductive:
             raise InputError("concat: whiten learns from the corpus, so no part may be fitted to the task's text")
         parts: list[Method] = []
         self.fit_report = FitReport()
         for number, (part, settings) in enumerate(zip(self._new_parts(), self.config.parts, strict=True), 1):
             own = replace(context, seed=context.seed + settings.seed, progress=_named(context.progress, number, part))
-            parts.append(self._fit_part(part, number, corpus, own))
+            parts.append(self._fit_part(part, number, items, own))
             self._report(parts[-1], number)
         self._parts = parts
         if self.config.whiten:
-            assert corpus is not None
-            self._learn_whitening(corpus, context)
+            assert items is not None
+            self._learn_whitening(items, context)
         return self
 
     def _fit_part(self, part: Method, number: int, corpus: Corpus | None, context: FitContext) -> Method:

@@ -30,7 +30,7 @@ from methods.parts.optimizers import adamw
 from methods.parts.spans import SpanSampler, Strategy
 
 if TYPE_CHECKING:
-    from harness.sources import Corpus
+    from harness.sources import Corpus, TrainingText
 
 # Tokens that a span of l_max may lose to the cut at train_length: the paper's 512 are cut to 510.
 _TOLERATED = 2
@@ -180,7 +180,7 @@ class DeCLUTR(TrainedMethod):
         self.sampler = SpanSampler(c.l_min, c.l_max, c.anchors, c.positives, c.strategy, c.anchor_grid)
         self._documents: dict[str, int] = {}
 
-    def fit(self, corpus: Corpus | None = None, context: FitContext | None = None) -> Self:
+    def fit(self, corpus: TrainingText | None = None, context: FitContext | None = None) -> Self:
         """As every trained method; `fit_report.training` also says how many documents were long enough.
 
         Raises:

@@ -8,7 +8,7 @@ from harness.method import FitContext, Method, MethodCard
 from harness.recipes import Presets
 
 if TYPE_CHECKING:
-    from harness.sources import Corpus
+    from harness.sources import Corpus, TrainingText
 
 
 class PoolingMethod(Method):
@@ -39,7 +39,7 @@ class PoolingMethod(Method):
         if self.config.pooling.startswith("layer:"):
             self.load_base()
 
-    def fit(self, corpus: Corpus | None = None, context: FitContext | None = None) -> Self:
+    def fit(self, corpus: TrainingText | None = None, context: FitContext | None = None) -> Self:
         """Load the base model; there is nothing to learn, a corpus is ignored."""
         device = context.device if context else "cpu"
         self._encoder = self.load_base().to(device).eval()

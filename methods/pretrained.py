@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from harness.encoder import Encoder
     from harness.encoder.foreign import ForeignEncoder
-    from harness.sources import Corpus
+    from harness.sources import TrainingText
 
 OWN = "own"
 _UNLABELLED: dict[str, Any] = {"supervision": "unsupervised"}
@@ -95,7 +95,7 @@ class Pretrained(Method):
         """The model's fingerprint."""
         return {"model": fingerprint(config.model)}
 
-    def fit(self, corpus: Corpus | None = None, context: FitContext | None = None) -> Self:
+    def fit(self, corpus: TrainingText | None = None, context: FitContext | None = None) -> Self:
         """Load the model; there is nothing to learn, a corpus is ignored.
 
         Raises:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     import torch
 
-    from harness.sources import Corpus
+    from harness.sources import TrainingText
 
 
 class RandomVectorsConfig(MethodConfig):
@@ -40,7 +40,7 @@ class RandomVectors(Method):
 
     _seed: int | None = None
 
-    def fit(self, corpus: Corpus | None = None, context: FitContext | None = None) -> Self:
+    def fit(self, corpus: TrainingText | None = None, context: FitContext | None = None) -> Self:
         """Take the seed; a corpus is ignored."""
         self._seed = (context or FitContext()).seed
         return self

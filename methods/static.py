@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import torch
     from tokenizers import Tokenizer
 
-    from harness.sources import Corpus
+    from harness.sources import TrainingText
 
 CHUNK = 4096  # sentences averaged at a time
 MODULE = "0_StaticEmbedding"
@@ -85,7 +85,7 @@ class Static(Method):
         """The vectors' content hash."""
         return {"vectors": vectors_hash(config.vectors)}
 
-    def fit(self, corpus: Corpus | None = None, context: FitContext | None = None) -> Self:
+    def fit(self, corpus: TrainingText | None = None, context: FitContext | None = None) -> Self:
         """Read the vectors; a corpus is ignored.
 
         Raises:

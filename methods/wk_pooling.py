@@ -18,7 +18,7 @@ from methods.parts.later_models import alike
 from methods.parts.saved_folder import new_folder
 
 if TYPE_CHECKING:
-    from harness.sources import Corpus
+    from harness.sources import TrainingText
 
 ENCODER = "encoder"  # the folder of the base model inside of a saved method
 TWELVE_LAYERS = ("bert-base", "roberta-base", "bert-base-multilingual", "xlm-roberta-base")
@@ -183,7 +183,7 @@ class WKPooling(Method):
         ),
     }
 
-    def fit(self, corpus: Corpus | None = None, context: FitContext | None = None) -> Self:
+    def fit(self, corpus: TrainingText | None = None, context: FitContext | None = None) -> Self:
         """Load the base model; there is nothing to learn, a corpus is ignored.
 
         Raises:

@@ -39,7 +39,7 @@ from harness.training.descent import Descent, decay_groups
 from harness.views.batch import Batch
 
 if TYPE_CHECKING:
-    from harness.sources import Corpus
+    from harness.sources import Corpus, TrainingText
 
 WARM_UP = "warm-up from 0"  # the correction of configs whose schedule has the warm-up of `TrainedMethod.schedule`
 
@@ -166,7 +166,7 @@ class TrainedMethod(Method):
     def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, torch.Tensor]:
         """Named scalar terms of one batch; "loss" is what is minimised, the others are logged beside it."""
 
-    def fit(self, corpus: Corpus | None = None, context: FitContext | None = None) -> Self:
+    def fit(self, corpus: TrainingText | None = None, context: FitContext | None = None) -> Self:
         """Train on `corpus`; the best weights on `context.dev` are kept (the last ones without a dev set).
 
         Raises:

@@ -21,7 +21,7 @@ from harness.training import BatchStream, TrainedMethod
 from methods.parts.row_vectors import check_rows, full_precision
 
 if TYPE_CHECKING:
-    from harness.sources import Corpus
+    from harness.sources import Corpus, TrainingText
 
 LABELS = ("entailment", "contradiction", "neutral")
 JOINED = ("u", "v", "|u-v|", "u*v")
@@ -144,7 +144,7 @@ class NLIMethod(TrainedMethod):
         right = (logits.argmax(1) == classes).float().mean()
         return {"loss": label_loss(logits, classes), "accuracy": right}
 
-    def fit(self, corpus: Corpus | None = None, context: FitContext | None = None) -> Self:
+    def fit(self, corpus: TrainingText | None = None, context: FitContext | None = None) -> Self:
         """As `TrainedMethod.fit`; a note says where the pairs gave two classes."""
         super().fit(require_corpus(self, corpus), context)
         if self._classes == 2:

@@ -27,7 +27,7 @@ from methods.parts.saved_folder import new_folder
 
 if TYPE_CHECKING:
     from harness.encoder import Encoder
-    from harness.sources import Corpus
+    from harness.sources import TrainingText
 
 ENCODER = "encoder"
 CHUNK = 8192  # items encoded at a time: memory stays the same however large the corpus is
@@ -69,7 +69,7 @@ class VectorMap(Method):
         """Is the map fitted to each task's text?"""
         return bool(self.config.fit_on == "task")
 
-    def fit(self, corpus: Corpus | None = None, context: FitContext | None = None) -> Self:
+    def fit(self, corpus: TrainingText | None = None, context: FitContext | None = None) -> Self:
         """Learn the map of the corpus's vectors; with `fit_on = "task"` only load the encoder.
 
         Raises:
