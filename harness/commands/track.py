@@ -32,5 +32,5 @@ def _sync(args: argparse.Namespace) -> int:
     uri = args.tracking_uri or default_uri(args.workdir)
     tell(f"sent {sent} runs to {redacted(uri)}" if sent else f"{redacted(uri)} has every run already")
     if uri.startswith("sqlite:"):
-        tell(f'look at them with: mlflow ui --backend-store-uri {uri} (choose "Model training" at the top left)')
+        tell(f'look at them with: mlflow ui --backend-store-uri {uri} (choose "Model training" at the top left once)')
     return 0

@@ -6,14 +6,19 @@ import logging
 import re
 from collections import defaultdict
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from harness.errors import InputError
-from harness.results.record import Record
+from harness.files.hashing import content_id
+from harness.files.printable import markdown_text
+from harness.results.record import Record, Score
 from harness.results.run_folder import RunFolder
 from harness.seeds import seed_fields
 
 logger = logging.getLogger(__name__)
+
+MORE, SPREAD = " more", " sd"  # after the name of a suite: what else is known of its tasks, deviations over seeds
 
 
 def row_params(record: Record) -> dict[str, Any]:
@@ -44,9 +49,10 @@ def seed_params(record: Record) -> dict[str, Any]:
 
 
 def numbers(record: Record, folder: RunFolder) -> dict[tuple[str, int], float]:
-    """(name, step) -> value: `train/loss`, `dev/spearman` by step; `STS12.spearman.all`, `cost/...`, `training/...`.
+    """(name, step) -> value: `train/loss`, `dev/spearman` by step; `sts/STS12`, `transfer/MR`; `cost/...`.
 
-    A score's name has its split unless that is "test", and its source where the record has the score from several.
+    The first score of a task has the name of its suite and task, and so a chart of its own in the group of the suite;
+    what else is known of a task stands in a group beside: `sts more/STS12.spearman.mean`.
     """
     metrics: dict[tuple[str, int], float] = {}
     try:
@@ -58,18 +64,92 @@ def numbers(record: Record, folder: RunFolder) -> dict[tuple[str, int], float]:
         for name, value in line.items():
             if name not in ("step", "kind") and _is_number(value):
                 metrics[_name(f"{line['kind']}/{name}"), line["step"]] = value  # a step repeated by a resume: the last
-    sources = defaultdict(set)
-    for score in record.scores:
-        sources[score.task, score.metric, score.aggregation, score.split].add(score.source)
-    for score in record.scores:
-        split = "" if score.split == "test" else score.split
-        several = len(sources[score.task, score.metric, score.aggregation, score.split]) > 1
-        parts = (score.task, score.metric, score.aggregation, split, score.source if several else "")
-        metrics[_name(".".join(part for part in parts if part)), 0] = score.value
+    for name, score in scores_by_name(record).items():
+        metrics[name, 0] = score.value
     for name, value in _flat({"cost": record.cost, "training": record.training}, separator="/").items():
         if _is_number(value):
             metrics[_name(name), 0] = value
     return metrics
+
+
+def scores_by_name(record: Record) -> dict[str, Score]:
+    """The scores of a record under the names that `numbers` gives them.
+
+    A task's first score (over all pairs, and not of a dev set, where there is such a one) stands for it. The source is
+    named where a record has a task from several.
+    """
+    sources = defaultdict(set)
+    for score in record.scores:
+        sources[score.suite, score.task].add(score.source)
+    named: dict[str, Score] = {}
+    rest: list[Score] = []
+    for score in record.scores:
+        name = _task_name(score, sources)
+        if name in named or score.split == "dev" or score.aggregation not in ("", "all"):
+            rest.append(score)
+        else:
+            named[name] = score
+    for score in rest:
+        name = _task_name(score, sources)
+        if name not in named:
+            named[name] = score
+            continue
+        split = "" if score.split == "test" else score.split
+        more = ".".join(part for part in (score.metric, score.aggregation, split) if part)
+        suite, _, task = name.partition("/")
+        named[_name(f"{suite}{MORE}/{task}.{more}")] = score
+    return named
+
+
+def _task_name(score: Score, sources: Mapping[tuple[str, str], set[str]]) -> str:
+    source = f" {score.source}" if len(sources[score.suite, score.task]) > 1 else ""
+    return _name(f"{score.suite}/{score.task}{source}")
+
+
+def description(record: Record) -> str:
+    """What a row is, in Markdown: method, start, text, what chose its weights."""
+    lines = [f"**{markdown_text(record.row)}**: `{record.method}` on {markdown_text(record.base_model)}"]
+    if corpus := record.corpus:
+        lines.append(f"text: {markdown_text(str(corpus.get('uri')))} ({corpus.get('count')} {corpus.get('kind')})")
+    labels = {"untrained": "nothing is learnt", "transductive": "fitted to the text of the test sets, without labels"}
+    lines.append(f"labels: {labels.get(record.supervision, record.supervision)}")
+    if dev := record.dev:
+        lines.append(f"weights selected on: {markdown_text(str(dev.get('task')))}, dev part")
+    lines.append(f"made by: `{record.command}`" if record.command else "")
+    return "\n\n".join(line for line in lines if line)
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """Text that a run read: `digest` is a hash of it, `source` says where it is from, `use` what it was for."""
+
+    name: str
+    digest: str
+    source: str
+    use: Literal["training", "selection", "evaluation"]
+
+
+def data_sets(record: Record) -> list[DataSet]:
+    """The corpus, the dev set, and what the scores of each task are of."""
+    found: dict[tuple[str, str], DataSet] = {}
+
+    def add(name: str, digest: object, source: str, use: Literal["training", "selection", "evaluation"]) -> None:
+        if name and digest:
+            found.setdefault((name, str(digest)), DataSet(name, str(digest), source, use))
+
+    if corpus := record.corpus:
+        add(str(corpus.get("uri", "")), corpus.get("sha256"), str(corpus.get("uri", "")), "training")
+    if dev := record.dev:
+        add(f"{dev.get('task')} dev", dev.get("sha256"), str(dev.get("source", "")), "selection")
+    for score in record.scores:
+        if score.split == "dev":  # of a task that is scored on its test part: not read apart from it
+            continue
+        defined = record.protocols.get(score.comparable) or record.protocols.get(score.protocol) or {}
+        data = defined.get("data")
+        digest = content_id(data) if isinstance(data, Mapping) else data
+        source = " ".join(data) if isinstance(data, Mapping) else score.source
+        add(f"{score.task} {score.split}", digest, source, "evaluation")
+    return list(found.values())
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "", separator: str = ".") -> dict[str, Any]:

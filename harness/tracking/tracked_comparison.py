@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from itertools import zip_longest
 from pathlib import Path
+from statistics import stdev
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -16,16 +17,22 @@ from harness.results.record import Record
 from harness.results.run_folder import RunFolder
 from harness.seeds import seed_text
 from harness.tracking.client import connect
-from harness.tracking.fields import numbers, row_params, seed_params
+from harness.tracking.entities import delete_models, inputs_of, log_model
+from harness.tracking.fields import SPREAD, description, numbers, row_params, seed_params
 from harness.tracking.whole_rows import NewRun, database_of, write
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
 
-LAYOUT = 1  # part of a run's content hash: raise it when what is sent changes, and `sync` sends everything anew
+LAYOUT = 2  # part of a run's content hash: raise it when what is sent changes, and `sync` sends everything anew
 METRICS_A_BATCH, PARAMS_A_BATCH = 1000, 100  # MLflow's limits of one log_batch request
 CONTENT = "harness.content"
 LONGEST_PARAM = 6000  # MLflow's limit, in characters
+REPORT = "harness.report"  # tag of a row's run: hash of the report that lies in its artifacts
+KIND = {"mlflow.experimentKind": "custom_model_development"}  # opened for the training of models, not for chats
+EXPERIMENT = """A run above others is a row of the comparison's table: means over its seeds, deviations beside them.
+
+Scores stand in the group of their suite (sts, transfer), what else is known of a task in "sts more", costs apart."""
 
 
 class TrackedComparison:
@@ -41,17 +48,23 @@ class TrackedComparison:
         self.parents: dict[str, str] = {}  # parent key -> run id
         self.described: set[str] = set()  # run ids of the parents whose parameters were sent in this session
         self.open: set[str] = set()  # run ids of the parents that got a child since they were ended
+        self.rows: dict[str, Record] = {}  # run id of a parent -> a record of the row
+        earlier: list[Run] = []  # rows as an earlier version sent them
         for run in self._search(""):
             tags = run.data.tags
             if "harness.id" in tags:
                 shown = (tags.get("harness.content", ""), run.info.run_id)
                 self.runs[tags["harness.id"], tags["harness.row"]].append(shown)
+            elif "harness.parent" in tags and tags.get("harness.layout") != str(LAYOUT):
+                earlier.append(run)
+                continue
             elif "harness.parent" in tags:
                 self.parents[tags["harness.parent"]] = run.info.run_id
             elif "harness.root" in tags:
                 self.root = run.info.run_id
             if run.info.status == "RUNNING" and "harness.parent" in tags:  # its session was killed
                 self.open.add(run.info.run_id)
+        self.earlier = [run.info.run_id for run in earlier]
         if root is not None and self.root is None:
             self.root = self.client.create_run(
                 self.id, run_name=comparison, tags={"harness.root": comparison}
@@ -63,11 +76,15 @@ class TrackedComparison:
         if experiment is not None:
             if experiment.lifecycle_stage == "deleted":  # its name stays taken, so that it cannot be made anew
                 self.client.restore_experiment(experiment.experiment_id)
+            for tag, value in KIND.items():
+                if tag not in experiment.tags:  # a reader may have chosen another
+                    self.client.set_experiment_tag(experiment.experiment_id, tag, value)
             return str(experiment.experiment_id)
         # A server has a place of its own for artifacts; a bare database would put them into the current folder.
         is_server = urlsplit(uri).scheme in ("http", "https", "databricks")
         place = None if is_server else (self.workdir / "mlartifacts").resolve().as_uri()
-        return str(self.client.create_experiment(name, artifact_location=place))
+        tags = {**KIND, "mlflow.note.content": EXPERIMENT}
+        return str(self.client.create_experiment(name, artifact_location=place, tags=tags))
 
     def _search(self, condition: str) -> Iterator[Run]:
         token: str | None = None
@@ -86,6 +103,7 @@ class TrackedComparison:
         if [hash_ for hash_, _ in earlier] == [content]:
             return False
         for _, run_id in earlier:
+            delete_models(self.client, run_id)
             self.client.delete_run(run_id)
         new = _seed_run(record, folder, self._parent(record))
         run = self.client.create_run(self.id, start_time=new.start, run_name=new.name, tags=new.tags)
@@ -93,6 +111,9 @@ class TrackedComparison:
         self._log(run_id, new.params, new.metrics, new.end)
         for file in new.files:
             self.client.log_artifact(run_id, str(file))
+        self.client.log_inputs(run_id, inputs_of(record))
+        if folder.model.is_dir():
+            log_model(self.client, self.id, run_id, record, folder.model)
         self.client.set_terminated(run_id, new.status, end_time=new.end)
         self.client.set_tag(run_id, CONTENT, content)  # last: a run without it was interrupted
         self.runs[record.id, record.row] = [(content, run_id)]
@@ -134,6 +155,12 @@ class TrackedComparison:
             write(database, self.id, [parent, *children])
             self.parents[key] = parent.id
             self.described.add(parent.id)
+            self._describe(parent.id, seeds[0], len(done), len(children))
+            for record, child in zip({record.id: record for record in seeds}.values(), children, strict=True):
+                self.client.log_inputs(child.id, inputs_of(record))
+                model = RunFolder(self.workdir, record.id).model
+                if model.is_dir():
+                    log_model(self.client, self.id, child.id, record, model)
             sent += len(children)
         return sent
 
@@ -149,6 +176,7 @@ class TrackedComparison:
             )
             self.parents[key] = run.info.run_id
         parent = self.parents[key]
+        self.rows[parent] = record
         if parent not in self.described:
             # Again where it has them: an interruption may have come before.
             self._log(parent, _texts(row_params(record)))
@@ -160,7 +188,11 @@ class TrackedComparison:
         return parent
 
     def _row_tags(self, key: str) -> dict[str, str]:
-        return {"harness.parent": key, **({"mlflow.parentRunId": self.root} if self.root else {})}
+        return {
+            "harness.parent": key,
+            "harness.layout": str(LAYOUT),
+            **({"mlflow.parentRunId": self.root} if self.root else {}),
+        }
 
     def _log(
         self,
@@ -183,13 +215,33 @@ class TrackedComparison:
         children = list(self._search(f"tags.`mlflow.parentRunId` = '{parent}'"))
         done = [run.data.metrics for run in children if run.data.tags.get("harness.status") == "finished"]
         self._log(parent, {}, _means(done), _milliseconds(""))
+        if parent in self.rows:
+            self._describe(parent, self.rows[parent], len(done), len(children))
         end = max((run.info.end_time for run in children if run.info.end_time), default=None)
         self.client.set_terminated(parent, "FINISHED" if done else "FAILED", end_time=end)
         self.open.discard(parent)
 
+    def _describe(self, parent: str, record: Record, done: int, seeds: int) -> None:
+        """Say of a row what it is, and which text it read."""
+        said = f"{description(record)}\n\nseeds: {done} of {seeds} finished"
+        self.client.set_tag(parent, "mlflow.note.content", said)
+        self.client.log_inputs(parent, inputs_of(record))
+
+    def attach(self, report: Path) -> None:
+        """Put a report among the artifacts of every row that does not have it just so."""
+        digest = hashlib.sha256(report.read_bytes()).hexdigest()[:16]
+        for run in self._search("tags.`harness.parent` != ''"):
+            ours = run.info.run_id in self.parents.values()
+            if ours and run.data.tags.get(REPORT) != digest:
+                self.client.log_artifact(run.info.run_id, str(report), "report")
+                self.client.set_tag(run.info.run_id, REPORT, digest)
+
     def close(self) -> None:
         for parent in sorted(self.open):
             self._end(parent)
+        for parent in self.earlier:  # whose seeds have been sent anew, below another
+            if not list(self._search(f"tags.`mlflow.parentRunId` = '{parent}'")):
+                self.client.delete_run(parent)
         if self.root is not None:
             self.client.set_terminated(self.root, "FINISHED")
 
@@ -244,7 +296,7 @@ def _last(metrics: Mapping[tuple[str, int], float]) -> dict[str, float]:
 
 
 def _means(done: list[dict[str, float]]) -> dict[tuple[str, int], float]:
-    """Of a row's finished seeds, given by name; curves belong to their seeds alone.
+    """Of a row's finished seeds, given by name, with standard deviations of scores; curves belong to their seeds alone.
 
     A number that some seeds lack is the mean over those that have it.
     """
@@ -252,6 +304,9 @@ def _means(done: list[dict[str, float]]) -> dict[tuple[str, int], float]:
     for name in sorted({name for values in done for name in values if not name.startswith(("train/", "dev/"))}):
         values = [run[name] for run in done if name in run]
         means[name, 0] = sum(values) / len(values)
+        group, _, rest = name.partition("/")
+        if len(values) > 1 and rest and group not in ("cost", "training"):
+            means[f"{group}{SPREAD}/{rest}", 0] = stdev(values)
     return means
 
 

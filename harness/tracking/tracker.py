@@ -75,6 +75,12 @@ class Tracker:
                 self._thread.join()
                 self._thread = None
 
+    def attach(self, report: Path) -> None:
+        """Put the page of the comparison's report among the artifacts of its rows; after `close`."""
+        with self._waiting(), self._never_raise():
+            if self._store is not None and not self._failed and report.is_file():
+                self._store.attach(report)
+
     def _work(self) -> None:
         """What the thread does until `close`."""
         while (item := self._queue.get()) is not None:
@@ -134,6 +140,9 @@ def sync(workdir: Path, uri: str | None = None) -> int:
             experiment = TrackedComparison(workdir, comparison, target)
             sent += experiment.send_all(records + earlier)
             experiment.close()
+            report = workdir / "reports" / comparison / "index.html"
+            if report.is_file():
+                experiment.attach(report)
     except Exception as error:
         raise RunError(
             f"tracking: {redacted(target)} cannot be used ({brief(error)}); what was sent stays, "

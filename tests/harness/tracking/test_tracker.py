@@ -113,7 +113,7 @@ def test_a_seed_is_a_child_run_with_params_scores_curves_and_artifacts(store: St
         "corpus.sha256": "ab",
     }
     assert wanted.items() <= run.data.params.items()
-    numbers = {"STS12.spearman.all": 0.6, "STS12.spearman.mean": 0.25, "cost/train_seconds": 3.5}
+    numbers = {"sts/STS12": 0.6, "sts more/STS12.spearman.mean": 0.25, "cost/train_seconds": 3.5}
     assert numbers.items() <= run.data.metrics.items()
     assert run.data.tags["harness.status"] == "finished"
     assert run.data.tags["harness.protocols"] == "p1"
@@ -135,10 +135,70 @@ def test_a_row_is_a_parent_run_with_the_mean_over_seeds(store: Store) -> None:
     assert parent.info.status == "FINISHED"
     assert "seed" not in parent.data.params
     assert parent.data.params["config.temperature"] == "0.05"
-    assert parent.data.metrics["STS12.spearman.all"] == pytest.approx(0.55)  # of 0.5 and 0.6
+    assert parent.data.metrics["sts/STS12"] == pytest.approx(0.55)  # of 0.5 and 0.6
+    assert parent.data.metrics["sts sd/STS12"] == pytest.approx(0.1 / 2**0.5)
+    assert not [name for name in parent.data.metrics if name.startswith(("cost sd", "training sd"))]
     assert parent.data.metrics["seeds"] == 2
+    said = parent.data.tags["mlflow.note.content"]
+    assert "**SimCSE**: `simcse` on embedded:mini-bert" in said
+    assert "seeds: 2 of 2 finished" in said
     assert "train/loss" not in parent.data.metrics
     assert {run.data.tags["mlflow.parentRunId"] for run in store.children().values()} == {parent.info.run_id}
+
+
+def test_the_store_opens_for_training_and_knows_data_and_models(store: Store) -> None:
+    """Data sets with what each was for, models as links beside their cards, the report with every row; all once."""
+    defined = {"c1": {"data": "0f" * 32}}
+    dev = {"task": "STS-B", "source": "senteval", "sha256": "cd" * 32}
+    record = make_record(store.workdir, id="whole", comparison="whole", row="A: 50%", protocols=defined, dev=dev)
+    model = RunFolder(store.workdir, record.id).model
+    model.mkdir()
+    (model / "README.md").write_text("# The card\n")
+    report = store.workdir / "reports" / "whole" / "index.html"
+    report.parent.mkdir(parents=True)
+    report.write_text("<p>report")
+    for _ in range(2):
+        sync(store.workdir)
+    experiment = store.client.get_experiment_by_name("whole")
+    assert experiment is not None
+    assert experiment.tags["mlflow.experimentKind"] == "custom_model_development"
+    (run,), (parent,) = store.children("whole").values(), store.parents("whole")
+    for shown in (run, parent):
+        used = {one.tags[0].value: one.dataset for one in shown.inputs.dataset_inputs}
+        assert {use: (data.name, data.digest[:2]) for use, data in used.items()} == {
+            "training": ("embedded:sentences", "ab"),
+            "selection": ("STS-B dev", "cd"),
+            "evaluation": ("STS12 test", "0f"),
+        }
+    (link,) = store.client.search_logged_models([experiment.experiment_id])
+    assert (link.name, link.source_run_id) == ("A- 50- seed 0", run.info.run_id)
+    assert link.tags["harness.folder"] == str(model.resolve())
+    files = {file.path for file in store.client.list_logged_model_artifacts(link.model_id)}
+    assert files == {"README.md"}
+    assert [file.path for file in store.client.list_artifacts(parent.info.run_id, "report")] == ["report/index.html"]
+
+    make_record(store.workdir, id="whole", comparison="whole", row="A: 50%", reason="again", protocols=defined)
+    sync(store.workdir)
+    assert len(store.client.search_logged_models([experiment.experiment_id])) == 1  # its run was replaced, and it too
+
+
+def test_a_store_of_an_earlier_layout_is_sent_anew(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    record = make_record(store.workdir, id="old", comparison="old")
+
+    def sent() -> int:
+        session = TrackedComparison(store.workdir, "old", default_uri(store.workdir))
+        count = session.send_all([record])
+        session.close()
+        return count
+
+    with monkeypatch.context() as patch:
+        patch.setattr("harness.tracking.tracked_comparison.LAYOUT", 1)
+        assert (sent(), sent()) == (1, 0)
+    (before,) = store.parents("old")
+    assert (sent(), sent()) == (1, 0)
+    (after,) = store.parents("old")
+    assert after.info.run_id != before.info.run_id
+    assert store.children("old")["old"].data.tags["mlflow.parentRunId"] == after.info.run_id
 
 
 def test_sync_sends_only_what_is_missing_and_replaces_what_changed(store: Store) -> None:
@@ -150,13 +210,13 @@ def test_sync_sends_only_what_is_missing_and_replaces_what_changed(store: Store)
     after = store.children()
     assert after.keys() == {"run-0", "run-1", "run-2"}
     assert after["run-0"].info.run_id != before["run-0"].info.run_id
-    assert "STS12.spearman.all" not in after["run-0"].data.metrics
+    assert "sts/STS12" not in after["run-0"].data.metrics
     assert after["run-1"].info.run_id == before["run-1"].info.run_id
     assert after["run-2"].info.status == "FAILED"
     assert after["run-2"].data.tags["mlflow.note.content"] == "out of memory"
     parents = {parent.data.params["row"]: parent for parent in store.parents()}
     assert parents["other"].info.status == "FAILED"
-    assert parents["SimCSE"].data.metrics["STS12.spearman.all"] == pytest.approx(0.6)  # the one seed that has it
+    assert parents["SimCSE"].data.metrics["sts/STS12"] == pytest.approx(0.6)  # the one seed that has it
     assert sync(store.workdir) == 0
 
 
