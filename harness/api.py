@@ -141,8 +141,8 @@ def compare(
         for told in (row_differences.told, other_code.told, keeping.told):
             if say is not None and (cost := told(plan, folder)):
                 say(cost)
+        tracker = None
         with ExitStack() as ending:
-            tracker = None
             if tracked:
                 from harness.tracking.tracker import Tracker
 
@@ -168,6 +168,8 @@ def compare(
             )
         builder = report_builder()
         written = builder.build_comparison(folder, asked.name, formats=formats) if builder is not None else {}
+        if tracker is not None and "html" in written:
+            tracker.attach(written["html"])
         further = {
             name: builder.build_report(name, folder, formats=formats) for name in asked.reports if builder is not None
         }
@@ -217,6 +219,10 @@ def evaluate(
     device: str = "auto",
     cached: bool = True,
     progress: bool = False,
+    prompts: Mapping[str, str] | Literal["own"] | None = None,
+    mteb_results: str | Path | None = None,
+    model_name: str | None = None,
+    revision: str | None = None,
 ) -> Evaluation:
     """Score a model on suites or tasks.
 
@@ -227,11 +233,15 @@ def evaluate(
         max_length: word pieces kept; as many as the model takes, when left out.
         cached: keep the vectors for the next evaluation of the same model, and use those of the last one.
         progress: show a bar while encoding.
+        prompts: what stands before the texts, by kind of task (`harness.tasks.prompts`), or "own": what the model's
+            configuration has. Without it, the one prompt that the configuration names as its default, if any.
+        mteb_results: a folder that gets the scores of mteb's tasks in mteb's own layout, under `model_name` (ORG/NAME;
+            the hub id, when left out) and `revision` (of the hub's model the commit, else a hash of its content).
 
     Raises:
         InputError: no such model, suite or task, or a setting that the model cannot have.
     """
-    from harness.evaluation.any_model import open_for_evaluation, stored_vectors
+    from harness.evaluation.any_model import asked_prompts, open_for_evaluation, public_name, stored_vectors
     from harness.evaluation.scoring import evaluate as score_all
     from harness.machine.devices import pick_device
     from harness.tasks.catalogue import resolve_tasks
@@ -240,17 +250,25 @@ def evaluate(
     tasks = resolve_tasks(suites, source=source)
     where = pick_device(device)
     name = str(model)
+    public = public_name(name, model_name, revision) if mteb_results is not None else None
     opened = open_for_evaluation(name, pooling, max_length)
+    before, remark = asked_prompts(name, opened, prompts)
 
     def encode(texts: list[str]) -> Any:
         return opened.model.encode(texts, batch_size=batch_size, device=where, show_progress_bar=progress)
 
-    stored = stored_vectors(name, opened, max_length, where) if cached else None
+    stored = stored_vectors(name, opened, max_length, where, prompted=before is not None) if cached else None
     origin = Origin(f"harness/{Path(name).name}", stored.name if stored else "unknown")
     result = score_all(
-        encode, tasks, pooling=opened.pooling, cache=stored, origin=origin, model=opened.model, device=where
-    )
-    return Evaluation(name, opened.pooling, where, result, opened.remark)
+        encode, tasks, pooling=opened.pooling, cache=stored, origin=origin, model=opened.model, device=where,
+        prompts=before,
+    )  # fmt: skip
+    if public is not None and mteb_results is not None:
+        from harness.tasks.mteb.results_folder import write_results
+
+        kept = [text for file, text in result.artifacts.items() if file.startswith("mteb/")]
+        write_results(Path(mteb_results), *public, kept)
+    return Evaluation(name, opened.pooling, where, result, opened.remark or remark)
 
 
 def train(

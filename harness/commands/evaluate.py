@@ -29,6 +29,12 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:N or mps")
     parser.add_argument("--no-cache", action="store_true", help="encode all, and keep no vectors for the next time")
     parser.add_argument("--json", metavar="FILE", help="write scores, protocols and costs (- for stdout)")
+    parser.add_argument(
+        "--prompts", metavar="own|FILE", help="texts before the inputs: the model's own, or a JSON file of them by task"
+    )
+    parser.add_argument("--mteb-results", metavar="FOLDER", help="write the scores of mteb's tasks in mteb's layout")
+    parser.add_argument("--model-name", metavar="ORG/NAME", help="name in --mteb-results (default: the hub id)")
+    parser.add_argument("--revision", help="revision in --mteb-results (default: the hub's commit, or a content hash)")
     parser.add_argument("--progress", action="store_true", help="show a progress bar while encoding")
     parser.set_defaults(run=run)
 
@@ -48,6 +54,10 @@ def run(args: argparse.Namespace) -> int:
         device=args.device,
         cached=not args.no_cache,
         progress=args.progress,
+        prompts=_prompts(args.prompts),
+        mteb_results=args.mteb_results,
+        model_name=args.model_name,
+        revision=args.revision,
     )
     result = evaluation.result
     if evaluation.remark:
@@ -64,6 +74,19 @@ def run(args: argparse.Namespace) -> int:
         write_atomic(Path(args.json), json.dumps(evaluation.as_dict(), indent=1) + "\n")
     _show(args.model, result, args.source, suites)
     return 1 if result.missing else 0
+
+
+def _prompts(asked: str | None) -> Any:
+    """The prompts of a file, by key; "own" and nothing as they are."""
+    if asked is None or asked == "own":
+        return asked
+    from harness.errors import InputError
+    from harness.files.reading import read_json
+
+    read = read_json(Path(asked))
+    if not isinstance(read, dict) or not all(isinstance(text, str) for text in read.values()):
+        raise InputError(f'--prompts {asked}: expected texts by kind of task, as {{"STS": "query: "}}')
+    return read
 
 
 def _show(model: str, result: Any, source: str, suites: list[str]) -> None:

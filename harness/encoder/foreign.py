@@ -53,6 +53,18 @@ class ForeignEncoder:
         """Keep at most so many tokens of a sentence."""
         self.model.max_seq_length = min(tokens, self.model.max_seq_length or tokens)
 
+    def without_prompt(self, name: str) -> None:
+        """Put no prompt before texts any more: they bring their own.
+
+        Raises:
+            InputError: the model pools without the words of a prompt, which it could not tell from the text.
+        """
+        if any(getattr(module, "include_prompt", True) is False for module in self.model):
+            raise InputError(
+                f"{name}: leaves its prompt out of the pooling; it is evaluated with its default one alone"
+            )
+        self.model.default_prompt_name = None
+
     def encode(self, sentences: str | Sequence[str], *, show_progress_bar: bool = False, **options: Any) -> Any:
         """Vectors as `Encoder.encode`; the options of that method.
 

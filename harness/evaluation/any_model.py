@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from harness import registry
 from harness.encoder import Encoder
@@ -12,12 +14,16 @@ from harness.encoder.foreign import ForeignEncoder, open_model
 from harness.encoder.layout.whole_method import is_whole_method
 from harness.errors import HarnessError, InputError
 from harness.evaluation.vector_cache import EmbeddingCache, StoredVectors, folder_hash
+from harness.files.reading import read_json
 from harness.identity.code import code_ids
 from harness.identity.models import model_fingerprint
 from harness.machine.environment import device_name
 from harness.method import METHOD_FILE, Method, saved_settings
 from harness.sources import resolve_model
 from harness.sources.remote.cache_folder import cache_root
+from harness.tasks.prompts import Prompts
+
+CONFIG = "config_sentence_transformers.json"
 
 
 @dataclass(frozen=True)
@@ -72,8 +78,53 @@ def open_for_evaluation(name: str, pooling: str | None = None, max_length: int |
     return OpenedModel(model, model.pooling.name)
 
 
-def stored_vectors(name: str, opened: OpenedModel, max_length: int | None, device: str) -> StoredVectors | None:
-    """The vectors of a model that earlier evaluations kept; None for one whose content cannot be told."""
+def asked_prompts(
+    name: str, opened: OpenedModel, asked: Mapping[str, str] | Literal["own"] | None
+) -> tuple[Prompts | None, str]:
+    """The prompts to evaluate with, and what a reader should know where a model has some that are not used.
+
+    Raises:
+        InputError: the model has none of its own, or leaves prompts out of its pooling.
+    """
+    file = Path(resolve_model(name)) / CONFIG
+    if not file.parent.is_dir():
+        file = hub_copy(name, CONFIG) or file
+    own = read_json(file).get("prompts") if file.is_file() else None
+    texts = {str(key): str(text) for key, text in own.items() if text} if isinstance(own, dict) else {}
+    foreign = isinstance(opened.model, ForeignEncoder)
+    if asked is None:
+        named = ", ".join(f'"{key}"' for key in texts)
+        said = f"the model has prompts of its own ({named}), which are not used; --prompts own" if texts else ""
+        return None, "" if foreign else said
+    if asked == "own":
+        if not texts:
+            raise InputError(f"--prompts own: {name} has none in its {CONFIG}; give them: --prompts FILE.json")
+        asked = texts
+    if foreign:
+        opened.model.without_prompt(name)
+    return Prompts(dict(asked)), ""
+
+
+def public_name(name: str, given: str | None, revision: str | None) -> tuple[str, str]:
+    """Name (ORG/NAME) and revision under which the results of a model are published.
+
+    Raises:
+        InputError: a folder or embedded model for which no name is given, or one that is not ORG/NAME.
+    """
+    folder = Path(resolve_model(name))
+    public = given or name
+    if not re.fullmatch(r"[\w.-]+/[\w.-]+", public) or (given is None and folder.is_dir()):
+        raise InputError(f'--model-name: expected ORG/NAME, as on the hub, not "{public}"')
+    return public, revision or (folder_hash(folder)[:40] if folder.is_dir() else model_fingerprint(name))
+
+
+def stored_vectors(
+    name: str, opened: OpenedModel, max_length: int | None, device: str, *, prompted: bool = False
+) -> StoredVectors | None:
+    """The vectors of a model that earlier evaluations kept; None for one whose content cannot be told.
+
+    `prompted`: prompts stand in the texts themselves, and not before each as the model's own default.
+    """
     folder = Path(resolve_model(name))
     try:
         content = folder_hash(folder) if folder.is_dir() else model_fingerprint(name)
@@ -83,4 +134,13 @@ def stored_vectors(name: str, opened: OpenedModel, max_length: int | None, devic
         return None
     cache = EmbeddingCache(cache_root() / "embeddings")
     code = code_ids(type(opened.model))[0]
-    return cache.of(content, opened.pooling, code=code, device=device_name(device), max_length=max_length)
+    apart = {"prompt": "in the text"} if prompted and isinstance(opened.model, ForeignEncoder) else {}
+    return cache.of(content, opened.pooling, code=code, device=device_name(device), max_length=max_length, **apart)
+
+
+def hub_copy(name: str, file: str) -> Path | None:
+    """A file of a model of the hub in the local cache."""
+    from huggingface_hub import try_to_load_from_cache
+
+    found = try_to_load_from_cache(name, file)
+    return Path(found) if isinstance(found, str) else None

@@ -15,6 +15,7 @@ from harness.files.faults import storage_fault
 from harness.results.missing import missing
 from harness.results.text_ids import stacked
 from harness.tasks.base import Encode, Task, TaskResult, needs_model, task_key
+from harness.tasks.prompts import PromptedVectors, Prompts
 from harness.tasks.vectors import UNNAMED, EmbeddingTable, Origin, VectorStore, encode_once
 
 
@@ -115,14 +116,15 @@ def evaluate(
     model: Any = None,
     device: str = "cpu",
     most: int | None = None,
+    prompts: Prompts | None = None,
 ) -> TaskResult:
     """All scores of `tasks` for one encoder, whose texts are encoded once.
 
     A task whose data is missing or damaged, or that fails, does not stop the others: it has no scores, stands in
     `missing` with the reason, and in `notes`; so does one that asks for more than `most` texts. A task that cannot
     know its texts beforehand gets them encoded when it asks. `pooling` names how the vectors are made (it enters the
-    protocol ids), `origin` whose they are. `model` (a method, an `Encoder`) and `device` are for tasks that look into
-    the model or time it.
+    protocol ids, as `prompts` do), `origin` whose they are. `model` (a method, an `Encoder`) and `device` are for tasks
+    that look into the model or time it.
 
     `cost` of the result has "sentences" (distinct texts), "sentences_cached" (those of them that `cache` had),
     "encode_seconds" and "sentences_per_second" of the others (neither where there were none), and "evaluate_seconds"
@@ -134,6 +136,9 @@ def evaluate(
         OSError: the disk is full or fails.
     """
     readable, unread = each(tasks, lambda task: announced(task, most))
+    if prompts is not None:
+        pooling = f"{pooling}, {prompts.label}"
+        readable = [(task, prompts.announced(task, texts)) for task, texts in readable]
     shared = (texts for task, texts in readable if not needs_model(task))
     announced_by = {task_key(task): some for task, some in readable}
     texts = list(dict.fromkeys(text for some in shared for text in some))
@@ -149,6 +154,8 @@ def evaluate(
     def score(task: Task) -> TaskResult:
         if needs_model(task):
             return task.evaluate_model(model, device=device, pooling=pooling)
+        if prompts is not None:
+            return task.evaluate(PromptedVectors(table, prompts, prompts.of_task(task)), pooling=pooling)
         result = task.evaluate(table, pooling=pooling)
         if task.suite != "geometry":  # whose texts are those of another task
             result.sample = vector_sample(task, announced_by[task_key(task)], table, result.pairs)

@@ -34,6 +34,7 @@ from harness.tasks.mteb.examples import kind_of
 from harness.tasks.mteb.kept_results import KeptResults
 from harness.tasks.mteb.predictions import caught, clustering
 from harness.tasks.mteb.task_facts import task_facts
+from harness.tasks.prompts import PromptedVectors
 from harness.tasks.vectors import Origin
 
 if TYPE_CHECKING:
@@ -76,10 +77,13 @@ class HarnessEncoder(AbsEncoder):
         prompt_type: Any = None,
         **kwargs: Any,
     ) -> Array:
-        """(n, d) float32 for the n texts of `inputs`; queries and documents are read alike, without a prompt."""
+        """(n, d) float32 for the n texts of `inputs`, behind the prompt of their side, where there are prompts."""
         texts = [text for batch in inputs for text in batch["text"]]
+        vectors = self.vectors
+        if isinstance(vectors, PromptedVectors):
+            vectors = vectors.of_mteb(task_metadata.name, task_metadata.type, getattr(prompt_type, "value", ""))
         try:
-            rows, damaged = finite(self.vectors(texts))
+            rows, damaged = finite(vectors(texts))
         except Exception as error:
             self.fault = error
             raise

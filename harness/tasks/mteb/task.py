@@ -24,6 +24,7 @@ from harness.tasks.mteb.benchmarks import (
     SUMMEVAL_METRIC,
     TOPIC_PARTS,
 )
+from harness.tasks.prompts import PromptedVectors
 from harness.tasks.protocol import Description, add_score
 from harness.tasks.vectors import UNNAMED, EmbeddingTable
 
@@ -103,7 +104,7 @@ class MTEBTask:
     def _run(self, task_name: str, result: TaskResult, vectors: Vectors, pooling: str) -> None:
         from harness.tasks.mteb.adapter import run_task
 
-        origin = vectors.origin if isinstance(vectors, EmbeddingTable) else UNNAMED
+        origin = vectors.origin if isinstance(vectors, EmbeddingTable | PromptedVectors) else UNNAMED
         outcome = run_task(task_name, self.subset, vectors, origin)
         file = f"{task_name}-{self.subset}" if self.subset else task_name
         result.artifacts[f"mteb/{file}.json"] = outcome.json

@@ -1,0 +1,69 @@
+"""Prompts: texts that a model wants before its inputs, by kind of task, as in mteb and sentence-transformers.
+
+A key is a task's name, one of mteb's types of tasks ("STS", "Classification", "Retrieval", ...), "query" or "document",
+or a name or type with "-query" or "-document". What fits best counts, as in mteb: name and side, name, type and side,
+type, side. "default" is for all that is left.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from harness.tasks.base import Array, Vectors
+from harness.tasks.vectors import EmbeddingTable, Origin
+
+_TYPES = {"sts": "STS", "multilingual-sts": "STS", "transfer": "Classification", "probing": "Classification",
+          "downstream": "Classification"}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Prompts:
+    """Attributes:
+    by_key: key -> text, as above.
+    """
+
+    by_key: Mapping[str, str]
+
+    @property
+    def label(self) -> str:
+        """What enters protocol ids beside the pooling."""
+        return f"prompts {json.dumps(dict(sorted(self.by_key.items())), ensure_ascii=False)}"
+
+    def of(self, name: str, kind: str, side: str = "") -> str:
+        """The prompt for one side ("query", "document" or none) of a task of a kind."""
+        sided = [f"{name}-{side}", name, f"{kind}-{side}", kind, side] if side else [name, kind]
+        return next((self.by_key[key] for key in (*sided, "default") if key in self.by_key), "")
+
+    def of_task(self, task: Any) -> str:
+        """The prompt for a task of ours."""
+        suite = str(getattr(task, "suite", ""))
+        kind = next((kind for start, kind in _TYPES.items() if suite.startswith(start)), "STS")
+        return self.of(task.name, kind)
+
+    def announced(self, task: Any, texts: Sequence[str]) -> Sequence[str]:
+        """The texts of a task as they are encoded; none where the side of each is known only when it is asked for."""
+        prompt = self.of_task(task)
+        return [] if hasattr(task, "task_name") else [prompt + text for text in texts]
+
+
+class PromptedVectors:
+    """The vectors of texts behind a prompt, out of a table that encodes what it lacks."""
+
+    def __init__(self, table: EmbeddingTable, prompts: Prompts, prompt: str) -> None:
+        self.table, self.prompts, self.prompt = table, prompts, prompt
+
+    @property
+    def origin(self) -> Origin:
+        """Whose vectors they are."""
+        return self.table.origin
+
+    def __call__(self, texts: Sequence[str]) -> Array:
+        """(len(texts), d) float32."""
+        return self.table([self.prompt + text for text in texts])
+
+    def of_mteb(self, name: str, kind: str, side: str) -> Vectors:
+        """The same with the prompt of a task of mteb's."""
+        return PromptedVectors(self.table, self.prompts, self.prompts.of(name, kind, side))
