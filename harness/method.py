@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 DEFAULT_BASE_MODEL = "embedded:mini-bert"
 UNTRAINED = "pooling"  # the entry point of `harness.methods` whose rows are base models as they are
 METHOD_FILE = "harness_method.json"
-POOLING_HELP = "cls, cls_pooler, mean, max, first_last_avg, last2_avg or layer:K:cls|mean|max"
+POOLING_HELP = "cls, cls_pooler, mean, max, first_last_avg, last2_avg, last, layer:K:cls|mean|max or prompt:TEMPLATE"
+
+_POOLINGS = r"none|cls|cls_pooler|mean|max|first_last_avg|last2_avg|last|layer:\d+:(cls|mean|max)"
 
 Text = Literal["none", "sentences", "pairs", "documents"]
 Supervision = Literal["untrained", "unsupervised", "transductive", "supervised"]
@@ -65,7 +67,11 @@ class MethodConfig(Config):
     @field_validator("pooling")
     @classmethod
     def _known_pooling(cls, value: str) -> str:
-        if not re.fullmatch(r"none|cls|cls_pooler|mean|max|first_last_avg|last2_avg|layer:\d+:(cls|mean|max)", value):
+        if value.startswith("prompt:"):
+            from harness.encoder.prompts import Prompt
+
+            Prompt.parse(value.removeprefix("prompt:"))
+        elif not re.fullmatch(_POOLINGS, value):
             raise ValueError(f"must be one of {POOLING_HELP}")
         return value
 

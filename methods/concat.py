@@ -188,7 +188,7 @@ class Concat(Method):
         base = {} if preset is None else cls.recipe(preset, family, base_model=base_model, where=where).values
         merged = {**base, **values}
         if isinstance(merged.get("parts"), list | tuple):
-            merged["parts"] = [_with_family(part, family, base_model) for part in merged["parts"]]
+            merged["parts"] = [with_family(part, family, base_model) for part in merged["parts"]]
         return super().configure(merged, where=where)
 
     def __init__(self, config: MethodConfig | None = None, **options: Any) -> None:
@@ -375,7 +375,7 @@ class Concat(Method):
         return method
 
 
-def _with_family(part: Any, family: str | None, base_model: str | None) -> Any:
+def with_family(part: Any, family: str | None, base_model: str | None) -> Any:
     """A part's table, with the family whose values its preset has where these differ by family."""
     if not isinstance(part, Mapping) or part.get("family") or not part.get("preset"):
         return part

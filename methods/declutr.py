@@ -311,7 +311,7 @@ class DeCLUTR(TrainedMethod):
             targets[row, : len(values)] = torch.tensor(values)
         chosen = targets != IGNORED
         logits = heads.masked_lm(states[-1][chosen.to(encoder.device)])
-        return encoder.pool(tokens, features["attention_mask"]), masked_lm_loss(logits, targets[chosen])
+        return encoder.pool(tokens, encoder.counted(features)), masked_lm_loss(logits, targets[chosen])
 
 
 class _Chosen(Sequence[str]):

@@ -149,5 +149,5 @@ class ISBert(TrainedMethod):
         features = encoder.collate(encoder.tokenize(batch.texts, max_length=self.config.train_length))
         mask = features["attention_mask"].to(encoder.device)
         local = encoder.token_states(features)
-        own, others = jensen_shannon_information(local, mask, encoder.pool(local, mask))
+        own, others = jensen_shannon_information(local, mask, encoder.pool(local, encoder.counted(features)))
         return {"loss": own + others, "own": own, "others": others}

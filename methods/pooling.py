@@ -21,7 +21,8 @@ class PoolingMethod(Method):
         reference="github.com/princeton-nlp/SimCSE",
         deterministic=True,
         notes="first_last_avg: the SimCSE and SCD tables used the embedding block as first layer (first_layer=0), "
-        "today's SimCSE code and BERT-flow / whitening use layer 1 (the default here).",
+        "today's SimCSE code and BERT-flow / whitening use layer 1 (the default here). prompt: the state at [MASK] of "
+        "a template (PromptBERT's untrained row, 67.85 on BERT-base), or at its last token (PromptEOL, causal models).",
     )
     presets: ClassVar[Presets] = {
         "cls": {"pooling": "cls"},
@@ -31,12 +32,14 @@ class PoolingMethod(Method):
         "first_last_avg": {"pooling": "first_last_avg", "first_layer": 1},
         "first_last_avg_static": {"pooling": "first_last_avg", "first_layer": 0},
         "last2_avg": {"pooling": "last2_avg"},
+        "prompt": {"pooling": 'prompt:This sentence : "[X]" means [MASK].'},
+        "prompteol": {"pooling": 'prompt:This sentence : "[X]" means in one word:"'},
     }
 
     def check(self, corpus: Corpus | None) -> None:
-        """Also refuse a layer that the base model has not, before anything is run."""
+        """Also refuse a layer or a mask token that the base model has not, before anything is run."""
         super().check(corpus)
-        if self.config.pooling.startswith("layer:"):
+        if self.config.pooling.startswith(("layer:", "prompt:")):
             self.load_base()
 
     def fit(self, corpus: TrainingText | None = None, context: FitContext | None = None) -> Self:

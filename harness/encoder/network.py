@@ -17,7 +17,7 @@ from harness.encoder.batching import token_budget_batches
 from harness.encoder.dropout import Rates, attach
 from harness.encoder.eval_mode import evaluation
 from harness.encoder.micro_batches import cuts, in_parts
-from harness.encoder.pooling import Pooling, average_layers, reduce_tokens
+from harness.encoder.pooling import Pooling, average_layers, one_token, reduce_tokens
 from harness.encoder.precision import autocast
 from harness.encoder.sentences import clean
 from harness.errors import InputError
@@ -274,18 +274,26 @@ class Network(nn.Module):
     def pool(self, tokens: Tensor, attention_mask: Tensor) -> Tensor:
         """Vectors (n, d) of token vectors (n, length, d): reduced over tokens, head and affine applied.
 
-        `pool(token_states(features), features["attention_mask"])` is `forward(features)`.
+        `pool(token_states(features), counted(features))` is `forward(features)`.
         """
         mask = attention_mask.to(tokens.device)
         vectors: Tensor = self.head(reduce_tokens(tokens, mask, self.pooling.mode))
         return vectors if self.affine is None else self.affine(vectors)
+
+    def counted(self, features: dict[str, Tensor]) -> Tensor:
+        """The tokens that the pooling counts (n, length): the real ones, or of each row the one that it reads."""
+        mask = features["attention_mask"]
+        if self.pooling.reads == "all":
+            return mask
+        at = features["input_ids"] == self.tokenizer.mask_token_id if self.pooling.reads == "mask" else None
+        return one_token(mask, at)
 
     def copy(self) -> Self:
         """An independent copy: own weights and own dropout rates; only the tokenizer is shared."""
         return copy.deepcopy(self, {id(self.tokenizer): self.tokenizer})
 
     def _vectors(self, features: dict[str, Tensor]) -> Tensor:
-        return self.pool(self._tokens(features), features["attention_mask"])
+        return self.pool(self._tokens(features), self.counted(features))
 
     def _placed(self, features: dict[str, Tensor]) -> dict[str, Tensor]:
         device = self.device

@@ -11,10 +11,12 @@ import torch
 from torch import Tensor
 
 from harness.config import nearest
+from harness.encoder.prompts import Prompt
 from harness.errors import InputError
 
 Mode = Literal["cls", "mean", "max"]
-NAMES = ("cls", "cls_pooler", "mean", "max", "first_last_avg", "last2_avg")
+NAMES = ("cls", "cls_pooler", "mean", "max", "first_last_avg", "last2_avg", "last")
+PROMPT = "prompt:"
 _LAYER = re.compile(r"layer:(\d+):(cls|mean|max)")
 
 
@@ -32,6 +34,8 @@ class Pooling:
     | first_last_avg | mean over the tokens of (H_f + H_L)/2, f = `first_layer` |
     | last2_avg | mean over the tokens of (H_(L-1) + H_L)/2 |
     | layer:K:cls, layer:K:mean, layer:K:max | the same on H_K |
+    | last | H_L at the last token |
+    | prompt:TEMPLATE | H_L at the token of the template that is read, see `harness.encoder.prompts` |
 
     `first_layer` is 1 as in SimCSE's present code and BERT-flow; 0 (the static embeddings) reproduces the published
     first-last rows (56.70 for BERT-base), see SimCSE's issues 133 and 285.
@@ -45,12 +49,17 @@ class Pooling:
         """The rule called `name`.
 
         Raises:
-            InputError: no such pooling, or a `first_layer` other than 0 and 1.
+            InputError: no such pooling, a template that is none, or a `first_layer` other than 0 and 1.
         """
-        if name not in NAMES and not _LAYER.fullmatch(name):
+        if name.startswith(PROMPT):
+            try:
+                Prompt.parse(name.removeprefix(PROMPT))
+            except ValueError as error:
+                raise InputError(f"pooling prompt:TEMPLATE {error}") from None
+        elif name not in NAMES and not _LAYER.fullmatch(name):
             raise InputError(
                 f'unknown pooling "{name}"{nearest(name, list(NAMES))}; known: {", ".join(NAMES)}, '
-                "layer:K:cls, layer:K:mean, layer:K:max"
+                "layer:K:cls, layer:K:mean, layer:K:max, prompt:TEMPLATE"
             )
         if first_layer not in (0, 1):
             raise InputError(f"first_layer must be 0 (the embeddings) or 1 (the first layer), not {first_layer!r}")
@@ -71,6 +80,19 @@ class Pooling:
         """K of "layer:K:...", else None."""
         of_layer = _LAYER.fullmatch(self.name)
         return int(of_layer[1]) if of_layer else None
+
+    @property
+    def prompt(self) -> Prompt | None:
+        """The template around every sentence, if there is one."""
+        return Prompt.parse(self.name.removeprefix(PROMPT)) if self.name.startswith(PROMPT) else None
+
+    @property
+    def reads(self) -> Literal["all", "mask", "last"]:
+        """The tokens that are reduced: all, or one."""
+        prompt = self.prompt
+        if prompt is not None and prompt.reads_mask:
+            return "mask"
+        return "last" if prompt is not None or self.name == "last" else "all"
 
     def layers(self, depth: int) -> tuple[int, ...]:
         """Indices into (H_0 .. H_depth) whose average is reduced over tokens; `(depth,)` for the last layer alone."""
@@ -96,6 +118,24 @@ def reduce_tokens(tokens: Tensor, mask: Tensor, mode: Mode) -> Tensor:
     if mode == "max":
         return tokens.masked_fill(weights == 0, torch.finfo(tokens.dtype).min).amax(dim=1)
     return (tokens * weights).sum(dim=1) / weights.sum(dim=1).clamp_min(1.0)
+
+
+def one_token(mask: Tensor, at: Tensor | None = None) -> Tensor:
+    """`mask` (n, length) without all but the last real token of each row, or but those `at` (n, length) which it is
+    true; the mean of the rest is that token's state.
+
+    Raises:
+        InputError: a row has none of them.
+    """
+    if at is None:
+        places = torch.arange(mask.shape[1], device=mask.device) * mask
+        return torch.zeros_like(mask).scatter_(1, places.argmax(dim=1, keepdim=True), 1)
+    kept = mask * at.to(mask.dtype)
+    if not bool(kept.any(dim=1).all()):
+        raise InputError(
+            "a pooling that reads the mask token was given rows without one; this method makes its own rows"
+        )
+    return kept
 
 
 def average_layers(hidden_states: Sequence[Tensor], layers: Sequence[int]) -> Tensor:

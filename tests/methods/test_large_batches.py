@@ -24,6 +24,8 @@ IN_PARTS: dict[str, dict[str, Any]] = {
     "simcse": {"dropout": 0.0},
     "mixcse": {"dropout": 0.0},
     "esimcse": {"dropout": 0.0},
+    "rankcse": {"dropout": 0.0},
+    "promptbert": {"dropout": 0.0, "pooling": "prompt:the [X] and", "second": "a red [X] and"},
     "simcse_supervised": {},
     "scd": {"dropout_a": 0.0, "dropout_b": 0.0, **NARROW},
     "barlow_twins": {"dropout": 0.0, **NARROW},

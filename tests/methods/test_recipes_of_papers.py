@@ -37,6 +37,8 @@ PRINTED: list[tuple[str, str, str, dict[str, Any]]] = [
     ("diffcse", "paper", "bert-base", {"learning_rate": 7e-6, "mask": 0.3, "rtd_weight": 0.005}),
     ("diffcse", "paper", "roberta-base", {"learning_rate": 1e-5, "mask": 0.2, "generator": "distilroberta-base"}),
     ("diffcse", "paper-transfer", "bert-base", {"learning_rate": 2e-6, "mask": 0.15, "rtd_weight": 0.05}),
+    ("promptbert", "paper", "bert-base", {"batch_size": 256, "learning_rate": 1e-5, "epochs": 1, "denoise": True}),
+    ("rankcse", "paper", "bert-base", {"learning_rate": 3e-5, "batch_size": 128, "teacher_share": 0.33}),
     ("w_mse", "code", "bert-base", {"batch_size": 512, "joint_head": True}),
     ("declutr", "paper", "distilroberta", {"lr_schedule": "instances", "batch_size": 16, "l_max": 512}),
     ("declutr", "code", "roberta-base", {"lr_schedule": "released", "drop_last": True}),

@@ -38,6 +38,8 @@ def from_pretrained(
     with quiet_transformers():
         transformer, head = _transformer(name, resolved, pooling, subfolder)
         tokenizer = _tokenizer(name, resolved, subfolder)
+    if pooling.prompt is not None and not saved:  # a saved tokenizer has its template
+        pooling.prompt.apply(tokenizer)
     return cls(
         transformer,
         tokenizer,

@@ -55,8 +55,9 @@ def load(cls: type[N], name: str) -> N:
         if settings:
             break
 
-    mode: Mode | None = None
+    mode: str | None = None
     weights: torch.Tensor | None = None
+    weighed: torch.Tensor | None = None
     convolution: TokenConvolution | None = None
     head: list[nn.Module] = []
     for kind, path in kinds[1:]:
@@ -65,7 +66,7 @@ def load(cls: type[N], name: str) -> N:
         elif kind == "WeightedLayerPooling" and mode is None:
             weights = _weighted_layers(name, resolved, path)
         elif kind == "WordWeights" and mode is None and convolution is None:
-            _only_ones(name, resolved, path)
+            weighed = _word_weights(name, resolved, path)
         elif kind == "CNN" and mode is None and convolution is None:
             convolution = _convolution(name, resolved, path)
         elif kind == "Dense" and mode is not None:
@@ -80,10 +81,11 @@ def load(cls: type[N], name: str) -> N:
     if mode is None:
         raise UnsupportedModel(f"{name}: modules.json has no Pooling module")
 
-    pooling = Pooling(mode) if weights is None else _layer_pooling(name, weights, mode)
+    pooling = Pooling(mode) if weights is None else _layer_pooling(name, weights, cast(Mode, mode))
     # The transformer was cut when it was saved, and its pooler became a Dense module: neither is done again here.
     encoder = from_pretrained(cls, name, pooling, settings.get("max_seq_length"), saved=True, subfolder=root)
     encoder.pooling = _label(extras.get("harness"), pooling, int(encoder.transformer.config.num_hidden_layers))
+    _check_word_weights(name, weighed, encoder)
     encoder.token_module = convolution
     if settings.get("do_lower_case"):
         _lower_case(encoder.tokenizer)
@@ -150,10 +152,10 @@ def _tensors(name: str, resolved: str, folder: str) -> dict[str, torch.Tensor]:
         raise InputError(f"{name}: {folder}/model.safetensors cannot be read: {error}") from error
 
 
-def _mode(name: str, config: dict[str, Any]) -> Mode:
+def _mode(name: str, config: dict[str, Any]) -> str:
     modes = config.get("pooling_mode")
     if modes is None:
-        old = {"cls_token": "cls", "mean_tokens": "mean", "max_tokens": "max"}
+        old = {"cls_token": "cls", "mean_tokens": "mean", "max_tokens": "max", "lasttoken": "last"}
         modes = [
             old.get(key.removeprefix("pooling_mode_"), key)
             for key, on in config.items()
@@ -161,9 +163,10 @@ def _mode(name: str, config: dict[str, Any]) -> Mode:
         ] or "mean"
     if not isinstance(modes, str) and len(modes) == 1:
         modes = modes[0]
-    if modes not in ("cls", "mean", "max"):
-        raise UnsupportedModel(f"{name}: pooling {modes!r} is not one of cls, mean, max")
-    return cast(Mode, modes)
+    modes = "last" if modes == "lasttoken" else modes
+    if modes not in ("cls", "mean", "max", "last"):
+        raise UnsupportedModel(f"{name}: pooling {modes!r} is not one of cls, mean, max, lasttoken")
+    return str(modes)
 
 
 def _label(saved: Any, pooling: Pooling, depth: int) -> Pooling:
@@ -172,7 +175,8 @@ def _label(saved: Any, pooling: Pooling, depth: int) -> Pooling:
         named = Pooling.parse(str(saved["pooling"]), int(saved["first_layer"]))
     except (TypeError, KeyError, ValueError, InputError):
         return pooling
-    same = named.mode == pooling.mode and set(named.layers(depth)) == set(pooling.layers(depth))
+    same = named.mode == pooling.mode and (named.reads == "last") == (pooling.reads == "last")
+    same = same and set(named.layers(depth)) == set(pooling.layers(depth))
     return named if same else pooling
 
 
@@ -198,11 +202,23 @@ def _layer_pooling(name: str, weights: torch.Tensor, mode: Mode) -> Pooling:
     raise UnsupportedModel(f"{name}: a weighted mean of layers {used} is none of the poolings known here")
 
 
-def _only_ones(name: str, resolved: str, folder: str) -> None:
-    """Accept the WordWeights that `saving` writes to say that padding counts as zeros, and no others."""
+def _word_weights(name: str, resolved: str, folder: str) -> torch.Tensor:
     weights = _tensors(name, resolved, folder).get("emb_layer.weight")
-    if weights is None or not bool((weights == 1).all()):
-        raise UnsupportedModel(f"{name}: {folder} weights words, which is not supported")
+    if weights is None:
+        raise UnsupportedModel(f"{name}: {folder} weights no words, which is not supported")
+    return weights
+
+
+def _check_word_weights(name: str, weights: torch.Tensor | None, encoder: Network) -> None:
+    """Accept the WordWeights that `saving` writes, and no others: ones say that padding counts as zeros, a single one
+    at the mask token that a prompt's pooling reads it."""
+    if encoder.pooling.reads == "mask":
+        mask = encoder.tokenizer.mask_token_id
+        if weights is not None and weights.flatten().nonzero().flatten().tolist() == [mask]:
+            return
+        raise UnsupportedModel(f"{name}: its pooling reads the mask token, its modules do not say so")
+    if weights is not None and not bool((weights == 1).all()):
+        raise UnsupportedModel(f"{name}: modules.json weights words, which is not supported")
 
 
 def _convolution(name: str, resolved: str, folder: str) -> TokenConvolution:

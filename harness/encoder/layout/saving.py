@@ -62,6 +62,9 @@ def _write(encoder: Network, folder: Path, card: str) -> None:
     with quiet_transformers():
         transformer.save_pretrained(folder)
         encoder.tokenizer.save_pretrained(folder)
+    if pooling.prompt is not None:  # a model's own class would build its tokenizer anew, without the template
+        about = json.loads((folder / "tokenizer_config.json").read_text("utf-8"))
+        _json(folder / "tokenizer_config.json", {**about, "tokenizer_class": "PreTrainedTokenizerFast"})
     settings: dict[str, Any] = {"max_seq_length": encoder.max_length, "do_lower_case": False}
     if "add_pooling_layer" in inspect.signature(type(transformer)).parameters:
         settings["model_args"] = {"add_pooling_layer": False}  # else a reader would add one with random weights
@@ -90,9 +93,16 @@ def _write(encoder: Network, folder: Path, card: str) -> None:
         _json(folder / "config.json", {**written, "output_hidden_states": True})
     if encoder.token_module is not None:
         _token_module(encoder, add)
+    if pooling.reads == "mask":  # the mean of one token is that token's state
+        if encoder.token_module is not None:
+            raise InputError(f'pooling "{pooling.name}" cannot be saved together with a module over tokens')
+        _word_weights(encoder, add, {str(encoder.tokenizer.mask_token): 1}, others=0)
     flags = {"cls": "pooling_mode_cls_token", "mean": "pooling_mode_mean_tokens", "max": "pooling_mode_max_tokens"}
+    mode = "last" if pooling.reads == "last" else pooling.mode
+    if mode == "last":
+        flags["last"] = "pooling_mode_lasttoken"
     tokens = getattr(encoder.token_module, "out_features", width)
-    add("Pooling", {"word_embedding_dimension": tokens, **{key: pooling.mode == m for m, key in flags.items()}})
+    add("Pooling", {"word_embedding_dimension": tokens, **{key: mode == m for m, key in flags.items()}})
 
     steps = [*encoder.head, *([encoder.affine] if encoder.affine is not None else [])]
     for position, step in enumerate(steps):
@@ -133,13 +143,20 @@ def _token_module(encoder: Network, add: Callable[..., None]) -> None:
     module = encoder.token_module
     if not isinstance(module, TokenConvolution):
         raise InputError(f"a token module of type {type(module).__name__} cannot be saved; use a TokenConvolution")
-    rows = int(encoder.transformer.config.vocab_size)
-    words = [word or "" for word in encoder.tokenizer.convert_ids_to_tokens(list(range(rows)))]
-    ones = {"vocab": words, "word_weights": {}, "unknown_word_weight": 1}  # times the mask, so that padding is zeros
-    add("WordWeights", ones, {"emb_layer.weight": torch.ones(rows, 1)})
+    # Ones times the mask, so that padding is zeros.
+    _word_weights(encoder, add, {}, others=1)
     shape = {"in_word_embedding_dimension": module.inputs, "out_channels": module.filters}
     widths = {"kernel_sizes": list(module.widths), "stride_sizes": [1] * len(module.widths)}
     add("CNN", {**shape, **widths}, module.state_dict())
+
+
+def _word_weights(encoder: Network, add: Callable[..., None], named: dict[str, float], *, others: float) -> None:
+    """A weight for some words, and one for all others; readers take them from the configuration or from the tensor."""
+    rows = int(encoder.transformer.config.vocab_size)
+    words = [word or "" for word in encoder.tokenizer.convert_ids_to_tokens(list(range(rows)))]
+    weights = torch.tensor([[named.get(word, others)] for word in words])
+    config = {"vocab": words, "word_weights": named, "unknown_word_weight": others}
+    add("WordWeights", config, {"emb_layer.weight": weights})
 
 
 def _is_activation(step: nn.Module) -> bool:

@@ -1,0 +1,226 @@
+"""LLM2Vec: a causal model that is made to look both ways, first by masked next-token prediction, then by SimCSE."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from transformers import AutoModelForCausalLM
+
+from harness.config import option
+from harness.encoder.masked_lm import masked_lm_loss
+from harness.encoder.quiet import quiet_transformers
+from harness.errors import InputError
+from harness.method import POOLING_HELP, FitContext, MethodCard, MethodConfig
+from harness.recipes import Presets, Recipe, Recipes
+from harness.sources import resolve_model
+from harness.training import Batch, TrainedMethod, TrainingConfig
+from harness.views.settings import both
+from methods.objectives import nt_xent
+
+if TYPE_CHECKING:
+    from harness.encoder import Encoder
+    from harness.sources import Corpus
+
+IGNORED = -100
+BLANK = "_"  # what masks a token where the tokenizer has no mask token
+
+
+def mask_all(
+    ids: Sequence[Sequence[int]], share: float, mask: int, special: frozenset[int], rng: np.random.Generator
+) -> tuple[list[list[int]], list[list[int]]]:
+    """Each ordinary token but the first of a row becomes `mask` with probability `share`; the rows, and labels: the
+    true id there, else -100."""
+    masked, labels = [], []
+    for row in ids:
+        hit = rng.random(len(row)) < share
+        hit &= np.array([place > 0 and token not in special for place, token in enumerate(row)])
+        masked.append([mask if h else token for token, h in zip(row, hit, strict=True)])
+        labels.append([token if h else IGNORED for token, h in zip(row, hit, strict=True)])
+    return masked, labels
+
+
+def masked_next_token(states: Tensor, labels: Tensor, vocabulary: Tensor) -> Tensor:
+    """Mean cross-entropy in nats of the masked tokens, each read from the state of the token before it.
+
+    L = -mean over masked t of log softmax(V h_(t-1))[x_t]
+
+    Args:
+        states: (n, length, d). labels: (n, length), -100 where nothing is predicted. vocabulary: V (size, d).
+
+    Source: BehnamGhader et al., COLM 2024, section 2.
+    """
+    truth = labels[:, 1:]
+    chosen = truth != IGNORED
+    return masked_lm_loss(functional.linear(states[:, :-1][chosen], vocabulary), truth[chosen])
+
+
+class Vocabulary(nn.Module):
+    """The output embeddings of a causal model (size, d), frozen; the input embeddings' own where they are tied, or
+    where the checkpoint has none."""
+
+    def __init__(self, name: str, encoder: Encoder) -> None:
+        super().__init__()
+        inputs = encoder.transformer.get_input_embeddings()
+        self._inputs = (inputs,)  # in a tuple it is not registered
+        with quiet_transformers(), torch.random.fork_rng(devices=[]):
+            loaded: Any = AutoModelForCausalLM.from_pretrained(
+                resolve_model(name),
+                output_loading_info=True,
+                dtype=torch.float32,
+                trust_remote_code=False,
+                use_safetensors=True,
+            )
+        model, report = loaded
+        outputs = model.get_output_embeddings()
+        tied = outputs is None or outputs.weight is model.get_input_embeddings().weight
+        missing = any("head" in key or "output" in key for key in report["missing_keys"])
+        own = None if tied or missing else outputs.weight.detach().clone()
+        self.register_buffer("own", own)
+
+    def forward(self) -> Tensor:
+        """(size, d)"""
+        if isinstance(self.own, Tensor):
+            return self.own
+        weight = self._inputs[0].weight
+        assert isinstance(weight, Tensor)
+        return weight.detach()
+
+
+def add_lora(encoder: Encoder, rank: int, alpha: float, dropout: float) -> None:
+    """Low-rank adapters on all linear layers of the transformer; nothing else is trained.
+
+    Raises:
+        InputError: peft is not installed.
+    """
+    try:
+        from peft import LoraConfig, inject_adapter_in_model
+    except ImportError:
+        raise InputError('llm2vec: key "lora" needs peft: pip install "sentence-harness[lora]"') from None
+    settings = LoraConfig(r=rank, lora_alpha=alpha, lora_dropout=dropout, target_modules="all-linear")
+    inject_adapter_in_model(settings, encoder.transformer)
+
+
+def merge_lora(encoder: Encoder) -> None:
+    """Add the adapters to the weights that they adapt; the transformer is of its own type again."""
+    from peft.tuners.lora import LoraLayer
+
+    for name, module in list(encoder.transformer.named_modules()):
+        if isinstance(module, LoraLayer):
+            module.merge()
+            parent, _, leaf = name.rpartition(".")
+            setattr(encoder.transformer.get_submodule(parent), leaf, module.get_base_layer())
+    encoder.requires_grad_(True)
+
+
+PAPER = "BehnamGhader et al. 2024, section 3 and appendix"
+RECIPE = {"lora": 16, "mntp_steps": 1000, "max_steps": 2000, "bucket": 1, "eval_every": 125}
+
+
+class LLM2VecConfig(TrainingConfig):
+    """Defaults: the paper's, but for LoRA, which needs an extra."""
+
+    pooling: str = option("mean", POOLING_HELP)
+    batch_size: int = option(128, "sentences per update", ge=2, sweep=[32, 64, 128])
+    train_length: int = option(128, "word pieces kept in training, special tokens included", ge=4)
+    bidirectional: bool = option(True, "every token attends to all others, also when encoding")
+    mntp_steps: int = option(1000, "first updates, of masked next-token prediction; 0: SimCSE alone", ge=0)
+    mntp_learning_rate: float = option(5e-5, "peak learning rate of those updates", gt=0)
+    mask: float = option(0.2, "share of the tokens that are masked", gt=0, lt=1)
+    attention_rate: float = option(0.3, "dropout of attention probabilities in both views", gt=0, lt=1)
+    temperature: float = option(0.05, "divides the cosines", gt=0, sweep=(0.01, 1.0), log=True)
+    lora: int | None = option(None, "rank of adapters that are trained alone (paper: 16; extra lora); empty: all", ge=1)
+    lora_alpha: float = option(32.0, "scale of the adapters, divided by their rank", gt=0)
+    lora_dropout: float = option(0.05, "dropout of what enters the adapters", ge=0, lt=1)
+
+
+class LLM2Vec(TrainedMethod):
+    """`masked_next_token` for the first updates, then NT-Xent of two views that differ by attention dropout."""
+
+    name = "llm2vec"
+    card = MethodCard(
+        title="LLM2Vec (unsupervised)",
+        paper="BehnamGhader et al., COLM 2024",
+        equations="the three steps of section 2",
+        reference="github.com/McGill-NLP/llm2vec",
+        text="sentences",
+        supervision="unsupervised",
+        cost="1,000 updates with one forward, 1,000 with two views",
+        notes="For causal models; others look both ways already. One optimiser and one set of adapters go through both "
+        "phases, each with a linear decay of its own; the originals merge the first adapters and begin new ones, on "
+        "longer text (Wikitext, batches of 32) in the first phase. Output embeddings stay as they are. Adapters are "
+        "merged at the end, and the configuration says that the model is not causal.",
+        when_it_collapses="a lower learning_rate, fewer mntp_steps, a lower attention_rate",
+    )
+    Config: ClassVar[type[MethodConfig]] = LLM2VecConfig
+    presets: ClassVar[Presets] = {
+        "paper": RECIPE,
+        "full": {**RECIPE, "lora": None},
+        "mini": Recipes(
+            {
+                "mini": Recipe(
+                    {"mntp_steps": 16, "batch_size": 64, "train_length": 32, "eval_every": 10, "bucket": 32},
+                    "ours: the paper's values, as short as the embedded corpus; not searched",
+                )
+            }
+        ),
+    }
+
+    def load_base(self) -> Encoder:
+        """As `TrainedMethod.load_base`; each token attends to all others."""
+        encoder = super().load_base()
+        if self.config.bidirectional:
+            encoder.transformer.config.is_causal = False  # transformers' own switch, which a saved model keeps
+        return encoder
+
+    def heads(self, encoder: Encoder) -> nn.Module:
+        """The vocabulary that masked tokens are predicted over; the adapters are put into the encoder."""
+        c = self.config
+        heads = nn.Module()
+        if c.mntp_steps:
+            heads.vocabulary = Vocabulary(self.base_model, encoder)
+        if c.lora is not None:
+            add_lora(encoder, c.lora, c.lora_alpha, c.lora_dropout)
+        return heads
+
+    def schedule(self, step: int, steps: int) -> float:
+        """Linear warm-up and decay in each of the two phases, at its own peak rate."""
+        first = min(self.config.mntp_steps, steps)
+        if step < first:
+            return super().schedule(step, first) * float(self.config.mntp_learning_rate / self.config.learning_rate)
+        return super().schedule(step - first, steps - first)
+
+    def loss(self, encoder: Encoder, heads: Any, batch: Batch) -> dict[str, Tensor]:
+        c: LLM2VecConfig = self.config
+        ids = encoder.tokenize(batch.texts, max_length=c.train_length)
+        if batch.step < c.mntp_steps:
+            return {"loss": self._predicted(encoder, heads, ids, batch)}
+        rate = both(c.attention_rate, c.attention_rate)
+        h_a, h_b = encoder.two_views(ids, ids, attention_dropout=rate, differ_by="raise attention_rate")
+        return {"loss": nt_xent(h_a, h_b, temperature=c.temperature)}
+
+    def _predicted(self, encoder: Encoder, heads: Any, ids: list[list[int]], batch: Batch) -> Tensor:
+        tokenizer = encoder.tokenizer
+        mask = tokenizer.mask_token_id
+        if mask is None:
+            mask = tokenizer.convert_tokens_to_ids(BLANK)
+        if mask is None:
+            raise InputError(f'llm2vec: the base model\'s tokenizer has neither a mask token nor "{BLANK}"')
+        special = frozenset(tokenizer.all_special_ids) - {tokenizer.unk_token_id}
+        masked, labels = mask_all(ids, self.config.mask, int(mask), special, batch.rng)
+        truth = torch.full((len(ids), max(map(len, ids))), IGNORED)
+        for row, values in enumerate(labels):
+            truth[row, : len(values)] = torch.tensor(values)
+        states = encoder.hidden_states(encoder.collate(masked))[-1]
+        return masked_next_token(states, truth.to(states.device), heads.vocabulary())
+
+    def fit(self, corpus: Corpus | None = None, context: FitContext | None = None) -> Self:
+        """As every trained method; adapters are merged into the weights at the end."""
+        super().fit(corpus, context)
+        if self.config.lora is not None:
+            merge_lora(self.encoder)
+        return self

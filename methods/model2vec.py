@@ -1,0 +1,233 @@
+"""Model2Vec: any row distilled into a vector for every word piece; a sentence is their mean, and no model is run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import field_validator
+
+from harness.config import option
+from harness.encoder.prompts import frame_of
+from harness.errors import InputError
+from harness.identity.code import code_ids
+from harness.method import FitContext, FitReport, MethodCard, MethodConfig, Supervision, Text, require_corpus
+from harness.recipes import Presets
+from methods.concat import PartConfig, with_family
+from methods.static import Static
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+    from harness.encoder import Encoder
+    from harness.sources import Corpus
+
+ROWS = 1024  # word pieces encoded at a time
+
+
+def principal_components(vectors: NDArray[Any], dimensions: int) -> NDArray[np.float64]:
+    """(n, k): the rows of (n, d), centred, along the k directions of most variance, largest first.
+
+    k is at most d and n - 1. Signs are those of the eigenvectors, which no cosine depends on.
+    """
+    x = vectors.astype(np.float64)
+    x -= x.mean(0)
+    _, directions = np.linalg.eigh(x.T @ x)
+    kept: NDArray[np.float64] = x @ directions[:, ::-1][:, : min(dimensions, x.shape[1], max(len(x) - 1, 1))]
+    return kept
+
+
+def sif_weights(probabilities: NDArray[Any], coefficient: float) -> NDArray[np.float64]:
+    """a / (a + p) for every word piece of probability p: smooth inverse frequency (Arora et al., ICLR 2017)."""
+    weights: NDArray[np.float64] = coefficient / (coefficient + probabilities.astype(np.float64))
+    return weights
+
+
+def zipf(count: int) -> NDArray[np.float64]:
+    """Probabilities of `count` word pieces by frequency: p(r) proportional to 1 / (r + 1), r >= 1."""
+    inverse = 1.0 / np.arange(2, count + 2)
+    probabilities: NDArray[np.float64] = inverse / inverse.sum()
+    return probabilities
+
+
+class Model2VecConfig(MethodConfig):
+    """Defaults: the library's, on SimCSE."""
+
+    pooling: Literal["none"] = option("none", "that of the row that is distilled")
+    max_length: int | None = option(None, "word pieces kept of a sentence; empty: all", ge=1)
+    of: PartConfig = option(PartConfig(method="simcse"), "the row: a table of method, preset, config and seed")
+    dimensions: int = option(256, "of the vectors, by principal components", ge=1, sweep=[64, 128, 256, 512])
+    sif: float | None = option(1e-4, "coefficient of the weights a / (a + p); empty: none", gt=0, lt=1)
+    frequencies: Literal["zipf", "corpus"] = option(
+        "zipf", "p: by the place in the vocabulary, which lists frequent pieces first, or counted in the corpus"
+    )
+
+    @field_validator("of")
+    @classmethod
+    def _is_a_row(cls, value: PartConfig) -> PartConfig:
+        try:
+            value.settings()
+        except InputError as error:
+            raise ValueError(str(error)) from None
+        return value
+
+
+class Model2Vec(Static):
+    """h = mean over a sentence's word pieces of w_p PCA(f(p)), f the row that is distilled, w_p = a / (a + p)."""
+
+    name = "model2vec"
+    card = MethodCard(
+        title="Model2Vec (a row distilled into static vectors)",
+        paper="Tulkens & van Dongen, Model2Vec, 2024",
+        equations="distillation: forward pass of the vocabulary, PCA, SIF weights",
+        reference="github.com/MinishLab/model2vec",
+        text="sentences",
+        supervision="unsupervised",
+        deterministic=False,
+        cost="that of the row, and one pass over the vocabulary",
+        notes="A piece is encoded as the row encodes a sentence of it alone, framed by the special tokens (and the "
+        "template) in their usual order, and pooled as the row pools; the library swaps the two special tokens and "
+        "takes the mean. Unknown words are zero, so that cosines are those without them. Text and supervision are "
+        "those of the row; nothing is trained afterwards (the library's potion models are).",
+    )
+    Config: ClassVar[type[MethodConfig]] = Model2VecConfig
+    presets: ClassVar[Presets] = {
+        "code": {"dimensions": 256, "sif": 1e-4, "frequencies": "zipf"},
+        "paper": {"dimensions": 256, "sif": 1e-3, "frequencies": "zipf"},
+        "mean": {"of": {"method": "pooling", "preset": "mean"}},
+        "mini": {"of": {"method": "simcse", "preset": "mini"}},
+    }
+
+    @classmethod
+    def configure(
+        cls,
+        values: Mapping[str, Any],
+        *,
+        preset: str | None = None,
+        family: str | None = None,
+        base_model: str | None = None,
+        where: str = "",
+    ) -> MethodConfig:
+        """As `Method.configure`. A row whose preset depends on the base model is told its family."""
+        base = {} if preset is None else cls.recipe(preset, family, base_model=base_model, where=where).values
+        merged = {**base, **values}
+        if "of" in merged:
+            merged["of"] = with_family(merged["of"], family, base_model)
+        return super().configure(merged, where=where)
+
+    @classmethod
+    def text_for(cls, config: Any) -> Text:
+        """What the row learns from; sentences where only frequencies are counted."""
+        wanted: Text = config.of.kind.text_for(config.of.settings())
+        return "sentences" if wanted == "none" and config.frequencies == "corpus" else wanted
+
+    @classmethod
+    def supervision_for(cls, config: Any) -> Supervision:
+        """That of the row."""
+        known: Supervision = config.of.kind.supervision_for(config.of.settings())
+        return "unsupervised" if known == "untrained" and config.frequencies == "corpus" else known
+
+    @classmethod
+    def base_for(cls, config: Any, base_model: str) -> str:
+        """What the row starts from."""
+        return config.of.kind.base_for(config.of.settings(), base_model)  # type: ignore[no-any-return]
+
+    @classmethod
+    def untrained(cls, config: Any) -> tuple[str, dict[str, Any]] | None:
+        """The untrained start of the row, distilled."""
+        start = config.of.kind.untrained(config.of.settings())
+        if start is None or cls.supervision_for(config) == "untrained":
+            return None
+        values = config.model_dump(exclude={"of"}, exclude_defaults=True)
+        return cls.name, {**values, "of": {"method": start[0], "config": start[1]}}
+
+    @classmethod
+    def inputs(cls, config: Any) -> dict[str, str]:
+        """What the row refers to, and its code."""
+        told = {f"of {key}": value for key, value in config.of.kind.inputs(config.of.settings()).items()}
+        return {**told, "of code": code_ids(config.of.kind)[0]}
+
+    @classmethod
+    def uses_dev(cls, config: Any) -> bool:
+        """Where the row does."""
+        return config.of.kind.uses_dev(config.of.settings())  # type: ignore[no-any-return]
+
+    def fit(self, corpus: Corpus | None = None, context: FitContext | None = None) -> Self:
+        """Fit the row, then encode its vocabulary.
+
+        Raises:
+            InputError: no corpus, or one of the wrong kind; the row is no single encoder.
+        """
+        context, of = context or FitContext(), self.config.of
+        if self.text_for(self.config) != "none":
+            corpus = require_corpus(self, corpus)
+        row = of.kind(of.settings(), base_model=self.base_model)
+        if row.transductive:
+            raise InputError(f"model2vec: {of.method} is fitted to each task's text, so it has no vectors of its own")
+        folder = context.folder / "of" if context.folder else None
+        row.fit(corpus, replace(context, seed=context.seed + of.seed, folder=folder))
+        if row._encoder is None:
+            raise InputError(f"model2vec: {of.method} is no single encoder of word pieces; distil a row that is one")
+        encoder = row.encoder
+        self._tokenizer = plain_tokenizer(encoder, self.config.max_length)
+        pieces = encode_pieces(encoder)
+        matrix = principal_components(pieces, self.config.dimensions)
+        if self.config.sif is not None:
+            matrix *= sif_weights(self._frequencies(corpus), self.config.sif)[:, None]
+        unknown = encoder.tokenizer.unk_token_id
+        if unknown is not None:
+            matrix[unknown] = 0.0
+        self._matrix = matrix.astype(np.float32)
+        told = row.fit_report
+        about = {"of": {"method": row.name, **told.training}, "pieces": len(matrix), "dimensions": matrix.shape[1]}
+        self.fit_report = FitReport(training=about, cost=dict(told.cost))
+        return self
+
+    def _frequencies(self, corpus: Corpus | None) -> NDArray[np.float64]:
+        """Probabilities of all word pieces."""
+        tokenizer = self._tokenizer
+        assert tokenizer is not None
+        size = tokenizer.get_vocab_size()
+        if self.config.frequencies == "zipf":
+            return zipf(size)
+        assert corpus is not None
+        counts = np.zeros(size)
+        for start in range(0, len(corpus), ROWS):
+            items = corpus[start : start + ROWS]
+            texts = [item if isinstance(item, str) else item.anchor for item in items]
+            for encoding in tokenizer.encode_batch_fast(texts, add_special_tokens=False):
+                np.add.at(counts, encoding.ids, 1.0)
+        shares: NDArray[np.float64] = counts / max(float(counts.sum()), 1.0)
+        return shares
+
+
+def plain_tokenizer(encoder: Encoder, length: int | None) -> Tokenizer:
+    """The encoder's tokenizer without its frame; an empty text counts as "."."""
+    from tokenizers import Regex, Tokenizer, normalizers
+
+    tokenizer = Tokenizer.from_str(encoder.tokenizer.backend_tokenizer.to_str())
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    if length is not None:
+        tokenizer.enable_truncation(length)
+    empty = normalizers.Replace(Regex(r"\A\s*\z"), ".")
+    tokenizer.normalizer = normalizers.Sequence([empty, *([tokenizer.normalizer] if tokenizer.normalizer else [])])
+    return tokenizer
+
+
+def encode_pieces(encoder: Encoder) -> NDArray[np.float32]:
+    """Vectors (vocabulary, d) of all word pieces, each as a sentence of its own, in float32."""
+    import torch
+
+    before, after = frame_of(encoder.tokenizer)
+    size = encoder.tokenizer.backend_tokenizer.get_vocab_size()
+    parts: list[NDArray[np.float32]] = []
+    encoder.eval()
+    for start in range(0, size, ROWS):
+        ids: Sequence[Sequence[int]] = [[*before, piece, *after] for piece in range(start, min(start + ROWS, size))]
+        with torch.inference_mode():
+            parts.append(encoder(encoder.collate(ids)).float().cpu().numpy())
+    return np.concatenate(parts)

@@ -1,0 +1,205 @@
+"""RankCSE: SimCSE whose ranking of a batch agrees between the views, and with the ranking by given teachers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import torch
+from pydantic import field_validator
+from torch import Tensor, nn
+
+from harness.config import option
+from harness.identity.models import model_fingerprint
+from harness.method import DEFAULT_BASE_MODEL, POOLING_HELP, MethodCard, MethodConfig, Supervision
+from harness.recipes import Presets, Recipe, Recipes
+from harness.training import Batch
+from methods.parts.later_models import UNTUNED, later_models
+from methods.parts.row_vectors import check_rows, full_precision, unit
+from methods.simcse import MINI, STATED, SimCSE, SimCSEConfig
+
+if TYPE_CHECKING:
+    from harness.encoder import Encoder
+    from harness.encoder.foreign import ForeignEncoder
+
+OWN = "own"
+
+
+@full_precision
+def ranking_consistency(scores: Tensor) -> Tensor:
+    """Mean over i of JS(P_i, Q_i) in nats: P = softmax of the rows of `scores` (n, n), Q of its columns.
+
+    JS(P, Q) = (KL(P, M) + KL(Q, M)) / 2, M = (P + Q) / 2. `scores` are similarities of both views by temperature.
+
+    Source: Liu et al., ACL 2023, the ranking consistency.
+    """
+    p, q = scores.log_softmax(1), scores.T.log_softmax(1)
+    m = torch.logaddexp(p, q) - torch.log(torch.tensor(2.0, dtype=p.dtype, device=p.device))
+    return 0.5 * ((p.exp() * (p - m)).sum(1) + (q.exp() * (q - m)).sum(1)).mean()
+
+
+@full_precision
+def list_net(scores: Tensor, teacher: Tensor) -> Tensor:
+    """Mean over i of -sum_j softmax(teacher_i)_j log softmax(scores_i)_j, over the others j != i of the batch.
+
+    Args:
+        scores, teacher: (n, n), similarities by their temperatures. n = 1 gives 0.
+
+    Source: Liu et al., ACL 2023, the ListNet distillation; the code leaves out the sentence itself.
+    """
+    n = len(scores)
+    if n == 1:
+        return scores.sum() * 0.0
+    others = ~torch.eye(n, dtype=torch.bool, device=scores.device)
+    s, t = (x[others].view(n, n - 1) for x in (scores, teacher))
+    return -(t.softmax(1) * s.log_softmax(1)).sum(1).mean()
+
+
+@full_precision
+def list_mle(scores: Tensor, teacher: Tensor) -> Tensor:
+    """Mean over i and places r of -log( exp(s_i,pi(r)) / sum_{k >= r} exp(s_i,pi(k)) ), pi the teacher's order.
+
+    Args:
+        scores: (n, n), similarities by temperature. teacher: (n, n); only its order counts, equal ones stay in place.
+
+    Source: Liu et al., ACL 2023, the ListMLE distillation, there a sum over the places; the code takes the mean.
+    """
+    order = teacher.argsort(dim=1, descending=True, stable=True)
+    ranked = scores.gather(1, order)
+    rest = ranked.flip(1).logcumsumexp(1).flip(1)
+    return (rest - ranked).mean()
+
+
+class RankCSEConfig(SimCSEConfig):
+    """Defaults: the paper's on BERT-base, but for its teachers."""
+
+    similarity: Literal["cosine"] = option("cosine", "of two sentences in the loss")
+    batch_size: int = option(128, "sentences per update", ge=2, sweep=[64, 128, 256])
+    teachers: tuple[str, ...] = option(
+        (DEFAULT_BASE_MODEL,), "one or two models whose ranking is learnt: hub ids, folders or embedded:NAME"
+    )
+    teacher_pooling: str = option("mean", f"of the teachers; own: what their configuration says; or {POOLING_HELP}")
+    teacher_supervision: Supervision = option("unsupervised", "what the teachers' authors knew; the row's, too")
+    teacher_share: float = option(0.33, "share of the first of two teachers (alpha)", ge=0, le=1)
+    distillation: Literal["listmle", "listnet"] = option("listmle", "how the teachers' ranking is learnt",
+                                                         sweep=["listmle", "listnet"])  # fmt: skip
+    consistency_weight: float = option(1.0, "weight of the views' agreement (beta)", ge=0, sweep=[0.1, 1.0, 10.0])
+    ranking_weight: float = option(1.0, "weight of the teachers' ranking (gamma)", ge=0, sweep=[0.1, 1.0, 10.0])
+    ranking_temperature: float = option(0.05, "divides the similarities that are ranked (tau_2)", gt=0)
+    teacher_temperature: float = option(0.025, "divides the teachers' similarities in ListNet (tau_3)", gt=0)
+    in_parts: ClassVar[bool] = True
+
+    @field_validator("teachers")
+    @classmethod
+    def _one_or_two(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if not 1 <= len(value) <= 2 or not all(value):
+            raise ValueError("must be one or two names of models")
+        return value
+
+    @field_validator("teacher_pooling")
+    @classmethod
+    def _known_teacher_pooling(cls, value: str) -> str:
+        return value if value == OWN else cls._known_pooling(value)
+
+
+class RankCSE(SimCSE):
+    """L = NT-Xent + beta * `ranking_consistency` + gamma * `list_mle` or `list_net` against the teachers."""
+
+    name = "rankcse"
+    card = MethodCard(
+        title="RankCSE",
+        paper="Liu et al., ACL 2023",
+        equations="the ranking consistency, ListNet and ListMLE",
+        reference="github.com/perceptiveshawty/RankCSE (not the authors')",
+        text="sentences",
+        supervision="unsupervised",
+        cost="as SimCSE, and a forward of every teacher",
+        notes="The paper's teachers on BERT-base are DiffCSE-base and SimCSE-large. What a teacher was trained with is "
+        "the row's supervision too (teacher_supervision). The community code clamps the logarithm of the mixture at "
+        "1e-7, which makes the divergence another one, and never multiplies by beta: here is the equation. Teachers "
+        "read whole sentences. Published STS average on BERT-base: 80.36 with ListMLE.",
+        when_it_collapses="a lower learning_rate, a lower consistency_weight",
+    )
+    Config: ClassVar[type[MethodConfig]] = RankCSEConfig
+    presets: ClassVar[Presets] = {
+        "paper": Recipes(
+            {
+                "bert-base": Recipe(
+                    {
+                        "learning_rate": 3e-5,
+                        "teachers": (
+                            "voidism/diffcse-bert-base-uncased-sts",
+                            "princeton-nlp/unsup-simcse-bert-large-uncased",
+                        ),
+                        "teacher_pooling": "cls",
+                    },
+                    "Liu et al. 2023, section 4 and appendix",
+                ),
+                **later_models({"learning_rate": 3e-5}, STATED),
+                "mini": Recipe({**MINI.values, "learning_rate": 3e-5}, UNTUNED),
+            },
+            shared={"batch_size": 128, "epochs": 1, "train_length": 32, "eval_every": 125, "bucket": 1},
+            aliases={"mini": "mini"},
+        ),
+    }
+
+    _teachers: tuple[Encoder | ForeignEncoder, ...] = ()
+
+    @classmethod
+    def supervision_for(cls, config: Any) -> Supervision:
+        """What the teachers' authors knew."""
+        known: Supervision = config.teacher_supervision
+        return "unsupervised" if known == "untrained" else known
+
+    @classmethod
+    def inputs(cls, config: Any) -> dict[str, str]:
+        """The teachers' fingerprints."""
+        return {f"teacher {k}": model_fingerprint(name) for k, name in enumerate(config.teachers, 1)}
+
+    def heads(self, encoder: Encoder) -> nn.Module:
+        """SimCSE's; the teachers are opened beside them and enter no checkpoint."""
+        from harness.encoder import Encoder as Own
+        from harness.encoder.foreign import open_model
+
+        pooling = self.config.teacher_pooling
+        opened = []
+        for name in self.config.teachers:
+            teacher = open_model(name) if pooling == OWN else Own.from_pretrained(name, pooling=pooling)
+            teacher.to(str(encoder.device))
+            opened.append(teacher.eval() if isinstance(teacher, Own) else teacher)
+        self._teachers = tuple(opened)
+        return super().heads(encoder)
+
+    def loss(self, encoder: Encoder, heads: Any, batch: Batch) -> dict[str, Tensor]:
+        config: RankCSEConfig = self.config
+        ids_a, ids_b = self.views(encoder, batch)
+        z_a, z_b = self.projected(encoder, heads, ids_a, ids_b)
+        terms = self.with_mlm(self.contrast(z_a, z_b, heads, batch), encoder, heads, [*ids_a, *ids_b], batch)
+        cosines = cosines_of(z_a, z_b)
+        consistency = config.consistency_weight * ranking_consistency(cosines / config.temperature)
+        ranked = cosines / config.ranking_temperature
+        if config.distillation == "listmle":
+            ranking = list_mle(ranked, self._ranked(batch, ranked))
+        else:
+            ranking = list_net(ranked, self._ranked(batch, ranked) / config.teacher_temperature)
+        ranking = config.ranking_weight * ranking
+        contrast = terms.pop("contrast", terms["loss"])
+        parts = {"contrast": contrast, "consistency": consistency, "ranking": ranking}
+        return {**terms, "loss": terms["loss"] + consistency + ranking, **parts}
+
+    @torch.no_grad()
+    def _ranked(self, batch: Batch, like: Tensor) -> Tensor:
+        """The teachers' cosines (n, n) of the batch's sentences, weighted."""
+        share = self.config.teacher_share
+        weights = (share, 1 - share) if len(self._teachers) == 2 else (1.0,)
+        total = torch.zeros_like(like)
+        for weight, teacher in zip(weights, self._teachers, strict=True):
+            vectors = teacher.encode(batch.texts, convert_to_tensor=True).to(like.device)
+            total += weight * cosines_of(vectors, vectors)
+        return total
+
+
+@full_precision
+def cosines_of(a: Tensor, b: Tensor) -> Tensor:
+    """Cosines (n, n) of the rows of (n, d) and (n, d)."""
+    check_rows(a, b)
+    return unit(a) @ unit(b).T
