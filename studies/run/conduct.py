@@ -118,7 +118,6 @@ class _Course:
         self.waiting: dict[str, list[OpenTrial]] = {}  # cell -> the trials that wait for it: two may ask for one run
         self.queue: deque[Job] = deque()
         self.open = 0
-        self.cells: dict[str, Cell] = {}  # as a watcher knows a trial: the run that it is at
         self.scores: list[RowScore] = []
         self.watch = Watch(
             desk.workdir,
@@ -160,17 +159,19 @@ class _Course:
         Raises:
             StopAsked: somebody asked for it; trials that have not ended stay as they are.
         """
-        open_trials = [t for t in self.stored.get_trials(deepcopy=False) if not t.state.is_finished()]
-        names = [f"trial {t.number}" for t in open_trials if t.user_attrs.get(SLOT, self.slots) < self.slots]
-        self.cells = {name: Cell(name, name, self.study.name) for name in names}
-        self.watch.expect(list(self.cells.values()))
+        self.watch.expect([Cell(name, name, self.study.name) for name in self._unfinished()])
         room = self.executor.room(self.slots)
         self._fill(going_on, room)
         for answer in self.executor.run(self.queue, self._look):
             self._took(answer)
             self._fill(going_on, room)
-        if self.open:
+        if self._unfinished():
             raise StopAsked
+
+    def _unfinished(self) -> list[str]:
+        """The trials that are still to end."""
+        trials = [t for t in self.stored.get_trials(deepcopy=False) if not t.state.is_finished()]
+        return [f"trial {t.number}" for t in trials if t.user_attrs.get(SLOT, self.slots) < self.slots]
 
     def _fill(self, going_on: list[optuna.Trial], room: int) -> None:
         while self.open < room and not self.watch.stop():
