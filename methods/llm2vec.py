@@ -24,7 +24,7 @@ from methods.objectives import nt_xent
 
 if TYPE_CHECKING:
     from harness.encoder import Encoder
-    from harness.sources import Corpus
+    from harness.sources import TrainingText
 
 IGNORED = -100
 BLANK = "_"  # what masks a token where the tokenizer has no mask token
@@ -218,7 +218,7 @@ class LLM2Vec(TrainedMethod):
         states = encoder.hidden_states(encoder.collate(masked))[-1]
         return masked_next_token(states, truth.to(states.device), heads.vocabulary())
 
-    def fit(self, corpus: Corpus | None = None, context: FitContext | None = None) -> Self:
+    def fit(self, corpus: TrainingText | None = None, context: FitContext | None = None) -> Self:
         """As every trained method; adapters are merged into the weights at the end."""
         super().fit(corpus, context)
         if self.config.lora is not None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
     from harness.encoder import Encoder
-    from harness.sources import Corpus
+    from harness.sources import Corpus, TrainingText
 
 ROWS = 1024  # word pieces encoded at a time
 
@@ -155,20 +155,19 @@ class Model2Vec(Static):
         """Where the row does."""
         return config.of.kind.uses_dev(config.of.settings())  # type: ignore[no-any-return]
 
-    def fit(self, corpus: Corpus | None = None, context: FitContext | None = None) -> Self:
+    def fit(self, corpus: TrainingText | None = None, context: FitContext | None = None) -> Self:
         """Fit the row, then encode its vocabulary.
 
         Raises:
             InputError: no corpus, or one of the wrong kind; the row is no single encoder.
         """
         context, of = context or FitContext(), self.config.of
-        if self.text_for(self.config) != "none":
-            corpus = require_corpus(self, corpus)
+        text = require_corpus(self, corpus) if self.text_for(self.config) != "none" else None
         row = of.kind(of.settings(), base_model=self.base_model)
         if row.transductive:
             raise InputError(f"model2vec: {of.method} is fitted to each task's text, so it has no vectors of its own")
         folder = context.folder / "of" if context.folder else None
-        row.fit(corpus, replace(context, seed=context.seed + of.seed, folder=folder))
+        row.fit(text, replace(context, seed=context.seed + of.seed, folder=folder))
         if row._encoder is None:
             raise InputError(f"model2vec: {of.method} is no single encoder of word pieces; distil a row that is one")
         encoder = row.encoder
@@ -176,7 +175,7 @@ class Model2Vec(Static):
         pieces = encode_pieces(encoder)
         matrix = principal_components(pieces, self.config.dimensions)
         if self.config.sif is not None:
-            matrix *= sif_weights(self._frequencies(corpus), self.config.sif)[:, None]
+            matrix *= sif_weights(self._frequencies(text), self.config.sif)[:, None]
         unknown = encoder.tokenizer.unk_token_id
         if unknown is not None:
             matrix[unknown] = 0.0
