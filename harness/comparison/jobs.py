@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import re
 import shutil
 import subprocess
 import sys
@@ -29,6 +31,7 @@ from harness.comparison.plan import LoadedData, Plan, PlannedCell, make_plan
 from harness.comparison.rehearsal import StandIns
 from harness.comparison.watched import CannotWatch, Watched
 from harness.errors import RunError, StopAsked
+from harness.executors.executor import THREADS
 from harness.files.atomic import settle
 from harness.live.requests import Stop, asked
 from harness.live.signs import Sign
@@ -46,7 +49,7 @@ class CellJob:
 
     Attributes:
         experiment: as JSON, resolved as the coordinator's is.
-        cell: id of the run; empty: only the precision is to be measured.
+        cell, row: id and label of the run; empty: only the precision is to be measured.
         token: name of a file in the work directory, by which a worker knows that it sees the coordinator's.
         measured: what the coordinator's work directory has measured, for a worker that does not see it.
         kept: the weights and scores of the run that are kept there, to which scores are to be added, as `packed` has
@@ -60,6 +63,7 @@ class CellJob:
     where: str
     workdir: str
     cell: str = ""
+    row: str = ""
     command: str = ""
     token: str = ""
     measured: Mapping[str, str] = field(default_factory=dict)
@@ -192,8 +196,13 @@ def _tasks(suites: tuple[str, ...], source: Literal["senteval", "mteb"]) -> list
     return resolve_tasks(suites, source=source) if suites else []
 
 
+def _of_row(plan: Plan, job: CellJob) -> Plan:
+    """Of the job's row alone: each run of a plan costs a look at the disk, and a worker makes one of thousands."""
+    return replace(plan, rows=[row for row in plan.rows if row.label == job.row]) if job.row else plan
+
+
 def _cell(plan: Plan, job: CellJob) -> PlannedCell:
-    for cell in plan.cells:
+    for cell in _of_row(plan, job).cells:
         if cell.id == job.cell:
             return cell
     raise RunError(
@@ -232,13 +241,33 @@ def _together(job: CellJob, workdir: Path) -> None:
         launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
         ended = subprocess.run(
             [*launcher, str(job.processes), "-m", "harness.comparison.jobs", file.name],
-            capture_output=True, text=True, check=False,
+            capture_output=True, text=True, check=False, env=_shared_threads(job.processes),
         )  # fmt: skip
     if asked(Path(job.workdir), job.key) is not None:
         raise StopAsked
     if ended.returncode:
-        last = [line for line in ended.stderr.splitlines() if line.strip()][-1:] or ["no message"]
-        raise RunError(f"run {job.cell}: its {job.processes} processes ended with {ended.returncode}: {last[0]}")
+        raise RunError(f"run {job.cell}: one of its {job.processes} processes ended: {_reason(ended.stderr)}")
+
+
+def _shared_threads(processes: int) -> dict[str, str]:
+    """The environment, in which the threads of a worker are those of all these processes together."""
+    shared = {name: os.environ.get(name, "") for name in THREADS}
+    counts = {name: str(max(1, int(text) // processes)) for name, text in shared.items() if text.isdigit()}
+    return {**os.environ, **counts}
+
+
+_REASONS = (
+    (re.compile(r"harness: (process \d+ of \d+ failed alone .*?)(?:; all processes end.*)?$"), "{}"),
+    (re.compile(r"(?:\[rank\d+\]: ?)?((?!.*ChildFailedError)[\w.]*(?:Error|Exception): .+)$"), "{}"),
+    (re.compile(r"\s*exitcode\s*: -(\d+) .*$"), "signal {}"),
+    (re.compile(r"\s*exitcode\s*: (\d+) .*$"), "exit code {}"),
+)
+
+
+def _reason(said: str) -> str:
+    """What ended the first of several processes, of all that they and torch's launcher have said."""
+    lines = [line for line in reversed(said.splitlines()) if line.strip()] or ["without a word"]
+    return next((words.format(m[1]) for how, words in _REASONS for line in lines if (m := how.match(line))), lines[0])
 
 
 def _main(file: str) -> None:
@@ -251,7 +280,8 @@ def _main(file: str) -> None:
             _alone(job, job.workdir, team)
             team.from_main("")  # no more training: the other processes end
             return
-        take_part(_plan(job.experiment, job.where, job.workdir, job.rehearsal, team), Path(job.workdir))
+        plan = _plan(job.experiment, job.where, job.workdir, job.rehearsal, team)
+        take_part(_of_row(plan, job), Path(job.workdir))
 
 
 def with_kept(job: CellJob, workdir: Path) -> CellJob:

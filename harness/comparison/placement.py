@@ -27,6 +27,7 @@ from harness.live.watch import Watch
 from harness.results.record import Record
 from harness.results.run_folder import RunFolder
 from harness.seeds import PartSeed
+from harness.tasks.base import task_key
 
 CommandOf = Callable[[PlannedCell], str]
 Place = tuple[str, str, int]
@@ -174,7 +175,8 @@ class Placement:
 
     def _job(self, cell: PlannedCell, common: CellJob) -> Job:
         kept = None if is_kept(cell, self.workdir) else b""
-        return Job(cell.id, made, (replace(common, cell=cell.id, command=self.command_of(cell), kept=kept),))
+        told = replace(common, cell=cell.id, row=cell.row.label, command=self.command_of(cell), kept=kept)
+        return Job(cell.id, made, (told,))
 
     def _answers(self, jobs: Sequence[Job], tick: Callable[[], None]) -> Iterator[Answer]:
         """Of workers that have what is kept of their cells: those that do not see it are sent it in a second round."""
@@ -225,7 +227,7 @@ def work_of(cell: PlannedCell, plan: Plan, workdir: Path) -> float:
     config = cell.row.config
     length = getattr(config, "train_length", _LENGTH)
     train, tasks = remaining(cell, plan, workdir)
-    forwards = _LENGTH * sum(len(task.texts()) for task in tasks if task.name not in plan.unreadable)
+    forwards = _LENGTH * sum(plan.texts_of.get(task_key(task), 0) for task in tasks)
     tokens = forwards / 3.0  # a backward pass takes twice as long as a forward one
     if train and (steps := steps_of(cell, plan)):
         tokens += float(steps) * getattr(config, "batch_size", 1) * length

@@ -121,6 +121,11 @@ class Plan:
             return {task.name for task in self.tasks}
 
     @cached_property
+    def texts_of(self) -> dict[str, int]:
+        """How many sentences each task asks for, of those whose data can be had."""
+        return {task_key(task): len(task.texts()) for task in self.tasks if task.name not in self.unreadable}
+
+    @cached_property
     def device_name(self) -> str:
         """The device as measurements and caches are kept by: two of one kind have one name."""
         return device_name(self.device)

@@ -10,6 +10,8 @@ from typing import Any, Self
 from harness.errors import InputError
 from harness.executors.executor import TICK, Answer, Executor, Job, cores, queued, use_threads
 
+_WAITING = 2000  # tasks: more that run at a time need `workers`; Ray looks at all of them at each answer
+
 
 class Ray(Executor):
     """Ray core tasks. A node that is lost, or a worker that is killed, gives its job to another one.
@@ -36,6 +38,10 @@ class Ray(Executor):
             return self
         address = self.settings.address
         options = {"address": address} if address else {"include_dashboard": False, "num_cpus": cores()}
+        if not address:
+            os.environ.setdefault(
+                "RAY_AUTH_MODE", "token"
+            )  # nobody else's jobs; Ray makes the token where there is none
         # Without it Ray hides all devices from a task that asks for none, and what it measures there is a CPU.
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -72,14 +78,16 @@ class Ray(Executor):
             max_calls=0,  # a worker stays for the next job, on GPUs too: what it has loaded stays loaded
             **({"memory": int(memory * 2**30)} if memory else {}),
         )(_called)
-        most = self.settings.workers
+        most = self.settings.workers or _WAITING
         waiting: dict[Any, Job] = {}
         try:
             while queue or waiting:
-                while queue and (most is None or len(waiting) < most):
+                while queue and len(waiting) < most:
                     job = queue.popleft()
                     waiting[task.options(name=job.key).remote(threads, job.call, job.arguments)] = job
                 done, _ = ray.wait(list(waiting), timeout=TICK)
+                if done:  # and all others that have ended
+                    done, _ = ray.wait(list(waiting), num_returns=len(waiting), timeout=0)
                 for reference in done:
                     yield _answer(ray, reference, waiting.pop(reference))
                 if not done:

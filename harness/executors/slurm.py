@@ -10,6 +10,7 @@ from harness.errors import InputError, RunError
 from harness.executors.executor import TICK, Answer, Executor, Job, queued, use_threads
 
 _RULE = "-" * 22  # what submitit sets a traceback between
+_ARRAY = 1000  # jobs: more in one array SLURM refuses, unless its administrator has allowed it
 MINUTES = 240  # of a job, where `slurm.time` says nothing
 
 
@@ -50,8 +51,8 @@ class Slurm(Executor):
         waiting: dict[Any, tuple[Job, int]] = {}
         try:
             while queue or waiting:
-                if queue:
-                    asked_for = [queue.popleft() for _ in range(len(queue))]
+                if queue and (count := self._next(len(queue), len(waiting))):
+                    asked_for = [queue.popleft() for _ in range(count)]
                     with executor.batch():  # one array of jobs
                         array = [executor.submit(Queued(threads, job.call, job.arguments)) for job in asked_for]
                     waiting |= {job: (asked, 0) for job, asked in zip(array, asked_for, strict=True)}
@@ -74,6 +75,11 @@ class Slurm(Executor):
     def room(self, jobs: int) -> int:
         """As many as asked for; else all of them, and the cluster says when."""
         return min(jobs, self.settings.workers or jobs)
+
+    def _next(self, jobs: int, waiting: int) -> int:
+        """How many of so many jobs are queued next: an array of them, then as many as others have ended."""
+        workers = self.settings.workers
+        return min(jobs, _ARRAY if not (workers and waiting) else max(0, workers - waiting))
 
     def _parameters(self, threads: int) -> dict[str, Any]:
         """Of `sbatch`, in submitit's words; what it has no word for goes there as it is."""
