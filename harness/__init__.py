@@ -1,38 +1,49 @@
 """A benchmark and comparison harness for self-supervised sentence embeddings.
 
-The ground floor: it knows no method, study or report by name; they come in by entry points. Importing it is free: what
-`harness.api` defines stands here too (`harness.compare`, `harness.evaluate`, ...), and is imported on first use.
+The ground floor: it knows no method, study or report by name; they come in by entry points. Importing it is free: the
+names below are those of `harness.api` and `harness.reading`, and are imported on first use.
+
+    import harness as h
+
+    found = h.compare("demo", workdir="work/demo")
+    found.table("sts"), found.plot("alignment-uniformity"), h.verdict(found, "SimCSE", "SCD")
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from harness.api import Answer as Answer
     from harness.api import Budget as Budget
-    from harness.api import ComparisonResult as ComparisonResult
-    from harness.api import Evaluation as Evaluation
+    from harness.api import Comparison as Comparison
     from harness.api import Experiment as Experiment
     from harness.api import Reporter as Reporter
+    from harness.api import Scores as Scores
+    from harness.api import StudyResult as StudyResult
     from harness.api import Until as Until
     from harness.api import compare as compare
     from harness.api import evaluate as evaluate
     from harness.api import load as load
+    from harness.api import load_model as load_model
+    from harness.api import power as power
     from harness.api import report as report
+    from harness.api import study as study
     from harness.api import train as train
+    from harness.api import verdict as verdict
 
 __version__ = "0.1.0"
 
-_API = {
-    "Budget", "ComparisonResult", "Evaluation", "Experiment", "Reporter", "Until",
-    "compare", "evaluate", "load", "report", "train",
+_WITHOUT_TORCH = {"Answer", "Comparison", "load", "load_model", "power", "report", "verdict"}
+_API = _WITHOUT_TORCH | {
+    "Budget", "Experiment", "Reporter", "Scores", "StudyResult", "Until", "compare", "evaluate", "study", "train",
 }  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
     if name not in _API:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module("harness.api"), name)
+    return getattr(import_module("harness.reading" if name in _WITHOUT_TORCH else "harness.api"), name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_API})
+    return sorted({*(name for name in globals() if name.startswith("__")), *_API})

@@ -2,10 +2,11 @@
 
     import harness
 
-    result = harness.compare("demo", workdir="work/demo", progress=harness.Reporter())
-    scores = harness.evaluate("sentence-transformers/all-MiniLM-L6-v2", ["sts"], source="mteb").scores
+    found = harness.compare("demo", workdir="work/demo", progress=harness.Reporter())
+    found.table("sts"), found.plot("alignment-uniformity"), found.verdict("SimCSE", "SCD"), found.scores()
+    harness.evaluate("sentence-transformers/all-MiniLM-L6-v2", "sts", source="mteb").scores()
     method = harness.train("simcse", preset="mini", out="models/simcse")
-    vectors = harness.load("models/simcse").encode(["A sentence."])
+    vectors = harness.load_model("models/simcse").encode(["A sentence."])
 
 Nothing here prints: progress goes to the `Reporter` that is given, and errors are raised (`harness.errors`).
 """
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from harness import registry
 from harness.comparison import keeping, lacking_outcomes, other_code, row_differences
 from harness.comparison.cell import take_part
-from harness.comparison.comparison_result import ComparisonResult
+from harness.comparison.comparison_result import Comparison
 from harness.comparison.experiment import DevSettings, Experiment, read_experiment
 from harness.comparison.part import asked_of
 from harness.comparison.plan import LoadedData, Plan, PlannedCell, make_plan
@@ -30,31 +31,38 @@ from harness.comparison.run import run_comparison
 from harness.comparison.tuning import Budget, asked_budget, checked_budget, tune_rows
 from harness.comparison.until import Looks, Until, checked_until
 from harness.errors import InputError, StopAsked, TrainingStopped
-from harness.evaluation.model_scores import Evaluation
+from harness.evaluation.model_scores import Scores
 from harness.executors.executor import Executor, ExecutorSettings
 from harness.files.locks import comparison_lock, work_lock
 from harness.files.printable import markdown_text
 from harness.machine.distributed import ALONE, join
 from harness.machine.progress import Reporter
 from harness.method import DEFAULT_BASE_MODEL, METHOD_FILE, FitContext, Method
+from harness.reading import load, load_model, power, report, verdict
+from harness.results.answer import Answer
 from harness.results.manifest import read_manifest
-from harness.results.report_builder import BUILDER, FORMATS, report_builder
+from harness.results.report_builder import FORMATS, report_builder
 from harness.results.run_folder import checked_workdir
+from harness.results.study_result import StudyResult
 
 if TYPE_CHECKING:
-    from harness.encoder import Encoder
-    from harness.encoder.foreign import ForeignEncoder
+    pass
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+    from harness.sources import TrainingText
 
 __all__ = [
-    "Budget", "ComparisonResult", "Evaluation", "Experiment", "Reporter", "Until",
-    "compare", "evaluate", "load", "report", "train",
+    "Answer", "Budget", "Comparison", "Experiment", "Reporter", "Scores", "StudyResult", "Until",
+    "compare", "evaluate", "load", "load_model", "power", "report", "study", "train", "verdict",
 ]  # fmt: skip
 
 SELECTION = DevSettings(task="Embedded-STS-natural")  # needs no download
 
 
 def compare(
-    experiment: str | Path | Mapping[str, Any] | Experiment,
+    experiment: str | Path | Mapping[str, Any] | Experiment | Sequence[str | Mapping[str, Any]],
     *,
     workdir: str | Path = "work",
     overrides: Sequence[str] = (),
@@ -69,11 +77,19 @@ def compare(
     progress: Reporter | None = None,
     say: Callable[[str], None] | None = None,
     rescore: bool = False,
-) -> ComparisonResult:
+) -> Comparison:
     """Train every row of an experiment under the same conditions, evaluate, track and report; finished cells are kept.
 
+        >>> found = harness.compare(
+        ...     [{"name": pooling, "method": "pooling", "config": {"pooling": pooling}} for pooling in ("cls", "mean")],
+        ...     overrides=["name=poolings", "suites=['Embedded-STS-natural']"], workdir=work, tracked=False, formats=[],
+        ... )
+        >>> found.scores().query("metric == 'spearman' and aggregation == 'all'")[["row", "n"]].values.tolist()
+        [['cls', 240], ['mean', 240]]
+
     Args:
-        experiment: a TOML file, a preset's name, the keys of such a file, or a whole `Experiment`.
+        experiment: a TOML file, a preset's name, the keys of such a file, a whole `Experiment`, or a list of rows:
+            names of methods or tables as under [[methods]]; all else is as the defaults and `overrides` have it.
         workdir: everything that is kept. The same call goes on where it stopped.
         overrides: as `--set`: "seeds=[1]", "methods.simcse.temperature=0.1".
         only: blocks of the file, or patterns of rows ("SCD*"): what part of it is made, as a comparison of its own.
@@ -99,6 +115,9 @@ def compare(
         InputError: anything in the input that cannot work; nothing is written then.
         RunError: a search or the report failed, or somebody paused it; the message says what was kept.
     """
+    if isinstance(experiment, Sequence) and not isinstance(experiment, str):
+        rows = [{"method": row} if isinstance(row, str) else dict(row) for row in experiment]
+        experiment = {"name": "comparison", "dev": SELECTION.model_dump(), "methods": rows}
     source = str(experiment) if isinstance(experiment, str | Path) else read_experiment(experiment)
     where = source if isinstance(source, str) else f'experiment "{source.name}"'
     asked = asked_of(experiment, overrides, only, where, searched=tune is not None)
@@ -126,7 +145,7 @@ def compare(
     if not team.main:
         with suppress(StopAsked):  # the main process tells of it
             take_part(plan, folder)
-        return ComparisonResult(asked, folder, [])
+        return Comparison(asked.name, folder, [], asked)
     with comparison_lock(folder, asked.name):
         tuning = None
         if budget is not None:
@@ -173,7 +192,7 @@ def compare(
         further = {
             name: builder.build_report(name, folder, formats=formats) for name in asked.reports if builder is not None
         }
-    return ComparisonResult(plan.experiment, folder, records, written, tuning, further)
+    return Comparison(asked.name, folder, records, plan.experiment, written, tuning, further)
 
 
 def _kept(workdir: Path, name: str) -> dict[str, Any] | None:
@@ -209,8 +228,8 @@ def _alone(cell: PlannedCell, plan: Plan, rehearse: bool) -> dict[str, Any]:
 
 
 def evaluate(
-    model: str | Path,
-    suites: Sequence[str] = ("sts",),
+    model: str | Path | Method | SentenceTransformer | Callable[[list[str]], Any],
+    suites: str | Sequence[str] = ("sts",),
     *,
     source: str = "senteval",
     pooling: str | None = None,
@@ -223,15 +242,22 @@ def evaluate(
     mteb_results: str | Path | None = None,
     model_name: str | None = None,
     revision: str | None = None,
-) -> Evaluation:
+) -> Scores:
     """Score a model on suites or tasks.
 
+        >>> found = harness.evaluate("embedded:mini-bert", "Embedded-STS-natural", cached=False)
+        >>> found.scores()[["task", "metric", "n"]].values.tolist()[0]
+        ['Embedded-STS-natural', 'spearman', 240]
+
     Args:
-        model: a hub id, a SentenceTransformer folder, a saved method or embedded:NAME.
+        model: a hub id, a SentenceTransformer folder, a saved method or embedded:NAME; a fitted `Method`, a
+            `SentenceTransformer`, or anything that makes vectors (n, d) of a list of n texts.
+        suites: names of suites or tasks, or one of them.
         source: which copy of the STS sets, "senteval" or "mteb".
         pooling: for a plain transformer; what the model says, else mean, when left out.
         max_length: word pieces kept; as many as the model takes, when left out.
-        cached: keep the vectors for the next evaluation of the same model, and use those of the last one.
+        cached: keep the vectors for the next evaluation of the same model, and use those of the last one; not of what
+            is no name or folder.
         progress: show a bar while encoding.
         prompts: what stands before the texts, by kind of task (`harness.tasks.prompts`), or "own": what the model's
             configuration has. Without it, the one prompt that the configuration names as its default, if any.
@@ -241,23 +267,26 @@ def evaluate(
     Raises:
         InputError: no such model, suite or task, or a setting that the model cannot have.
     """
-    from harness.evaluation.any_model import asked_prompts, open_for_evaluation, public_name, stored_vectors
+    from harness.evaluation.any_model import asked_prompts, in_hand, open_for_evaluation, public_name, stored_vectors
     from harness.evaluation.scoring import evaluate as score_all
     from harness.machine.devices import pick_device
     from harness.tasks.catalogue import resolve_tasks
     from harness.tasks.vectors import Origin
 
-    tasks = resolve_tasks(suites, source=source)
+    tasks = resolve_tasks([suites] if isinstance(suites, str) else suites, source=source)
     where = pick_device(device)
-    name = str(model)
+    named = isinstance(model, str | Path)
+    if not named and (prompts is not None or mteb_results is not None):
+        raise InputError("prompts and mteb_results go with the name or folder of a model; this one is made already")
+    name = str(model) if named else getattr(model, "name", type(model).__name__)
     public = public_name(name, model_name, revision) if mteb_results is not None else None
-    opened = open_for_evaluation(name, pooling, max_length)
-    before, remark = asked_prompts(name, opened, prompts)
+    opened = open_for_evaluation(name, pooling, max_length) if named else in_hand(model, pooling, max_length)
+    before, remark = asked_prompts(name, opened, prompts) if named else (None, "")
 
     def encode(texts: list[str]) -> Any:
         return opened.model.encode(texts, batch_size=batch_size, device=where, show_progress_bar=progress)
 
-    stored = stored_vectors(name, opened, max_length, where, prompted=before is not None) if cached else None
+    stored = stored_vectors(name, opened, max_length, where, prompted=before is not None) if cached and named else None
     origin = Origin(f"harness/{Path(name).name}", stored.name if stored else "unknown")
     result = score_all(
         encode, tasks, pooling=opened.pooling, cache=stored, origin=origin, model=opened.model, device=where,
@@ -268,7 +297,7 @@ def evaluate(
 
         kept = [text for file, text in result.artifacts.items() if file.startswith("mteb/")]
         write_results(Path(mteb_results), *public, kept)
-    return Evaluation(name, opened.pooling, where, result, opened.remark or remark)
+    return Scores(name, opened.pooling, where, result, opened.remark or remark)
 
 
 def train(
@@ -279,7 +308,7 @@ def train(
     preset: str | None = None,
     family: str | None = None,
     base_model: str = DEFAULT_BASE_MODEL,
-    corpus: str = "embedded:sentences",
+    corpus: TrainingText = "embedded:sentences",
     limit: int | None = None,
     dev: DevSettings | None = SELECTION,
     seed: int = 1,
@@ -289,13 +318,19 @@ def train(
 ) -> Method:
     """Fit one method on a corpus; the fitted method, saved to `out` in the SentenceTransformer layout.
 
+        >>> texts = ["A dog runs.", "Two children play chess.", "It rains in the hills.", "She sells old maps."]
+        >>> method = harness.train("simcse", config={"batch_size": 2, "max_steps": 1}, corpus=texts, dev=None)
+        >>> method.encode(["A cat sleeps."]).shape
+        (1, 256)
+
     Args:
         method: an installed method's name.
         out: folder of the saved model; checkpoints and curves lie beside it, and a call that was interrupted goes on.
             Without it nothing is written.
         config, preset: values of the method's config, above those of a preset of it.
         family: whose values of the preset; those of the base model's own family when left out.
-        corpus, limit: a text URI, and how many items of it at most.
+        corpus, limit: a text URI, a path, a list of texts or pairs, a `datasets.Dataset` or a `Corpus`, and how many
+            items of it at most (of a corpus that is one already: all).
         dev: the set that selects the checkpoint; None: the last weights are kept.
         seed: the one source of randomness.
         progress: what shows how far it is.
@@ -305,7 +340,7 @@ def train(
         TrainingStopped: the training collapsed or diverged.
     """
     from harness.machine.devices import pick_device
-    from harness.sources import load_corpus, load_sts
+    from harness.sources import corpus_of, load_sts
     from harness.tasks.sts import DevSet
     from harness.training import TrainedMethod
 
@@ -319,7 +354,7 @@ def train(
         if target is not None and (target / METHOD_FILE).exists():
             raise InputError(f"--out {target}: holds a saved model already; name another folder or delete it")
         text = kind.text_for(settled)
-        items = None if text == "none" else load_corpus(corpus, kind=text, limit=limit)
+        items = None if text == "none" else corpus_of(corpus, text, limit=limit)
         selects = dev is not None and hasattr(settled, "learning_rate")
         dev_set = DevSet(load_sts(dev.task, source=dev.where, split="dev")) if dev is not None and selects else None
     fitted = kind(settled, base_model=base_model)
@@ -344,7 +379,8 @@ def train(
             raise
         if leads:
             if target is not None:
-                where = f"from {markdown_text(base_model)} on {markdown_text(corpus)}"
+                text_of = items.uri if items is not None else "no text"
+                where = f"from {markdown_text(base_model)} on {markdown_text(text_of)}"
                 fitted.save(target, card=f"Trained by `{method}` {where}, seed {seed}.\n")
             best = fitted.fit_report.training.get("best_dev")
             kept = f"saved to {target}" if target is not None else "fitted"
@@ -352,37 +388,51 @@ def train(
     return fitted
 
 
-def load(model: str | Path) -> Method | Encoder | ForeignEncoder:
-    """A saved method as it was fitted; any other folder, hub id or embedded:NAME as an encoder. All have `encode`.
+def study(
+    source: str | Path | Mapping[str, Any],
+    workdir: str | Path = "work",
+    *,
+    overrides: Sequence[str] = (),
+    quick: bool = False,
+    name: str | None = None,
+    storage: str | None = None,
+    executor: str | Mapping[str, Any] | ExecutorSettings | None = None,
+    tracked: bool = True,
+    tracking_uri: str | None = None,
+    force_new: bool = False,
+    quiet: bool = True,
+) -> StudyResult:
+    """Search a method's hyperparameters under an equal budget for every trial; the same call goes on where it stopped.
 
-    Raises:
-        InputError: no such model, a damaged one, or one of a method that is not installed.
-    """
-    from harness.encoder.foreign import open_model
-    from harness.evaluation.any_model import saved_method
-    from harness.sources import resolve_model
-
-    folder = Path(resolve_model(str(model)))
-    return saved_method(folder) if (folder / METHOD_FILE).is_file() else open_model(str(model))
-
-
-def report(
-    name: str, workdir: str | Path = "work", *, formats: Sequence[str] = FORMATS, out: str | Path | None = None
-) -> dict[str, Path]:
-    """Build a report from records: a comparison's, a paper's or a study's; no run is repeated.
+        >>> found = harness.study(
+        ...     {"name": "share", "method": "whitening", "sampler": "grid", "space": {"k": [32, 64]},
+        ...      "corpus": {"uri": "embedded:sentences", "limit": 64},
+        ...      "suites": ["Embedded-STS-natural"], "objectives": ["Embedded-STS-natural"]},
+        ...     workdir=work / "study", tracked=False,
+        ... )
+        >>> sorted(found.trials()["k"])
+        [32, 64]
 
     Args:
-        formats: any of "html", "md", "latex", "csv" and "pdf".
-        out: the folder to write to; `WORKDIR/reports/NAME` when left out.
-
-    Returns:
-        Format -> what was written.
+        source: a TOML file, a preset's name (`harness study list`), or the keys of such a file.
+        workdir: everything that is kept.
+        overrides: as `--set`: "trials=20", "space.temperature=[0.05, 0.1]".
+        quick: the file's small size.
+        name: of the study; the file's own when left out.
+        storage: where the trials are; a journal file in `workdir` when left out.
+        executor: where runs are made: "processes", or keys of the table [executor], as {"workers": 2}.
+        tracked, tracking_uri: whether runs go to MLflow, and to which store.
+        force_new: delete the trials of an earlier study of this name.
+        quiet: no progress on standard error.
 
     Raises:
-        InputError: nothing of that name, an unknown format, or nothing installed that builds reports.
-        RunError: the folder cannot be written.
+        InputError: a key, a space, a sampler, data or a storage that cannot work; another study of this name.
+        RunError: the workers end as soon as they are started.
     """
-    builder = report_builder()
-    if builder is None:
-        raise InputError(f'no reporter is installed (entry point "{BUILDER}" of {registry.REPORTERS})')
-    return builder.build_report(name, Path(workdir), formats=formats, out=Path(out) if out is not None else None)
+    if not (known := registry.names(registry.STUDIES)):
+        raise InputError(f"nothing is installed that runs studies (entry points {registry.STUDIES.entry_points})")
+    found: StudyResult = registry.load(registry.STUDIES, known[0])(
+        source, workdir, overrides=overrides, quick=quick, name=name, storage=storage, executor=executor,
+        tracked=tracked, tracking_uri=tracking_uri, force_new=force_new, quiet=quiet,
+    )  # fmt: skip
+    return found

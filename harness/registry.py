@@ -50,7 +50,7 @@ def _instance_of(base: str) -> Callable[[Any], bool]:
 
 def _builder(plugin: Any) -> bool:
     """See `harness.results.report_builder.ReportBuilder`."""
-    names = ("build_report", "build_comparison", "summary_table")
+    names = ("build_report", "build_comparison", "summary_table", "open_report", "verdict", "power")
     return all(callable(getattr(plugin, name, None)) for name in names)
 
 
@@ -86,12 +86,13 @@ REPORTERS = Group("harness.reporters", "reporter", "a module or object that buil
 LIVE = Group("harness.live", "live page", "a module or object that draws what runs now", _live)
 REPORTS = Group("harness.reports", "report", "a function that describes a work directory", callable)
 TUNERS = Group("harness.tuners", "tuner", "a function that searches for the rows' values", callable)
+STUDIES = Group("harness.studies", "search", "a function that runs a study", callable)
 DECIDERS = Group("harness.deciders", "decider", "a function that says which rows get another seed", callable)
 PRESETS = Group("harness.presets", "preset", "a folder (pathlib.Path) of experiment files", _folder)
 PUBLISHED = Group("harness.published", "published", "a folder (pathlib.Path) of published numbers", _folder)
 
 GROUPS = (
-    METHODS, TASKS, SUITES, TABLES, SAMPLERS, EXECUTORS, COMMANDS, REPORTERS, LIVE, REPORTS, TUNERS, DECIDERS,
+    METHODS, TASKS, SUITES, TABLES, SAMPLERS, EXECUTORS, COMMANDS, REPORTERS, LIVE, REPORTS, TUNERS, STUDIES, DECIDERS,
     PRESETS, PUBLISHED,
 )  # fmt: skip
 

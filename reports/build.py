@@ -12,8 +12,11 @@ from harness.config import nearest
 from harness.errors import InputError
 from harness.results.manifest import manifest_files
 from reports.comparison.terminal_summary import summary_table as summary_table  # `harness compare` prints it
+from reports.decide.power_answer import power as power
+from reports.decide.verdict_answer import verdict as verdict
 from reports.document.blocks import Document, slug
 from reports.document.rehearsal import marked
+from reports.open_report import OpenReport
 from reports.read.comparison_runs import comparisons, read_comparison
 from reports.write.report_folder import FORMATS, check_formats, write
 
@@ -80,6 +83,17 @@ def build_report(
     names = [*definition.names(), *known]
     where = "" if known else f"; {workdir} holds no runs: run `harness compare` first"
     raise InputError(f'{workdir}: no report "{name}"{nearest(name, names)}; known: {", ".join(names)}{where}')
+
+
+def open_report(name: str, workdir: Path) -> OpenReport:
+    """A report to look at piece by piece; nothing is written. `name` as in `build_report`, but for papers.
+
+    Raises:
+        InputError: nothing of that name, damaged record.
+    """
+    if name not in manifest_files(workdir) and (document := describe_elsewhere(workdir, name)) is not None:
+        return OpenReport(document)
+    return OpenReport(describe_comparison(workdir, name).document)
 
 
 def build_comparison(

@@ -57,11 +57,12 @@ class StoredStudy:
 
 
 def plan_study(
-    source: str, overrides: Sequence[str] = (), *, quick: bool = False, name: str | None = None
+    source: str | Mapping[str, Any], overrides: Sequence[str] = (), *, quick: bool = False, name: str | None = None
 ) -> PlannedStudy:
     """Read a study's file or preset; nothing is run.
 
     Args:
+        source: file, preset, or the keys of such a file.
         overrides: as `--set`: "trials=20", "space.temperature=[0.05, 0.1]".
         quick: the file's small size.
         name: of the study; the file's own when left out.
@@ -70,9 +71,10 @@ def plan_study(
         InputError: a key, a space or a sampler that cannot work.
     """
     study = read_study(source, list(overrides), quick=quick, name=name)
-    space = make_space(study, source)
-    remarks = samplers.check(study, space, source)
-    return PlannedStudy(source, study, space, planned_trials(study, space), remarks)
+    where = source if isinstance(source, str) else f'study "{study.name}"'
+    space = make_space(study, where)
+    remarks = samplers.check(study, space, where)
+    return PlannedStudy(where, study, space, planned_trials(study, space), remarks)
 
 
 def run_study(

@@ -70,28 +70,33 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def _run(args: argparse.Namespace) -> int:
     """Exit code 0 when every planned trial has a result, 1 when one failed."""
-    from harness.results.run_folder import checked_workdir
     from studies.run.trial_result import result_of
-    from studies.study_api import export_study, plan_study, run_study
+    from studies.study_api import PlannedStudy, plan_study
+    from studies.study_result import study
 
-    planned = plan_study(args.study, args.overrides, quick=args.quick, name=args.name)
-    workdir = checked_workdir(args.workdir, create=not args.dry_run)
-    if not args.quiet or args.dry_run:
-        _introduce(planned.study, planned.space, len(planned.trials), planned.remarks)
+    def introduce(plan: PlannedStudy) -> None:
+        _introduce(plan.study, plan.space, len(plan.trials), plan.remarks)
+
     if args.dry_run:
+        introduce(plan_study(args.study, args.overrides, quick=args.quick, name=args.name))
         return 0
-    ended = run_study(
-        planned,
-        workdir,
+    finished = study(
+        args.study,
+        args.workdir,
+        overrides=args.overrides,
+        quick=args.quick,
+        name=args.name,
         storage=args.storage,
         executor=given_executor(args),
         tracked=not args.no_tracking,
         tracking_uri=args.tracking_uri,
         force_new=args.force_new,
         quiet=args.quiet,
+        planned=None if args.quiet else introduce,
     )
+    ended = finished.opened
     _print(ended, top=5)
-    tell(f"tables and figures: {export_study(ended, storage=args.storage)}")
+    tell(f"tables and figures: {finished.files}")
     for trial in ended.failed:
         tell(f"failed: trial {trial.number}: {result_of(trial).reason} (the same command tries it again)")
     return 1 if ended.failed else 0

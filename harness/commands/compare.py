@@ -14,7 +14,7 @@ from harness.machine.distributed import follower
 from harness.machine.progress import Reporter
 
 if TYPE_CHECKING:
-    from harness.api import ComparisonResult
+    from harness.api import Comparison
     from harness.comparison.tuning import Budget
     from harness.comparison.until import Until
 
@@ -156,7 +156,7 @@ def _numbers(option: str, text: str) -> tuple[int, ...]:
         raise InputError(f"{option} {text}: expected numbers with commas, as 101,102") from None
 
 
-def _show(result: ComparisonResult) -> None:
+def _show(result: Comparison) -> None:
     """Print the table of scores, where the report lies, what a search chose, and which cells failed."""
     from harness.results.report_builder import report_builder
 
@@ -164,7 +164,8 @@ def _show(result: ComparisonResult) -> None:
     if builder is None:
         tell(f"no reporter is installed; the records are in {result.workdir / 'runs'}")
     else:
-        name = result.experiment.name
+        name = result.name
+        assert result.experiment is not None  # of one that was just run
         for part, block in result.experiment.parts.items():
             title = block.title or part or result.experiment.title or name
             columns, rows, *legend = builder.summary_table(result.workdir, name, part)

@@ -1,26 +1,50 @@
-"""What a comparison gives to who called it: the records, the report, the searches before it."""
+"""What a comparison gives to who called it: records as tidy frames, tables and figures of its report, verdicts."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
+from html import escape
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from harness.comparison.experiment import Experiment
 from harness.comparison.tuning import Tuning
+from harness.results import frames
+from harness.results.answer import Answer
 from harness.results.record import Record
+from harness.results.report_builder import OpenReport, installed_builder
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+    from pandas.io.formats.style import Styler
 
 
 @dataclass(frozen=True)
-class ComparisonResult:
-    """What a comparison came to."""
+class Comparison:
+    """What a comparison came to. In a notebook it shows its table of scores.
 
-    experiment: Experiment
+    Attributes:
+        name: what its files are called by. workdir: everything that is kept.
+        records: one a cell, in the order of the table.
+        experiment: what was asked for; None of a comparison that an earlier version made and this one cannot read.
+        report: format -> what was written. further: the same of other reports that the experiment asks for.
+        tuning: the searches before it.
+    """
+
+    name: str
     workdir: Path
-    records: list[Record]  # one a cell, in the order of the table
-    report: dict[str, Path] = field(default_factory=dict)  # format -> what was written
-    tuning: Tuning | None = None
-    further: dict[str, dict[str, Path]] = field(default_factory=dict)  # reports that the file asks for beside its own
+    records: list[Record] = field(repr=False)
+    experiment: Experiment | None = field(default=None, repr=False)
+    report: dict[str, Path] = field(default_factory=dict, repr=False)
+    tuning: Tuning | None = field(default=None, repr=False)
+    further: dict[str, dict[str, Path]] = field(default_factory=dict, repr=False)
+
+    @property
+    def rows(self) -> list[str]:
+        """The labels of its rows."""
+        return list(dict.fromkeys(record.row for record in self.records))
 
     @property
     def failed(self) -> list[Record]:
@@ -36,3 +60,81 @@ class ComparisonResult:
     def status(self) -> Literal["finished", "failed"]:
         """Did every cell come to a result? A collapsed or diverged training is one."""
         return "failed" if self.failed else "finished"
+
+    def scores(self) -> pd.DataFrame:
+        """One row a score of a run; the columns are those of `harness.results.frames.SCORES`."""
+        return frames.scores(self.records)
+
+    def pairs(self) -> pd.DataFrame:
+        """One row a scored pair of sentences of a run; columns: `harness.results.frames.PAIRS`."""
+        return frames.pairs(self.workdir, self.records)
+
+    def outcomes(self) -> pd.DataFrame:
+        """One row an example of the other scores; columns: `harness.results.outcomes.COLUMNS`, after the run's."""
+        return frames.outcomes(self.workdir, self.records)
+
+    def curves(self) -> pd.DataFrame:
+        """One row a number of the training log of a run; columns: `harness.results.frames.CURVES`."""
+        return frames.curves(self.workdir, self.records)
+
+    def costs(self) -> pd.DataFrame:
+        """One row a run with what it took; columns: `harness.results.frames.COSTS`."""
+        return frames.costs(self.records)
+
+    @cached_property
+    def _open(self) -> OpenReport:
+        return installed_builder().open_report(self.name, self.workdir)
+
+    @property
+    def tables(self) -> dict[str, str]:
+        """Key -> title of the tables of its report."""
+        return self._open.tables
+
+    @property
+    def plots(self) -> dict[str, str]:
+        """Key -> title of the figures of its report."""
+        return self._open.plots
+
+    def table(self, name: str) -> Styler:
+        """A table of the report: drawn by a notebook; `.to_latex()` is as the report has it, `.data` what it shows.
+
+        Args:
+            name: its key (`tables`), or words of key and title: "sts", "seeds", "cost". The first that has them.
+
+        Raises:
+            InputError: none has.
+        """
+        return self._open.table(name)
+
+    def plot(self, name: str) -> Figure:
+        """A figure of the report as matplotlib has it; `name` as in `table`: "alignment-uniformity", "cost".
+
+        Raises:
+            InputError: no such figure.
+        """
+        return self._open.plot(name)
+
+    def verdict(self, a: str = "", b: str = "", *, on: str = "", equivalence: float = 0.5) -> Answer:
+        """Is row `a` better than `b`? All pairs of rows without them; arguments as `harness.verdict` has them."""
+        rows = [a, b] if a or b else []
+        return installed_builder().verdict(self.workdir, rows, comparison=self.name, on=on, equivalence=equivalence)
+
+    def power(self, difference: float | None = None, *, on: str = "") -> Answer:
+        """What differences a number of seeds can see, as `harness.power` says it."""
+        return installed_builder().power(self.workdir, comparison=self.name, difference=difference, on=on)
+
+    def _repr_html_(self) -> str:
+        """Its tables of scores, as a terminal shows them."""
+        builder = installed_builder()
+        parts = self.experiment.parts if self.experiment is not None else {"": None}
+        pages = []
+        for part, block in parts.items():
+            columns, rows, *legend = builder.summary_table(self.workdir, self.name, part)
+            title = (block.title if block is not None else "") or part or self.name
+            head = "".join(f"<th>{escape(column)}</th>" for column in columns)
+            body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+            said = "".join(f"<p>{escape(line)}</p>" for lines in legend for line in lines)
+            pages.append(
+                f"<table><caption>{escape(title)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{said}"
+            )
+        return "".join(pages)

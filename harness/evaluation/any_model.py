@@ -118,6 +118,34 @@ def public_name(name: str, given: str | None, revision: str | None) -> tuple[str
     return public, revision or (folder_hash(folder)[:40] if folder.is_dir() else model_fingerprint(name))
 
 
+class _Function:
+    """A function of texts behind the `encode` of a method."""
+
+    def __init__(self, function: Any) -> None:
+        self.encode = lambda texts, **options: function(texts)
+
+
+def in_hand(model: Any, pooling: str | None = None, max_length: int | None = None) -> OpenedModel:
+    """A fitted method, a SentenceTransformer, or a function of texts; it pools as it does.
+
+    Raises:
+        InputError: none of these, or a pooling or length that it cannot be told.
+    """
+    if pooling or max_length:
+        raise InputError("pooling and max_length go with the name or folder of a model; this one is made already")
+    if isinstance(model, Method):
+        return OpenedModel(model, str(model.config.pooling))
+    kinds = {f"{kind.__module__}.{kind.__name__}" for kind in type(model).__mro__}
+    if any(name.startswith("sentence_transformers.") and name.endswith(".SentenceTransformer") for name in kinds):
+        foreign = ForeignEncoder(model, "it was given as it is")
+        return OpenedModel(foreign, foreign.modules)
+    if callable(getattr(model, "encode", None)):
+        return OpenedModel(model, "unknown")
+    if callable(model):
+        return OpenedModel(_Function(model), "unknown")
+    raise InputError(f"model: expected a name, a folder or what makes vectors of texts, not {type(model).__name__}")
+
+
 def stored_vectors(
     name: str, opened: OpenedModel, max_length: int | None, device: str, *, prompted: bool = False
 ) -> StoredVectors | None:

@@ -2,35 +2,56 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from html import escape
+from typing import TYPE_CHECKING, Any
 
 from harness.machine.environment import describe
-from harness.results.record import Score
+from harness.results import frames
 from harness.tasks.base import TaskResult
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
-class Evaluation:
-    """The scores of one model."""
+class Scores:
+    """The scores of one model. In a notebook it shows them as a table.
+
+    Attributes:
+        result: everything that the tasks gave; `result.scores` are the scores one by one.
+        remark: what a reader should know of how the model was run.
+    """
 
     model: str
     pooling: str
     device: str
-    result: TaskResult
-    remark: str = ""  # what a reader should know of how the model was run
+    result: TaskResult = field(repr=False)
+    remark: str = ""
 
-    @property
-    def scores(self) -> list[Score]:
-        """All scores."""
-        return self.result.scores
+    def scores(self) -> pd.DataFrame:
+        """One row a score: "model", then the columns of `harness.results.frames.SCORES` that are not about runs."""
+        return frames.scores_of_one(self.result.scores, self.model)
+
+    def pairs(self) -> pd.DataFrame:
+        """One row a scored pair of sentences: the columns of `harness.results.frames.PAIRS` that are not about runs."""
+        import pandas as pd
+
+        columns = [name for name in frames.PAIRS if name not in frames.RUN]
+        return pd.DataFrame(columns=columns) if self.result.pairs is None else self.result.pairs.copy()
+
+    def costs(self) -> pd.DataFrame:
+        """One row: sentences, seconds of encoding and of scoring."""
+        import pandas as pd
+
+        return pd.DataFrame([{"model": self.model, **self.result.cost}])
 
     def as_dict(self) -> dict[str, Any]:
         """Scores, protocols and costs as plain values, as `harness evaluate --json` writes them."""
         return {
             "model": self.model,
             "pooling": self.pooling,
-            "scores": [score.model_dump() for score in self.scores],
+            "scores": [score.model_dump() for score in self.result.scores],
             "protocols": self.result.protocols,
             "missing": {task: why.text for task, why in self.result.missing.items()},
             "notes": self.result.notes,
@@ -38,3 +59,9 @@ class Evaluation:
             "cost": self.result.cost,
             "environment": describe(self.device, "fp32"),
         }
+
+    def _repr_html_(self) -> str:
+        frame = self.scores()[["task", "split", "metric", "aggregation", "value", "n"]]
+        said = "".join(f"<p>{escape(note)}</p>" for note in self.result.notes)
+        table: str = frame.to_html(index=False, float_format="{:.4f}".format)
+        return f"<p>{escape(self.model)}, {escape(self.pooling)}</p>{table}{said}"

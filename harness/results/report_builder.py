@@ -4,12 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from harness import registry
+from harness.errors import InputError
+from harness.results.answer import Answer
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from pandas.io.formats.style import Styler
 
 BUILDER = "comparison"
 FORMATS = ("html", "md", "latex", "csv")  # those that are written unless others are asked for
+
+
+class OpenReport(Protocol):
+    """A report that is looked at piece by piece, and not written."""
+
+    @property
+    def tables(self) -> dict[str, str]:
+        """Key -> title of its tables."""
+
+    @property
+    def plots(self) -> dict[str, str]:
+        """Key -> title of its figures."""
+
+    def table(self, name: str) -> Styler:
+        """A table by its key or words of its title."""
+
+    def plot(self, name: str) -> Figure:
+        """A figure by its key or words of its title."""
 
 
 class ReportBuilder(Protocol):
@@ -31,10 +55,54 @@ class ReportBuilder(Protocol):
         """Columns and rows of text: the comparison, or one block of its file, as a terminal shows it; and, where there
         are marks in them, what these mean."""
 
+    def open_report(self, name: str, workdir: Path) -> OpenReport:
+        """The report that `build_report` would write, to look at."""
+
+    def verdict(
+        self,
+        workdir: Path,
+        rows: Sequence[str],
+        *,
+        on: str = ...,
+        block: str = ...,
+        comparison: str = ...,
+        base_model: str = ...,
+        equivalence: float = ...,
+        without_overlap: bool = ...,
+    ) -> Answer:
+        """Which of two rows is better and how sure that is; of no rows, all pairs."""
+
+    def power(
+        self,
+        workdir: Path | None,
+        *,
+        difference: float | None = ...,
+        on: str = ...,
+        block: str = ...,
+        comparison: str = ...,
+        sd: float | None = ...,
+        pairs_sd: float | None = ...,
+        rows: int | None = ...,
+        correlation: float = ...,
+    ) -> Answer:
+        """What differences a number of seeds can see, and how many seeds `difference` takes."""
+
 
 def report_builder() -> ReportBuilder | None:
     """The installed one, or None."""
     if BUILDER not in registry.names(registry.REPORTERS):
         return None
     builder: ReportBuilder = registry.load(registry.REPORTERS, BUILDER)
+    return builder
+
+
+def installed_builder() -> ReportBuilder:
+    """The installed one.
+
+    Raises:
+        InputError: there is none.
+    """
+    builder = report_builder()
+    if builder is None:
+        raise InputError(f'no reporter is installed (entry point "{BUILDER}" of {registry.REPORTERS.entry_points})')
     return builder

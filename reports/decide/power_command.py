@@ -4,15 +4,8 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from harness.errors import InputError
-from harness.files.printable import one_line, tell, tell_json
-
-if TYPE_CHECKING:
-    from reports.stats.power import Design
-
-SEEDS = (2, 3, 4, 5, 6, 8, 10, 15, 20)
+from harness.files.printable import tell_json, tell_lines
 
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -45,91 +38,12 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(args: argparse.Namespace) -> int:
     """Print the table of seeds and differences for each base model."""
-    import numpy as np
+    from harness import reading
 
-    from reports.stats.power import CHANCE, MOST_SEEDS, seeds_needed, smallest_difference
-
-    _check(args)
-    found = []
-    for name, design in _designs(args):
-        rows = len(design.deviations)
-        seen = {n: smallest_difference(design, np.full(rows, n)) for n in SEEDS}
-        needed = seeds_needed(design, args.difference) if args.difference is not None else None
-        found.append(
-            {
-                "what": name,
-                "rows": rows,
-                "sd": max(design.deviations),
-                "pairs_sd": design.pairs,
-                "correlation": design.correlation,
-                "chance": CHANCE,
-                "seeds": {str(n): least for n, least in seen.items()},
-                **({"difference": args.difference, "needed": needed} if args.difference is not None else {}),
-            }
-        )
+    asked = ("difference", "on", "block", "comparison", "sd", "pairs_sd", "rows", "correlation")
+    answer = reading.power(args.workdir, **{name: getattr(args, name) for name in asked})
     if args.json:
-        tell_json(found)
-        return 0
-    for one in found:
-        tell(
-            one_line(
-                f"{one['what']}: {one['rows']} rows; standard deviation {one['sd']:.2f} points over seeds, "
-                f"{one['pairs_sd']:.2f} of a difference over pairs"
-            )
-        )
-        for n, least in one["seeds"].items():
-            tell(f"  {n:>3} seeds can see differences from {least:.1f} points on")
-        if args.difference is not None:
-            said = (
-                f"takes {one['needed']} seeds of every row"
-                if one["needed"]
-                else f"does not show with {MOST_SEEDS} seeds"
-            )
-            tell(f"  a difference of {args.difference:g} points {said}")
+        tell_json(answer.data)
+    else:
+        tell_lines(answer.text)
     return 0
-
-
-def _check(args: argparse.Namespace) -> None:
-    if args.workdir is None and args.sd is None:
-        raise InputError("harness power: give a work directory, or --sd (BERT-base has about 0.84 points on STS)")
-    for key, low, high in (("difference", 0, 100), ("sd", 0, 100), ("pairs_sd", 0, 100), ("rows", 2, 200)):
-        value = getattr(args, key)
-        if value is not None and not (low < value <= high or (key == "rows" and value == low)):
-            raise InputError(f"--{key.replace('_', '-')} {value:g}: expected a number from {low} to {high}")
-    if not 0 <= args.correlation <= 1:
-        raise InputError(f"--correlation {args.correlation:g}: expected a number from 0 to 1")
-
-
-def _designs(args: argparse.Namespace) -> list[tuple[str, Design]]:
-    """(what, design) of each base model, or of the given numbers alone."""
-    from reports.decide.question import comparison_of, question_of
-    from reports.read.comparison_runs import base_name
-    from reports.stats.power import Design
-    from reports.stats.simultaneous import AllPairs
-    from reports.stats.verdicts import common_design
-
-    if args.workdir is None:
-        rows = args.rows or 2
-        pairs = 0.3 if args.pairs_sd is None else args.pairs_sd
-        return [("given numbers", Design((args.sd,) * rows, pairs, AllPairs(rows), args.correlation))]
-    question = question_of(comparison_of(args.workdir, args.comparison, args.block), args.on)
-    comparison, target = question.comparison, question.target
-    found = []
-    for base in comparison.base_models:
-        known = common_design(question.block((base,)))
-        if known is None:
-            continue
-        deviation = max(known.deviations) if args.sd is None else args.sd
-        deviations = tuple(deviation if own > 0 else 0.0 for own in known.deviations)
-        sides = known.sides
-        if args.rows is not None:
-            deviations, sides = (deviation,) * args.rows, (0, 1)
-        pairs = known.pairs if args.pairs_sd is None else args.pairs_sd
-        design = Design(deviations, pairs, AllPairs(len(deviations)), args.correlation, sides)
-        found.append((f"{base_name(base)}, {target.title}", design))
-    if not found:
-        raise InputError(
-            f"{comparison.name}: no base model has two rows with two seeds or more, so the spread of seeds is not "
-            "known; give --sd (BERT-base has about 0.84 points on STS)"
-        )
-    return found

@@ -45,6 +45,7 @@ class Figure:
     svg: str
     png: bytes
     pdf: bytes
+    plot: Any = field(default=None, repr=False, compare=False)  # as matplotlib has it
 
 
 @dataclass(frozen=True)

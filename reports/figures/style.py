@@ -144,7 +144,7 @@ def finish(plot: Plot, key: str, title: str, caption: str, alt: str) -> Figure:
         plot.savefig(raster, format="png", dpi=160, metadata={"Software": None})
         plot.savefig(print_, format="pdf", metadata={"CreationDate": None, "Creator": None, "Producer": None})
     svg = re.sub(r"^.*?(?=<svg )", "", vector.getvalue(), flags=re.DOTALL)
-    return Figure(key, title, caption, alt, _compact(svg), raster.getvalue(), print_.getvalue())
+    return Figure(key, title, caption, alt, _compact(svg), raster.getvalue(), print_.getvalue(), plot)
 
 
 def inline(figure: Figure, prefix: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import Any, Literal
 
@@ -132,13 +133,17 @@ def presets() -> dict[str, Path]:
     return {file.stem: file for file in sorted(PRESETS.glob("*.toml"))}
 
 
-def read_study(file: str, overrides: Sequence[str] = (), *, quick: bool = False, name: str | None = None) -> Study:
-    """Read a study file or a preset's name; `quick` puts its table [quick] above the rest; then `key=value` overrides.
+def read_study(
+    file: str | Mapping[str, Any], overrides: Sequence[str] = (), *, quick: bool = False, name: str | None = None
+) -> Study:
+    """Read a study file, a preset's name or the keys of a file; then `key=value` overrides.
+
+    `quick` puts its table [quick] above the rest.
 
     Raises:
         InputError: no such file or preset, not TOML, no quick size, unknown key, value out of range.
     """
-    path, tree = _read(file)
+    path, tree = _read(file) if isinstance(file, str) else (Path("study"), deepcopy(dict(file)))
     tree["name"] = tree.get("name", path.stem)
     smaller = tree.pop("quick", None)
     if quick:

@@ -52,13 +52,13 @@ config = { batch_size = 8, eval_every = 2, train_length = 12 }
 
 
 @pytest.fixture(scope="module")
-def compared(tmp_path_factory: pytest.TempPathFactory) -> harness.ComparisonResult:
+def compared(tmp_path_factory: pytest.TempPathFactory) -> harness.Comparison:
     work = tmp_path_factory.mktemp("api") / "work"
     return harness.compare(SMALL, workdir=work, tracked=False, formats=["md"])
 
 
 def test_the_command_takes_the_runs_of_a_call_for_its_own(
-    compared: harness.ComparisonResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    compared: harness.Comparison, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def never(*args: object, **kwargs: object) -> Record:
         raise AssertionError("a finished cell was run again")
@@ -75,9 +75,7 @@ def test_the_command_takes_the_runs_of_a_call_for_its_own(
     assert again.records == compared.records
 
 
-def test_a_call_says_how_its_runs_are_made_again(
-    compared: harness.ComparisonResult, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_call_says_how_its_runs_are_made_again(compared: harness.Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
     called: list[tuple[Any, Any]] = []
     monkeypatch.setattr(harness, "compare", lambda experiment, **more: called.append((experiment, more)), raising=False)
     exec(compared.records[1].command, {"harness": harness})
@@ -87,7 +85,7 @@ def test_a_call_says_how_its_runs_are_made_again(
 
 
 def test_progress_goes_to_the_reporter_and_nothing_is_printed(
-    compared: harness.ComparisonResult, capfd: pytest.CaptureFixture[str]
+    compared: harness.Comparison, capfd: pytest.CaptureFixture[str]
 ) -> None:
     class Told(harness.Reporter):
         def __init__(self) -> None:
@@ -106,7 +104,7 @@ def test_progress_goes_to_the_reporter_and_nothing_is_printed(
     assert (out, err) == ("", "")
 
 
-def test_a_report_is_built_from_records(compared: harness.ComparisonResult, tmp_path: Path) -> None:
+def test_a_report_is_built_from_records(compared: harness.Comparison, tmp_path: Path) -> None:
     assert compared.report["md"].read_text().startswith("# ")
     written = harness.report("small", compared.workdir, formats=["md"], out=tmp_path / "out")
     assert written["md"].read_bytes() == compared.report["md"].read_bytes()
@@ -135,12 +133,14 @@ def test_a_budget_is_checked_before_anything_is_written(tmp_path: Path) -> None:
 
 
 def test_an_evaluation_gives_the_scores_that_a_comparison_gives(
-    compared: harness.ComparisonResult, capfd: pytest.CaptureFixture[str]
+    compared: harness.Comparison, capfd: pytest.CaptureFixture[str]
 ) -> None:
     run = compared.records[1]
     saved = compared.workdir / "runs" / run.id / "model"
     evaluation = harness.evaluate(saved, ["Embedded-STS-natural"], cached=False)
-    assert {s.metric: s.value for s in evaluation.scores} == pytest.approx({s.metric: s.value for s in run.scores})
+    assert {s.metric: s.value for s in evaluation.result.scores} == pytest.approx(
+        {s.metric: s.value for s in run.scores}
+    )
     assert evaluation.as_dict()["pooling"] == evaluation.pooling == "cls"
     assert capfd.readouterr() == ("", "")
     with pytest.raises(InputError, match="embedded:mini-bert"):
@@ -152,8 +152,8 @@ def test_a_method_is_trained_saved_and_loaded(tmp_path: Path, capfd: pytest.Capt
     out = tmp_path / "model"
     method = harness.train("simcse", preset="mini", config=config, limit=24, out=out)
     texts = ["A dog runs.", "Two children play chess."]
-    np.testing.assert_allclose(harness.load(out).encode(texts), method.encode(texts), atol=1e-6)
-    assert type(harness.load(out)) is type(method)
+    np.testing.assert_allclose(harness.load_model(out).encode(texts), method.encode(texts), atol=1e-6)
+    assert type(harness.load_model(out)) is type(method)
     assert capfd.readouterr() == ("", "")
     with pytest.raises(InputError, match="holds a saved model already"):
         harness.train("simcse", preset="mini", out=out)
@@ -164,10 +164,10 @@ def test_a_method_is_trained_saved_and_loaded(tmp_path: Path, capfd: pytest.Capt
 
 
 def test_any_other_model_is_loaded_as_an_encoder() -> None:
-    vectors = harness.load("embedded:mini-bert").encode(["a", "b"])
+    vectors = harness.load_model("embedded:mini-bert").encode(["a", "b"])
     assert np.asarray(vectors).shape[0] == 2
     with pytest.raises(InputError, match="no-such"):
-        harness.load("./no-such-model")
+        harness.load_model("./no-such-model")
 
 
 def test_importing_the_package_is_free_and_its_names_hide_no_module() -> None:
@@ -180,3 +180,117 @@ def test_importing_the_package_is_free_and_its_names_hide_no_module() -> None:
     assert [name for name in api.__all__ if importlib.util.find_spec(f"harness.{name}")] == []
     with pytest.raises(AttributeError, match="no attribute 'comparer'"):
         _ = harness.comparer
+
+
+def test_results_are_tidy_frames(compared: harness.Comparison) -> None:
+    from harness.results import frames
+
+    scores, pairs, curves, costs = compared.scores(), compared.pairs(), compared.curves(), compared.costs()
+    assert list(scores) == list(frames.SCORES)
+    assert list(pairs) == list(frames.PAIRS)
+    assert list(curves) == list(frames.CURVES)
+    assert len(scores) == sum(len(record.scores) for record in compared.records)
+    assert list(scores["row"].cat.categories) == compared.rows == ["pooling", "SimCSE"]
+    (kept,) = (s.value for s in compared.records[1].scores if (s.metric, s.aggregation) == ("spearman", "all"))
+    ours = scores.query("row == 'SimCSE' and metric == 'spearman' and aggregation == 'all'")
+    assert ours["value"].tolist() == [kept]
+    test = pairs.query("split == 'test'")
+    by_row = test.groupby("row", observed=True)[["gold", "score"]].corr(method="spearman")["score"].xs("gold", level=1)
+    assert by_row["SimCSE"] == pytest.approx(kept, abs=1e-3)
+    assert set(curves["row"]) == {"SimCSE"}
+    assert {"loss"} <= set(curves["quantity"])
+    assert curves["step"].max() == 4
+    assert costs["row"].tolist() == ["pooling", "SimCSE"]
+    assert costs["steps"].fillna(0).tolist() == [0, 4]
+    assert (costs["evaluate_seconds"] > 0).all()
+    assert compared.outcomes().empty
+
+
+def test_what_is_loaded_is_what_was_compared(compared: harness.Comparison, tmp_path: Path) -> None:
+    again = harness.load(compared.workdir)
+    assert (again.name, again.records, again.experiment) == (compared.name, compared.records, compared.experiment)
+    assert again.verdict("SimCSE", "pooling").data == harness.verdict(compared, "SimCSE", "pooling").data
+    with pytest.raises(InputError, match=r"no comparison .smal. .did you mean"):
+        harness.load(compared.workdir, "smal")
+    with pytest.raises(InputError, match="holds no comparison"):
+        harness.load(tmp_path)
+    model = compared.workdir / "runs" / compared.records[1].id / "model"
+    with pytest.raises(InputError, match=r"harness\.load_model"):
+        harness.load(model)
+    with pytest.raises(InputError, match="a work directory"):
+        harness.load_model(compared.workdir)
+
+
+def test_tables_and_figures_are_those_of_the_report(compared: harness.Comparison) -> None:
+    from matplotlib.figure import Figure
+
+    table = compared.table("embedded")
+    assert "SimCSE" in table.to_html()
+    assert table.data.shape[0] == 2
+    file = compared.workdir / "tables.tex"
+    file.write_text(table.to_latex())
+    assert "\\toprule" in file.read_text()
+    plot = compared.plot("losses" if "losses" in compared.plots else next(iter(compared.plots)))
+    assert isinstance(plot, Figure)
+    assert "SimCSE" in compared._repr_html_()
+    with pytest.raises(InputError, match='no table "nowhere"; there are: '):
+        compared.table("nowhere")
+    with pytest.raises(InputError, match='no figure "nowhere"; there are: '):
+        compared.plot("nowhere")
+
+
+def test_a_verdict_is_what_the_command_prints(compared: harness.Comparison, capsys: pytest.CaptureFixture[str]) -> None:
+    answer = harness.verdict(compared, "SimCSE", "pooling")
+    assert main(["verdict", str(compared.workdir), "SimCSE", "pooling"]) == 0
+    assert capsys.readouterr().out.strip() == str(answer)
+    assert answer.frame().loc[0, ["a", "b"]].tolist() == ["SimCSE", "pooling"]
+    every = harness.verdict(compared.workdir)
+    assert main(["verdict", str(compared.workdir)]) == 0
+    assert capsys.readouterr().out.rstrip("\n") == every.text
+    assert len(every.frame()) == 1
+    assert harness.power(sd=0.8).frame()["least"].is_monotonic_decreasing
+
+
+def test_rows_may_be_a_list(tmp_path: Path) -> None:
+    overrides = ["suites=['Embedded-STS-natural']", "seeds=[1]"]
+    rows = ["pooling", {"name": "cls", "method": "pooling", "config": {"pooling": "cls"}}]
+    found = harness.compare(rows, workdir=tmp_path, overrides=overrides, tracked=False, formats=[])
+    assert found.rows == ["pooling", "cls"]
+
+
+def test_whatever_makes_vectors_is_evaluated(compared: harness.Comparison) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    saved = compared.workdir / "runs" / compared.records[1].id / "model"
+    expected = harness.evaluate(saved, "Embedded-STS-natural", cached=False).scores()["value"].tolist()
+    method = harness.load_model(saved)
+    transformer = SentenceTransformer(str(saved), device="cpu")
+    for model in (method, transformer, lambda texts: method.encode(texts)):
+        found = harness.evaluate(model, "Embedded-STS-natural")
+        assert found.scores()["value"].tolist() == pytest.approx(expected, abs=1e-4)
+    assert found.pooling == "unknown"
+    assert "Embedded-STS-natural" in found._repr_html_()
+    assert len(found.pairs()) > 0
+    with pytest.raises(InputError, match="not int"):
+        harness.evaluate(3, "Embedded-STS-natural")  # type: ignore[arg-type]
+
+
+def test_a_study_gives_frames_and_the_experiment_of_its_best(tmp_path: Path) -> None:
+    keys = {
+        "name": "temperatures", "method": "simcse", "sampler": "grid", "steps": 2, "seeds": [7],
+        "config": {"batch_size": 8, "train_length": 12, "eval_every": 1}, "space": {"temperature": [0.05, 0.5]},
+        "corpus": {"uri": "embedded:sentences", "limit": 40}, "dev": {"task": "Embedded-STS-natural"},
+    }  # fmt: skip
+    found = harness.study(keys, tmp_path, tracked=False)
+    assert sorted(found.trials()["temperature"]) == [0.05, 0.5]
+    assert found.best["temperature"] in (0.05, 0.5)
+    assert found.failed == []
+    curves = found.curves()
+    assert set(curves["trial"]) == {0, 1}
+    assert {"loss"} <= set(curves["quantity"])
+    assert "temperature" in found._repr_html_()
+    assert found.table("best").data.shape[0] >= 1
+    experiment = found.experiment(default=True)
+    assert [row["name"] for row in experiment["methods"]] == ["simcse (tuned)", "simcse (default)"]
+    assert experiment["methods"][0]["config"]["temperature"] == found.best["temperature"]
+    assert experiment["seeds"] == [7]

@@ -122,7 +122,7 @@ def test_a_static_model_without_its_files(damage: str, tmp_path: Path, capsys: p
         if damage == "empty":
             file.touch()
     with pytest.raises(InputError, match="damaged saved method"):
-        harness.load(tmp_path / "model")
+        harness.load_model(tmp_path / "model")
     assert "model" in told(capsys, "evaluate", str(tmp_path / "model"), "--suite", "embedded")
 
 

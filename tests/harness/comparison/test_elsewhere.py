@@ -16,7 +16,7 @@ import torch
 
 from harness import api
 from harness.comparison import jobs, placement
-from harness.comparison.comparison_result import ComparisonResult
+from harness.comparison.comparison_result import Comparison
 from harness.comparison.inference_cost import FIRST
 from harness.errors import InputError
 from harness.executors.executor import Answer, Executor, ExecutorSettings, Job
@@ -43,13 +43,13 @@ EXPERIMENT = {
 }
 
 
-def compare(folder: Path, executor: object = None, **more: object) -> ComparisonResult:
+def compare(folder: Path, executor: object = None, **more: object) -> Comparison:
     with pytest.MonkeyPatch.context() as patch:
         short_runs.no_report(patch)
         return api.compare({**EXPERIMENT, **more}, workdir=folder, tracked=False, executor=executor)  # type: ignore[arg-type]
 
 
-def made(result: ComparisonResult) -> dict[str, Any]:
+def made(result: Comparison) -> dict[str, Any]:
     """Of every run: its scores, and the hashes of its weights, pairs and curve."""
     assert [record.status for record in result.records] == ["finished"] * len(result.records)
     return {
@@ -108,7 +108,8 @@ def test_a_worker_that_sees_no_work_directory_sends_its_run_back(
     monkeypatch.setattr("harness.registry.load", _with_blind(monkeypatch))
     there = compare(tmp_path / "there", "blind")
     assert made(there) == here
-    assert api.load(RunFolder(tmp_path / "there", there.records[0].id).model).encode(["A sentence."]).shape == (1, 256)
+    model = api.load_model(RunFolder(tmp_path / "there", there.records[0].id).model)
+    assert model.encode(["A sentence."]).shape == (1, 256)
     said: list[str] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(placement, "record_of_answer", lambda *_: said.append("made again"))

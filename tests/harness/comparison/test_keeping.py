@@ -8,7 +8,7 @@ import pytest
 
 from harness import api
 from harness.commands.workdir_check import of_run
-from harness.comparison.comparison_result import ComparisonResult
+from harness.comparison.comparison_result import Comparison
 from harness.results.run_folder import RunFolder
 from tests.support import short_runs
 
@@ -29,9 +29,7 @@ EXPERIMENT = {
 }
 
 
-def compare(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, said: list[str] | None = None, **more: object
-) -> ComparisonResult:
+def compare(folder: Path, monkeypatch: pytest.MonkeyPatch, said: list[str] | None = None, **more: object) -> Comparison:
     short_runs.no_report(monkeypatch)
     say = said.append if said is not None else None
     return api.compare({**EXPERIMENT, **more}, workdir=folder, tracked=False, say=say)

@@ -68,7 +68,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("until")
 
 
-def compared(folder: Path, name: str, **options: Any) -> tuple[harness.ComparisonResult, dict[str, Any]]:
+def compared(folder: Path, name: str, **options: Any) -> tuple[harness.Comparison, dict[str, Any]]:
     until = harness.Until(**{"most": 6, **options})
     result = harness.compare({**EXPERIMENT, "name": name}, workdir=folder, tracked=False, until=until)
     manifest = read_manifest(folder, name)
@@ -76,7 +76,7 @@ def compared(folder: Path, name: str, **options: Any) -> tuple[harness.Compariso
     return result, manifest
 
 
-def seeds(result: harness.ComparisonResult) -> dict[str, list[int]]:
+def seeds(result: harness.Comparison) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
     for record in result.records:
         found.setdefault(record.row, []).append(record.seed)

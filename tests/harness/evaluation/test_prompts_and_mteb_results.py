@@ -46,7 +46,8 @@ def test_prompts_change_vectors_and_ids_and_are_told_where_unused(prompted: Path
     bare = evaluate(MODEL, suites, cached=False)
 
     def told(evaluation):  # type: ignore[no-untyped-def]
-        return {(s.task, s.metric, s.aggregation): (s.value, s.protocol, s.comparable) for s in evaluation.scores}
+        scores = evaluation.result.scores
+        return {(s.task, s.metric, s.aggregation): (s.value, s.protocol, s.comparable) for s in scores}
 
     a, b, c, d = map(told, (plain, own, given, bare))
     assert a == d, "an id without prompts stays what it was"
@@ -75,7 +76,7 @@ def test_mteb_s_own_loader_reads_the_results(tmp_path: Path) -> None:
     (model,) = read.model_results
     assert (model.model_name, model.model_revision) == ("org/mini", "0123abc")
     found = {result.task_name: result for result in model.task_results}
-    ours = {score.task.removesuffix("-natural"): score.value for score in scored.scores}
+    ours = {score.task.removesuffix("-natural"): score.value for score in scored.result.scores}
     assert found.keys() == ours.keys()
     for task, value in ours.items():
         assert found[task].get_score() == pytest.approx(value, abs=1e-5)

@@ -13,7 +13,7 @@ import pytest
 
 from harness import api, registry
 from harness.cli import main
-from harness.comparison.comparison_result import ComparisonResult
+from harness.comparison.comparison_result import Comparison
 from harness.errors import HarnessError, StopAsked
 from harness.executors.executor import Answer, Executor, Job
 from harness.live.before import all_states
@@ -40,7 +40,7 @@ EXPERIMENT = {
 }
 
 
-def compare(folder: Path, executor: object = None, **more: object) -> ComparisonResult:
+def compare(folder: Path, executor: object = None, **more: object) -> Comparison:
     with pytest.MonkeyPatch.context() as patch:
         short_runs.few_pairs(patch)
         short_runs.no_report(patch)

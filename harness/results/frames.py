@@ -1,0 +1,153 @@
+"""Records as tidy pandas frames: one row an observation, words as categories in the order of the comparison's table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.results.record import Record, Score
+from harness.results.run_folder import RunFolder
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+RUN = {
+    "row": "label of the row (category, in the order of the table)",
+    "method": "the method's name (category)",
+    "base_model": "what the row starts from (category)",
+    "seed": "int64",
+    "run": "id of the run, the name of its folder (category)",
+}
+SCORES = {
+    **RUN,
+    "supervision": "untrained, unsupervised, transductive or supervised (category)",
+    "task": "as STS-B (category)",
+    "suite": "what the task belongs to, as sts (category)",
+    "source": "which copy of the data: senteval, mteb, embedded (category)",
+    "split": "test, dev or all (category)",
+    "metric": "spearman, accuracy, uniformity ... (category)",
+    "aggregation": 'of subsets: all, mean, wmean, or "" (category)',
+    "value": "float64, correlations and accuracies from -1 or 0 to 1, not times 100",
+    "n": "int64, pairs or sentences behind it",
+    "protocol": "id of all that defines the number (category)",
+    "comparable": "the same without what belongs to the method; unlike ids are unlike measurements (category)",
+}
+PAIRS = {
+    **RUN,
+    "task": "category", "source": "category", "split": "category",
+    "subset": "part of the task, as MSRpar of STS12 (category)",
+    "pair": "int64, its number in the subset",
+    "gold": "float64, the score that people gave",
+    "score": "float64, the cosine of the two vectors",
+    "text1": "int64, id of the first sentence (harness.results.text_ids)",
+    "text2": "int64, of the second",
+}  # fmt: skip
+CURVES = {
+    **RUN,
+    "step": "int64, updates made",
+    "kind": "train, dev, or early: as dev, for the collapse guard alone (category)",
+    "quantity": "loss, spearman, learning_rate ... (category)",
+    "value": "float64",
+}
+COSTS = {
+    **RUN,
+    "status": "finished, collapsed, diverged, pruned or failed (category)",
+    "steps": "updates made; missing where nothing was trained",
+    "...": "one column a cost of the records: train_seconds, train_cpu_seconds, train_gpu_seconds, encode_seconds, "
+           "evaluate_seconds, sentences_per_second, peak_memory_bytes, parameters ... (float64)",
+}  # fmt: skip
+_PLAIN = {"seed", "value", "n", "step", "steps", "pair", "gold", "score", "text1", "text2", "outcome", "target"}
+
+
+def scores(records: Iterable[Record]) -> pd.DataFrame:
+    """One row a score of a run: the columns of `SCORES`."""
+    return _tidy(
+        [
+            {**_run(record), "supervision": record.supervision, **score.model_dump()}
+            for record in records
+            for score in record.scores
+        ],
+        SCORES,
+    )
+
+
+def scores_of_one(scores: Sequence[Score], model: str) -> pd.DataFrame:
+    """One row a score of one model: those columns of `SCORES` that are not about runs, after "model"."""
+    columns = ["model", *(name for name in SCORES if name not in (*RUN, "supervision"))]
+    return _tidy([{"model": model, **score.model_dump()} for score in scores], columns)
+
+
+def costs(records: Iterable[Record]) -> pd.DataFrame:
+    """One row a run: the columns of `COSTS`."""
+    lines = [
+        {**_run(r), "status": r.status, "steps": r.training.get("steps"), **r.cost} for r in records if not r.lacking
+    ]
+    named = [name for name in COSTS if name != "..."]
+    further = list(dict.fromkeys(key for line in lines for key in line if key not in named))
+    frame = _tidy(lines, named + further, plain={*_PLAIN, *further})
+    return frame.astype(dict.fromkeys(("steps", *further), "float64"))
+
+
+def curves(workdir: Path, records: Iterable[Record]) -> pd.DataFrame:
+    """One row a number of the training log of a run: the columns of `CURVES`.
+
+    Raises:
+        InputError: a damaged log.
+    """
+    lines = [
+        {**_run(record), "step": line["step"], "kind": line["kind"], "quantity": name, "value": float(value)}
+        for record in records
+        for line in RunFolder(workdir, record.id).curves()
+        for name, value in line.items()
+        if name not in ("step", "kind") and isinstance(value, int | float)
+    ]
+    return _tidy(lines, CURVES).astype({"step": "int64", "value": "float64"})
+
+
+def pairs(workdir: Path, records: Iterable[Record]) -> pd.DataFrame:
+    """One row a scored pair of sentences of a run: the columns of `PAIRS`; text ids are missing in old runs."""
+    kept = [r for r in records if r.status == "finished" and RunFolder(workdir, r.id).pairs_file.exists()]
+    return _of_files(kept, [RunFolder(workdir, record.id).pairs() for record in kept], list(PAIRS))
+
+
+def outcomes(workdir: Path, records: Iterable[Record]) -> pd.DataFrame:
+    """One row an example of another score than a correlation of pairs: `RUN` and `harness.results.outcomes.COLUMNS`."""
+    from harness.results.outcomes import COLUMNS
+
+    kept = [r for r in records if r.status == "finished"]
+    return _of_files(kept, [RunFolder(workdir, record.id).outcomes() for record in kept], [*RUN, *COLUMNS])
+
+
+def _of_files(records: Sequence[Record], files: Sequence[pd.DataFrame], columns: list[str]) -> pd.DataFrame:
+    """The tables that runs keep as one, without the tasks of other comparisons that score the same runs."""
+    import pandas as pd
+
+    parts = []
+    for record, file in zip(records, files, strict=True):
+        own = file[file["task"].isin({score.task for score in record.scores})]
+        parts.append(own.assign(**_run(record)))
+    joined = pd.concat([part for part in parts if len(part)] or [pd.DataFrame(columns=columns)], ignore_index=True)
+    return _categories(joined.reindex(columns=columns), _PLAIN)
+
+
+def _run(record: Record) -> dict[str, Any]:
+    return {name: getattr(record, "id" if name == "run" else name) for name in RUN}
+
+
+def _tidy(
+    lines: list[dict[str, Any]], columns: Mapping[str, str] | list[str], plain: set[str] = _PLAIN
+) -> pd.DataFrame:
+    import pandas as pd
+
+    return _categories(pd.DataFrame(lines, columns=list(columns)), plain)
+
+
+def _categories(frame: pd.DataFrame, plain: set[str]) -> pd.DataFrame:
+    """Words as categories in the order in which they are met."""
+    import pandas as pd
+
+    for name in frame.columns:
+        if name not in plain:
+            frame[name] = pd.Categorical(frame[name], categories=frame[name].drop_duplicates().dropna())
+    return frame

@@ -1,0 +1,69 @@
+"""What a search gives to who called it, whoever brings it (entry points `harness.studies`)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+    from pandas.io.formats.style import Styler
+
+
+class StudyResult(Protocol):
+    """A search with the trials that have ended. In a notebook it shows its best trials."""
+
+    @property
+    def name(self) -> str:
+        """What its files are called by."""
+
+    @property
+    def workdir(self) -> Path:
+        """Everything that is kept."""
+
+    @property
+    def best(self) -> dict[str, Any]:
+        """The config of the best trial: what the study fixes, and the values that were found."""
+
+    @property
+    def failed(self) -> list[int]:
+        """Numbers of the trials without a result; the same call tries their places again."""
+
+    @property
+    def files(self) -> Path:
+        """The folder of its tables, figures and experiment files."""
+
+    def trials(self) -> pd.DataFrame:
+        """One row a trial: configuration, objectives (correlations, not times 100), state, seeds, seconds, runs."""
+
+    def scores(self) -> pd.DataFrame:
+        """One row a score of a run; columns: `harness.results.frames.SCORES`."""
+
+    def curves(self) -> pd.DataFrame:
+        """One row a number of the training log of a run; columns: `harness.results.frames.CURVES`, and "trial"."""
+
+    def costs(self) -> pd.DataFrame:
+        """One row a run with what it took; columns: `harness.results.frames.COSTS`."""
+
+    def experiment(self, *, held_out: bool = False, default: bool = False) -> dict[str, Any]:
+        """An experiment for `harness.compare` with the best configuration; nothing is trained again for it.
+
+        Args:
+            held_out: with the seeds that chose nothing: these are trained.
+            default: a second row has the method as the study's preset and config leave it.
+        """
+
+    @property
+    def tables(self) -> dict[str, str]:
+        """Key -> title of the tables of its report."""
+
+    @property
+    def plots(self) -> dict[str, str]:
+        """Key -> title of the figures of its report."""
+
+    def table(self, name: str) -> Styler:
+        """A table of its report, by its key or words of its title."""
+
+    def plot(self, name: str) -> Figure:
+        """A figure of its report, by its key or words of its title: "importance", "development"."""

@@ -1,0 +1,132 @@
+"""The answer of `harness power`, in Python and on the command line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from harness.errors import InputError
+from harness.files.printable import one_line
+from harness.results.answer import Answer
+from reports.decide.question import Question, comparison_of, question_of
+from reports.read.comparison_runs import base_name
+from reports.stats.power import CHANCE, MOST_SEEDS, Design, seeds_needed, smallest_difference
+from reports.stats.simultaneous import AllPairs
+from reports.stats.verdicts import common_design
+
+SEEDS = (2, 3, 4, 5, 6, 8, 10, 15, 20)
+
+
+@dataclass(frozen=True)
+class _Given:
+    """What the caller says himself; the records' where it is None."""
+
+    sd: float | None
+    pairs_sd: float | None
+    rows: int | None
+    correlation: float
+
+
+def power(
+    workdir: Path | None,
+    *,
+    difference: float | None = None,
+    on: str = "",
+    block: str = "",
+    comparison: str = "",
+    sd: float | None = None,
+    pairs_sd: float | None = None,
+    rows: int | None = None,
+    correlation: float = 0.0,
+) -> Answer:
+    """See `harness.power`.
+
+    Raises:
+        InputError: neither a work directory nor a deviation, a number out of range, or nothing that can be judged.
+    """
+    given = _Given(sd, pairs_sd, rows, correlation)
+    _check(workdir, difference, given)
+    if workdir is None:
+        assert sd is not None  # checked above
+        pairs = 0.3 if pairs_sd is None else pairs_sd
+        designs = [("given numbers", Design((sd,) * (rows or 2), pairs, AllPairs(rows or 2), correlation))]
+    else:
+        designs = _designs(question_of(comparison_of(workdir, comparison, block), on), given)
+    found = [_seen(what, design, difference) for what, design in designs]
+    lines = [line for one in found for line in _told(one)]
+    table = [
+        {"what": one["what"], "seeds": int(n), "least": least} for one in found for n, least in one["seeds"].items()
+    ]
+    return Answer("\n".join(lines), found, table)
+
+
+def _check(workdir: Path | None, difference: float | None, given: _Given) -> None:
+    if workdir is None and given.sd is None:
+        raise InputError("harness power: give a work directory, or --sd (BERT-base has about 0.84 points on STS)")
+    limits = (("difference", difference, 0), ("sd", given.sd, 0), ("pairs-sd", given.pairs_sd, 0))
+    for name, value, low in limits:
+        if value is not None and not low < value <= 100:
+            raise InputError(f"--{name} {value:g}: expected a number from 0 to 100")
+    if given.rows is not None and not 2 <= given.rows <= 200:
+        raise InputError(f"--rows {given.rows:g}: expected a number from 2 to 200")
+    if not 0 <= given.correlation <= 1:
+        raise InputError(f"--correlation {given.correlation:g}: expected a number from 0 to 1")
+
+
+def _designs(question: Question, given: _Given) -> list[tuple[str, Design]]:
+    """(what, design) of each base model."""
+    comparison, target = question.comparison, question.target
+    found = []
+    for base in comparison.base_models:
+        known = common_design(question.block((base,)))
+        if known is None:
+            continue
+        deviation = max(known.deviations) if given.sd is None else given.sd
+        deviations = tuple(deviation if own > 0 else 0.0 for own in known.deviations)
+        sides = known.sides
+        if given.rows is not None:
+            deviations, sides = (deviation,) * given.rows, (0, 1)
+        pairs = known.pairs if given.pairs_sd is None else given.pairs_sd
+        design = Design(deviations, pairs, AllPairs(len(deviations)), given.correlation, sides)
+        found.append((f"{base_name(base)}, {target.title}", design))
+    if not found:
+        raise InputError(
+            f"{comparison.name}: no base model has two rows with two seeds or more, so the spread of seeds is not "
+            "known; give --sd (BERT-base has about 0.84 points on STS)"
+        )
+    return found
+
+
+def _seen(what: str, design: Design, difference: float | None) -> dict[str, Any]:
+    """Everything that is known of one design."""
+    rows = len(design.deviations)
+    seen = {
+        "what": what,
+        "rows": rows,
+        "sd": max(design.deviations),
+        "pairs_sd": design.pairs,
+        "correlation": design.correlation,
+        "chance": CHANCE,
+        "seeds": {str(n): smallest_difference(design, np.full(rows, n)) for n in SEEDS},
+    }
+    if difference is not None:
+        seen |= {"difference": difference, "needed": seeds_needed(design, difference)}
+    return seen
+
+
+def _told(one: dict[str, Any]) -> list[str]:
+    said = (
+        f"{one['what']}: {one['rows']} rows; standard deviation {one['sd']:.2f} points over seeds, "
+        f"{one['pairs_sd']:.2f} of a difference over pairs"
+    )
+    lines = [one_line(said)]
+    lines += [f"  {n:>3} seeds can see differences from {least:.1f} points on" for n, least in one["seeds"].items()]
+    if "difference" in one:
+        takes = (
+            f"takes {one['needed']} seeds of every row" if one["needed"] else f"does not show with {MOST_SEEDS} seeds"
+        )
+        lines.append(f"  a difference of {one['difference']:g} points {takes}")
+    return lines
