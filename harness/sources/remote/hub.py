@@ -76,7 +76,7 @@ def _clear_errors(
     except errors.HfHubHTTPError as error:
         raise InputError(f"{what}: the hub answered with an error: {first_line(error)}") from None
     except Exception as error:
-        if not _is_broken_connection(error):
+        if not is_broken_connection(error):
             raise
         raise RunError(
             f"{what}: the connection to the hub broke ({type(error).__name__}: {first_line(error)}); "
@@ -84,7 +84,7 @@ def _clear_errors(
         ) from None
 
 
-def _is_broken_connection(error: BaseException) -> bool:
+def is_broken_connection(error: BaseException) -> bool:
     """Was a connection cut, garbled or silent? As the HTTP library and huggingface_hub's check of sizes say it."""
     kinds = ((kind.__module__.partition(".")[0], kind.__name__) for kind in type(error).__mro__)
     of_http = any(name == "RequestError" and library.startswith("httpx") for library, name in kinds)
@@ -161,7 +161,7 @@ def dataset_errors(what: str, repo: str, revision: str | None) -> Iterator[None]
             ) from None
         except DatasetsError as error:
             cause = root_cause(error)
-            if _is_broken_connection(cause) or (isinstance(cause, OSError) and cause.errno):
+            if is_broken_connection(cause) or (isinstance(cause, OSError) and cause.errno):
                 raise cause from None  # told apart above
             raise InputError(f"{what}: cannot be read: {first_line(cause)}") from None
         except ValueError as error:
