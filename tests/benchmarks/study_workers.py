@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -47,31 +48,34 @@ def main() -> None:
         (folder / "shared.toml").write_text(STUDY.format(limit=args.limit, steps=args.steps, values=values))
         values_by = {}
         for workers in (1, 2):
-            seconds = run(folder, workers)
+            seconds, processor = run(folder, workers)
             values_by[workers], spans[workers], doubled, lost = outcome(folder / str(workers), args.cells)
             good &= doubled == lost == 0
-            print(f"{workers} worker{'s' * (workers > 1)}: {seconds:.1f} s, trials {spans[workers]:.1f} s, "
+            print(f"{workers} worker{'s' * (workers > 1)}: {seconds:.1f} s, {processor:.1f} s of a processor, "
+                  f"trials {spans[workers]:.1f} s, "
                   f"{len(values_by[workers])} finished, {doubled} doubled, {lost} lost", flush=True)  # fmt: skip
         same = values_by[1] == values_by[2]
         print(f"trials {spans[1] / spans[2]:.2f} times faster with 2 workers; {'same' if same else 'OTHER'} values")
         before = records(folder / "2")
-        seconds = run(folder, 2)
+        seconds, _ = run(folder, 2)
         trained = len(set(records(folder / "2").items()) - set(before.items()))
         print(f"the same again: {seconds:.1f} s, {trained} runs trained")
     sys.exit(0 if good and same and trained == 0 else 1)
 
 
-def run(folder: Path, workers: int) -> float:
-    """Seconds of `harness study run`, with one thread a worker."""
+def run(folder: Path, workers: int) -> tuple[float, float]:
+    """Seconds of `harness study run`, with one thread a worker: by the clock, and of a processor."""
     command = [sys.executable, "-m", "harness", "study", "run", str(folder / "shared.toml"), "--quiet"]
     options = ["--workdir", str(folder / str(workers)), "--workers", str(workers), "--cpus-per-cell", "1"]
     options.append("--no-tracking")
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    begun = time.perf_counter()
+    begun, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run([*command, *options], env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(done.stdout + done.stderr)
-    return time.perf_counter() - begun
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    worked = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return time.perf_counter() - begun, worked
 
 
 def records(workdir: Path) -> dict[str, int]:

@@ -63,11 +63,10 @@ def campaign(
     fallen = studies = held = 0
     begun = time.monotonic()
     while fallen < kills:
-        studies += 1
-        ended = False
+        studies, before_it, ended = studies + 1, fallen, False
         while not ended and fallen < kills:
             started = forked.Started(command(folder, executor, executor), before=before)
-            late = time.monotonic() + rng.uniform(0.0, seconds / 2)
+            late = time.monotonic() + rng.uniform(0.0, min(seconds / 2, 10.0))
             while time.monotonic() < late and started.poll():
                 time.sleep(0.002)
             ended = not started.poll()
@@ -81,8 +80,8 @@ def campaign(
         values, states = results(folder / executor)
         as_planned = values == expected and states == {"COMPLETE": len(expected)}
         held += as_planned
-        if not as_planned:
-            print(f"{executor}: {states}, {len(values)} values: NOT AS PLANNED", flush=True)
+        told = "as planned" if as_planned else f"NOT AS PLANNED: {states}, {len(values)} values"
+        print(f"{executor}: study {studies}: {fallen - before_it} kills, {told}", flush=True)
         shutil.rmtree(folder / executor)
     print(f"{executor}: {fallen} kills over {studies} studies of {len(expected)} trials, {held} as planned, "
           f"{time.monotonic() - begun:.0f} s", flush=True)  # fmt: skip
