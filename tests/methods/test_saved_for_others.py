@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 from huggingface_hub import ModelCard
 
-from harness import registry
-from harness.api import load
+from harness import load_model, registry
 from harness.encoder import Encoder
 from harness.errors import InputError
 from harness.evaluation.any_model import open_for_evaluation
@@ -87,7 +86,7 @@ def test_others_open_with_this_package(name: str, tmp_path: Path) -> None:
     said = ModelCard.load(tmp_path / "model" / "README.md")
     assert "harness.modules" in said.text
     assert said.data.library_name == "sentence-transformers"
-    for opened in (load(tmp_path / "model"), open_for_evaluation(str(tmp_path / "model")).model):
+    for opened in (load_model(tmp_path / "model"), open_for_evaluation(str(tmp_path / "model")).model):
         assert np.abs(np.asarray(opened.encode(TEXTS)) - vectors).max() < 1e-5
     with pytest.raises(InputError, match=r"harness\.load"):
         Encoder.load(tmp_path / "model")

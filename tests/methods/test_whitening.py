@@ -89,6 +89,7 @@ def test_a_task_fitted_map_is_saved_with_its_encoder(tmp_path: Path) -> None:
     adapted.save(tmp_path / "model")
     assert np.allclose(Whitening.load(tmp_path / "model").encode(TEXTS), adapted.encode(TEXTS), atol=1e-5)
     method.save(tmp_path / "waiting")
-    assert not (tmp_path / "waiting" / "modules.json").exists(), "nobody may take the encoder alone for the method"
+    modules = (tmp_path / "waiting" / "modules.json").read_text(encoding="utf-8")
+    assert "harness.modules.SavedMethod" in modules, "nobody may take the encoder alone for the method"
     again = Whitening.load(tmp_path / "waiting").for_task(texts)
     assert np.allclose(again.encode(TEXTS), adapted.encode(TEXTS), atol=1e-4)

@@ -14,6 +14,7 @@ from harness.results.record import Score
 from harness.results.run_folder import RunFolder
 from harness.results.text_ids import text_ids
 from harness.tasks.catalogue import resolve_tasks
+from reports.explore import known_texts
 from tests.support.synthetic import Invented, score
 
 PAIRS, CLASSES = "Embedded-STS-natural", "Embedded-Sentiment-contrast"
@@ -29,6 +30,12 @@ def vectors(kind: str, seed: int, texts: list[str]) -> np.ndarray:
         each = [np.random.default_rng(zlib.crc32(part.encode())).normal(size=64) for part in parts]
         lines.append(np.sum(each, axis=0) + 0.5 * noise.normal(size=64))
     return np.array(lines, dtype=np.float32)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _nothing_read_before() -> None:
+    """Tests of other folders cut the data sets that these read."""
+    known_texts._by_id.cache_clear()
 
 
 @pytest.fixture(scope="session")

@@ -56,7 +56,8 @@ def test_uniformity_by_hand() -> None:
 
 
 def test_uniformity_of_collapsed_vectors_is_zero() -> None:
-    assert uniformity(np.full((300, 768), 0.1)) == pytest.approx(0.0, abs=1e-5)
+    # A cosine of 1 in float32, summed as the processor sums: 1.0e-5 at most on one, 1.2e-5 on another.
+    assert uniformity(np.full((300, 768), 0.1)) == pytest.approx(0.0, abs=5e-5)
 
 
 def test_uniformity_of_random_unit_vectors_is_slightly_above_minus_four() -> None:
