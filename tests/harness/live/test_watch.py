@@ -48,20 +48,13 @@ def compare(folder: Path, executor: object = None, **more: object) -> Comparison
 
 
 def made(folder: Path) -> dict[str, Any]:
-    """Of every trained run: scores, and the hashes of weights, pairs and curve.
-
-    Of untrained ones the scores up to rounding: their vectors may be those that a trained run kept of its start, which
-    were encoded in other batches, and whether it came so far before it was stopped is a matter of moments.
-    """
+    """Of every run: scores, and the hashes of weights, pairs and curve."""
     found = {}
     for run in sorted((folder / "runs").iterdir()):
         record = RunFolder(folder, run.name).read()
         assert record is not None
         assert record.status == "finished"
-        if record.supervision == "untrained":
-            found[run.name] = [round(score.value, 3) for score in record.scores]
-        else:
-            found[run.name] = ([score.model_dump() for score in record.scores], record.files)
+        found[run.name] = ([score.model_dump() for score in record.scores], record.files)
     return found
 
 
