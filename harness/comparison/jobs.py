@@ -196,6 +196,13 @@ def _tasks(suites: tuple[str, ...], source: Literal["senteval", "mteb"]) -> list
     return resolve_tasks(suites, source=source) if suites else []
 
 
+def forget_loaded() -> None:
+    """Have this process read plans, tasks and texts anew: for an executor whose jobs run in the process that hands them
+    out, where files may have changed since the last comparison."""
+    for kept in (_plan, _tasks, _loaded):
+        kept.cache_clear()
+
+
 def _of_row(plan: Plan, job: CellJob) -> Plan:
     """Of the job's row alone: each run of a plan costs a look at the disk, and a worker makes one of thousands."""
     return replace(plan, rows=[row for row in plan.rows if row.label == job.row]) if job.row else plan

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from harness.comparison.cell import run_cell
 from harness.comparison.estimate import steps_of
 from harness.comparison.experiment import Experiment
-from harness.comparison.jobs import CellJob, is_kept, made, measured, record_of, with_kept
+from harness.comparison.jobs import CellJob, forget_loaded, is_kept, made, measured, record_of, with_kept
 from harness.comparison.kept_results import finished, remaining, tidy
 from harness.comparison.measured_files import keep_texts, measured_texts
 from harness.comparison.measured_precision import precision_of
@@ -199,6 +199,7 @@ def token(workdir: Path, name: str) -> Iterator[str]:
         left.unlink(missing_ok=True)
     file = workdir / "locks" / f"{mine}{uuid.uuid4().hex}"
     write_atomic(file, "by this file a worker knows that it sees this work directory\n")
+    forget_loaded()
     try:
         yield str(file.relative_to(workdir))
     finally:

@@ -23,7 +23,7 @@ from harness.executors.executor import Answer, Executor, ExecutorSettings, Job
 from harness.live.signs import signs
 from harness.results.inference import read_inference
 from harness.results.run_folder import RunFolder
-from tests.support import short_runs
+from tests.support import short_runs, thread_executor
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -141,6 +141,16 @@ def test_scores_are_added_to_kept_weights_by_such_a_worker(tmp_path: Path, monke
     assert {NATURAL} < {score.task for score in after[0].scores}
     assert after[0].cost["train_seconds"] == before[0].cost["train_seconds"]
     assert [file.read_bytes() for file in trained] == stamps
+
+
+def test_jobs_of_this_process_read_data_that_has_changed_since(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    thread_executor.install(monkeypatch.setattr)
+    scored = []
+    for count in (20, 10):
+        short_runs.few_pairs(monkeypatch, count)
+        (record,) = compare(tmp_path / str(count), "thread", methods=[{"method": "random"}]).records
+        scored.append([score.n for score in record.scores])
+    assert scored[0] == [2 * n for n in scored[1]]
 
 
 def test_what_an_executor_of_this_process_raises_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
