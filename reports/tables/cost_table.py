@@ -9,6 +9,7 @@ import numpy as np
 from harness.results.inference import PROCESSOR
 from reports.document.table import Cell, Column, Table, TableRow
 from reports.read.comparison_runs import Comparison, ResultRow
+from reports.stats.estimate import mean_sd
 from reports.stats.measured_cost import Speed, busy, speeds
 from reports.tables.score_cells import HEAD, block_of, head_cells
 
@@ -58,7 +59,8 @@ def cost_table(comparison: Comparison) -> Table:
             text = f"{middle:,.{digits}f}"
             ends = tuple(f"{end:,.{digits}f}" for end in (min(found), max(found)))
             shown = f"[{', '.join(ends)}]" if key in _TIMES and ends != (text, text) else ""
-            cell = Cell(text, shown, middle, None, len(have), "value", records=tuple(run for run, _ in have))
+            sd = mean_sd(found)[1]  # for data.json; the table shows the range of times, and of all else the mean
+            cell = Cell(text, shown, middle, sd, len(have), "value", records=tuple(run for run, _ in have))
             line.append(cell.noted(*_crowds(row)) if key in _BY_THE_WALL else cell)
     devices = sorted({str(r.environment.get("device", "")) for r in comparison.records} - {""})
     legend = [

@@ -54,7 +54,8 @@ def uniformity(x: Any, *, t: float = 2) -> float:
 
     Vectors spread evenly over a sphere of high dimension give slightly more than -2t (-4 by default).
     `x`: (n, d), n > 1, normalised here. Exact over all n (n - 1) / 2 pairs: products in float32 (error of the result
-    about 1e-8, below 1e-5 in full collapse), sums in float64, one block of the similarity matrix at a time.
+    about 1e-8; in full collapse at most 2t d 2^-24, and 1.2e-5 was found there at d = 768), sums in float64, one block
+    of the similarity matrix at a time.
     """
     a = as_array(x)
     if a.ndim != 2 or len(a) < 2:

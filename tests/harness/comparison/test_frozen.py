@@ -60,9 +60,21 @@ def numbers(tree: Any, path: str = "") -> dict[str, Any]:
 
 
 def without_added(data: dict[str, Any]) -> dict[str, Any]:
-    """A report's data without the untrained starts, which comparisons of before did not add to their rows."""
+    """A report's data without the untrained starts, which comparisons of before did not add to their rows.
+
+    A line of a table of layers has no row's name: it goes by its runs. (On the processor of the record a start's scores
+    are its row's to the bit and share its line; on another the kept run's are not, and the start has its own.)
+    """
+    added = {run for run, about in data["runs"].items() if about["row"].startswith("untrained ")}
     for table in data["tables"].values():
-        table["rows"] = [row for row in table["rows"] if not row["name"].startswith("untrained ")]
+        table["rows"] = [
+            row
+            for row in table["rows"]
+            if not row["name"].startswith("untrained ")
+            and not any(
+                set(cell.get("records", ())) and set(cell["records"]) <= added for cell in row["cells"].values()
+            )
+        ]
     data["runs"] = {run: about for run, about in data["runs"].items() if not about["row"].startswith("untrained ")}
     for key, lists in (("setup", "setups"), ("environment", "environments")):
         used = sorted({about[key] for about in data["runs"].values()})
