@@ -43,7 +43,12 @@ class Processes(Executor):
             return ProcessPool(max_workers=count, initializer=_begin, initargs=told, context=context)
 
         def start(job: Job, tries: int) -> None:
-            future = pool.schedule(job.call, args=job.arguments)
+            future: Future[Any]
+            try:
+                future = pool.schedule(job.call, args=job.arguments)
+            except RuntimeError:  # the pool has just been given up
+                future = Future()
+                future.set_exception(BrokenProcessPool())
             waiting[future] = (job, tries)
             future.add_done_callback(done.put)
 
@@ -56,13 +61,16 @@ class Processes(Executor):
                     start(queue.popleft(), 0)
                 try:
                     future = done.get(timeout=TICK)
+                    error = future.exception()
                 except Empty:
                     tick()
-                    continue
+                    if pool.active:
+                        continue
+                    # Given up before it had taken the jobs in: pebble ends none of their futures.
+                    future, error = next(iter(waiting)), BrokenProcessPool()
                 if future not in waiting:
                     continue  # of a pool that was given up
                 job, tries = waiting.pop(future)
-                error = future.exception()
                 if isinstance(error, BrokenProcessPool):
                     # A worker died while none had a job in hand, as at their start: pebble then gives the pool up.
                     pool.stop()

@@ -10,6 +10,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -22,6 +23,8 @@ from harness.executors.slurm import _minutes
 from tests.support import jobs
 
 pytest.importorskip("pebble")
+from pebble.pool.base_pool import PoolStatus
+from pebble.pool.process import PoolManager
 
 
 def processes(folder: Path, **settings: object) -> Processes:
@@ -64,7 +67,10 @@ def test_jobs_may_be_added_while_others_run(kind: type[Executor], tmp_path: Path
     assert sorted(seen) == [2, 4, 4, 8, 8, 16, 16]
 
 
-def test_a_worker_that_dies_before_it_has_a_job_takes_none_along(tmp_path: Path) -> None:
+@pytest.mark.parametrize("taken_in", [True, False], ids=["jobs taken in", "no job taken in yet"])
+def test_a_worker_that_dies_before_it_has_a_job_takes_none_along(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taken_in: bool
+) -> None:
     killed: list[int] = []
 
     def kill_one() -> None:
@@ -75,10 +81,22 @@ def test_a_worker_that_dies_before_it_has_a_job_takes_none_along(tmp_path: Path)
                     killed.append(child.pid)
                     return
 
+    schedule = PoolManager.schedule
+
+    def late(manager: PoolManager, task: Any) -> None:
+        while manager.context.status != PoolStatus.ERROR and not tried:
+            time.sleep(0.01)
+        tried.append(task)
+        schedule(manager, task)
+
+    tried: list[Any] = []
+    if not taken_in:
+        monkeypatch.setattr(PoolManager, "schedule", late)
     threading.Thread(target=kill_one, daemon=True).start()
     asked = [Job(str(n), jobs.double, (n,)) for n in range(3)]
     answers = by_key(processes(tmp_path, workers=1, cpus_per_cell=1).run(asked, lambda: None))
     assert killed
+    assert taken_in or tried
     assert {key: answer.value for key, answer in answers.items()} == {"0": 0, "1": 2, "2": 4}
 
 
@@ -95,6 +113,7 @@ def test_no_job_runs_on_when_the_caller_goes(tmp_path: Path) -> None:
 COORDINATOR = """
 import sys
 from pathlib import Path
+from typing import Any
 from harness.executors.executor import ExecutorSettings, Job
 from harness.executors.processes import Processes
 from tests.support import jobs
