@@ -50,8 +50,7 @@ def build_report(
         out: the folder to write to; `WORKDIR/reports/NAME` when left out.
         formats: any of "html" (`index.html`), "md" (`report.md`), "latex" (`report.tex`, `tables/*.tex`), "csv"
             (`tables/*.csv`), "siunitx" (LaTeX whose columns of numbers are siunitx's) and "pdf" (`report.pdf`).
-            `data.json` is always written, and the figures, as SVG and PNG
-            (PDF beside LaTeX).
+            `data.json` is always written; the figures, as SVG and PNG, with all but "csv" (as PDF beside LaTeX).
         without_overlap: of a comparison: without the examples of which a text stood in the training text of a row;
             to `WORKDIR/reports/NAME-without-overlap`.
         with_texts: of a comparison: its page holds texts of all data sets, also of those whose licence forbids to hand

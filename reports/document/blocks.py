@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from reports.document.table import Table
@@ -36,16 +37,34 @@ class Facts:
 
 @dataclass(frozen=True)
 class Figure:
-    """A picture in the formats it is kept in. `svg` is text with text in it; `alt` says what a reader would see."""
+    """A picture, drawn in a format when that is first asked for; `alt` says what a reader would see.
+
+    Attributes:
+        plot: as matplotlib has it.
+        draw: (plot, "svg", "png" or "pdf") -> the file.
+    """
 
     key: str
     title: str
     caption: str
     alt: str
-    svg: str
-    png: bytes
-    pdf: bytes
-    plot: Any = field(default=None, repr=False, compare=False)  # as matplotlib has it
+    plot: Any = field(repr=False, compare=False)
+    draw: Callable[[Any, str], bytes] = field(repr=False, compare=False)
+
+    @cached_property
+    def svg(self) -> str:
+        """As text with text in it."""
+        return self.draw(self.plot, "svg").decode()
+
+    @cached_property
+    def png(self) -> bytes:
+        """For pages that hold no SVG."""
+        return self.draw(self.plot, "png")
+
+    @cached_property
+    def pdf(self) -> bytes:
+        """For print, with its fonts inside."""
+        return self.draw(self.plot, "pdf")
 
 
 @dataclass(frozen=True)

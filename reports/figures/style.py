@@ -130,21 +130,34 @@ def _rounded(numbers: str) -> str:
 
 
 def finish(plot: Plot, key: str, title: str, caption: str, alt: str) -> Figure:
-    """Write a plot in all formats, without dates or anything else that changes between builds."""
+    """A plot whose layout stands, to be drawn in the formats that are asked for."""
     from matplotlib.text import Text
 
     for text in plot.findobj(Text):  # a control character would make the SVG no XML at all
         if isinstance(text, Text) and (clean := visible(text.get_text())) != text.get_text():
             text.set_text(clean)
-    vector, raster, print_ = io.StringIO(), io.BytesIO(), io.BytesIO()
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing")  # as in `style`: not all callers are inside of it
         settle(plot)
-        plot.savefig(vector, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
-        plot.savefig(raster, format="png", dpi=160, metadata={"Software": None})
-        plot.savefig(print_, format="pdf", metadata={"CreationDate": None, "Creator": None, "Producer": None})
-    svg = re.sub(r"^.*?(?=<svg )", "", vector.getvalue(), flags=re.DOTALL)
-    return Figure(key, title, caption, alt, _compact(svg), raster.getvalue(), print_.getvalue(), plot)
+    return Figure(key, title, caption, alt, plot, draw)
+
+
+# Without dates or anything else that changes between builds.
+_AS: dict[str, dict[str, Any]] = {
+    "svg": {"transparent": True, "metadata": {"Date": None, "Creator": None}},
+    "png": {"dpi": 160, "metadata": {"Software": None}},
+    "pdf": {"metadata": {"CreationDate": None, "Creator": None, "Producer": None}},
+}
+
+
+def draw(plot: Plot, kind: str) -> bytes:
+    """The file of a plot in a format: the same bytes each time."""
+    file = io.BytesIO()
+    with style():
+        plot.savefig(file, format=kind, **_AS[kind])
+    if kind != "svg":
+        return file.getvalue()
+    return _compact(re.sub(r"^.*?(?=<svg )", "", file.getvalue().decode(), flags=re.DOTALL)).encode()
 
 
 def inline(figure: Figure, prefix: str) -> str:

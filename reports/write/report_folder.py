@@ -59,8 +59,9 @@ def _write(
     typeset = "latex" in formats or "pdf" in formats
     files: dict[str, str | bytes] = {}
     for figure in document.figures():
-        files[f"figures/{slug(figure.key)}.svg"] = figure.svg
-        files[f"figures/{slug(figure.key)}.png"] = figure.png
+        if typeset or "html" in formats or "md" in formats:
+            files[f"figures/{slug(figure.key)}.svg"] = figure.svg
+            files[f"figures/{slug(figure.key)}.png"] = figure.png
         if typeset:
             files[f"figures/{slug(figure.key)}.pdf"] = figure.pdf
     for table in document.tables():
