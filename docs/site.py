@@ -26,7 +26,7 @@ ELSEWHERE = {
 """Files of the repository -> the pages of the site that they are."""
 CONTENTS = {
     "Tutorials": ["first-comparison", "your-own-loss", "study", "paper", "cluster"],
-    "How to": ["data", "reports", "other-tools", "trouble"],
+    "How to": ["data", "reports", "runs-of-others", "other-tools", "trouble"],
     "Explanation": [
         "concepts", "fairness", "statistics", "contamination", "executors", "clusters", "live", "explore", "stand-ins",
         "architecture",

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from harness import registry
 from harness.comparison import keeping, lacking_outcomes, other_code, row_differences
+from harness.comparison.beside import set_beside
 from harness.comparison.cell import take_part
 from harness.comparison.comparison_result import Comparison
 from harness.comparison.experiment import DevSettings, Experiment, read_experiment
@@ -77,6 +78,7 @@ def compare(
     progress: Reporter | None = None,
     say: Callable[[str], None] | None = None,
     rescore: bool = False,
+    against: Sequence[str | Path] = (),
 ) -> Comparison:
     """Train every row of an experiment under the same conditions, evaluate, track and report; finished cells are kept.
 
@@ -106,6 +108,8 @@ def compare(
         say: called, before any cell is run, with a line on what a reader should know: runs that other code has made
             and that are made again, updates that were timed.
         rescore: score runs again whose scores an earlier version made without the outcomes of their examples.
+        against: work directories, archives of one or installed records ("shipped") whose rows are set beside these,
+            where they were made under the same conditions; nothing of them is trained.
 
     Returns:
         Records, and where the report lies. In a process that another one leads (see `harness.machine.distributed`)
@@ -129,6 +133,10 @@ def compare(
         until = checked_until(Until() if until == "decided" else until, asked)
         if rehearse:
             raise InputError("--until: a rehearsal decides nothing; leave one of them out")
+        if against:
+            raise InputError("--until: rows made elsewhere get no further seeds; decide first, then set them beside")
+    if against and rehearse:
+        raise InputError("--against: the scores of a rehearsal stand beside no others; leave one of them out")
     team = join(asked.device)
     if until is not None and team.size > 1:
         raise InputError("--until: decides in one process; start it without a launcher")
@@ -160,6 +168,7 @@ def compare(
         for told in (row_differences.told, other_code.told, keeping.told):
             if say is not None and (cost := told(plan, folder)):
                 say(cost)
+        beside = set_beside(plan, [str(source) for source in against], folder) if against else None
         tracker = None
         with ExitStack() as ending:
             if tracked:
@@ -184,6 +193,7 @@ def compare(
                 only=only,
                 executor=engine(asked.executor, folder),
                 looks=looks,
+                beside=beside,
             )
         builder = report_builder()
         written = builder.build_comparison(folder, asked.name, formats=formats) if builder is not None else {}

@@ -90,10 +90,11 @@ STUDIES = Group("harness.studies", "search", "a function that runs a study", cal
 DECIDERS = Group("harness.deciders", "decider", "a function that says which rows get another seed", callable)
 PRESETS = Group("harness.presets", "preset", "a folder (pathlib.Path) of experiment files", _folder)
 PUBLISHED = Group("harness.published", "published", "a folder (pathlib.Path) of published numbers", _folder)
+RECORDS = Group("harness.records", "records", "an archive (pathlib.Path) of finished runs", _folder)
 
 GROUPS = (
     METHODS, TASKS, SUITES, TABLES, SAMPLERS, EXECUTORS, COMMANDS, REPORTERS, LIVE, REPORTS, TUNERS, STUDIES, DECIDERS,
-    PRESETS, PUBLISHED,
+    PRESETS, PUBLISHED, RECORDS,
 )  # fmt: skip
 
 

@@ -61,6 +61,9 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
                         "matters, and no seeds are spent on it (default: 0.5)")  # fmt: skip
     parser.add_argument("--rescore", choices=("outcomes",), help="score finished runs again whose scores an earlier "
                         "version made without the outcome of each example, from kept weights and vectors")  # fmt: skip
+    parser.add_argument("--against", action="append", default=[], metavar="shipped|PATH", help="set the rows of "
+                        "another work directory, an archive of one or the records that ship with the package "
+                        "beside these, where made under the same conditions; nothing of them is trained")  # fmt: skip
     add_executor_options(parser)
     parser.add_argument("--dry-run", action="store_true", help="print the cells and an estimate; run nothing")
     parser.add_argument("--tracking-uri", help="MLflow server or store (default: sqlite in the work directory)")
@@ -83,7 +86,8 @@ def run(args: argparse.Namespace) -> int:
             return 0
         show = dry_run.show_measured if args.rehearse == FULL_SIZE else dry_run.show
         rehearse = bool(args.rehearse)
-        return show(args.experiment, args.workdir, args.overrides, args.only, budget, rehearse=rehearse, until=until)
+        how = {"rehearse": rehearse, "until": until, "against": args.against}
+        return show(args.experiment, args.workdir, args.overrides, args.only, budget, **how)
     result = api.compare(
         args.experiment,
         workdir=args.workdir,
@@ -99,6 +103,7 @@ def run(args: argparse.Namespace) -> int:
         progress=Reporter(quiet=args.quiet),
         say=tell,
         rescore=args.rescore is not None,
+        against=args.against,
     )
     if follower():
         return 0

@@ -29,6 +29,7 @@ def show(
     *,
     rehearse: bool = False,
     until: Until | None = None,
+    against: Sequence[str] = (),
 ) -> int:
     """Print what a comparison would do, and about how long and how much of the disk it would take on this machine.
 
@@ -46,6 +47,11 @@ def show(
         _by_cell(plan, folder)
     tell_budget(plan, folder)
     tell_differences(plan)
+    if against:
+        from harness.comparison.beside import set_beside
+
+        for line in set_beside(plan, against, None).told():
+            tell(line)
     if plan.schedule.note:
         tell(f"note: {one_line(plan.schedule.note)}")
     for told in (other_code.told, keeping.told):
@@ -63,6 +69,7 @@ def show_measured(
     *,
     rehearse: bool = True,
     until: Until | None = None,
+    against: Sequence[str] = (),
 ) -> int:
     """Measure every row at full size, then print what the whole file asks for. Exit code 1 where a row failed."""
     from harness.comparison.full_size import measure, one_a_row

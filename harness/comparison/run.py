@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.comparison.beside import Beside, under_protocols
 from harness.comparison.keeping import Keeping
 from harness.comparison.overlaps import check_overlaps
 from harness.comparison.placement import Place as _Place
@@ -44,6 +45,7 @@ def run_comparison(
     only: Sequence[str] = (),
     executor: Executor | None = None,
     looks: Looks | None = None,
+    beside: Beside | None = None,
 ) -> list[Record]:
     """Run every cell that has no record yet; the records of all, in the order of the plan.
 
@@ -59,6 +61,7 @@ def run_comparison(
         only: what part of an experiment the plan was made of (see `harness.comparison.part`), for the manifest.
         executor: where the cells are run; this process when left out.
         looks: the course of `--until`, of which the plan is that of the first look.
+        beside: rows made elsewhere, whose runs are in `workdir`; their records follow those of the plan.
 
     Raises:
         OSError: the disk is full or fails. A cell that fails has a record with that status, and does not end the
@@ -70,7 +73,7 @@ def run_comparison(
     watch = Watch(workdir, name, title=title, executor=executor.name, workers=workers, reporter=reporter)
     try:
         with watch:
-            return _run(plan, workdir, command_of, tracker, watch, tuned, only, executor, looks)
+            return _run(plan, workdir, command_of, tracker, watch, tuned, only, executor, looks, beside)
     except StopAsked:
         raise watch.stopped() from None
 
@@ -85,6 +88,7 @@ def _run(
     only: Sequence[str],
     executor: Executor,
     looks: Looks | None,
+    beside: Beside | None,
 ) -> list[Record]:
     """As `run_comparison`."""
     records: dict[_Place, Record] = {}
@@ -93,7 +97,7 @@ def _run(
     if plan.schedule.note:
         watch.say(f"note: {plan.schedule.note}")
     while True:
-        write_manifest(workdir, _manifest(plan, tuned, only, looks))
+        write_manifest(workdir, _manifest(plan, tuned, only, looks, beside))
         keeping = Keeping(plan, workdir)
         watch.expect([_told(cell) for cell in plan.cells])
         for ending in endings(plan, workdir, command_of, watch, executor, kept):
@@ -124,7 +128,14 @@ def _run(
     plan.team.from_main("")  # no more training: the other processes end
     for line in check_overlaps(plan, workdir):
         watch.say(line)
-    return [records[place_of(cell)] for cell in plan.cells]
+    own = [records[place_of(cell)] for cell in plan.cells]
+    if beside is None:
+        return own
+    beside = under_protocols(beside, own)
+    write_manifest(workdir, _manifest(plan, tuned, only, looks, beside))
+    for line in beside.told():
+        watch.say(line)
+    return own + beside.records(plan.experiment.name)
 
 
 def _told(cell: PlannedCell) -> Cell:
@@ -150,7 +161,9 @@ def _tell_done(watch: Watch, cell: PlannedCell, record: Record, *, kept: bool) -
 _PARTS = ("train_seconds", "dev_seconds", "encode_seconds", "evaluate_seconds")
 
 
-def _manifest(plan: Plan, tuned: Tuning | None, only: Sequence[str], looks: Looks | None = None) -> dict[str, Any]:
+def _manifest(
+    plan: Plan, tuned: Tuning | None, only: Sequence[str], looks: Looks | None = None, beside: Beside | None = None
+) -> dict[str, Any]:
     """Which runs the comparison and its blocks consist of, the experiment as it was resolved, how its rows were tuned,
     and the looks that were taken before seeds were added."""
     blocks = [
@@ -173,12 +186,14 @@ def _manifest(plan: Plan, tuned: Tuning | None, only: Sequence[str], looks: Look
             | ({"untrained": plan.starts[c.id]} if c.id in plan.starts else {})
             | ({"look": looks.look_of(c)} if looks else {})
             for c in plan.cells
-        ],
+        ]
+        + (beside.cells([block["name"] for block in blocks]) if beside else []),
         **({"blocks": blocks} if blocks else {}),
         **({"only": list(only)} if only else {}),
         **({"schedule": asdict(plan.schedule)} if plan.schedule.every else {}),
         **({"tuned": found} if found else {}),
         **({"until": looks.manifest()} if looks else {}),
+        **({"not_beside": beside.manifest()} if beside else {}),
     }
 
 

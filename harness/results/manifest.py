@@ -24,6 +24,8 @@ def manifest_file(workdir: Path, comparison: str) -> Path:
     cell the `"blocks"` that it stands in. A cell that is in no file, but the untrained start of rows that are, has
     `"counterpart": true`; a run's `"untrained"` is the id of the run that it starts from. `"schedule"`: after how many
     updates all rows were scored on the dev set (`"every"`), and what some of them say themselves (`"instead_of"`).
+    A run that was made elsewhere and set beside has in `"against"` whose it is, and its own `"tasks"`;
+    `"not_beside"` says which rows were not.
 
     Raises:
         InputError: the name can be none of a file.
@@ -78,6 +80,8 @@ def added_runs(workdir: Path) -> set[str]:
 
 def tasks_of(manifest: dict[str, Any], cell: dict[str, Any]) -> list[str] | None:
     """The tasks ("SOURCE:TASK") that a cell was to be scored on; None in the oldest manifests, which do not say."""
+    if "tasks" in cell:
+        return list(cell["tasks"])
     if "blocks" not in cell:
         return manifest.get("tasks")
     return [task for block in manifest["blocks"] if block["name"] in cell["blocks"] for task in block["tasks"]]
@@ -123,7 +127,10 @@ def read_records(
     if manifest is not None:
         known = [(cell, r) for cell in manifest["cells"] if (r := read(cell["id"])) is not None]
         return [
-            asked(record, tasks_of(manifest, cell)).model_copy(update={"row": cell["row"], "comparison": comparison})
+            asked(record, tasks_of(manifest, cell)).model_copy(
+                update={"row": cell["row"], "comparison": comparison}
+                | ({"base_model": cell["base_model"]} if "against" in cell else {})  # by its name here
+            )
             for cell, record in known
         ]
     kept = [read(file.parent.name) for file in sorted((workdir / "runs").glob("*/record.json"))]

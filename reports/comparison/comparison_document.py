@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -174,11 +175,13 @@ def _facts(comparison: Comparison) -> list[tuple[str, str]]:
     count = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
     tasks = {(s.task, s.source) for r in comparison.records for s in r.scores if s.suite not in _NOT_SCORED}
     tasks = {key for key in tasks if not key[0].startswith("geometry:")}
-    own = [row for row in comparison.rows if not row.added]
-    added = len(comparison.rows) - len(own)
+    own = [row for row in comparison.rows if not (row.added or row.elsewhere)]
+    added = sum(row.added and not row.elsewhere for row in comparison.rows)
+    beside = Counter(row.elsewhere for row in comparison.rows if row.elsewhere)
     facts = [
         (str(len(own)), "row" if len(own) == 1 else "rows"),
         *([(str(added), "untrained start added" if added == 1 else "untrained starts added")] if added else []),
+        *((str(count), f"set beside: {source}") for source, count in beside.items()),
         (str(len(comparison.base_models)), "base model" if len(comparison.base_models) == 1 else "base models"),
         (count, "seed a row" if count == "1" else "seeds a row"),
         (str(runs), "run" if runs == 1 else "runs"),

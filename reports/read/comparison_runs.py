@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -46,6 +47,7 @@ class ResultRow:
     Attributes:
         held: runs with another seed in some streams alone: they say where spread comes from.
         added: it is in no file: the untrained start of rows that are, evaluated so that their gain is known.
+        elsewhere: whose it is, of a row that was made elsewhere and set beside those of the file; else empty.
         start: id of the run of its own untrained start; "" where the manifest names none, as earlier ones do.
     """
 
@@ -55,6 +57,7 @@ class ResultRow:
     held: tuple[Record, ...] = ()
     added: bool = False
     start: str = ""
+    elsewhere: str = ""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -129,6 +132,7 @@ class Comparison:
     left_out: Mapping[tuple[str, str], LeftOut] = field(default_factory=dict)  # see `reports.read.without_overlap`
     show_texts: bool = False  # its page may hold texts of all data sets, not of the embedded suite alone
     schedule: Mapping[str, Any] = field(default_factory=dict)  # how often rows met the dev set, as the manifest says it
+    not_beside: tuple[Mapping[str, str], ...] = ()  # rows made elsewhere that could not be set beside: source, row, why
 
     @property
     def records(self) -> list[Record]:
@@ -259,7 +263,8 @@ def _rows(records: Iterable[Record], manifest: Mapping[str, Any]) -> tuple[tuple
         listed = [cells[key] for r in row.records if (key := (r.id, label)) in cells]
         added = any(cell.get("counterpart") for cell in listed)
         start = next((cell["untrained"] for cell in listed if "untrained" in cell), "")
-        rows.append(replace(row, added=added, start=start))
+        elsewhere = next((cell["against"] for cell in listed if "against" in cell), "")
+        rows.append(replace(row, added=added, start=start, elsewhere=elsewhere))
         aside += old
     rows.sort(key=lambda r: (r.base_model, SUPERVISION.index(r.supervision)))  # inside: the order of the experiment
     return tuple(rows), aside
@@ -323,13 +328,23 @@ def read_comparison(workdir: Path, name: str) -> Comparison:
     warnings = list(damaged.values())
     schedule = manifest.get("schedule") or {}
     return Comparison(
-        name, workdir, rows, title, description, parts, tuple(aside), looks=looks, warnings=warnings, schedule=schedule
-    )
+        name, workdir, rows, title, description, parts, tuple(aside), looks=looks, warnings=warnings, schedule=schedule,
+        not_beside=tuple(manifest.get("not_beside", ())),
+    )  # fmt: skip
 
 
 def comparisons(workdir: Path) -> dict[str, int]:
-    """Name of every comparison in a work directory -> number of its runs."""
+    """Name of every comparison in a work directory -> number of its runs.
+
+    Runs that were set beside those of a comparison here are no comparison of their own.
+    """
+    guests: set[str] = set()
+    for name in manifest_files(workdir):
+        with suppress(InputError):  # told by who asks for it
+            guests |= {cell["id"] for cell in (read_manifest(workdir, name) or {})["cells"] if "against" in cell}
+    names = set(manifest_files(workdir))
     counts: dict[str, int] = {}
     for record in read_records(workdir, damaged={}):
-        counts[record.comparison] = counts.get(record.comparison, 0) + 1
+        if record.id not in guests or record.comparison in names:
+            counts[record.comparison] = counts.get(record.comparison, 0) + 1
     return counts

@@ -57,5 +57,9 @@ def limits(comparison: Comparison, significance: Significance) -> Text:
     if comparison.set_aside:
         ids = ", ".join(r.id for r in comparison.set_aside)
         said.append(f"Set aside, since their row has newer runs or another configuration: {ids}.")
+    by_reason: dict[tuple[str, str], list[str]] = {}
+    for left in comparison.not_beside:
+        by_reason.setdefault((left["source"], left["why"]), []).append(left["row"])
+    said += [f"Not set beside, of {source}: {', '.join(rows)}: {why}." for (source, why), rows in by_reason.items()]
     said += [f"Warning: {text}." for text in dict.fromkeys(comparison.warnings)]
     return Text(tuple(said), bullets=True)

@@ -45,6 +45,7 @@ def head_cells(row: ResultRow) -> tuple[Cell, Cell, Cell]:
     count = Cell(str(done) if done == total else f"{done} of {total}", value=done, notes=tuple(notes))
     ids = tuple(r.id for r in row.records)
     about = [ADDED] if row.added else []
+    about += [f"made elsewhere ({row.elsewhere}) under the same conditions, and set beside"] if row.elsewhere else []
     about += [f"{row.label}: {said} on the dev set"] if (said := remark(row)) else []
     return Cell(row.label, link=anchor(row), records=ids, notes=tuple(about)), Cell(row.supervision), count
 
