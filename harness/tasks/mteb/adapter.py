@@ -169,6 +169,8 @@ def _known(name: str) -> Any:
     if name.startswith(EMBEDDED):
         from harness.tasks.mteb.embedded_tasks import TASKS
 
+        if name not in TASKS:
+            raise InputError(f'"{name}": no such embedded task{nearest(name, list(TASKS))}; known: {", ".join(TASKS)}')
         return TASKS[name]()
     try:
         with _quiet(hub=False):

@@ -70,6 +70,21 @@ def test_unknown_names_are_one_clear_line() -> None:
         resolve_tasks([])
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("Embedded-STS", r'^unknown suite or task "Embedded-STS" \(did you mean "Embedded-STS-natural"\?\); known: '),
+        (
+            "mteb:Embedded-Clusterin",
+            r'^"Embedded-Clusterin": no such embedded task \(did you mean "Embedded-Clustering"',
+        ),
+    ],
+)
+def test_an_unknown_embedded_task_is_one_clear_line(name: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        resolve_tasks([name])
+
+
 def test_embedded_suite_runs_without_a_hub() -> None:
     from harness.evaluation.scoring import evaluate
 
