@@ -8,6 +8,7 @@ from pathlib import Path
 
 from harness.config import nearest
 from harness.errors import InputError
+from harness.results.manifest import manifest_files
 from reports.read.comparison_runs import Comparison, ResultRow, base_name, comparisons, read_comparison
 from reports.stats.significance import Significance
 from reports.stats.suite_targets import known_targets
@@ -18,7 +19,8 @@ _NAMED = 24  # words that a message lists
 
 
 def comparison_of(workdir: Path, name: str, part: str = "") -> Comparison:
-    """The comparison of that name; without a name, the only one. `part`: a block of its file, by name.
+    """The comparison of that name; without a name, the only one, whatever studies stand beside it. `part`: a block of
+    its file, by name.
 
     Raises:
         InputError: no such folder, comparison or block, or several comparisons to choose from.
@@ -26,11 +28,11 @@ def comparison_of(workdir: Path, name: str, part: str = "") -> Comparison:
     if not workdir.is_dir():
         raise InputError(f"{workdir}: no such folder; give the work directory of `harness compare`")
     if not name:
-        known = comparisons(workdir)
+        known = list(manifest_files(workdir)) or list(comparisons(workdir))
         if len(known) != 1:
             said = f"it holds {', '.join(known)}: name one with --comparison" if known else "it holds no runs"
             raise InputError(f"{workdir}: {said}")
-        name = next(iter(known))
+        name = known[0]
     comparison = read_comparison(workdir, name)
     if not part:
         return comparison

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,15 +38,21 @@ def verdict(
         raise InputError("harness verdict WORKDIR A B: name two rows, or none for all pairs")
     if equivalence < 0:
         raise InputError(f"--equivalence {equivalence:g}: a number of points, 0 or more")
-    read = comparison_of(workdir, comparison, block)
+    read, told = comparison_of(workdir, comparison, block), ""
     if without_overlap:
-        from reports.read import without_overlap as fewer_pairs
+        from reports.read.without_overlap import scored_without_overlap, sentence
 
-        read = fewer_pairs.without_overlap(read)
+        read, said = scored_without_overlap(read)
+        scored = {score.task for record in read.records for score in record.scores}
+        for (task, _), why in said.items():
+            if task.lower() == on.lower() and task not in scored:
+                raise InputError(f"--on {on}: {why.removeprefix(f'{task}: ')}")
+        told = sentence(list(said.values()))
     question = question_of(read, on)
-    if rows:
-        return _two(question, rows[0], rows[1], base_model, equivalence)
-    return _all(question, base_model, equivalence)
+    answer = (
+        _two(question, rows[0], rows[1], base_model, equivalence) if rows else _all(question, base_model, equivalence)
+    )
+    return replace(answer, text=f"{answer.text}\n{one_line(told)}") if told else answer
 
 
 def _two(question: Question, first: str, second: str, base_model: str, equivalence: float) -> Answer:

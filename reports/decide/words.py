@@ -19,7 +19,7 @@ def paragraph(verdict: Verdict, block: Block, equivalence: float) -> str:
     e = d.estimate
     low, high = (number_text(100 * x, 2, signed=True) for x in (e.low, e.high))
     seeds = f"{d.seeds[0]} and {d.seeds[1]} seeds" if d.seeds[0] != d.seeds[1] else f"{_count(d.seeds[0])} each"
-    measured = f"{block.mean(verdict.a):.2f} against {block.mean(verdict.b):.2f}"
+    measured = " against ".join(number_text(block.mean(row), 2) for row in (verdict.a, verdict.b))
     numbers = f"{measured}, {number_text(100 * e.value, 2, signed=True)} points [{low}, {high}] ({seeds})"
     if verdict.kind == NOT_JUDGED:
         alone = " and ".join(row.label for row in (verdict.a, verdict.b) if row not in block.judged)
@@ -97,6 +97,6 @@ def matrix(block: Block) -> list[list[str]]:
                 continue
             d = found[min(i, j), max(i, j)]
             value = 100 * d.estimate.value * (1 if i < j else -1)
-            cells.append(f"{value:+.2f}{_MARKS.get(d.verdict, '*')}")
+            cells.append(f"{round(value, 2) + 0.0:+.2f}{_MARKS.get(d.verdict, '*')}")
         lines.append(cells)
     return lines

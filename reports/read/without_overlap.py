@@ -37,8 +37,13 @@ Key = tuple[str, str]  # task, source
 
 
 def without_overlap(comparison: Comparison) -> Comparison:
-    """The comparison without such examples, and without scores that cannot be computed so; its description says what is
-    left of each task.
+    """As `scored_without_overlap`, without the words."""
+    return scored_without_overlap(comparison)[0]
+
+
+def scored_without_overlap(comparison: Comparison) -> tuple[Comparison, dict[Key, str]]:
+    """The comparison without such examples and without scores that cannot be computed so, and what is left of each task
+    that is not whole, in words. Its description has them too.
 
     Raises:
         InputError: no task of it was checked, or nothing is left.
@@ -62,18 +67,19 @@ def without_overlap(comparison: Comparison) -> Comparison:
         raise InputError(f"{comparison.name}: nothing is left without the overlap with its training text: {why}")
     parts = tuple(part for whole in comparison.parts if (part := _part(whole)) is not None)
     title = f"{comparison.title} (without examples that were trained on)"
-    return replace(
+    fewer = replace(
         comparison,
         rows=rows,
         title=title,
         parts=parts,
         left_out=left_out,
-        description=" ".join(filter(None, (comparison.description, _sentence(list(said.values()))))),
+        description=" ".join(filter(None, (comparison.description, sentence(list(said.values()))))),
     )
+    return fewer, said
 
 
-def _sentence(said: list[str]) -> str:
-    """What was left out, for the head of the report."""
+def sentence(said: list[str]) -> str:
+    """What was left out, for the head of a report or the end of a verdict."""
     return (
         f"Without the examples of which a text stood in the training text of a row. {'; '.join(said)}." if said else ""
     )

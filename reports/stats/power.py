@@ -7,6 +7,7 @@ half width of the interval, so that one set of drawn comparisons gives the power
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,6 +31,7 @@ class Design:
             but it takes spread out of differences.
         sides: the two rows whose difference is to be found.
         level: of the verdict; less where a comparison is looked at several times.
+        pools: (rows,) a name for each row: those of one name say together how far seeds lie apart; empty: all do.
     """
 
     deviations: tuple[float, ...]
@@ -38,6 +40,7 @@ class Design:
     correlation: float = 0.0
     sides: tuple[int, int] = (0, 1)
     level: float = ALPHA
+    pools: tuple[Hashable, ...] = ()
 
 
 def surpluses(design: Design, seeds: Floats, trials: int = TRIALS, seed: int = 0) -> Floats:
@@ -51,16 +54,23 @@ def surpluses(design: Design, seeds: Floats, trials: int = TRIALS, seed: int = 0
     generator = np.random.default_rng(seed)
     freedom = np.maximum(counts - 1, 1)
     variances = deviations**2 * generator.chisquare(freedom, size=(trials, len(counts))) / freedom
-    known = seed_spread(variances, counts)
-    a, b = design.sides
-    first, second = (SeedSpread(known.variance[:, side], known.freedom[:, side]) for side in (a, b))
+    first, second = (_spread(design, side, variances, counts) for side in design.sides)
     error, points = critical_values(
         first, second, np.full(trials, design.pairs**2), design.family, np.array([design.level])
     )
-    parts = [deviations[side] ** 2 / counts[side] if counts[side] else 0.0 for side in (a, b)]
+    parts = [deviations[side] ** 2 / counts[side] if counts[side] else 0.0 for side in design.sides]
     shared = 2 * design.correlation * np.sqrt(parts[0] * parts[1])
     deviation = np.sqrt(max(sum(parts) - shared, 0.0) + design.pairs**2)
     return np.asarray(error * points[:, 0] - deviation * generator.standard_normal(trials))
+
+
+def _spread(design: Design, side: int, variances: Floats, counts: Floats) -> SeedSpread:
+    """What is known of a row's spread, from those of its pool."""
+    pools = design.pools or (None,) * len(counts)
+    alike = [place for place, pool in enumerate(pools) if pool == pools[side]]
+    known = seed_spread(variances[:, alike], counts[alike])
+    own = alike.index(side)
+    return SeedSpread(known.variance[:, own], known.freedom[:, own])
 
 
 def smallest_difference(design: Design, seeds: Floats, chance: float = CHANCE) -> float:

@@ -35,6 +35,7 @@ from reports.stats.simultaneous import (
 from reports.stats.suite_targets import known_targets
 from reports.stats.targets import Measure, Target, targets
 
+Pool = tuple[str, bool]  # base model, and whether the rows were trained
 FEWEST_EXAMPLES = 10
 NOT_JUDGED = "one seed: not judged"
 
@@ -114,7 +115,7 @@ class Significance:
         self._checked: set[Measure] = set()
         self._by_row: dict[tuple[tuple[str, str], Target], tuple[Runs, list[str]] | None] = {}
         self._chance: dict[Target, tuple[Chance, dict[tuple[str, str], int]]] = {}
-        self._known: dict[tuple[str, bool, Target], dict[tuple[str, str], tuple[float, float]]] = {}
+        self._known: dict[tuple[Pool, Target], dict[tuple[str, str], tuple[float, float]]] = {}
         self._boundary, self._earlier = Boundary(1, 1), list[Significance]()
         if comparison.looks is not None:
             looks, boundary = comparison.looks, Boundary(comparison.looks.first, comparison.looks.most)
@@ -236,19 +237,11 @@ class Significance:
         seeds = self.spread(row, target)[0] if self.judged(row, target) else 0.0
         return float(np.sqrt(seeds + self.examples_variance(row, target)))
 
-    def _spreads(self, base_model: str, trained: bool, target: Target) -> dict[tuple[str, str], tuple[float, float]]:
-        """Row key -> what its seeds add to the variance of its mean, and the degrees of freedom of that.
-
-        Of all trained rows on a base model that can be judged: together they say how far seeds lie apart. What the
-        seeds of rows without training draw (random vectors) is another thing, and says nothing about those.
-        """
-        key = (base_model, trained, target)
+    def _spreads(self, pool: Pool, target: Target) -> dict[tuple[str, str], tuple[float, float]]:
+        """Row key -> what its seeds add to the variance of its mean, and the degrees of freedom of that."""
+        key = (pool, target)
         if key not in self._known:
-            rows = [
-                row
-                for row in self.comparison.rows
-                if row.base_model == base_model and _trained(row) == trained and self.judged(row, target)
-            ]
+            rows = [row for row in self.comparison.rows if pool_of(row) == pool and self.judged(row, target)]
             runs = [part.scores for row in rows if (part := self.by_seed(row, target)) is not None]
             counts = np.array([len(scores) if np.ptp(scores) > 0 else 0 for scores in runs])
             variances = np.array([scores.var(ddof=1) if n else 0.0 for scores, n in zip(runs, counts, strict=True)])
@@ -259,7 +252,7 @@ class Significance:
 
     def spread(self, row: ResultRow, target: Target) -> tuple[float, float]:
         """What seeds add to the variance of the mean of a row that is judged, and the degrees of freedom of that."""
-        return self._spreads(row.base_model, _trained(row), target)[row.key]
+        return self._spreads(pool_of(row), target)[row.key]
 
     def judged(self, row: ResultRow, target: Target) -> bool:
         """Whether the row has the target's tasks, and its spread is known: several seeds, or none that enters it."""
@@ -349,6 +342,12 @@ class Significance:
         known = {row.key for row in judged}
         unjudged = [row for row in rows if row.key in means and row.key not in known]
         return Leaders(best, [row for row in rows if row.key in tied], unjudged, held)
+
+
+def pool_of(row: ResultRow) -> Pool:
+    """Rows of one pool say together how far seeds lie apart: all trained ones of a base model. What the seeds of rows
+    without training draw (random vectors) is another thing, and says nothing about those."""
+    return row.base_model, _trained(row)
 
 
 def _trained(row: ResultRow) -> bool:

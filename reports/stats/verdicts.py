@@ -11,7 +11,7 @@ import numpy as np
 from reports.read.comparison_runs import ResultRow
 from reports.stats.estimate import Floats
 from reports.stats.power import CHANCE, Design, seeds_needed, smallest_difference
-from reports.stats.significance import NOT_JUDGED, Difference, Significance
+from reports.stats.significance import NOT_JUDGED, Difference, Significance, pool_of
 from reports.stats.simultaneous import AllPairs, Planned
 from reports.stats.targets import Target
 
@@ -99,7 +99,9 @@ class Block:
         keys = [row.key for row in self.judged]
         deviations = tuple(self.deviation(row) for row in self.judged)
         sides = keys.index(a.key), keys.index(b.key)
-        return Design(deviations, self.pairs_deviation(a, b), self.family, sides=sides, level=self.level(a, b))
+        pools = tuple(map(pool_of, self.judged))
+        pairs, level = self.pairs_deviation(a, b), self.level(a, b)
+        return Design(deviations, pairs, self.family, sides=sides, level=level, pools=pools)
 
     def level(self, a: ResultRow, b: ResultRow) -> float:
         """What the last look at the difference of two judged rows is made at."""

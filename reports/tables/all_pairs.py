@@ -37,7 +37,7 @@ def _table(block: Block, base: str) -> Table:
     body = []
     for i, row in enumerate(block.rows):
         ids = tuple(r.id for r in row.finished)
-        cells = [Cell(str(i + 1), value=i + 1), head_cells(row)[0], Cell(f"{block.mean(row):.2f}", records=ids)]
+        cells = [Cell(str(i + 1), value=i + 1), head_cells(row)[0], Cell(number_text(block.mean(row), 2), records=ids)]
         for j in range(len(shown)):
             if i == j:
                 cells.append(Cell("", state="empty"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,7 @@ from harness.cli import main
 from harness.files.atomic import write_atomic
 from harness.results.manifest import manifest_file
 from harness.tasks.senteval.transfer import TRANSFER
+from reports.decide.question import comparison_of, question_of
 from tests.support import synthetic
 from tests.support.invented_outcomes import add_transfer
 
@@ -45,6 +47,18 @@ def test_a_verdict_is_a_paragraph_and_its_numbers(workdir, capsys):
     assert near["detectable"] > abs(near["difference"])
     alike = json.loads(called(capsys, "verdict", workdir, "SimCSE", "SCD", "--equivalence", 60, "--json"))
     assert alike["verdict"] == "no difference that matters"
+
+
+def test_of_a_comparison_beside_a_study_no_name_is_asked_for():
+    assert comparison_of(Path(__file__).parents[2] / "frozen" / "work", "").name == "frozen"
+
+
+def test_what_a_design_can_find_goes_by_the_spread_of_rows_of_its_kind(workdir):
+    question = question_of(comparison_of(workdir, ""), "")
+    block = question.block(question.comparison.base_models)
+    rows = {row.label: row for row in block.judged}
+    pools = dict(zip(rows, block.design(rows["SimCSE"], rows["SCD"]).pools, strict=True))
+    assert pools["SimCSE"] == pools["SCD"] == pools["Barlow Twins"] != pools["mean"]
 
 
 def test_without_rows_all_pairs_and_groups(workdir, capsys):

@@ -46,6 +46,15 @@ def test_as_many_seeds_as_needed_and_no_more():
     assert seeds_needed(design, 0.5) is None  # less than the pairs alone hide
 
 
+def test_a_row_of_another_pool_says_nothing_of_the_spread_of_two_rows():
+    """Random vectors lie 13 points apart by seed: rows that were trained, 0.2."""
+    seeds, spreads = np.full(3, 2), (0.2, 0.2, 13.0)
+    alone = smallest_difference(Design((0.2, 0.2, 0.0), 1.3, AllPairs(3)), seeds)
+    apart = smallest_difference(Design(spreads, 1.3, AllPairs(3), pools=("trained", "trained", "untrained")), seeds)
+    assert apart == pytest.approx(alone, rel=0.03)
+    assert smallest_difference(Design(spreads, 1.3, AllPairs(3)), seeds) > 5 * alone
+
+
 def test_without_seeds_the_least_difference_is_that_of_the_pairs():
     from scipy.stats import norm
 

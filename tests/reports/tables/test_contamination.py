@@ -121,7 +121,11 @@ def test_without_a_check_there_are_no_scores_without_overlap(
 
 def test_a_verdict_may_leave_the_overlap_out(made: synthetic.Invented, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["verdict", str(made.workdir), "SimCSE", "mean", "--without-overlap"]) == 0
-    assert "the average of 2 STS tasks" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "the average of 2 STS tasks" in told
+    assert "STS12: scored on 103 of 155 examples" in told
+    assert main(["verdict", str(made.workdir), "SimCSE", "mean", "--without-overlap", "--on", "STS-B"]) == 2
+    assert "--on STS-B: left out, as texts of 68 of its 68 examples" in capsys.readouterr().err
 
 
 def transfer(folder: Path, *, outcomes: bool = True) -> synthetic.Invented:
