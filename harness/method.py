@@ -158,7 +158,12 @@ class Method(ABC):
         """
         where = where or f'method "{cls.name}"'
         base = {} if preset is None else cls.recipe(preset, family, base_model=base_model, where=where).values
-        return cls.Config.parse({**base, **values}, where)
+        return cls.Config.parse(cls.values_for({**base, **values}, family, base_model), where)
+
+    @classmethod
+    def values_for(cls, values: Mapping[str, Any], family: str | None, base_model: str | None) -> Mapping[str, Any]:
+        """The values of a config for this base model or family: methods that hold other methods tell these of it."""
+        return values
 
     @classmethod
     def recipe(

@@ -32,13 +32,12 @@ from harness.method import (
     unfitted,
 )
 from harness.recipes import Presets, Recipes
+from methods.parts.array_method import ArrayMethod, unit
 from methods.parts.saved_folder import new_folder
 from methods.parts.vector_maps import text_chunks
 from methods.whitening import moments_of, whitening_matrix
 
 if TYPE_CHECKING:
-    import torch
-
     from harness.sources import Corpus, TrainingText
 
 WHITENING = "whitening.safetensors"
@@ -155,7 +154,7 @@ class ConcatConfig(MethodConfig):
         return parts
 
 
-class Concat(Method):
+class Concat(ArrayMethod):
     """h = [h_1 / |h_1|, h_2 / |h_2|, ...], every part fitted as if it stood alone, with the same seed."""
 
     name = "concat"
@@ -175,21 +174,12 @@ class Concat(Method):
     }
 
     @classmethod
-    def configure(
-        cls,
-        values: Mapping[str, Any],
-        *,
-        preset: str | None = None,
-        family: str | None = None,
-        base_model: str | None = None,
-        where: str = "",
-    ) -> MethodConfig:
-        """As `Method.configure`. A part whose preset depends on the base model is told its family."""
-        base = {} if preset is None else cls.recipe(preset, family, base_model=base_model, where=where).values
-        merged = {**base, **values}
-        if isinstance(merged.get("parts"), list | tuple):
-            merged["parts"] = [with_family(part, family, base_model) for part in merged["parts"]]
-        return super().configure(merged, where=where)
+    def values_for(cls, values: Mapping[str, Any], family: str | None, base_model: str | None) -> Mapping[str, Any]:
+        """A part whose preset depends on the base model is told its family."""
+        parts = values.get("parts")
+        if not isinstance(parts, list | tuple):
+            return values
+        return {**values, "parts": [with_family(part, family, base_model) for part in parts]}
 
     def __init__(self, config: MethodConfig | None = None, **options: Any) -> None:
         super().__init__(config, **options)
@@ -325,23 +315,12 @@ class Concat(Method):
     def _joined(self, texts: Sequence[str], **options: Any) -> NDArray[np.float32]:
         """(n, sum of the parts' d)"""
         vectors = [np.asarray(part.encode(texts, **options), dtype=np.float32) for part in self._fitted()]
-        return np.hstack([_unit(v) for v in vectors] if self.config.normalize else vectors)
+        return np.hstack([unit(v) for v in vectors] if self.config.normalize else vectors)
 
-    def encode(self, sentences: str | Sequence[str], **options: Any) -> NDArray[np.float32] | torch.Tensor:
-        """As `Method.encode`: vectors (n, d) in float32, d the sum of the parts' dimensions, or k after whitening."""
-        as_tensor = options.pop("convert_to_tensor", False)
-        as_tensor = not options.pop("convert_to_numpy", True) or as_tensor
-        normalize = options.pop("normalize_embeddings", False)
-        vectors = self._joined([sentences] if isinstance(sentences, str) else sentences, **options)
-        if self._whitening is not None:
-            vectors = vectors @ self._whitening[0] + self._whitening[1]
-        vectors = _unit(vectors) if normalize else vectors
-        result = vectors[0] if isinstance(sentences, str) else vectors
-        if not as_tensor:
-            return result
-        import torch
-
-        return torch.from_numpy(result).to(options.get("device") or "cpu")
+    def _vectors(self, texts: Sequence[str], **options: Any) -> NDArray[np.float32]:
+        """d is the sum of the parts' dimensions, or k after whitening."""
+        vectors = self._joined(texts, **options)
+        return vectors if self._whitening is None else vectors @ self._whitening[0] + self._whitening[1]
 
     def save(self, path: str | Path, *, card: str = "") -> None:
         """Write every part into a folder of its own, `part-1` and so on, and the whitening beside them."""
@@ -390,12 +369,6 @@ def with_family(part: Any, family: str | None, base_model: str | None) -> Any:
 
         family = family_of(base_model)
     return {**part, "family": family} if family else part
-
-
-def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Rows at unit length; rows of zeros stay."""
-    unit: NDArray[np.float32] = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-    return unit
 
 
 def _named(

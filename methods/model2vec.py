@@ -102,21 +102,9 @@ class Model2Vec(Static):
     }
 
     @classmethod
-    def configure(
-        cls,
-        values: Mapping[str, Any],
-        *,
-        preset: str | None = None,
-        family: str | None = None,
-        base_model: str | None = None,
-        where: str = "",
-    ) -> MethodConfig:
-        """As `Method.configure`. A row whose preset depends on the base model is told its family."""
-        base = {} if preset is None else cls.recipe(preset, family, base_model=base_model, where=where).values
-        merged = {**base, **values}
-        if "of" in merged:
-            merged["of"] = with_family(merged["of"], family, base_model)
-        return super().configure(merged, where=where)
+    def values_for(cls, values: Mapping[str, Any], family: str | None, base_model: str | None) -> Mapping[str, Any]:
+        """A row whose preset depends on the base model is told its family."""
+        return {**values, "of": with_family(values["of"], family, base_model)} if "of" in values else values
 
     @classmethod
     def text_for(cls, config: Any) -> Text:

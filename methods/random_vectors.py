@@ -5,18 +5,19 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
 
 from harness.config import option
 from harness.errors import NotFitted
-from harness.method import FitContext, Method, MethodCard, MethodConfig, saved_seed, unfitted
+from harness.method import FitContext, MethodCard, MethodConfig, saved_seed, unfitted
 from harness.seeds import derive, seed_fields
+from methods.parts.array_method import ArrayMethod
 from methods.parts.saved_folder import new_folder
 
 if TYPE_CHECKING:
-    import numpy as np
-    import torch
-
     from harness.sources import TrainingText
 
 
@@ -27,7 +28,7 @@ class RandomVectorsConfig(MethodConfig):
     dimension: int = option(256, "length of the vectors", ge=1, sweep=[256, 768])
 
 
-class RandomVectors(Method):
+class RandomVectors(ArrayMethod):
     """Standard normal vectors drawn from a hash of (seed, sentence): the same sentence always gets the same vector."""
 
     name = "random"
@@ -60,38 +61,13 @@ class RandomVectors(Method):
         """0: nothing is stored."""
         return 0
 
-    def encode(
-        self,
-        sentences: str | Sequence[str],
-        *,
-        batch_size: int = 64,
-        show_progress_bar: bool = False,
-        convert_to_numpy: bool = True,
-        convert_to_tensor: bool = False,
-        normalize_embeddings: bool = False,
-        device: str | None = None,
-    ) -> np.ndarray | torch.Tensor:
-        """Vectors (n, d) in float32, or (d,) for a single string.
-
-        Raises:
-            NotFitted: before `fit`.
-        """
-        import numpy as np
-
+    def _vectors(self, texts: Sequence[str], **options: Any) -> NDArray[np.float32]:
         key = derive(self.seed, "random vectors").to_bytes(8, "big")
-        texts = [sentences] if isinstance(sentences, str) else sentences
         vectors = np.empty((len(texts), self.config.dimension), dtype=np.float32)
         for row, text in zip(vectors, texts, strict=True):
             digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16, key=key).digest()
             row[:] = np.random.default_rng(int.from_bytes(digest, "big")).standard_normal(len(row))
-        if normalize_embeddings:
-            vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-        result = vectors[0] if isinstance(sentences, str) else vectors
-        if convert_to_tensor or not convert_to_numpy:
-            import torch
-
-            return torch.from_numpy(result).to(device or "cpu")
-        return result
+        return vectors
 
     def save(self, path: str | Path, *, card: str = "") -> None:
         """Write seed and settings: there are no weights."""

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from harness.config import option
 from harness.encoder.sentences import clean
 from harness.errors import NotFitted
-from harness.method import FitContext, FitReport, Method, MethodCard, MethodConfig, unfitted
+from harness.method import FitContext, FitReport, MethodCard, MethodConfig, unfitted
 from harness.recipes import Presets
+from methods.parts.array_method import ArrayMethod
 from methods.parts.saved_folder import new_folder
 from methods.parts.word_vectors import read_word_vectors, vectors_hash
 
 if TYPE_CHECKING:
-    import torch
     from tokenizers import Tokenizer
 
     from harness.sources import TrainingText
@@ -45,7 +45,7 @@ class StaticConfig(MethodConfig):
     words: int | None = option(None, "use the first so many words of the file only; empty: all", ge=1)
 
 
-class Static(Method):
+class Static(ArrayMethod):
     """h = mean of the vectors of the words that have one; zero where none has; an empty sentence counts as "."."""
 
     name = "static"
@@ -106,25 +106,8 @@ class Static(Method):
         """How many numbers the vectors hold."""
         return int(self._fitted()[1].size)
 
-    def encode(
-        self,
-        sentences: str | Sequence[str],
-        *,
-        batch_size: int = 64,
-        show_progress_bar: bool = False,
-        convert_to_numpy: bool = True,
-        convert_to_tensor: bool = False,
-        normalize_embeddings: bool = False,
-        device: str | None = None,
-    ) -> NDArray[np.float32] | torch.Tensor:
-        """Vectors (n, d) in float32, or (d,) for a single string.
-
-        Raises:
-            NotFitted: before `fit`.
-            InputError: something that is not a string.
-        """
+    def _vectors(self, texts: Sequence[str], **options: Any) -> NDArray[np.float32]:
         tokenizer, matrix = self._fitted()
-        texts = [sentences] if isinstance(sentences, str) else sentences
         vectors = np.zeros((len(texts), matrix.shape[1]), dtype=np.float32)
         for start in range(0, len(texts), CHUNK):
             # The blank makes an empty text one that the tokenizer's normaliser sees.
@@ -136,14 +119,7 @@ class Static(Method):
                 flat = np.concatenate([np.array(ids[i]) for i in known])
                 starts = np.concatenate(([0], np.cumsum(counts[known])[:-1]))
                 vectors[start + known] = np.add.reduceat(matrix[flat], starts) / counts[known, None]
-        if normalize_embeddings:
-            vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-        result = vectors[0] if isinstance(sentences, str) else vectors
-        if convert_to_tensor or not convert_to_numpy:
-            import torch
-
-            return torch.from_numpy(result).to(device or "cpu")
-        return result
+        return vectors
 
     def save(self, path: str | Path, *, card: str = "") -> None:
         """Write the SentenceTransformer layout (a StaticEmbedding), and beside it how the method was configured."""

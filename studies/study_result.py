@@ -9,21 +9,18 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.executors.executor import ExecutorSettings
 from harness.results import frames
 from harness.results.record import Record
-from harness.results.report_builder import OpenReport, installed_builder
+from harness.results.report_builder import WithReport
 from harness.results.run_folder import RunFolder, checked_workdir
 from studies.run.trial_result import result_of
 from studies.study_api import PlannedStudy, StoredStudy, export_study, plan_study, run_study
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
-    from pandas.io.formats.style import Styler
 
 
-class FinishedStudy:
+class FinishedStudy(WithReport):
     """See `harness.results.study_result.StudyResult`.
 
     Attributes:
@@ -32,17 +29,10 @@ class FinishedStudy:
 
     def __init__(self, opened: StoredStudy, files: Path) -> None:
         self.opened, self.files = opened, files
+        self.name, self.workdir = opened.study.name, opened.workdir
 
     def __repr__(self) -> str:
         return f"FinishedStudy({self.name!r}, {len(self.opened.trials)} trials, workdir={str(self.workdir)!r})"
-
-    @property
-    def name(self) -> str:
-        return self.opened.study.name
-
-    @property
-    def workdir(self) -> Path:
-        return self.opened.workdir
 
     @property
     def best(self) -> dict[str, Any]:
@@ -95,24 +85,6 @@ class FinishedStudy:
             keys["methods"].append(row | ({"preset": study.preset} if study.preset else {}))
         return keys
 
-    @cached_property
-    def _open(self) -> OpenReport:
-        return installed_builder().open_report(self.name, self.workdir)
-
-    @property
-    def tables(self) -> dict[str, str]:
-        return self._open.tables
-
-    @property
-    def plots(self) -> dict[str, str]:
-        return self._open.plots
-
-    def table(self, name: str) -> Styler:
-        return self._open.table(name)
-
-    def plot(self, name: str) -> Figure:
-        return self._open.plot(name)
-
     def _repr_html_(self) -> str:
         """The best trials."""
         frame = self.trials()
@@ -130,18 +102,17 @@ def study(
     quick: bool = False,
     name: str | None = None,
     storage: str | None = None,
-    executor: str | Mapping[str, Any] | ExecutorSettings | None = None,
-    tracked: bool = True,
-    tracking_uri: str | None = None,
-    force_new: bool = False,
-    quiet: bool = True,
     planned: Callable[[PlannedStudy], None] | None = None,
+    **running: Any,
 ) -> FinishedStudy:
-    """See `harness.study`; `planned` is called with the study before its first trial."""
+    """See `harness.study`; `running` is what `run_study` takes besides.
+
+    Args:
+        planned: called with the study before its first trial.
+    """
     plan = plan_study(source if isinstance(source, Mapping) else str(source), overrides, quick=quick, name=name)
     folder = checked_workdir(str(workdir))
     if planned is not None:
         planned(plan)
-    ended = run_study(plan, folder, storage=storage, executor=executor, tracked=tracked, tracking_uri=tracking_uri,
-                      force_new=force_new, quiet=quiet)  # fmt: skip
+    ended = run_study(plan, folder, storage=storage, **running)
     return FinishedStudy(ended, export_study(ended, storage=storage))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -13,16 +12,14 @@ from harness.comparison.tuning import Tuning
 from harness.results import frames
 from harness.results.answer import Answer
 from harness.results.record import Record
-from harness.results.report_builder import OpenReport, installed_builder
+from harness.results.report_builder import WithReport, installed_builder
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
-    from pandas.io.formats.style import Styler
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(WithReport):
     """What a comparison came to. In a notebook it shows its table of scores.
 
     Attributes:
@@ -80,39 +77,6 @@ class Comparison:
     def costs(self) -> pd.DataFrame:
         """One row a run with what it took; columns: `harness.results.frames.COSTS`."""
         return frames.costs(self.records)
-
-    @cached_property
-    def _open(self) -> OpenReport:
-        return installed_builder().open_report(self.name, self.workdir)
-
-    @property
-    def tables(self) -> dict[str, str]:
-        """Key -> title of the tables of its report."""
-        return self._open.tables
-
-    @property
-    def plots(self) -> dict[str, str]:
-        """Key -> title of the figures of its report."""
-        return self._open.plots
-
-    def table(self, name: str) -> Styler:
-        """A table of the report: drawn by a notebook; `.to_latex()` is as the report has it, `.data` what it shows.
-
-        Args:
-            name: its key (`tables`), or words of key and title: "sts", "seeds", "cost". The first that has them.
-
-        Raises:
-            InputError: none has.
-        """
-        return self._open.table(name)
-
-    def plot(self, name: str) -> Figure:
-        """A figure of the report as matplotlib has it; `name` as in `table`: "alignment-uniformity", "cost".
-
-        Raises:
-            InputError: no such figure.
-        """
-        return self._open.plot(name)
 
     def verdict(self, a: str = "", b: str = "", *, on: str = "", equivalence: float = 0.5) -> Answer:
         """Is row `a` better than `b`? All pairs of rows without them; arguments as `harness.verdict` has them."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -23,17 +24,57 @@ class OpenReport(Protocol):
 
     @property
     def tables(self) -> dict[str, str]:
-        """Key -> title of its tables."""
+        """Key -> title of the tables of the report."""
 
     @property
     def plots(self) -> dict[str, str]:
-        """Key -> title of its figures."""
+        """Key -> title of the figures of the report."""
 
     def table(self, name: str) -> Styler:
-        """A table by its key or words of its title."""
+        """A table of the report: drawn by a notebook; `.to_latex()` is as the report has it, `.data` what it shows.
+
+        Args:
+            name: its key (`tables`), or words of key and title: "sts", "seeds", "cost". The first that has them.
+
+        Raises:
+            InputError: none has.
+        """
 
     def plot(self, name: str) -> Figure:
-        """A figure by its key or words of its title."""
+        """A figure of the report as matplotlib has it; `name` as in `table`: "alignment-uniformity", "cost".
+
+        Raises:
+            InputError: no such figure.
+        """
+
+
+class WithReport(OpenReport):
+    """What has a report: opened from its records when the first of its pieces is asked for.
+
+    Attributes:
+        name: what the report is called. workdir: where its records are.
+    """
+
+    name: str
+    workdir: Path
+
+    @cached_property
+    def _open(self) -> OpenReport:
+        return installed_builder().open_report(self.name, self.workdir)
+
+    @property
+    def tables(self) -> dict[str, str]:
+        return self._open.tables
+
+    @property
+    def plots(self) -> dict[str, str]:
+        return self._open.plots
+
+    def table(self, name: str) -> Styler:
+        return self._open.table(name)
+
+    def plot(self, name: str) -> Figure:
+        return self._open.plot(name)
 
 
 class ReportBuilder(Protocol):

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from harness.results.report_builder import OpenReport
+
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
-    from pandas.io.formats.style import Styler
 
 
-class StudyResult(Protocol):
-    """A search with the trials that have ended. In a notebook it shows its best trials."""
+class StudyResult(OpenReport, Protocol):
+    """A search with the trials that have ended, and its report. In a notebook it shows its best trials."""
 
     @property
     def name(self) -> str:
@@ -53,17 +53,3 @@ class StudyResult(Protocol):
             held_out: with the seeds that chose nothing: these are trained.
             default: a second row has the method as the study's preset and config leave it.
         """
-
-    @property
-    def tables(self) -> dict[str, str]:
-        """Key -> title of the tables of its report."""
-
-    @property
-    def plots(self) -> dict[str, str]:
-        """Key -> title of the figures of its report."""
-
-    def table(self, name: str) -> Styler:
-        """A table of its report, by its key or words of its title."""
-
-    def plot(self, name: str) -> Figure:
-        """A figure of its report, by its key or words of its title: "importance", "development"."""
