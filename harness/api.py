@@ -270,7 +270,8 @@ def evaluate(
             is no name or folder.
         progress: show a bar while encoding.
         prompts: what stands before the texts, by kind of task (`harness.tasks.prompts`), or "own": what the model's
-            configuration has. Without it, the one prompt that the configuration names as its default, if any.
+            configuration has. Without it a method's own, or the one prompt that the configuration names as its default,
+            if any.
         mteb_results: a folder that gets the scores of mteb's tasks in mteb's own layout, under `model_name` (ORG/NAME;
             the hub id, when left out) and `revision` (of the hub's model the commit, else a hash of its content).
 
@@ -286,12 +287,12 @@ def evaluate(
     tasks = resolve_tasks([suites] if isinstance(suites, str) else suites, source=source)
     where = pick_device(device)
     named = isinstance(model, str | Path)
-    if not named and (prompts is not None or mteb_results is not None):
-        raise InputError("prompts and mteb_results go with the name or folder of a model; this one is made already")
+    if not named and mteb_results is not None:
+        raise InputError("mteb_results goes with the name or folder of a model; this one is made already")
     name = str(model) if named else getattr(model, "name", type(model).__name__)
     public = public_name(name, model_name, revision) if mteb_results is not None else None
     opened = open_for_evaluation(name, pooling, max_length) if named else in_hand(model, pooling, max_length)
-    before, remark = asked_prompts(name, opened, prompts) if named else (None, "")
+    before, remark = asked_prompts(model, opened, prompts)
 
     def encode(texts: list[str]) -> Any:
         return opened.model.encode(texts, batch_size=batch_size, device=where, show_progress_bar=progress)
@@ -307,7 +308,7 @@ def evaluate(
 
         kept = [text for file, text in result.artifacts.items() if file.startswith("mteb/")]
         write_results(Path(mteb_results), *public, kept)
-    return Scores(name, opened.pooling, where, result, opened.remark or remark)
+    return Scores(name, opened.pooling, where, result, "; ".join(filter(None, (opened.remark, remark))))
 
 
 def train(

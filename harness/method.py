@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from harness.encoder import Encoder
     from harness.sources import Corpus, TrainingText
+    from harness.tasks.prompts import Prompts
     from harness.tasks.sts import DevSet
 
 DEFAULT_BASE_MODEL = "embedded:mini-bert"
@@ -129,6 +130,8 @@ class Method(ABC):
     """For packages without a ledger of their own: raise it when the numbers of the method change, so that its runs are
     made anew. Where it is None, any change of the package's code that `harness.identity` cannot tell to be one of words
     does so. The built-in methods have their versions in `methods/ledger.toml`."""
+    prompts: Prompts | None = None
+    """What stands before the texts of each kind of task when the method is evaluated; `encode` itself puts nothing."""
 
     def __init__(self, config: MethodConfig | None = None, *, base_model: str = DEFAULT_BASE_MODEL) -> None:
         self.config: Any = config if config is not None else self.Config()

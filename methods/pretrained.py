@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self
 
 from pydantic import field_validator
 
 from harness.config import option
 from harness.errors import InputError, NotFitted
 from harness.files.atomic import write_atomic
+from harness.files.reading import read_json
 from harness.identity.models import model_fingerprint
 from harness.method import (
     DEFAULT_BASE_MODEL,
@@ -27,6 +28,7 @@ from harness.method import (
 )
 from harness.recipes import Presets
 from harness.sources.remote.hub import hub_reachable
+from harness.tasks.prompts import Prompts
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,9 +36,9 @@ if TYPE_CHECKING:
 
     from harness.encoder import Encoder
     from harness.encoder.foreign import ForeignEncoder
-    from harness.sources import TrainingText
+    from harness.sources import Corpus, TrainingText
 
-OWN = "own"
+OWN: Final = "own"
 _UNLABELLED: dict[str, Any] = {"supervision": "unsupervised"}
 
 
@@ -45,12 +47,25 @@ class PretrainedConfig(MethodConfig):
 
     pooling: str = option(OWN, f"own: what the model's configuration says, else mean; or {POOLING_HELP}")
     model: str = option(DEFAULT_BASE_MODEL, "hub id, folder or embedded:NAME, whatever the comparison's base models")
+    prompts: dict[str, str] | Literal["own"] | None = option(
+        None,
+        'texts before those of tasks, by kind of task as in mteb ({STS = "query: "}), or own: those of the model\'s '
+        "configuration; empty: its default prompt, if it names one",
+        neutral=None,
+    )
     supervision: Supervision = option("supervised", "what its authors trained it with; labels, more often than not")
 
     @field_validator("pooling")
     @classmethod
     def _known_pooling(cls, value: str) -> str:
         return value if value == OWN else super()._known_pooling(value)
+
+    @field_validator("prompts")
+    @classmethod
+    def _some_prompts(cls, value: dict[str, str] | str | None) -> dict[str, str] | str | None:
+        if value == {}:
+            raise ValueError('needs at least one, as {STS = "query: "}')
+        return value
 
 
 class Pretrained(Method):
@@ -65,7 +80,8 @@ class Pretrained(Method):
         supervision="supervised",
         published=("scd.csv:SBERT (+)", "reference_repos.csv:SBERT", "declutr.csv:USE"),
         notes="What it was trained on is not known here: `supervision` is what the user says. Test sentences may have "
-        "been in its training data. Prompts and modules that only sentence-transformers knows are run by it.",
+        "been in its training data. Modules that only sentence-transformers knows, and default prompts, are run by it. "
+        "Tables mark a row with prompts, and one whose model has some that are not used.",
     )
     Config: ClassVar[type[MethodConfig]] = PretrainedConfig
     presets: ClassVar[Presets] = {
@@ -94,6 +110,18 @@ class Pretrained(Method):
     def inputs(cls, config: Any) -> dict[str, str]:
         """The model's fingerprint."""
         return {"model": fingerprint(config.model)}
+
+    def check(self, corpus: Corpus | None) -> None:
+        """Refuse to go on without the model's own prompts, where they are asked for.
+
+        Raises:
+            InputError: its configuration has none.
+        """
+        super().check(corpus)
+        if self.config.prompts == OWN:
+            from harness.encoder.own_prompts import chosen_prompts, own_prompts
+
+            chosen_prompts(self.config.model, None, own_prompts(self.config.model), OWN)
 
     def fit(self, corpus: TrainingText | None = None, context: FitContext | None = None) -> Self:
         """Load the model; there is nothing to learn, a corpus is ignored.
@@ -126,7 +154,17 @@ class Pretrained(Method):
             if c.max_length is not None:
                 self._model.max_length = min(c.max_length, self._model.max_length)
             how = {"encoder": "harness", "pooling": self._model.pooling.name}
-        self.fit_report = FitReport(training=how)
+        self.prompts, said = self._prompts(name)
+        self.fit_report = FitReport(training=how | said)
+
+    def _prompts(self, name: str) -> tuple[Prompts | None, dict[str, Any]]:
+        """What stands before texts, and what a record says of it."""
+        from harness.encoder.own_prompts import chosen_prompts, own_prompts
+
+        texts, unused = chosen_prompts(name, self._model, own_prompts(name), self.config.prompts)
+        default = getattr(self._model, "default_prompt", "")
+        said = {"prompts": texts, "unused_prompts": unused, "default_prompt": default}
+        return Prompts(texts) if texts is not None else None, {key: what for key, what in said.items() if what}
 
     @property
     def model(self) -> Encoder | ForeignEncoder:
@@ -150,6 +188,11 @@ class Pretrained(Method):
     def save(self, path: str | Path, *, card: str = "") -> None:
         """Write the model in the SentenceTransformer layout, and beside it how it was configured."""
         self.model.save(path, card=card)
+        if self.prompts is not None:
+            from harness.encoder.own_prompts import CONFIG
+
+            file = Path(path) / CONFIG
+            write_atomic(file, json.dumps({**read_json(file), "prompts": self.prompts.by_key}, indent=2) + "\n")
         about = {"method": self.name, "base_model": self.base_model, "config": self.config.model_dump()}
         write_atomic(Path(path) / METHOD_FILE, json.dumps(about, indent=1) + "\n")
 

@@ -320,6 +320,7 @@ def _evaluate(
             model=method,
             device=device,
             most=plan.most,
+            prompts=method.prompts,
         )
 
     def alone(task: Task) -> TaskResult:

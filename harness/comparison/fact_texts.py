@@ -84,6 +84,14 @@ def _updates(row: RowFacts) -> str | None:
     return f"{row.updates:,} of {row.planned:,}" if early else f"{row.updates:,}"
 
 
+def _prompts(row: RowFacts) -> str:
+    """The texts before those of tasks, by kind of task."""
+    given = row.config.get("prompts")
+    if not isinstance(given, dict):
+        return "the model's own" if given else "none"
+    return ", ".join(f'{key} "{text}"' for key, text in given.items())
+
+
 def _within_a_batch(runs: Sequence[RowFacts]) -> bool:
     """Is what they have seen as equal as whole batches can be?"""
     seen = [run.seen for run in runs if run.seen is not None]
@@ -167,6 +175,8 @@ FACTS = (
     Fact("pooling", "Pooling", _pooling,
          "Pooling: the same untrained network can be many points apart by it; compare gains on a row's own start."),
     Fact("length", "Word pieces", _length),
+    Fact("prompts", "Prompts", _prompts,
+         "Prompts: a model that was trained with texts before its inputs scores lower without them."),
     Fact("text", "Text", _text, "Text: more of it, or text closer to the tasks, can be worth more than a method."),
     Fact("updates", "Updates", _updates, "Updates: who trains longer may be ahead for that alone."),
     Fact("seen", "Items seen", _seen, "Items seen: at equal updates, larger batches have seen more text.",

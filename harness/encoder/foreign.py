@@ -33,8 +33,12 @@ class ForeignEncoder:
     def modules(self) -> str:
         """The modules in their order, and the prompt that stands before every text, if there is one."""
         names = " > ".join(type(module).__name__ for module in self.model)
-        prompt = self.model.prompts.get(self.model.default_prompt_name or "", "")
-        return f'{names}, prompt "{prompt}"' if prompt else names
+        return f'{names}, prompt "{self.default_prompt}"' if self.default_prompt else names
+
+    @property
+    def default_prompt(self) -> str:
+        """What stands before every text; empty: nothing."""
+        return str(self.model.prompts.get(self.model.default_prompt_name or "", ""))
 
     @property
     def device(self) -> torch.device:

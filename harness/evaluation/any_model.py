@@ -12,9 +12,9 @@ from harness import registry
 from harness.encoder import Encoder
 from harness.encoder.foreign import ForeignEncoder, open_model
 from harness.encoder.layout.whole_method import is_whole_method
+from harness.encoder.own_prompts import chosen_prompts, own_prompts
 from harness.errors import HarnessError, InputError
 from harness.evaluation.vector_cache import EmbeddingCache, StoredVectors, folder_hash
-from harness.files.reading import read_json
 from harness.identity.code import code_ids
 from harness.identity.models import model_fingerprint
 from harness.machine.environment import device_name
@@ -22,8 +22,6 @@ from harness.method import METHOD_FILE, Method, saved_settings
 from harness.sources import resolve_model
 from harness.sources.remote.cache_folder import cache_root
 from harness.tasks.prompts import Prompts
-
-CONFIG = "config_sentence_transformers.json"
 
 
 @dataclass(frozen=True)
@@ -79,30 +77,28 @@ def open_for_evaluation(name: str, pooling: str | None = None, max_length: int |
 
 
 def asked_prompts(
-    name: str, opened: OpenedModel, asked: Mapping[str, str] | Literal["own"] | None
+    model: Any, opened: OpenedModel, asked: Mapping[str, str] | Literal["own"] | None
 ) -> tuple[Prompts | None, str]:
     """The prompts to evaluate with, and what a reader should know where a model has some that are not used.
+
+    Args:
+        model: its name or folder, or what was opened as it is.
 
     Raises:
         InputError: the model has none of its own, or leaves prompts out of its pooling.
     """
-    file = Path(resolve_model(name)) / CONFIG
-    if not file.parent.is_dir():
-        file = hub_copy(name, CONFIG) or file
-    own = read_json(file).get("prompts") if file.is_file() else None
-    texts = {str(key): str(text) for key, text in own.items() if text} if isinstance(own, dict) else {}
-    foreign = isinstance(opened.model, ForeignEncoder)
-    if asked is None:
-        named = ", ".join(f'"{key}"' for key in texts)
-        said = f"the model has prompts of its own ({named}), which are not used; --prompts own" if texts else ""
-        return None, "" if foreign else said
-    if asked == "own":
-        if not texts:
-            raise InputError(f"--prompts own: {name} has none in its {CONFIG}; give them: --prompts FILE.json")
-        asked = texts
-    if foreign:
-        opened.model.without_prompt(name)
-    return Prompts(dict(asked)), ""
+    if asked is None and isinstance(model, Method):
+        return model.prompts, ""
+    named = isinstance(model, str | Path)
+    if named:
+        own = own_prompts(str(model))
+    else:
+        given = getattr(model, "prompts", None)
+        own = {key: text for key, text in given.items() if text} if isinstance(given, Mapping) else {}
+    texts, unused = chosen_prompts(str(model) if named else "the model", opened.model, own, asked)
+    keys = ", ".join(f'"{key}"' for key in unused)
+    said = f'the model has prompts of its own ({keys}), which are not used; prompts "own" takes them' if unused else ""
+    return Prompts(texts) if texts is not None else None, said
 
 
 def public_name(name: str, given: str | None, revision: str | None) -> tuple[str, str]:
@@ -164,11 +160,3 @@ def stored_vectors(
     code = code_ids(type(opened.model))[0]
     apart = {"prompt": "in the text"} if prompted and isinstance(opened.model, ForeignEncoder) else {}
     return cache.of(content, opened.pooling, code=code, device=device_name(device), max_length=max_length, **apart)
-
-
-def hub_copy(name: str, file: str) -> Path | None:
-    """A file of a model of the hub in the local cache."""
-    from huggingface_hub import try_to_load_from_cache
-
-    found = try_to_load_from_cache(name, file)
-    return Path(found) if isinstance(found, str) else None

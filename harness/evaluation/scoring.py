@@ -14,8 +14,8 @@ from harness.evaluation.vector_sample import vector_sample
 from harness.files.faults import storage_fault
 from harness.results.missing import missing
 from harness.results.text_ids import stacked
-from harness.tasks.base import Encode, Task, TaskResult, needs_model, task_key
-from harness.tasks.prompts import PromptedVectors, Prompts
+from harness.tasks.base import Encode, Task, TaskResult, Vectors, needs_model, task_key
+from harness.tasks.prompts import PromptedVectors, Prompts, of_mteb
 from harness.tasks.vectors import UNNAMED, EmbeddingTable, Origin, VectorStore, encode_once
 
 
@@ -137,11 +137,11 @@ def evaluate(
     """
     readable, unread = each(tasks, lambda task: announced(task, most))
     if prompts is not None:
-        pooling = f"{pooling}, {prompts.label}"
-        readable = [(task, prompts.announced(task, texts)) for task, texts in readable]
-    shared = (texts for task, texts in readable if not needs_model(task))
+        readable = [(task, [] if of_mteb(task) else texts) for task, texts in readable]
     announced_by = {task_key(task): some for task, some in readable}
-    texts = list(dict.fromkeys(text for some in shared for text in some))
+    before = prompts.before([task for task, _ in readable if not needs_model(task)]) if prompts is not None else {}
+    shared = ((before.get(task_key(task), ""), some) for task, some in readable if not needs_model(task))
+    texts = list(dict.fromkeys(prompt + text if prompt else text for prompt, some in shared for text in some))
 
     def more(unknown: list[str]) -> EmbeddingTable:
         _check_number(len(unknown), most)
@@ -154,16 +154,21 @@ def evaluate(
     def score(task: Task) -> TaskResult:
         if needs_model(task):
             return task.evaluate_model(model, device=device, pooling=pooling)
+        vectors: Vectors = table
+        how = pooling
         if prompts is not None:
-            return task.evaluate(PromptedVectors(table, prompts, prompts.of_task(task)), pooling=pooling)
-        result = task.evaluate(table, pooling=pooling)
+            vectors = PromptedVectors(table, prompts, before.get(task_key(task), ""))
+            how = f"{pooling}, {prompts.label}"
+        result = task.evaluate(vectors, pooling=how)
         if task.suite != "geometry":  # whose texts are those of another task
-            result.sample = vector_sample(task, announced_by[task_key(task)], table, result.pairs)
+            result.sample = vector_sample(task, announced_by[task_key(task)], vectors, result.pairs)
         return result
 
     scored, unscored = each([task for task, _ in readable], score)
     result = joined([part for _, part in scored])
     set_aside(result, unread, unscored)
+    if prompts is not None and prompts.unfit:
+        result.notes.append(prompts.unfit)
     sentences = len(texts) + table.requested
     result.cost = {"sentences": float(sentences), "evaluate_seconds": time.perf_counter() - start - table.seconds}
     if table.fresh < sentences:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from harness.tasks.base import Array, Vectors
+from harness.tasks.base import Array, Task, Vectors, task_key
 from harness.tasks.vectors import EmbeddingTable, Origin
 
 _TYPES = {"sts": "STS", "multilingual-sts": "STS", "transfer": "Classification", "probing": "Classification",
@@ -23,9 +23,11 @@ _TYPES = {"sts": "STS", "multilingual-sts": "STS", "transfer": "Classification",
 class Prompts:
     """Attributes:
     by_key: key -> text, as above.
+    used: the keys that a task has asked for.
     """
 
     by_key: Mapping[str, str]
+    used: set[str] = field(default_factory=set, compare=False, repr=False)
 
     @property
     def label(self) -> str:
@@ -35,7 +37,11 @@ class Prompts:
     def of(self, name: str, kind: str, side: str = "") -> str:
         """The prompt for one side ("query", "document" or none) of a task of a kind."""
         sided = [f"{name}-{side}", name, f"{kind}-{side}", kind, side] if side else [name, kind]
-        return next((self.by_key[key] for key in (*sided, "default") if key in self.by_key), "")
+        fitting = next((key for key in (*sided, "default") if key in self.by_key), None)
+        if fitting is None:
+            return ""
+        self.used.add(fitting)
+        return self.by_key[fitting]
 
     def of_task(self, task: Any) -> str:
         """The prompt for a task of ours."""
@@ -43,10 +49,20 @@ class Prompts:
         kind = next((kind for start, kind in _TYPES.items() if suite.startswith(start)), "STS")
         return self.of(task.name, kind)
 
-    def announced(self, task: Any, texts: Sequence[str]) -> Sequence[str]:
-        """The texts of a task as they are encoded; none where the side of each is known only when it is asked for."""
-        prompt = self.of_task(task)
-        return [] if hasattr(task, "task_name") else [prompt + text for text in texts]
+    def before(self, tasks: Sequence[Task]) -> dict[str, str]:
+        """Key of a task -> its prompt, of those whose texts have one side."""
+        return {task_key(task): self.of_task(task) for task in tasks if not of_mteb(task)}
+
+    @property
+    def unfit(self) -> str:
+        """What a reader should know where no task has asked for any of them."""
+        named = ", ".join(f'"{key}"' for key in self.by_key)
+        return "" if self.used else f"prompts: no task here has a key of them ({named}): its texts stood without"
+
+
+def of_mteb(task: Task) -> bool:
+    """Is it one of mteb's, where the side of each text is known only when its vector is asked for?"""
+    return hasattr(task, "task_name")
 
 
 class PromptedVectors:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from reports.document.table import ABSENT, Cell, Column, Table, number_text
 from reports.read.comparison_runs import Comparison, base_name, read_comparison
+from reports.read.prompted import prompted
 from reports.stats.shown_rows import target_mean
 from reports.stats.significance import untrained_base
 from reports.stats.targets import targets
@@ -64,7 +65,8 @@ def summary_table(workdir: Path, name: str, part: str = "") -> tuple[list[str], 
             ended = dict.fromkeys(r.status for r in row.unfinished)
             said = [*(["added"] if row.added else []), *ended, *([text] if (text := remark(row)) else [])]
             line.append(", ".join(said) or "finished")
-    return columns, rows, [*_legend(shown, without, several=several), *_mixed(comparison)]
+    marked = [f"{row.label}: {said}" for row in comparison.rows if (said := prompted(row))]
+    return columns, rows, [*_legend(shown, without, several=several), *marked, *_mixed(comparison)]
 
 
 def _mixed(comparison: Comparison) -> Iterator[str]:

@@ -104,7 +104,8 @@ def tradeoff(comparison: Comparison, target: Target | None) -> Figure | None:
             fronts.append(front)
             lines.append(_draw(axes, points, front, less=less))
             word = "training" if less else "sentences/s"
-            said.append(f"{word}: " + ", ".join(f"{p.row.label} ({p.cost:,.0f}, {p.score:.2f})" for p in front))
+            best = ", ".join(f"{p.row.label} ({p.cost:,.0f}, {p.score:.2f})" for p in front)
+            said.append(f"{word}: {best or 'none'}")
             axes.set_title("Training" if less else "Inference")
             axes.set_xlabel(CLOCKS[clock] if less else unit or "sentences a second")
         grid[0].set_ylabel(target.short)
@@ -161,14 +162,15 @@ def _draw(axes: Any, points: Sequence[Point], front: Sequence[Point], *, less: b
     def place(p: Point) -> float:
         return p.cost if p.cost > 0 or zero is None else zero
 
-    xs, ys = [place(p) for p in front], [p.score for p in front]
     edge = max(place(p) for p in points) if less else min(place(p) for p in points)
     # Steps: what the front reaches at a cost is the best score of all that is as cheap.
-    corners = [(xs[0], ys[0])]
-    for x, y in zip(xs[1:], ys[1:], strict=True):
-        corners += [(x, corners[-1][1]), (x, y)]
-    corners.append((edge, ys[-1]))
-    axes.plot(*zip(*corners, strict=True), color=COLOURS[0], linewidth=1.4, zorder=1)
+    corners: list[tuple[float, float]] = []
+    for p in front:
+        corners += [(place(p), corners[-1][1])] if corners else []
+        corners.append((place(p), p.score))
+    if front:  # none where all rows were trained elsewhere
+        corners.append((edge, front[-1].score))
+        axes.plot(*zip(*corners, strict=True), color=COLOURS[0], linewidth=1.4, zorder=1)
     for kind, marker, size in (("untrained", "s", 46), ("trained", "o", 50), ("supervised", "*", 130)):
         chosen = [p for p in points if _kind(p.row) == kind]
         face = [COLOURS[0] if p in front else GRID for p in chosen]

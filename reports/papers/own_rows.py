@@ -10,6 +10,7 @@ from reports.papers.definition import PaperColumn, PaperRow, PaperTable
 from reports.papers.matching import Matching
 from reports.papers.paper_cells import BLANK, lacking, measured_cell
 from reports.read.comparison_runs import ResultRow, base_name
+from reports.read.prompted import prompted
 from reports.tables.score_cells import anchor
 
 OTHER = "other models"
@@ -110,7 +111,7 @@ def _line(
 
 def _notes(matching: Matching, spec: PaperRow, row: ResultRow) -> list[str]:
     """What a reader should know of a row of ours before comparing it with the paper's."""
-    notes = []
+    notes = [said] if (said := prompted(row)) else []
     if len(matching.candidates(spec).get(row.base_model, [])) > 1:
         notes.append(
             "one of several configurations here, not chosen by its scores: that nearest to the paper's text and "

@@ -10,6 +10,7 @@ from harness.results.record import Record, Score
 from harness.tasks.averages import Average
 from reports.document.table import Cell, Column, State, absent, number
 from reports.read.comparison_runs import ResultRow, base_name
+from reports.read.prompted import prompted
 from reports.stats.estimate import mean_sd
 from reports.stats.training_gain import remark
 
@@ -47,6 +48,7 @@ def head_cells(row: ResultRow) -> tuple[Cell, Cell, Cell]:
     about = [ADDED] if row.added else []
     about += [f"made elsewhere ({row.elsewhere}) under the same conditions, and set beside"] if row.elsewhere else []
     about += [f"{row.label}: {said} on the dev set"] if (said := remark(row)) else []
+    about += [f"{row.label}: {said}"] if (said := prompted(row)) else []
     return Cell(row.label, link=anchor(row), records=ids, notes=tuple(about)), Cell(row.supervision), count
 
 

@@ -9,9 +9,12 @@ import mteb
 import numpy as np
 import pytest
 
-from harness.api import evaluate
+from harness import registry
+from harness.api import compare, evaluate
 from harness.encoder import Encoder
+from harness.encoder.own_prompts import own_prompts
 from harness.errors import InputError
+from harness.results.run_folder import RunFolder
 from harness.tasks.prompts import Prompts
 
 MODEL = "embedded:mini-bert"
@@ -80,3 +83,51 @@ def test_mteb_s_own_loader_reads_the_results(tmp_path: Path) -> None:
     assert found.keys() == ours.keys()
     for task, value in ours.items():
         assert found[task].get_score() == pytest.approx(value, abs=1e-5)
+
+
+def test_a_row_is_scored_with_its_prompts_and_marked(prompted: Path, tmp_path: Path) -> None:
+    """As `evaluate` scores it: the same values and ids; rows with the same model, with and without, are two runs."""
+    row = {"method": "pretrained", "config": {"model": str(prompted)}}
+    own = {"method": "pretrained", "name": "prompted", "config": {"model": str(prompted), "prompts": "own"}}
+    experiment = {"name": "prompts", "suites": ["Embedded-STS-natural"],
+                  "methods": [row, own]}  # fmt: skip
+    found = compare(experiment, workdir=tmp_path / "work", tracked=False, formats=["md"])
+    plain, with_own = found.records
+    assert plain.id != with_own.id
+    alone = evaluate(prompted, experiment["suites"], cached=False, prompts="own").result.scores  # type: ignore[arg-type]
+    assert [s.value for s in with_own.scores] == pytest.approx([s.value for s in alone], abs=1e-6)
+    assert [s.comparable for s in with_own.scores] == [s.comparable for s in plain.scores]
+    assert {s.protocol for s in with_own.scores}.isdisjoint(s.protocol for s in plain.scores)
+    page = found.report["md"].read_text()
+    assert 'prompted: scored with prompts before its texts: STS "Instruct: similar meaning. ", query "search' in page
+    assert 'pretrained: its model has prompts of its own that were not used ("STS", "query")' in page
+    assert "Prompts: a model that was trained with texts before its inputs" in page
+    assert "with prompts before its texts" in found._repr_html_()
+    sample = RunFolder(found.workdir, with_own.id).sample()
+    assert len(sample) == len(RunFolder(found.workdir, plain.id).sample()) > 0, "a map of its space can be drawn"
+
+
+def test_prompts_of_a_row_that_cannot_be_had_are_one_line(tmp_path: Path) -> None:
+    row = {"method": "pretrained", "config": {"model": MODEL, "prompts": "own"}}
+    with pytest.raises(
+        InputError, match=r'prompts "own": embedded:mini-bert has none in its config.*\{"STS": "query: "\}'
+    ):
+        compare([row], workdir=tmp_path / "work", tracked=False)
+    with pytest.raises(InputError, match=r'key "prompts.*needs at least one'):
+        compare([{**row, "config": {"model": MODEL, "prompts": {}}}], workdir=tmp_path / "work", tracked=False)
+
+
+def test_a_saved_row_keeps_its_prompts(prompted: Path, tmp_path: Path) -> None:
+    kind = registry.load(registry.METHODS, "pretrained")
+    method = kind(kind.configure({"model": str(prompted), "prompts": {"STS": "a: "}})).fit()
+    method.save(tmp_path / "model")
+    assert kind.load(tmp_path / "model").prompts.by_key == {"STS": "a: "}
+    assert own_prompts(str(tmp_path / "model")) == {"STS": "a: "}
+
+
+def test_keys_that_fit_no_task_are_told() -> None:
+    scored = evaluate(MODEL, "Embedded-STS-natural", cached=False, prompts={"sts": "query: "})
+    assert any('no task here has a key of them ("sts")' in note for note in scored.result.notes)
+    in_hand = evaluate(Encoder.load(MODEL).encode, "Embedded-STS-natural", prompts={"STS": "query: "})
+    named = evaluate(MODEL, "Embedded-STS-natural", cached=False, prompts={"STS": "query: "})
+    assert in_hand.scores()["value"].tolist() == pytest.approx(named.scores()["value"].tolist(), abs=1e-6)

@@ -187,6 +187,15 @@ def test_accuracy_against_cost(made):
         assert f">{name}</text>" in figure.svg
 
 
+def test_rows_that_were_all_trained_elsewhere_have_no_front(made):
+    for label in ("one", "two"):
+        made.add(label, supervision="supervised", tasks=EMBEDDED)
+    comparison = read_comparison(made.workdir, "invented")
+    figure = tradeoff(comparison, targets(comparison)[0])
+    assert figure is not None
+    assert "training: none" in figure.alt
+
+
 def test_layer_map_names_the_best_of_each_row(made):
     values = {(0, "cls"): 0.1, (1, "cls"): 0.3, (0, "mean"): 0.5, (1, "mean"): 0.4}
     made.extend(
