@@ -39,7 +39,14 @@ class Search:
 
 
 def tune(
-    experiment: Experiment, budget: Budget, workdir: Path, *, tracked: bool, tracking_uri: str | None, quiet: bool
+    experiment: Experiment,
+    budget: Budget,
+    workdir: Path,
+    *,
+    tracked: bool,
+    tracking_uri: str | None,
+    quiet: bool,
+    dry: bool = False,
 ) -> list[RowSearch]:
     """Run the studies of all rows one after the other; see `harness.comparison.tuning.Tuner`.
 
@@ -53,6 +60,8 @@ def tune(
     for search in searches:
         if isinstance(search, Search):
             _refuse_another(search.study, url, workdir)
+    if dry:
+        return [_so_far(search, budget, url) if isinstance(search, Search) else search for search in searches]
     answers = []
     for search in searches:
         if isinstance(search, Search):
@@ -119,6 +128,15 @@ def _refuse_another(study: Study, url: str, workdir: Path) -> None:
             f'--tune: study "{study.name}" exists with another definition ({different}); give the comparison another '
             f"name (--set name=NEW) or another --workdir than {workdir}"
         )
+
+
+def _so_far(search: Search, budget: Budget, url: str) -> RowSearch:
+    """What earlier calls know of a row."""
+    try:
+        stored = load(open_storage(url, create=False), search.study.name, url)
+    except InputError:
+        return RowSearch(search.row, search.study.name)
+    return _answer(stored, search, budget)
 
 
 def _answer(stored: optuna.Study, search: Search, budget: Budget) -> RowSearch:

@@ -84,10 +84,10 @@ def run(args: argparse.Namespace) -> int:
 
         if follower():
             return 0
-        show = dry_run.show_measured if args.rehearse == FULL_SIZE else dry_run.show
-        rehearse = bool(args.rehearse)
-        how = {"rehearse": rehearse, "until": until, "against": args.against}
-        return show(args.experiment, args.workdir, args.overrides, args.only, budget, **how)
+        full_size = args.rehearse == FULL_SIZE
+        small = bool(args.rehearse) and not full_size
+        return dry_run.show(args.experiment, args.workdir, args.overrides, args.only, budget, rehearse=small,
+                            full_size=full_size, until=until, against=args.against)  # fmt: skip
     result = api.compare(
         args.experiment,
         workdir=args.workdir,

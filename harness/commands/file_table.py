@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.commands.amounts import duration, size
-from harness.commands.planned_rows import tell_added
+from harness.commands.planned_rows import tell_added, tell_searches
 from harness.commands.terminal import plain, show_table, table_of
 from harness.files.printable import one_line, tell
 
@@ -16,14 +16,15 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from harness.comparison.plan import Plan, PlannedCell
+    from harness.comparison.tuning import Tuning
     from harness.comparison.two_updates import Measured
 
 _HEADS = ("row", "base model", "batch", "runs", "updates", "memory", "s/update", "a run", "in all")
 
 
-def show_file(plan: Plan, folder: Path) -> list[PlannedCell]:
+def show_file(plan: Plan, folder: Path, tuning: Tuning | None = None) -> list[PlannedCell]:
     """Print the table of every block, and the sums; the runs that are left. A run in several blocks counts where it
-    stands first."""
+    stands first; the runs of `tuning` and of the rows that it will find are counted in the sums alone."""
     from harness.comparison.kept_results import finished
 
     left = [cell for cell in plan.cells if not cell.fault and finished(cell, plan, folder) is None]
@@ -33,6 +34,7 @@ def show_file(plan: Plan, folder: Path) -> list[PlannedCell]:
         for cells in _rows(plan, name):
             table.add_row(*sums.line(cells))
         show_table(table)
+    left += sums.search(tuning) if tuning is not None else []
     sums.tell()
     return left
 
@@ -85,6 +87,26 @@ class _Sums:
         memory, update = f"{about}{size(measured.memory)}", f"{about}{measured.update:.2f}" if steps else ""
         in_all = duration(len(new) * run) if new or done == len(ids) else "as above"
         return (*head, f"{steps:,}", memory, update, duration(run), in_all)
+
+    def search(self, tuning: Tuning) -> list[PlannedCell]:
+        """Count and tell the searches before the comparison; runs as long as those of the rows that they will find."""
+        from harness.comparison.estimate import steps_of
+        from harness.comparison.full_size import seconds_of
+        from harness.comparison.searches_ahead import searches_ahead
+
+        ahead, searching = list(searches_ahead(self.plan, tuning)), 0.0
+        for one in ahead:
+            first = one.tuned[0]
+            measured = self.known.of(first, self.plan)
+            if measured is None or measured.fault:
+                continue
+            trial_steps = steps_of(one.trial, self.plan)
+            searching += one.runs * seconds_of(measured, one.trial, self.plan, trial_steps, scored=False)
+            run = seconds_of(measured, first, self.plan, steps_of(first, self.plan)) + self.scoring.of(first)
+            self.seconds += len(one.tuned) * run
+        self.seconds += searching
+        tell_searches(tuning, ahead, searching)
+        return [cell for one in ahead for cell in one.tuned]
 
     def tell(self) -> None:
         """Remarks on rows, then runs, time and memory, and what the time leaves out."""

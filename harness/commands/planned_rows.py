@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.commands.amounts import duration
 from harness.commands.terminal import plain
 from harness.files.printable import one_line, tell
 
 if TYPE_CHECKING:
     from harness.comparison.plan import Plan
+    from harness.comparison.searches_ahead import SearchAhead
+    from harness.comparison.tuning import Tuning
 
 
 def tell_budget(plan: Plan, workdir: Path) -> None:
@@ -35,6 +39,23 @@ def tell_added(plan: Plan) -> None:
     if added:
         names = ", ".join(dict.fromkeys(map(one_line, added.values())))
         tell(f"{len(added)} of them added, the untrained starts that the file does not hold: {names}")
+
+
+def tell_searches(tuning: Tuning, ahead: Sequence[SearchAhead], seconds: float) -> None:
+    """Which rows are searched before the comparison, by how many runs of how long; `seconds` is what all take."""
+    for search in tuning.rows:
+        if not search.study:
+            tell(f"{one_line(search.row)}: {one_line(search.reason)}")
+    kept = sum(search.trials for search in tuning.rows)
+    if not ahead:
+        if kept:
+            tell(f"tuning: every search has ended ({kept} trials)")
+        return
+    b, names = tuning.budget, ", ".join(one_line(one.search.row) for one in ahead)
+    done = f" ({kept} trials done)" if kept else ""
+    about = f", about {duration(seconds)}" if seconds else ""
+    tell(f"tuning comes first: {names}: {b.trials} trials each{done}, {sum(one.runs for one in ahead)} runs of up to "
+         f"{b.steps:,} updates, seeds {', '.join(map(str, b.seeds))}{about}")  # fmt: skip
 
 
 def tell_differences(plan: Plan) -> None:

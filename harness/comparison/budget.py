@@ -16,6 +16,7 @@ _AMOUNTS: dict[str, tuple[str, ...]] = {
     "seconds": ("seconds", "device"),
     "trials": ("trials", "updates"),
 }
+BOUNDING = ("updates", "sentences", "seconds")  # the kinds that say how long a row trains
 
 
 class BudgetSettings(Config):
@@ -57,7 +58,7 @@ class BudgetSettings(Config):
     @property
     def bounds(self) -> bool:
         """Does it say how many updates a row makes?"""
-        return self.kind in ("updates", "sentences", "seconds")
+        return self.kind in BOUNDING
 
     def said(self, clock: str = "") -> tuple[str, str]:
         """The amount, and what it is of: ("30 s", "of processor time a row"); empty texts where nothing is equal.

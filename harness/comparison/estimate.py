@@ -70,7 +70,8 @@ def estimate_seconds(cell: PlannedCell, plan: Plan, train: bool, tasks: list[Tas
         method.fit(plan.corpus(cell.row), context)
         total += time.perf_counter() - started
     texts = _texts(tasks)
-    sample = texts[:: max(1, len(texts) // 256)]
+    encoded = texts or dev_texts
+    sample = encoded[:: max(1, len(encoded) // 256)]
     started = time.perf_counter()
     method.encode(sample, device=plan.device)
     per_text = (time.perf_counter() - started) / max(1, len(sample))

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator
 
 from harness import registry
-from harness.comparison.budget import BudgetSettings
+from harness.comparison.budget import BOUNDING, BudgetSettings
 from harness.comparison.grid import expanded
 from harness.config import Config, nearest, option, setting
 from harness.errors import InputError
@@ -200,7 +200,7 @@ def read_experiment(source: str | Path | Mapping[str, Any] | Experiment, overrid
     else:
         path = _file_of(str(source))
         where, tree = str(path), _read(path)
-    _make_room(tree, {setting(override, _EXAMPLE)[0].partition(".")[0] for override in overrides})
+    _make_room(tree, overrides)
     for override in overrides:
         _override(tree, override)
     tree = EXPERIMENT.migrated(tree, where)
@@ -275,8 +275,16 @@ def _read(path: Path) -> dict[str, Any]:
     return {"name": path.stem, **read_toml(path)}
 
 
-def _make_room(tree: dict[str, Any], typed: set[str]) -> None:
-    """Who types a budget, or an upper bound on updates, means it instead of the file's other one."""
+def _make_room(tree: dict[str, Any], overrides: Sequence[str]) -> None:
+    """Who types a budget of updates, or an upper bound on them, means it instead of the file's other one."""
+    typed = {setting(override, _EXAMPLE)[0].partition(".")[0] for override in overrides}
+    asked = {"budget": deepcopy(tree.get("budget", {}))}
+    for override in overrides:
+        if override.startswith("budget"):
+            _override(asked, override)
+    budget = asked["budget"]
+    if (budget.get("kind") if isinstance(budget, dict) else budget) not in BOUNDING:
+        return  # it lets rows be as long as they are
     if "budget" in typed and "max_steps" not in typed:
         tree.pop("max_steps", None)
         _drop(tree, "max_steps")

@@ -22,13 +22,14 @@ log = logging.getLogger(__name__)
 _TEXTS = 256  # sentences at most that are encoded for the speed of an evaluation
 
 
-def seconds_of(measured: Measured, cell: PlannedCell, plan: Plan, steps: int) -> float:
+def seconds_of(measured: Measured, cell: PlannedCell, plan: Plan, steps: int, *, scored: bool = True) -> float:
     """Seconds of one run: its fit on the whole corpus, its evaluations on the dev set, and encoding for the tasks.
 
-    What the tasks do with the vectors is not in it, see `harness.comparison.scoring_time`.
+    What the tasks do with the vectors is not in it, see `harness.comparison.scoring_time`. `scored`: False for a trial
+    of a search, which meets its dev set alone.
     """
     corpus, row = plan.corpus(cell.row), cell.row
-    sentences = len(texts_of(plan, cell))
+    sentences = len(texts_of(plan, cell)) if scored else 0
     if steps and plan.dev is not None and (every := getattr(row.config, "eval_every", None)):
         sentences += looks(steps, every) * len(set(plan.dev.texts()))
     return measured.setup + measured.item * len(corpus or ()) + measured.update * steps + measured.text * sentences

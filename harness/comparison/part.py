@@ -25,13 +25,15 @@ def asked_of(
 ) -> Experiment:
     """The experiment or the part of it that is asked for, with the dev schedule of the whole.
 
-    `searched`: its rows are searched one by one first, under the same schedule.
+    `searched`: its rows are searched one by one first, under the same schedule; so are those of a file whose budget is
+    one of trials.
 
     Raises:
         InputError: as `read_experiment` and `part_of`.
     """
     whole = read_experiment(experiment, overrides)
-    return part_of(settled(whole, where) if only or searched else whole, only)
+    apart = bool(only) or searched or whole.budget.trials is not None
+    return part_of(settled(whole, where) if apart else whole, only)
 
 
 def part_of(experiment: Experiment, only: Sequence[str]) -> Experiment:

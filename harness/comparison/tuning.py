@@ -56,8 +56,12 @@ class Tuner(Protocol):
         tracked: bool,
         tracking_uri: str | None,
         quiet: bool,
+        dry: bool,
     ) -> list[RowSearch]:
-        """Search every row of the experiment, on its dev set; one answer a row, in their order."""
+        """Search every row of the experiment, on its dev set; one answer a row, in their order.
+
+        `dry`: trains and writes nothing; the answers are what earlier calls found so far.
+        """
 
 
 def asked_budget(typed: Budget | None, experiment: Experiment) -> Budget | None:
@@ -128,6 +132,12 @@ class Tuning:
                 rows.append(entry.model_copy(update=update))
         return experiment.model_copy(update={"methods": rows})
 
+    @property
+    def ended(self) -> Tuning:
+        """The same without the winners of searches that have trials left: another may win yet."""
+        rows = [search if search.trials >= self.budget.trials else replace(search, values={}) for search in self.rows]
+        return replace(self, rows=rows)
+
     def overrides(self, label: str) -> list[str]:
         """What makes the row that a tuned row comes from the same runs, as values of `--set`; empty for other rows."""
         return [
@@ -155,8 +165,16 @@ class Tuning:
 
 
 def tune_rows(
-    experiment: Experiment, budget: Budget, workdir: Path, *, tracked: bool, tracking_uri: str | None, quiet: bool
+    experiment: Experiment,
+    budget: Budget,
+    workdir: Path,
+    *,
+    tracked: bool = False,
+    tracking_uri: str | None = None,
+    quiet: bool = True,
+    dry: bool = False,
 ) -> Tuning:
     """Search every row with the installed tuner; `budget` is one that `checked_budget` gave."""
     tuner: Tuner = registry.load(registry.TUNERS, registry.names(registry.TUNERS)[0])
-    return Tuning(budget, tuner(experiment, budget, workdir, tracked=tracked, tracking_uri=tracking_uri, quiet=quiet))
+    found = tuner(experiment, budget, workdir, tracked=tracked, tracking_uri=tracking_uri, quiet=quiet, dry=dry)
+    return Tuning(budget, found)

@@ -12,6 +12,7 @@ import pytest
 from harness.cli import main
 from harness.comparison.experiment import read_experiment
 from harness.comparison.plan import make_plan
+from harness.comparison.two_updates import Measured
 from harness.results.manifest import read_manifest, read_records
 from harness.results.record import Record
 from harness.results.run_folder import RunFolder
@@ -147,6 +148,53 @@ def test_a_study_of_that_name_with_another_definition_is_refused_before_anything
     assert len(said) == 1
     assert "config.batch_size: 8 there, 16 here" in said[0]
     assert "--set name=" in said[0]
+
+
+def test_a_budget_of_equal_trials_is_the_same_search(
+    done: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def never(*args: object, **more: object) -> None:
+        raise AssertionError("something was trained again")
+
+    monkeypatch.setattr("harness.training.TrainedMethod.fit", never)
+    before = tuned(done)
+    options = ["--workdir", str(done / "work"), "--no-tracking", "--quiet", "--format", "csv"]
+    budget = 'budget={kind="trials", trials=2, updates=2}'
+    assert main(["compare", str(done / "small.toml"), *options, "--set", budget]) == 0
+    assert "Tuning: 2 trials of 2 updates a row, seeds 101" in capsys.readouterr().out
+    assert tuned(done) == before
+    assert read_manifest(done / "work", "small")["experiment"]["budget"]["trials"] == 2  # type: ignore[index]
+
+
+def test_a_dry_run_counts_the_trials_that_are_left_and_the_rows_that_they_will_find(
+    done: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("harness.comparison.estimate.estimate_seconds", lambda *_, **__: 60.0)
+    words = ["compare", str(done / "small.toml"), "--workdir", str(done / "work"), "--dry-run"]
+    budget = 'budget={{kind="trials", trials={0}, updates=2}}'
+    assert main([*words, "--set", budget.format(2)]) == 0
+    assert "tuning: every search has ended (4 trials)" in (ended := capsys.readouterr().out)
+    assert "about 0.0 minutes in all" in ended  # the tuned rows are finished too
+    assert main([*words, "--set", budget.format(5)]) == 0
+    left = capsys.readouterr().out
+    assert "pooling: not searched: no dev score of its training" in left
+    assert (
+        "tuning comes first: SimCSE, SCD: 5 trials each (4 trials done), 6 runs of up to 2 updates, seeds 101" in left
+    )
+    assert "about 8.0 minutes in all" in left  # six trials, and a run of each of the two rows that they find
+    assert left.count("to be found") == 2
+
+
+def test_at_full_size_the_same_is_counted_in_measured_seconds(
+    done: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("harness.comparison.full_size.measured_or_extrapolated", lambda _: Measured(update=60.0))
+    monkeypatch.setattr("harness.comparison.scoring_time.ScoringTimes.measure", lambda _: [])
+    words = ["compare", str(done / "small.toml"), "--workdir", str(done / "work"), "--rehearse=full-size"]
+    assert main([*words, "--set", 'budget={kind="trials", trials=5, updates=2}']) == 0
+    told = capsys.readouterr().out
+    assert "6 runs of up to 2 updates, seeds 101, about 12 min" in told
+    assert "about 16 min on cpu" in told  # and two updates of each of the two rows that they find
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from harness.comparison import timed_updates
-from harness.comparison.experiment import read_experiment
+from harness.comparison.experiment import DevSettings, read_experiment
+from harness.comparison.part import asked_of
 from harness.comparison.plan import LoadedData, Plan, make_plan
 from harness.comparison.rehearsal import StandIns, rehearsed
 from harness.comparison.repeat import repeated
@@ -136,6 +137,10 @@ def test_what_is_typed_takes_the_place_of_the_files_other_key(file: Path) -> Non
     assert (typed.max_steps, typed.budget.kind) == (5, "own")
     with pytest.raises(InputError, match="both say how long"):
         read_experiment(str(file), ["max_steps=5", UPDATES % 7])
+    file.write_text('max_steps = 5\nbudget = { kind = "trials", trials = 2 }\n' + FILE)
+    for override in ("budget.trials=3", "max_steps=6"):  # trials say how often a row trains, not how long
+        typed = read_experiment(str(file), [override])
+        assert (typed.max_steps, typed.budget.trials) in ((5, 3), (6, 2))
 
 
 def test_equal_updates_are_the_runs_of_max_steps_where_these_are_equal(plan: Callable[..., Plan]) -> None:
@@ -239,6 +244,14 @@ def test_equal_trials_are_those_of_tune(file: Path) -> None:
     with pytest.raises(InputError, match="--tune 5: the file's budget is 6 trials a row"):
         asked_budget(Budget(5), asked)
     assert asked_budget(None, read_experiment(str(file))) is None
+
+
+def test_trials_are_under_the_dev_schedule_of_the_whole(file: Path) -> None:
+    """Rows of unlike `eval_every`: a search of one of them alone has the densest of the rows, as its tuned row has."""
+    rows = ["methods.small.eval_every=7", "methods.large.eval_every=3"]
+    trials = 'budget={kind="trials", trials=2, updates=2}'
+    assert asked_of(str(file), [*rows, trials], (), "").dev == DevSettings(task="Embedded-STS-natural", every=3)
+    assert asked_of(str(file), rows, (), "").dev == DevSettings(task="Embedded-STS-natural")
 
 
 def test_the_first_updates_are_not_timed(plan: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch) -> None:
