@@ -11,6 +11,7 @@ from reports.stats.targets import Target
 
 BLOCK = "without a model"
 _TITLES = {"chance": "guessing", "majority": "commonest class"}
+_WORDS = {"guessing": "every class alike often", "commonest class": "always the one that the test data has most of"}
 
 
 def guessing_rows(
@@ -33,6 +34,13 @@ def guessing_rows(
         if any(cell.value for cell in cells):  # that guessing correlates with nothing need not be said
             rows.append(TableRow(tuple(cells), BLOCK, ranked=False))
     return tuple(rows)
+
+
+def guessing_words(rows: Sequence[TableRow]) -> list[str]:
+    """What such rows are, for the legend; nothing where there are none."""
+    said = [f"{row.cells[0].text}: {_WORDS[row.cells[0].text]}" for row in rows]
+    text = "; ".join(said)
+    return [f"{text[:1].upper()}{text[1:]}."] if said else []
 
 
 def _value(facts: Facts | None, kind: str, metric: str) -> float | None:

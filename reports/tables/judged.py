@@ -11,7 +11,7 @@ from reports.stats.significance import Significance
 from reports.stats.targets import Target
 from reports.stats.verdicts import Block, seen_on_each
 from reports.tables.decimals import decimals, with_decimals
-from reports.tables.guessing import guessing_rows
+from reports.tables.guessing import guessing_rows, guessing_words
 from reports.tables.score_cells import block_of
 
 _NAMED = 12  # rows that a legend names
@@ -54,9 +54,8 @@ def judged_rows(
     if not significance:
         return body, []
     guessed = guessing_rows(comparison, columns, by_column, digits)
-    said = ["Guessing: every class alike often; commonest class: always the one that the test data has most of."]
     marked, legend = _judged(comparison, significance, columns, by_column, deciding, body)
-    return marked + guessed, legend + (said if guessed else [])
+    return marked + guessed, legend + guessing_words(guessed)
 
 
 def _judged(

@@ -16,6 +16,7 @@ from reports.stats.significance import Significance
 from reports.stats.targets import Measure, alone
 from reports.tables.accuracies import accuracy_tables
 from reports.tables.decimals import decimals, with_decimals
+from reports.tables.guessing import guessing_words
 from reports.tables.sts_scores import score_tables
 from tests.support import synthetic
 from tests.support.invented_outcomes import EXAMPLES, add_transfer
@@ -103,6 +104,8 @@ def test_what_guessing_scores_stands_below_the_rows(made):
     assert [round(cell.value or 0, 1) for cell in guessing.cells[3:]] == [50, 50, 50, 50, 50, 16.7, 50, 45.2]
     assert commonest.cells[-1].value == pytest.approx((6 * 60 + 20) / 7)
     assert not guessing.ranked
+    assert any("Guessing: every class alike often; commonest class: always the one" in said for said in table.legend)
+    assert guessing_words([guessing]) == ["Guessing: every class alike often."]
 
 
 def test_decimals_follow_the_noise_and_values_stay_whole():
