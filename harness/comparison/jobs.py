@@ -7,11 +7,7 @@ not makes the run in a folder of its own and sends that back, which the coordina
 from __future__ import annotations
 
 import io
-import json
-import os
-import re
 import shutil
-import subprocess
 import sys
 import tarfile
 import tempfile
@@ -25,13 +21,14 @@ from typing import TYPE_CHECKING, Literal
 from harness.comparison.cell import run_cell, take_part
 from harness.comparison.experiment import Experiment
 from harness.comparison.kept_results import earlier_record
+from harness.comparison.launched import launch, launched
 from harness.comparison.measured_files import added_texts, keep_texts, put_texts
 from harness.comparison.measured_precision import precision_of
 from harness.comparison.plan import LoadedData, Plan, PlannedCell, make_plan
 from harness.comparison.rehearsal import StandIns
 from harness.comparison.watched import CannotWatch, Watched
 from harness.errors import RunError, StopAsked
-from harness.executors.executor import THREADS
+from harness.executors.leaving import leaving
 from harness.files.atomic import settle
 from harness.live.requests import Stop, asked
 from harness.live.signs import Sign
@@ -104,7 +101,11 @@ def measured(job: CellJob) -> Made:
 
 
 def made(job: CellJob) -> Made:
-    """Bring the cell to its record; what a worker is called with."""
+    """Bring the cell to its record; what a worker is called with.
+
+    Raises:
+        StopAsked: the worker is about to be taken away (`harness.executors.leaving`); a checkpoint is written.
+    """
     with _workdir(job) as workdir:
         if workdir != job.workdir and job.kept is None:
             return Made()
@@ -116,6 +117,8 @@ def made(job: CellJob) -> Made:
             else:
                 _alone(job, workdir, ALONE)
         except StopAsked:
+            if leaving():  # nobody asked the comparison to stop
+                raise
             return Made(stopped=True)
         folder = RunFolder(Path(workdir), job.cell)
         record = folder.read_if_sound()
@@ -233,53 +236,25 @@ def _alone(job: CellJob, workdir: str, team: Team) -> None:
         def stopping() -> bool:
             if watched is not None:
                 watched.look()
-            return stop()
+            return leaving() or stop()
 
         run_cell(cell, plan, Path(workdir), command=job.command, progress=sign.step, on_dev=on_dev, stop=stopping)
 
 
 def _together(job: CellJob, workdir: Path) -> None:
-    """Have several processes train the cell, by torch's launcher."""
-    folder = RunFolder(workdir, job.cell).path
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", suffix=".json", encoding="utf-8") as file:
-        json.dump(asdict(replace(job, workdir=str(workdir), kept=None)), file)
-        file.flush()
-        launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
-        ended = subprocess.run(
-            [*launcher, str(job.processes), "-m", "harness.comparison.jobs", file.name],
-            capture_output=True, text=True, check=False, env=_shared_threads(job.processes),
-        )  # fmt: skip
-    if asked(Path(job.workdir), job.key) is not None:
+    """Have several processes train the cell."""
+    RunFolder(workdir, job.cell).path.mkdir(parents=True, exist_ok=True)
+    try:
+        launch(__name__, asdict(replace(job, workdir=str(workdir), kept=None)), job.processes)
+    except RunError as error:
+        raise RunError(f"run {job.cell}: {error}") from None
+    if leaving() or asked(Path(job.workdir), job.key) is not None:
         raise StopAsked
-    if ended.returncode:
-        raise RunError(f"run {job.cell}: one of its {job.processes} processes ended: {_reason(ended.stderr)}")
-
-
-def _shared_threads(processes: int) -> dict[str, str]:
-    """The environment, in which the threads of a worker are those of all these processes together."""
-    shared = {name: os.environ.get(name, "") for name in THREADS}
-    counts = {name: str(max(1, int(text) // processes)) for name, text in shared.items() if text.isdigit()}
-    return {**os.environ, **counts}
-
-
-_REASONS = (
-    (re.compile(r"harness: (process \d+ of \d+ failed alone .*?)(?:; all processes end.*)?$"), "{}"),
-    (re.compile(r"(?:\[rank\d+\]: ?)?((?!.*ChildFailedError)[\w.]*(?:Error|Exception): .+)$"), "{}"),
-    (re.compile(r"\s*exitcode\s*: -(\d+) .*$"), "signal {}"),
-    (re.compile(r"\s*exitcode\s*: (\d+) .*$"), "exit code {}"),
-)
-
-
-def _reason(said: str) -> str:
-    """What ended the first of several processes, of all that they and torch's launcher have said."""
-    lines = [line for line in reversed(said.splitlines()) if line.strip()] or ["without a word"]
-    return next((words.format(m[1]) for how, words in _REASONS for line in lines if (m := how.match(line))), lines[0])
 
 
 def _main(file: str) -> None:
     """One of the processes that train a cell together."""
-    job = CellJob(**json.loads(Path(file).read_text("utf-8")))
+    job = CellJob(**launched(Path(file)))
     experiment = Experiment.model_validate_json(job.experiment)
     team = join(experiment.device)
     with suppress(StopAsked):  # in all of them, at the same update

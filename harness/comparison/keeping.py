@@ -18,6 +18,8 @@ from harness.results.checksums import MODEL, weights
 from harness.results.record import Record
 from harness.results.run_folder import RunFolder
 
+_RowKey = tuple[str, str]  # its label, and a base model
+
 
 class Keeping:
     """Removes the weights of runs that have their record, as soon as it is known that they do not stay.
@@ -27,31 +29,38 @@ class Keeping:
 
     def __init__(self, plan: Plan, workdir: Path) -> None:
         self.plan, self.workdir = plan, workdir
-        self._rows: dict[tuple[str, str], list[PlannedCell]] = {}
+        self._rows: dict[_RowKey, list[PlannedCell]] = {}
+        self._rows_with: dict[str, list[_RowKey]] = {}  # by run: two rows may have one
         for cell in plan.cells:
-            self._rows.setdefault((cell.row.label, cell.base_model), []).append(cell)
+            key = cell.row.label, cell.base_model
+            self._rows.setdefault(key, []).append(cell)
+            self._rows_with.setdefault(cell.id, []).append(key)
+        self._open = {key: {cell.id for cell in row} for key, row in self._rows.items()}
         self._ended: dict[str, Record] = {}
+        self._best: set[str] = set()  # of the rows that are complete
 
     def after(self, cell: PlannedCell, record: Record) -> Record:
         """Take note of a run that has its record, and remove what is not needed any more; its record as it is then."""
         self._ended[cell.id] = record
         if not self.plan.experiment.keep_vectors and record.status == "finished":
             self._forget_vectors(record, RunFolder(self.workdir, cell.id))
-        if self.plan.experiment.keep == "all":
-            return record
-        complete = [row for row in self._rows.values() if all(other.id in self._ended for other in row)]
-        open_ = {other.id for row in self._rows.values() if row not in complete for other in row}
-        best = {self._best(row) for row in complete} if self.plan.experiment.keep == "selected" else set()
-        for other in dict.fromkeys(other.id for row in complete for other in row):
-            if other not in best and other not in open_:
-                self._remove(other)
         if self.plan.experiment.keep == "none":
             self._remove(cell.id)
+        if self.plan.experiment.keep == "selected":
+            for key in self._rows_with[cell.id]:
+                self._open[key].discard(cell.id)
+            for key in self._rows_with[cell.id]:
+                if not self._open[key]:
+                    self._select(self._rows[key])
         return self._ended[cell.id]
 
-    def _best(self, row: list[PlannedCell]) -> str:
-        """The run with the highest dev score; the first one where none has any."""
-        return max(row, key=lambda cell: self._ended[cell.id].training.get("best_dev") or float("-inf")).id
+    def _select(self, row: list[PlannedCell]) -> None:
+        """Of a row that is complete the run with the highest dev score stays (the first one where none has any), and
+        what a row that is not asks for."""
+        self._best.add(max(row, key=lambda c: self._ended[c.id].training.get("best_dev") or float("-inf")).id)
+        for run in dict.fromkeys(cell.id for cell in row):
+            if run not in self._best and not any(self._open[key] for key in self._rows_with[run]):
+                self._remove(run)
 
     def _remove(self, run: str) -> None:
         record, folder = self._ended[run], RunFolder(self.workdir, run)
@@ -70,7 +79,7 @@ class Keeping:
 
     def _forget_vectors(self, record: Record, folder: RunFolder) -> None:
         """The vectors that a run was scored by."""
-        row = next(c.row for row in self._rows.values() for c in row if c.id == record.id)
+        row = self._rows[self._rows_with[record.id][0]][0].row
         cache = EmbeddingCache(self.workdir / "embeddings")
         stored = cache.of(
             folder_hash(folder.model) if row.trained else record.id,

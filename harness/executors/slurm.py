@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
-from harness.errors import InputError, RunError
+from harness.errors import InputError, RunError, StopAsked
 from harness.executors.executor import TICK, Answer, Executor, Job, queued, use_threads
+from harness.executors.leaving import leave, leaving, stay
 
 _RULE = "-" * 22  # what submitit sets a traceback between
 _ARRAY = 1000  # jobs: more in one array SLURM refuses, unless its administrator has allowed it
 MINUTES = 240  # of a job, where `slurm.time` says nothing
+GRACE = 45  # seconds for a checkpoint; submitit has SLURM send the signal 90 seconds before the end
 
 
 class Slurm(Executor):
@@ -39,9 +46,10 @@ class Slurm(Executor):
         if not queue:
             return
         threads = self.settings.cpus_per_cell or 4
+        root = self.workdir.resolve() / "slurm"
         try:
             executor = submitit.AutoExecutor(
-                self.workdir.resolve() / "slurm" / "%j",
+                root / "%j",
                 cluster=self.cluster,
                 slurm_max_num_timeout=self.settings.retries,
             )
@@ -49,6 +57,7 @@ class Slurm(Executor):
         except (RuntimeError, ValueError, NameError, TypeError) as error:
             raise InputError(f"executor slurm: {str(error).splitlines()[0]}") from None
         waiting: dict[Any, tuple[Job, int]] = {}
+        well: dict[Path, bool] = {}  # the folder of each array: has all of it gone well?
         try:
             while queue or waiting:
                 if queue and (count := self._next(len(queue), len(waiting))):
@@ -60,6 +69,8 @@ class Slurm(Executor):
                 for job in done:
                     asked, tries = waiting.pop(job)
                     answer = _answer(submitit, job, asked)
+                    folder = job.paths.folder
+                    well[folder] = well.get(folder, True) and not (answer.lost or answer.error)
                     if answer.lost and tries < self.settings.retries:
                         again = executor.submit(Queued(threads, asked.call, asked.arguments))
                         waiting[again] = (asked, tries + 1)
@@ -68,6 +79,7 @@ class Slurm(Executor):
                 if not done:
                     tick()
                     time.sleep(TICK)
+            _sweep([folder for folder, whole in well.items() if whole], root)
         finally:
             for job in waiting:
                 job.cancel(check=False)
@@ -105,22 +117,54 @@ class Slurm(Executor):
 
 
 class Queued:
-    """A job as submitit keeps it, and queues it again when its time is up or another job takes its place."""
+    """A job as submitit keeps it, and queues it again when its time is up or another job takes its place.
+
+    At submitit's signal the call is told to leave, and has a while to write its checkpoint.
+    """
 
     def __init__(self, threads: int, call: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
         self.threads, self.call, self.arguments = threads, call, arguments
 
     def __call__(self) -> Any:
         use_threads(self.threads)
-        return self.call(*self.arguments)
+        stay()
+        number = getattr(signal, f"SIG{os.environ.get('SUBMITIT_PREEMPT_SIGNAL', 'USR2')}")
+        queue_again = signal.getsignal(number)
+        if not callable(queue_again):  # submitit has not started this process
+            return self.call(*self.arguments)
+
+        def told(*_: Any) -> None:
+            if not leaving():
+                signal.signal(signal.SIGALRM, queue_again)
+                signal.alarm(GRACE)
+            leave()
+
+        signal.signal(number, told)
+        try:
+            return self.call(*self.arguments)
+        except StopAsked:
+            if leaving():
+                queue_again(number, None)  # and end this process
+            raise
+        finally:
+            signal.alarm(0)
 
     def checkpoint(self, *_: Any) -> Any:
-        """Called with submitit's signal: the same again, which goes on where this one stops."""
+        """What submitit queues again: the same, which goes on where this one stops."""
         from submitit.helpers import DelayedSubmission
 
         return DelayedSubmission(self)
 
     __submitit_checkpoint__ = checkpoint  # the name that older versions look for
+
+
+def _sweep(folders: Iterable[Path], root: Path) -> None:
+    """Remove what SLURM and submitit keep of jobs that have all gone well: some files of each."""
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
+    for empty in (root / "%j", root):
+        with suppress(OSError):  # others have left something there
+            empty.rmdir()
 
 
 def _answer(submitit: Any, job: Any, asked: Job) -> Answer:

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from harness import api
 from harness.comparison import jobs, placement
@@ -20,7 +15,6 @@ from harness.comparison.comparison_result import Comparison
 from harness.comparison.inference_cost import FIRST
 from harness.errors import InputError
 from harness.executors.executor import Answer, Executor, ExecutorSettings, Job
-from harness.live.signs import signs
 from harness.results.inference import read_inference
 from harness.results.run_folder import RunFolder
 from tests.support import short_runs, thread_executor
@@ -72,33 +66,6 @@ class Blind(Executor):
 def _elsewhere(job: Job) -> Any:
     (told,) = job.arguments
     return job.call(jobs.replace(told, workdir="/nowhere/at/all"))
-
-
-def test_workers_make_the_same_runs_one_of_them_killed_in_the_middle(tmp_path: Path) -> None:
-    pytest.importorskip("pebble")
-    long = {"max_steps": 80, "seeds": [1, 2], "methods": EXPERIMENT["methods"][:1]}  # type: ignore[index]
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    here = made(compare(tmp_path / "here", **long))
-    torch.set_num_threads(threads)
-    killed: list[int] = []
-
-    def kill_one() -> None:
-        while not killed:
-            for seen in signs(tmp_path / "there").values():
-                if seen.step > 0:
-                    os.kill(seen.pid, signal.SIGKILL)
-                    killed.append(seen.pid)
-                    return
-            time.sleep(0.05)
-
-    thread = threading.Thread(target=kill_one, daemon=True)
-    thread.start()
-    there = made(compare(tmp_path / "there", {"name": "processes", "workers": 2, "cpus_per_cell": 1}, **long))
-    assert killed
-    assert there == here
-    assert not signs(tmp_path / "there")
-    assert not list((tmp_path / "there" / "locks").glob("shared-*"))
 
 
 def test_a_worker_that_sees_no_work_directory_sends_its_run_back(

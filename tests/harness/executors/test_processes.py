@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -21,6 +22,7 @@ from harness.executors.processes import Processes
 from harness.executors.serial import Serial
 from harness.executors.slurm import _minutes
 from tests.support import jobs
+from tests.support import tables_of_executors as tables
 
 pytest.importorskip("pebble")
 from pebble.pool.base_pool import PoolStatus
@@ -98,6 +100,20 @@ def test_a_worker_that_dies_before_it_has_a_job_takes_none_along(
     assert killed
     assert taken_in or tried
     assert {key: answer.value for key, answer in answers.items()} == {"0": 0, "1": 2, "2": 4}
+
+
+@pytest.mark.campaign
+@pytest.mark.timeout(600)
+def test_the_table_is_that_of_one_process_though_a_worker_is_killed(tmp_path: Path, of_serial: dict[str, str]) -> None:
+    work, log = tmp_path / "work", tmp_path / "updates"
+    with tables.in_the_middle(work, log, lambda pid: os.kill(pid, signal.SIGKILL)) as killed:
+        table = tables.table_of(work, {"name": "processes", "workers": 2, "cpus_per_cell": 1}, log)
+    assert killed
+    assert table == of_serial
+    assert 0 <= tables.updates(log) - tables.UPDATES <= 1  # the one whose checkpoint was not written yet
+    assert tables.processes(log) == 3
+    assert not list((work / "live" / "cells").iterdir())
+    assert not list((work / "locks").glob("shared-*"))
 
 
 def test_no_job_runs_on_when_the_caller_goes(tmp_path: Path) -> None:

@@ -1,0 +1,61 @@
+"""A study by the engines for more than one machine: the trials and values of one process, each once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.cli import main
+from studies.run.storage import default_url, load, open_storage
+from tests.support import tables_of_executors as tables
+
+pytestmark = [pytest.mark.campaign, pytest.mark.timeout(900), pytest.mark.usefixtures("no_report")]
+
+GRID = """
+method = "simcse"
+preset = "mini"
+config = { batch_size = 8, eval_every = 3, train_length = 12 }
+corpus = { uri = "embedded:sentences", limit = 80 }
+dev = { task = "Embedded-STS-natural" }
+steps = 6
+precision = "fp32"
+sampler = "grid"
+[space]
+temperature = [0.02, 0.05, 0.5]
+"""
+
+
+def trials_of(folder: Path, *options: str) -> list[tuple[str, object, object, object]]:
+    """State, configuration, value and dev scores of each trial."""
+    folder.mkdir()
+    (folder / "grid.toml").write_text(GRID)
+    work = folder / "work"
+    command = ["study", "run", str(folder / "grid.toml"), "--workdir", str(work), "--no-tracking", "--quiet"]
+    assert main([*command, "--cpus-per-cell", "1", *options]) == 0
+    url = default_url(work)
+    trials = load(open_storage(url), "grid", url).get_trials(deepcopy=False)
+    assert len(list((work / "runs").glob("*/record.json"))) == len(trials)
+    return sorted((t.state.name, t.params["temperature"], t.values, t.intermediate_values) for t in trials)
+
+
+@pytest.fixture(scope="module")
+def of_serial(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, object, object, object]]:
+    with tables.one_thread():
+        trials = trials_of(tmp_path_factory.mktemp("serial") / "study")
+    assert [state for state, *_ in trials] == ["COMPLETE"] * 3
+    return trials
+
+
+def test_ray(tmp_path: Path, of_serial: list[tuple[str, object, object, object]]) -> None:
+    pytest.importorskip("ray")
+    assert trials_of(tmp_path / "ray", "--executor", "ray", "--workers", "2") == of_serial
+
+
+def test_slurm(
+    tmp_path: Path, of_serial: list[tuple[str, object, object, object]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("submitit")
+    monkeypatch.setattr("harness.executors.slurm.Slurm.cluster", "local")  # submitit's engine for one machine
+    assert trials_of(tmp_path / "slurm", "--executor", "slurm", "--workers", "2") == of_serial
+    assert not (tmp_path / "slurm" / "work" / "slurm").exists()
