@@ -33,3 +33,30 @@ napoleon_numpy_docstring = False
 copybutton_prompt_text = r"\$ "
 copybutton_prompt_is_regexp = True
 default_role = "literal"
+
+_SECTIONS = ("Args:", "Attributes:", "Raises:", "Returns:", "Yields:")
+
+
+def _literal(app: object, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
+    """Indented code and formulas of a docstring are literal blocks, as they are on a terminal."""
+    before, read = "", list[str]()
+    for line in lines:
+        begins = line.startswith("    ") and not line.lstrip().startswith(">>>") and read and not read[-1].strip()
+        if begins and not before.startswith(" ") and before not in _SECTIONS:
+            read += ["::", ""]
+        read.append(line)
+        before = line if line.strip() else before
+    lines[:] = read
+
+
+def _signature(
+    app: object, what: str, name: str, thing: object, options: object, signature: str | None, returns: str | None
+) -> tuple[str | None, str | None]:
+    """Defaults that are made anew for each instance are no Python, and would leave a signature as plain text."""
+    return signature.replace("<factory>", "...") if signature else signature, returns
+
+
+def setup(app: object) -> None:
+    """Called by Sphinx."""
+    app.connect("autodoc-process-docstring", _literal, priority=100)  # before napoleon  # type: ignore[attr-defined]
+    app.connect("autodoc-process-signature", _signature)  # type: ignore[attr-defined]

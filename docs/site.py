@@ -15,7 +15,7 @@ from pathlib import Path
 
 from sphinx.cmd.build import build_main
 
-from docs import command_pages, method_pages
+from docs import command_pages, method_pages, notebook_pages
 from docs.make import REPOSITORY
 
 ELSEWHERE = {
@@ -26,6 +26,7 @@ ELSEWHERE = {
 """Files of the repository -> the pages of the site that they are."""
 CONTENTS = {
     "Tutorials": ["first-comparison", "your-own-loss", "study", "paper", "cluster"],
+    "Notebooks": ["first-comparison", "own-loss"],
     "How to": ["data", "reports", "runs-of-others", "other-tools", "trouble"],
     "Explanation": [
         "concepts", "fairness", "statistics", "contamination", "executors", "clusters", "live", "explore", "stand-ins",
@@ -38,7 +39,7 @@ CONTENTS = {
 }  # fmt: skip
 """The contents at the side of every page; tutorials and how-tos have folders of their own."""
 API = ["functions", "methods", "objectives", "tasks", "running", "senteval"]
-_FOLDERS = {"Tutorials": "tutorials/", "How to": "how-to/"}
+_FOLDERS = {"Tutorials": "tutorials/", "Notebooks": "notebooks/", "How to": "how-to/"}
 _LINK = re.compile(r"(?P<image>!?)\[(?P<words>[^\]]+)\]\((?P<target>[^)\s#]*)(?P<anchor>#[^)\s]*)?\)")
 _TITLED = re.compile(r'^```(?P<language>\w+) title="(?P<title>.+)"$', re.MULTILINE)
 
@@ -51,6 +52,10 @@ def gathered(to: Path) -> None:
     texts = {page: _turned(text, page) for page, text in texts.items()}
     texts |= {f"methods/{name}": text for name, text in method_pages.pages().items()}
     texts["commands.md"] = command_pages.page()
+    pictures = to / "notebook_files"
+    shutil.copytree(notebook_pages.NOTEBOOKS, pictures)
+    notebooks = {f"notebooks/{name}.md": notebook_pages.page(name, pictures) for name in CONTENTS["Notebooks"]}
+    texts |= {page: _turned(text, page) for page, text in notebooks.items()}
     texts["api/index.md"] += _contents("", API)
     texts["index.md"] += "".join(_contents(caption, pages) for caption, pages in CONTENTS.items())
     for page, text in texts.items():
@@ -86,6 +91,7 @@ def _turned(text: str, page: str) -> str:
         file = posixpath.normpath(posixpath.join(posixpath.dirname(home), target))
         if file == "README.md":
             file, anchor = "docs/index.md", ""
+        file = re.sub(r"^(docs/notebooks/.*)\.ipynb$", r"\1.md", file)
         name = ELSEWHERE.get(file) or (file.removeprefix("docs/") if file.startswith("docs/") else "")
         if not name:
             return link["words"]

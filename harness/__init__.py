@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from harness.api import load as load
     from harness.api import load_model as load_model
     from harness.api import power as power
+    from harness.api import register as register
     from harness.api import report as report
     from harness.api import study as study
     from harness.api import train as train
@@ -35,7 +36,8 @@ __version__ = "0.1.0"
 
 _WITHOUT_TORCH = {"Answer", "Comparison", "load", "load_model", "power", "report", "verdict"}
 _API = _WITHOUT_TORCH | {
-    "Budget", "Experiment", "Reporter", "Scores", "StudyResult", "Until", "compare", "evaluate", "study", "train",
+    "Budget", "Experiment", "Reporter", "Scores", "StudyResult", "Until", "compare", "evaluate", "register",
+    "study", "train",
 }  # fmt: skip
 
 

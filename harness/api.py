@@ -8,7 +8,8 @@
     method = harness.train("simcse", preset="mini", out="models/simcse")
     vectors = harness.load_model("models/simcse").encode(["A sentence."])
 
-Nothing here prints: progress goes to the `Reporter` that is given, and errors are raised (`harness.errors`).
+Nothing here prints: progress goes to the `Reporter` that is given, or into the output of a notebook's cell. Errors are
+raised (`harness.errors`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from harness import registry
 from harness.comparison import keeping, lacking_outcomes, other_code, row_differences
@@ -36,8 +37,10 @@ from harness.evaluation.model_scores import Scores
 from harness.executors.executor import Executor, ExecutorSettings
 from harness.files.locks import comparison_lock, work_lock
 from harness.files.printable import markdown_text
+from harness.identity.typed import TYPED, typed_version
 from harness.machine.distributed import ALONE, join
 from harness.machine.progress import Reporter
+from harness.machine.progress_views import in_notebook
 from harness.method import DEFAULT_BASE_MODEL, METHOD_FILE, FitContext, Method
 from harness.reading import load, load_model, power, report, verdict
 from harness.results.answer import Answer
@@ -56,8 +59,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Answer", "Budget", "Comparison", "Experiment", "Reporter", "Scores", "StudyResult", "Until",
-    "compare", "evaluate", "load", "load_model", "power", "report", "study", "train", "verdict",
+    "compare", "evaluate", "load", "load_model", "power", "register", "report", "study", "train", "verdict",
 ]  # fmt: skip
+
+M = TypeVar("M", bound=Method)
 
 SELECTION = DevSettings(task="Embedded-STS-natural")  # needs no download
 
@@ -104,7 +109,7 @@ def compare(
         tracked, tracking_uri: whether runs go to MLflow, and to which store (default: sqlite in `workdir`).
         formats: of the report.
         executor: where runs are made: "processes", or keys of the table [executor]; they beat the experiment's.
-        progress: what shows how far it is.
+        progress: what shows how far it is; bars in a notebook, nothing elsewhere, when left out.
         say: called, before any cell is run, with a line on what a reader should know: runs that other code has made
             and that are made again, updates that were timed.
         rescore: score runs again whose scores an earlier version made without the outcomes of their examples.
@@ -142,7 +147,7 @@ def compare(
         raise InputError("--until: decides in one process; start it without a launcher")
     if budget is not None and team.size > 1:
         raise InputError("--tune: searches in one process; start it without a launcher (the search goes on later)")
-    progress = progress or Reporter(quiet=True)
+    progress = progress or Reporter.of_caller()
     data = LoadedData()
     if rehearse:
         data = StandIns(asked.rehearsal)
@@ -344,7 +349,7 @@ def train(
             items of it at most (of a corpus that is one already: all).
         dev: the set that selects the checkpoint; None: the last weights are kept.
         seed: the one source of randomness.
-        progress: what shows how far it is.
+        progress: as in `compare`.
 
     Raises:
         InputError: unknown method, preset or key, data that cannot be had, `out` holds a model already.
@@ -377,7 +382,7 @@ def train(
     folder = target.with_name(target.name + ".training") if target is not None else None
     with (
         work_lock(folder) if folder is not None and leads else nullcontext(),
-        progress or Reporter(quiet=True) as shown,
+        progress or Reporter.of_caller() as shown,
     ):
         shown.start(method)
         context = FitContext(seed=seed, dev=dev_set, device=team.device or pick_device(device), precision=precision,
@@ -399,6 +404,38 @@ def train(
     return fitted
 
 
+def register(kind: type[M]) -> type[M]:
+    """Have a method that was written in a notebook or script be known by its name, in this process; a decorator.
+
+        >>> from harness.method import Method, MethodCard
+        >>> from harness.registry import METHODS, load
+        >>> @harness.register
+        ... class Mean(Method):
+        ...     name = "my_mean"
+        ...     card = MethodCard("Mean pooling", "none")
+        ...     version = 1
+        ...     def fit(self, corpus=None, context=None):
+        ...         self._encoder = self.load_base()
+        ...         return self
+        >>> load(METHODS, "my_mean").card.title
+        'Mean pooling'
+
+    Runs are known by the text of the class and of what it calls in the same notebook: a change of it makes them anew.
+    A class with a `version` counts by that alone. Other processes know nothing of it: for commands, and for executors
+    that start processes, a package of its own has to bring it (`harness new method`).
+
+    Raises:
+        InputError: no method, one of this name is installed, or its text is not known and it has no `version`.
+    """
+    name = getattr(kind, "name", None)
+    if not isinstance(name, str):
+        raise InputError(f"{getattr(kind, '__name__', kind)}: a method has a `name`, by which rows ask for it")
+    registry.add(registry.METHODS, name, kind)
+    if kind.version is None and kind.__module__ == TYPED:
+        kind.version = typed_version(kind)
+    return kind
+
+
 def study(
     source: str | Path | Mapping[str, Any],
     workdir: str | Path = "work",
@@ -411,18 +448,18 @@ def study(
     tracked: bool = True,
     tracking_uri: str | None = None,
     force_new: bool = False,
-    quiet: bool = True,
+    quiet: bool | None = None,
 ) -> StudyResult:
     """Search a method's hyperparameters under an equal budget for every trial; the same call goes on where it stopped.
 
         >>> found = harness.study(
-        ...     {"name": "share", "method": "whitening", "sampler": "grid", "space": {"k": [32, 64]},
+        ...     {"name": "share", "method": "whitening", "sampler": "grid", "space": {"k": [16, 32]},
         ...      "corpus": {"uri": "embedded:sentences", "limit": 64},
         ...      "suites": ["Embedded-STS-natural"], "objectives": ["Embedded-STS-natural"]},
         ...     workdir=work / "study", tracked=False,
         ... )
         >>> sorted(found.trials()["k"])
-        [32, 64]
+        [16, 32]
 
     Args:
         source: a TOML file, a preset's name (`harness study list`), or the keys of such a file.
@@ -434,7 +471,7 @@ def study(
         executor: where runs are made: "processes", or keys of the table [executor], as {"workers": 2}.
         tracked, tracking_uri: whether runs go to MLflow, and to which store.
         force_new: delete the trials of an earlier study of this name.
-        quiet: no progress on standard error.
+        quiet: no progress; shown in a notebook and nowhere else, when left out.
 
     Raises:
         InputError: a key, a space, a sampler, data or a storage that cannot work; another study of this name.
@@ -444,6 +481,7 @@ def study(
         raise InputError(f"nothing is installed that runs studies (entry points {registry.STUDIES.entry_points})")
     found: StudyResult = registry.load(registry.STUDIES, known[0])(
         source, workdir, overrides=overrides, quick=quick, name=name, storage=storage, executor=executor,
-        tracked=tracked, tracking_uri=tracking_uri, force_new=force_new, quiet=quiet,
+        tracked=tracked, tracking_uri=tracking_uri, force_new=force_new,
+        quiet=not in_notebook() if quiet is None else quiet,
     )  # fmt: skip
     return found

@@ -31,6 +31,11 @@ def option(
 ) -> Any:
     """A config field: its default, one line of help, its bounds, and what a study may sweep.
 
+        >>> class Loss(Config):
+        ...     weight: float = option(1.0, "weight of the term", gt=0, sweep=(0.1, 10.0), log=True)
+        >>> Loss.sweeps()
+        {'weight': {'low': 0.1, 'high': 10.0, 'log': True}}
+
     `sweep` is `(low, high)` for a continuous range (log-uniform with `log=True`) or a list of categories. `when` names
     fields and the value each must have for this one to matter: {"view": "eda"} (a part of "eda+shuffle" counts too).
     `neutral` is for an option that is added to a config of which runs are kept: the value with which everything is as
@@ -51,6 +56,9 @@ def option(
 def setting(text: str, example: str = "temperature=0.1") -> tuple[str, Any]:
     """Key and value of `--set KEY=VALUE`; the value as in TOML, or the text itself where it is none.
 
+        >>> setting("temperature=0.1"), setting("name=mine")
+        (('temperature', 0.1), ('name', 'mine'))
+
     Raises:
         InputError: no "=" or no key; `example` shows what was expected.
     """
@@ -66,13 +74,26 @@ def setting(text: str, example: str = "temperature=0.1") -> tuple[str, Any]:
 
 
 def nearest(word: str, known: list[str]) -> str:
-    """' (did you mean "x"?)' for the known word nearest to `word`, or the empty string."""
+    """' (did you mean "x"?)' for the known word nearest to `word`, or the empty string.
+
+    >>> nearest("temprature", ["temperature", "epochs"])
+    ' (did you mean "temperature"?)'
+    """
     close = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
     return f' (did you mean "{close[0]}"?)' if close else ""
 
 
 class Config(BaseModel):
-    """Base of all configs: frozen, unknown keys refused, errors in one line that names the place and the key."""
+    """Base of all configs: frozen, unknown keys refused, errors in one line that names the place and the key.
+
+    >>> class Loss(Config):
+    ...     weight: float = option(1.0, "weight of the term", gt=0)
+    >>> Loss.parse({"weight": 2}, "my.toml").weight
+    2.0
+    >>> Loss.parse({"wieght": 2}, "my.toml")
+    Traceback (most recent call last):
+    harness.errors.InputError: my.toml: unknown key "wieght" (did you mean "weight"?); known keys: weight
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 

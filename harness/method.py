@@ -42,7 +42,12 @@ Supervision = Literal["untrained", "unsupervised", "transductive", "supervised"]
 
 @dataclass(frozen=True)
 class MethodCard:
-    """What a reader should know about a method before believing its row in a table."""
+    """What a reader should know about a method before believing its row in a table.
+
+    >>> card = MethodCard(title="Mean pooling", paper="none")
+    >>> card.supervision, card.text
+    ('untrained', 'none')
+    """
 
     title: str
     paper: str  # authors, venue, year
@@ -59,7 +64,14 @@ class MethodCard:
 
 
 class MethodConfig(Config):
-    """Fields that every method has. Subclasses add their own with `harness.config.option`."""
+    """Fields that every method has. Subclasses add their own with `harness.config.option`.
+
+    >>> from harness.config import option
+    >>> class Config(MethodConfig):
+    ...     share: float = option(1.0, "how much of the mean is taken away", ge=0, le=1)
+    >>> Config.parse({"share": 0.5, "pooling": "cls"}, "my.toml").model_dump()
+    {'pooling': 'cls', 'first_layer': 1, 'max_length': None, 'share': 0.5}
+    """
 
     pooling: str = option("mean", POOLING_HELP)
     first_layer: int = option(1, "first layer of first_last_avg: 1, or 0 for the embedding block", ge=0, le=1)
@@ -80,6 +92,9 @@ class MethodConfig(Config):
 @dataclass
 class FitContext:
     """The conditions of one fit. The defaults suit a call by hand; comparisons set every field.
+
+        >>> FitContext(seed=3, max_steps=10).device
+        'cpu'
 
     Attributes:
         seed: the one source of randomness (data order, initialisation, dropout and views are derived from it).
@@ -110,7 +125,11 @@ class FitContext:
 
 @dataclass
 class FitReport:
-    """What a fit has to say for itself: `training` and `cost` enter the record as they are."""
+    """What a fit has to say for itself: `training` and `cost` enter the record as they are.
+
+    >>> FitReport(training={"steps": 10}, cost={"train_seconds": 1.5}).training["steps"]
+    10
+    """
 
     training: dict[str, Any] = field(default_factory=dict)
     cost: dict[str, float] = field(default_factory=dict)
@@ -334,6 +353,12 @@ M = TypeVar("M", bound=Method)
 def unfitted(kind: type[M], path: str | Path) -> M:
     """The method that was saved in `path`, configured as it was, without what it had learnt.
 
+        >>> harness.train("whitening", corpus=["A dog runs.", "It rains."], dev=None, out=work / "white").name
+        'whitening'
+        >>> from harness import registry
+        >>> unfitted(registry.load(registry.METHODS, "whitening"), work / "white").base_model
+        'embedded:mini-bert'
+
     Raises:
         InputError: the folder is not one of a saved method, or another method's.
     """
@@ -349,6 +374,9 @@ def unfitted(kind: type[M], path: str | Path) -> M:
 def saved_settings(path: str | Path) -> dict[str, Any]:
     """What METHOD_FILE in a folder says: "method", "base_model", "config", and what a method adds ("seed").
 
+        >>> sorted(saved_settings(work / "white"))
+        ['base_model', 'config', 'method']
+
     Raises:
         InputError: it cannot be read, or lacks one of the three.
     """
@@ -363,6 +391,10 @@ def saved_settings(path: str | Path) -> dict[str, Any]:
 def saved_seed(path: str | Path) -> int:
     """The seed that a saved method was made with.
 
+        >>> method = harness.train("random", seed=7, dev=None, out=work / "random")
+        >>> saved_seed(work / "random")
+        7
+
     Raises:
         InputError: METHOD_FILE cannot be read, or names none.
     """
@@ -374,6 +406,11 @@ def saved_seed(path: str | Path) -> int:
 
 def require_corpus(method: Method, given: TrainingText | None) -> Corpus:
     """What `fit` was given as a corpus, checked to be of the kind the method asks for.
+
+        >>> from harness import registry
+        >>> method = registry.load(registry.METHODS, "simcse")()
+        >>> len(require_corpus(method, ["A dog runs.", "It rains."]))
+        2
 
     Raises:
         InputError: none given, of another kind, something that is no text, or fewer than two items.

@@ -19,7 +19,11 @@ DEFAULT = "default"
 
 @dataclass(frozen=True)
 class Recipe:
-    """A preset's values for one base model, and where they stand: a paper's table, a released script, a search."""
+    """A preset's values for one base model, and where they stand: a paper's table, a released script, a search.
+
+    >>> Recipe({"learning_rate": 3e-5}, "Table 7").source
+    'Table 7'
+    """
 
     values: Mapping[str, Any]
     source: str = ""
@@ -28,6 +32,10 @@ class Recipe:
 @dataclass(frozen=True)
 class Recipes:
     """One preset, by family.
+
+        >>> paper = Recipes({"bert-base": Recipe({"temperature": 0.05})}, shared={"epochs": 1})
+        >>> paper.of("bert-base").values
+        {'epochs': 1, 'temperature': 0.05}
 
     Attributes:
         families: family -> its recipe.
@@ -50,19 +58,31 @@ Presets = Mapping[str, Mapping[str, Any] | Recipes]
 
 
 def declared(presets: Presets) -> Iterator[tuple[str, str | None]]:
-    """Every preset with each of its families; None as the family where it is for every base model."""
+    """Every preset with each of its families; None as the family where it is for every base model.
+
+    >>> list(declared({"code": {"epochs": 1}, "paper": Recipes({"bert-base": Recipe({})})}))
+    [('code', None), ('paper', 'bert-base')]
+    """
     for name, preset in presets.items():
         yield from ((name, family) for family in (preset.families if isinstance(preset, Recipes) else [None]))
 
 
 def preset_names(presets: Presets) -> list[str]:
-    """All names that may be asked for: presets, then aliases."""
+    """All names that may be asked for: presets, then aliases.
+
+    >>> preset_names({"paper": Recipes({"roberta-base": Recipe({})}, aliases={"paper-roberta": "roberta-base"})})
+    ['paper', 'paper-roberta']
+    """
     aliases = [alias for preset in presets.values() if isinstance(preset, Recipes) for alias in preset.aliases]
     return [*presets, *aliases]
 
 
 def recipe_of(presets: Presets, name: str, *, family: str | None, base_model: str | None, where: str) -> Recipe:
     """What the preset called `name` means for a family, or for a base model, whose family is read where it matters.
+
+        >>> presets = {"paper": Recipes({"bert-base": Recipe({"temperature": 0.05})})}
+        >>> recipe_of(presets, "paper", family="bert-base", base_model=None, where="my.toml").values
+        {'temperature': 0.05}
 
     Raises:
         InputError: no such preset, no values for the family, or an alias of another family; what to write instead.

@@ -98,6 +98,23 @@ GROUPS = (
 )  # fmt: skip
 
 
+_added: dict[str, dict[str, Any]] = {}
+"""Group -> name -> a plugin that this process brought itself."""
+
+
+def add(group: Group, name: str, plugin: Any) -> None:
+    """Have a plugin in this process that no package brings; one that was added under that name is replaced.
+
+    Raises:
+        InputError: a package brings one of that name, or it is not what the group holds.
+    """
+    if points := _points(group.entry_points).get(name, ()):
+        raise InputError(f'{group.noun} "{name}": {origin(points[0])} has it already; give it another name')
+    if not group.fits(plugin):
+        raise InputError(f'{group.noun} "{name}": expected {group.expected}, not {type(plugin).__name__}')
+    _added.setdefault(group.entry_points, {})[name] = plugin
+
+
 @cache
 def _points(group: str) -> dict[str, tuple[EntryPoint, ...]]:
     points: dict[str, tuple[EntryPoint, ...]] = {}
@@ -108,7 +125,7 @@ def _points(group: str) -> dict[str, tuple[EntryPoint, ...]]:
 
 def names(group: Group) -> list[str]:
     """The names registered in a group, sorted; nothing is imported."""
-    return sorted(_points(group.entry_points), key=str.casefold)
+    return sorted({*_points(group.entry_points), *_added.get(group.entry_points, ())}, key=str.casefold)
 
 
 def load(group: Group, name: str) -> Any:
@@ -118,6 +135,8 @@ def load(group: Group, name: str) -> Any:
         InputError: unknown name (with the nearest known one), a name that two packages register, a plugin that cannot
             be imported or is not what its group holds.
     """
+    if name in (added := _added.get(group.entry_points, {})):
+        return added[name]
     points = _points(group.entry_points).get(name, ())
     if not points:
         known = names(group)
@@ -183,7 +202,7 @@ def unhide(distribution: str) -> dict[str, str]:
 
 def points(group: Group) -> list[EntryPoint]:
     """All entry points of a group by name, those of one name too; nothing is imported."""
-    return [point for name in names(group) for point in _points(group.entry_points)[name]]
+    return [point for name in names(group) for point in _points(group.entry_points).get(name, ())]
 
 
 def package(point: EntryPoint) -> tuple[str, str]:

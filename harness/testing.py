@@ -34,6 +34,10 @@ def check_method(
 ) -> list[Check]:
     """Every promise of the interface, checked on small embedded data; a few seconds a method.
 
+        >>> checks = check_method("pooling")
+        >>> [check.name for check in checks if not check.passed]
+        []
+
     Args:
         method: a class, or the name of an installed method.
         config: settings on top of the preset, for a method that cannot do without them.
@@ -73,7 +77,10 @@ def check_method(
 
 
 def assert_method(method: type[Method] | str, **options: Any) -> None:
-    """`check_method` for a test: raises an AssertionError that lists every broken promise."""
+    """`check_method` for a test: raises an AssertionError that lists every broken promise.
+
+    >>> assert_method("pooling")
+    """
     broken = [check for check in check_method(method, **options) if not check.passed]
     if broken:
         name = method if isinstance(method, str) else method.__name__

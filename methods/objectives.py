@@ -33,6 +33,10 @@ def nt_xent(
 ) -> Tensor:
     """Contrast every anchor with all positives (and all hard negatives), one direction only.
 
+        >>> x = torch.eye(2)  # two sentences at a right angle, each equal to its other view
+        >>> round(float(nt_xent(x, x, temperature=1.0)), 4)  # log(1 + 1/e)
+        0.3133
+
     L = -(1/n) sum_i log( exp(cos(a_i, p_i)/t) / [sum_j exp(cos(a_i, p_j)/t) + sum_j exp(cos(a_i, h_j)/t + w d_ij)] )
 
     with w = `hard_negative_weight`, a log-weight that is added to the logit of an anchor's own hard negative only
@@ -67,6 +71,10 @@ def nt_xent(
 @full_precision
 def nt_xent_symmetric(a: Tensor, b: Tensor, *, temperature: float) -> Tensor:
     """Contrast each of the 2n rows with the 2n - 1 others (SimCLR, DeCLUTR, SG's L_base); mean over 2n.
+
+        >>> x = torch.eye(2)
+        >>> round(float(nt_xent_symmetric(x, x, temperature=1.0)), 4)  # log(1 + 2/e)
+        0.5514
 
     l(x) = -log( exp(cos(x, partner)/t) / sum_{y != x} exp(cos(x, y)/t) ) over all rows x of a and b, (n, d) each.
 
@@ -111,6 +119,10 @@ def barlow_twins(
 ) -> Tensor:
     """Push the cross-correlation matrix of two views' projections to the identity.
 
+        >>> z = torch.tensor([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])  # uncorrelated columns
+        >>> round(float(barlow_twins(z, z, off_diagonal_weight=0.1)), 4)
+        0.0
+
     L = sum_j (1 - r_jj)^2 + w sum_{j != k} r_jk^2,  r_jk = (1/n) sum_i zhatA_ij zhatB_ik
 
     zhat = columns standardised over the batch, variance with divisor n plus `eps` (BatchNorm's 1e-5). Plain sums, no
@@ -130,7 +142,13 @@ def barlow_twins(
 def barlow_twins_terms(
     z_a: Tensor, z_b: Tensor, *, off_diagonal_weight: float, unbiased: bool = False, eps: float = 1e-5
 ) -> dict[str, Tensor]:
-    """`barlow_twins` as "loss", and its two sums, "invariance" (the diagonal) and "redundancy" (weighted)."""
+    """`barlow_twins` as "loss", and its two sums, "invariance" (the diagonal) and "redundancy" (weighted).
+
+    >>> z = torch.tensor([[1.0, 1.0], [1.0, 1.0], [-1.0, -1.0], [-1.0, -1.0]])  # one column twice
+    >>> terms = barlow_twins_terms(z, z, off_diagonal_weight=0.1)
+    >>> {name: round(float(term), 4) for name, term in terms.items()}
+    {'loss': 0.2, 'invariance': 0.0, 'redundancy': 0.2}
+    """
     check_rows(z_a, z_b, rows=2)
     a, b = (_standardise(z, eps=eps, unbiased=unbiased) for z in (z_a, z_b))
     on, off = _identity_penalty(a, b, off_diagonal_weight)
@@ -148,6 +166,10 @@ def vicreg(
     eps: float = 1e-4,
 ) -> Tensor:
     """Variance, invariance and covariance terms in the form of the sentence paper.
+
+        >>> z = torch.tensor([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])  # wide enough, and uncorrelated
+        >>> float(vicreg(z, z, invariance=25.0, variance=25.0, covariance=1.0))
+        0.0
 
     L = (l_I/n) sum_i ||zA_i - zB_i||^2 + (l_V/d) sum_{A,B} sum_j max(0, gamma - sqrt(Cov_jj + eps))
         + (l_C/d) sum_{A,B} sum_{j != k} Cov_jk^2,   Cov centred with divisor n - 1
@@ -174,7 +196,13 @@ def vicreg_terms(
     gamma: float = 1.0,
     eps: float = 1e-4,
 ) -> dict[str, Tensor]:
-    """`vicreg` as "loss", and its three weighted terms by name."""
+    """`vicreg` as "loss", and its three weighted terms by name.
+
+    >>> z = torch.zeros(4, 2)  # all vectors alike: the standard deviation is 0.01 instead of 1
+    >>> terms = vicreg_terms(z, z, invariance=25.0, variance=25.0, covariance=1.0)
+    >>> {name: round(float(term), 2) for name, term in terms.items()}
+    {'loss': 49.5, 'invariance': 0.0, 'variance': 49.5, 'covariance': 0.0}
+    """
     check_rows(z_a, z_b, rows=2)
     n, d = z_a.shape
     total = invariance * (z_a - z_b).square().sum() / n
@@ -197,6 +225,10 @@ def vicreg_terms(
 @full_precision
 def self_contrast(h_a: Tensor, h_b: Tensor, *, temperature: float = 1.0) -> Tensor:
     """Mean cosine of a sentence's two views over `temperature`: L_S = (1/n) sum_i cos(hA_i, hB_i) / t.
+
+        >>> x = torch.eye(2)
+        >>> float(self_contrast(x, x)), float(self_contrast(x, -x))
+        (1.0, -1.0)
 
     Minimising it pushes the views apart. h_a, h_b: (n, d); gradient through both.
 
@@ -222,6 +254,10 @@ def decorrelation(
     eps: float = 1e-5,
 ) -> Tensor:
     """Correlate each feature of two projections with itself and decorrelate it from the others.
+
+        >>> p = torch.tensor([[1.0, 1.0], [1.0, 1.0], [-1.0, -1.0], [-1.0, -1.0]])  # one feature twice
+        >>> round(float(decorrelation(p, p, off_diagonal_weight=0.1)), 4)
+        0.2
 
     L_C = sum_j (1 - c_jj)^2 + w sum_{j != k} c_jk^2, plain sums, where c is, by `normalisation`,
 
@@ -257,6 +293,9 @@ def decorrelation(
 def decorrelation_floor(n: int, d: int, off_diagonal_weight: float) -> float:
     """The value below which `barlow_twins` and `decorrelation` ("center") cannot fall for n rows and d features.
 
+        >>> decorrelation_floor(64, 32, 0.013), decorrelation_floor(3, 4, 1.0)
+        (0.0, 2.0)
+
     Centred columns of n rows span at most n - 1 dimensions, so sum_jk c_jk^2 >= (sum_j c_jj)^2 / (n - 1). With a
     constant diagonal t the loss is at least d (1-t)^2 + w t^2 d k, k = d/(n-1) - 1, which t = 1/(1 + w k) makes
     smallest: d w k / (1 + w k). It is 0 where d <= n - 1. Valid for weights 0 <= w <= 1.
@@ -276,6 +315,10 @@ def self_guided(
     variant: Literal["base", "opt1", "opt2", "opt3"] = "opt3",
 ) -> Tensor:
     """Pull the tuned model's last [CLS] toward pooled layers of its frozen copy.
+
+        >>> x = torch.eye(2)
+        >>> round(float(self_guided(x, x, temperature=1.0)), 4)  # one layer: log(1 + 1/e)
+        0.3133
 
     With f(u, v) = exp(cos(u, v)/t), c_i = `cls` row i and h_ik = layer view k of sentence i (all after the head):
 

@@ -7,6 +7,9 @@ from pathlib import Path
 
 from harness.files.printable import tell
 
+PAGE = "http://127.0.0.1:5000/#/experiments?workflowType=machine_learning"
+"""Where `mlflow ui` shows experiments; its own first page is the one for chats."""
+
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `track` to the command line."""
@@ -32,5 +35,6 @@ def _sync(args: argparse.Namespace) -> int:
     uri = args.tracking_uri or default_uri(args.workdir)
     tell(f"sent {sent} runs to {redacted(uri)}" if sent else f"{redacted(uri)} has every run already")
     if uri.startswith("sqlite:"):
-        tell(f'look at them with: mlflow ui --backend-store-uri {uri} (choose "Model training" at the top left once)')
+        tell(f"look at them with: mlflow ui --backend-store-uri {uri}")
+        tell(f"then open: {PAGE}")
     return 0

@@ -22,11 +22,25 @@ if TYPE_CHECKING:
 class Comparison(WithReport):
     """What a comparison came to. In a notebook it shows its table of scores.
 
+        >>> found = harness.load(work)
+        >>> found.rows, found.status
+        (['cls', 'mean'], 'finished')
+        >>> found.pairs().columns.tolist()[5:10]
+        ['task', 'source', 'split', 'subset', 'pair']
+        >>> found.verdict("mean", "cls").data["verdict"]
+        'better'
+        >>> found.table("embedded suite").data.columns.get_level_values(0).tolist()[0]
+        'Method'
+        >>> type(found.plot("tradeoff")).__name__
+        'Figure'
+
     Attributes:
-        name: what its files are called by. workdir: everything that is kept.
+        name: what its files are called by.
+        workdir: everything that is kept.
         records: one a cell, in the order of the table.
         experiment: what was asked for; None of a comparison that an earlier version made and this one cannot read.
-        report: format -> what was written. further: the same of other reports that the experiment asks for.
+        report: format -> what was written.
+        further: the same of other reports that the experiment asks for.
         tuning: the searches before it.
     """
 
@@ -59,32 +73,60 @@ class Comparison(WithReport):
         return "failed" if self.failed else "finished"
 
     def scores(self) -> pd.DataFrame:
-        """One row a score of a run; the columns are those of `harness.results.frames.SCORES`."""
+        """One row a score of a run; the columns are those of `harness.results.frames.SCORES`.
+
+        >>> found.scores().groupby("row", observed=True)["value"].count().index.tolist()
+        ['cls', 'mean']
+        """
         return frames.scores(self.records)
 
     def pairs(self) -> pd.DataFrame:
-        """One row a scored pair of sentences of a run; columns: `harness.results.frames.PAIRS`."""
+        """One row a scored pair of sentences of a run; columns: `harness.results.frames.PAIRS`.
+
+        >>> found.pairs()[["gold", "score"]].shape
+        (480, 2)
+        """
         return frames.pairs(self.workdir, self.records)
 
     def outcomes(self) -> pd.DataFrame:
-        """One row an example of the other scores; columns: `harness.results.outcomes.COLUMNS`, after the run's."""
+        """One row an example of the other scores; columns: `harness.results.outcomes.COLUMNS`, after the run's.
+
+        >>> len(found.outcomes())  # correlations alone
+        0
+        """
         return frames.outcomes(self.workdir, self.records)
 
     def curves(self) -> pd.DataFrame:
-        """One row a number of the training log of a run; columns: `harness.results.frames.CURVES`."""
+        """One row a number of the training log of a run; columns: `harness.results.frames.CURVES`.
+
+        >>> len(found.curves())  # nothing was trained
+        0
+        """
         return frames.curves(self.workdir, self.records)
 
     def costs(self) -> pd.DataFrame:
-        """One row a run with what it took; columns: `harness.results.frames.COSTS`."""
+        """One row a run with what it took; columns: `harness.results.frames.COSTS`.
+
+        >>> found.costs()[["row", "status"]].values.tolist()
+        [['cls', 'finished'], ['mean', 'finished']]
+        """
         return frames.costs(self.records)
 
     def verdict(self, a: str = "", b: str = "", *, on: str = "", equivalence: float = 0.5) -> Answer:
-        """Is row `a` better than `b`? All pairs of rows without them; arguments as `harness.verdict` has them."""
+        """Is row `a` better than `b`? All pairs of rows without them; arguments as `harness.verdict` has them.
+
+        >>> found.verdict("mean", "cls").data["verdict"]
+        'better'
+        """
         rows = [a, b] if a or b else []
         return installed_builder().verdict(self.workdir, rows, comparison=self.name, on=on, equivalence=equivalence)
 
     def power(self, difference: float | None = None, *, on: str = "") -> Answer:
-        """What differences a number of seeds can see, as `harness.power` says it."""
+        """What differences a number of seeds can see, as `harness.power` says it.
+
+        >>> harness.power(sd=0.84, difference=2, rows=2).data[0]["needed"]  # of a spread that is known
+        5
+        """
         return installed_builder().power(self.workdir, comparison=self.name, difference=difference, on=on)
 
     def _repr_html_(self) -> str:

@@ -135,7 +135,12 @@ class Conditions(Config):
 
 
 class Experiment(Conditions):
-    """A comparison: every method under the same base models, seeds, corpus, budget, selection set and tasks."""
+    """A comparison: every method under the same base models, seeds, corpus, budget, selection set and tasks.
+
+    >>> experiment = Experiment(name="mine", methods=[{"method": "pooling"}], seeds=[1])
+    >>> experiment.suites, experiment.methods[0].method
+    (['embedded'], 'pooling')
+    """
 
     base_models: list[str] = option(["embedded:mini-bert"], "hub ids, folders or embedded:NAME")
     seeds: list[int] = option([1, 2, 3], "one run per seed; deterministic methods run once")

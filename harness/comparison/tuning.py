@@ -19,7 +19,11 @@ from harness.files.toml_text import inline
 
 @dataclass(frozen=True)
 class Budget:
-    """What every row gets."""
+    """What every row gets.
+
+    >>> Budget(trials=8).seeds
+    (101,)
+    """
 
     trials: int
     steps: int | None = None  # upper bound on the updates of a trial; None: those of the comparison

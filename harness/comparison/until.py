@@ -31,6 +31,9 @@ Key = tuple[str, str]  # base model and label of a row
 class Until:
     """What seeds are added for, and up to where.
 
+        >>> Until(most=8, hours=2.0).equivalence
+        0.5
+
     Attributes:
         most: seeds of a row, those of the experiment included. The level of every look depends on it.
         order: the seeds that follow the experiment's; the integers after its largest when left out.

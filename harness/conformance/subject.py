@@ -30,7 +30,11 @@ ITEMS = {"sentences": 48, "pairs": 48, "documents": 16}
 
 @dataclass(frozen=True)
 class Check:
-    """One promise: was it kept, and what was seen."""
+    """One promise: was it kept, and what was seen.
+
+    >>> Check("round trip", passed=True, detail="12 options").passed
+    True
+    """
 
     name: str
     passed: bool

@@ -18,6 +18,12 @@ if TYPE_CHECKING:
 class Scores:
     """The scores of one model. In a notebook it shows them as a table.
 
+        >>> found = harness.evaluate("embedded:mini-bert", "Embedded-STS-natural", cached=False)
+        >>> len(found.pairs()), found.costs()["sentences"].tolist() == [float(found.result.cost["sentences"])]
+        (240, True)
+        >>> sorted(found.as_dict())[:3]
+        ['cost', 'environment', 'figures']
+
     Attributes:
         result: everything that the tasks gave; `result.scores` are the scores one by one.
         remark: what a reader should know of how the model was run.

@@ -21,7 +21,11 @@ TICK = 1.0  # seconds between two calls of `tick`
 
 
 class ExecutorSettings(Config):
-    """The table [executor] of an experiment file, and the options of the same names."""
+    """The table [executor] of an experiment file, and the options of the same names.
+
+    >>> ExecutorSettings(name="slurm", gpus_per_cell=1, slurm={"partition": "gpu"}).slurm
+    {'partition': 'gpu'}
+    """
 
     name: str = option("serial", "serial, processes, ray, slurm or one of another package")
     workers: int | None = option(None, "how many jobs run at a time; empty: as many as cores or GPUs allow", ge=1)
@@ -49,6 +53,9 @@ class ExecutorSettings(Config):
 class Job:
     """A call that another process can make.
 
+        >>> Job("first", max, (1, 2)).key
+        'first'
+
     Attributes:
         key: names the job; no two of a list have the same.
         call: a function that can be imported, and what it is called with: all of it can be pickled.
@@ -62,6 +69,9 @@ class Job:
 @dataclass(frozen=True)
 class Answer:
     """How a job ended.
+
+        >>> Answer(Job("first", max, (1, 2)), value=2).error is None
+        True
 
     Attributes:
         value: what the call returned.
@@ -77,6 +87,11 @@ class Answer:
 
 class Executor(ABC):
     """Runs jobs; a plugin of `harness.executors`.
+
+        >>> from harness.executors.serial import Serial
+        >>> with Serial(ExecutorSettings(), work) as executor:
+        ...     [answer.value for answer in executor.run([Job("first", max, (1, 2))], tick=lambda: None)]
+        [2]
 
     It is used as a context, in which its engine is there; it raises `InputError` where that is not installed, or the
     settings are none for it.
@@ -130,17 +145,32 @@ class Executor(ABC):
 
 
 def queued(jobs: Sequence[Job]) -> deque[Job]:
-    """Jobs as `Executor.run` takes them: the caller's own queue, or one of what it was given."""
+    """Jobs as `Executor.run` takes them: the caller's own queue, or one of what it was given.
+
+    >>> len(queued([Job("first", max, (1, 2))]))
+    1
+    """
     return jobs if isinstance(jobs, deque) else deque(jobs)
 
 
 def cores() -> int:
-    """Processor cores that this process may use."""
+    """Processor cores that this process may use.
+
+    >>> cores() >= 1
+    True
+    """
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def use_threads(count: int) -> None:
-    """Have this process compute with so many threads. Called first thing in a worker, before torch is imported."""
+    """Have this process compute with so many threads. Called first thing in a worker, before torch is imported.
+
+    >>> import torch
+    >>> before = torch.get_num_threads()
+    >>> use_threads(before)
+    >>> torch.get_num_threads() == before
+    True
+    """
     for name in THREADS:
         os.environ[name] = str(count)
     import torch

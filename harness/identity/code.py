@@ -66,6 +66,9 @@ def _without_part(kind: type, own: Path | None, also: tuple[str, ...]) -> str:
     sources = Sources([*near.tops.values(), *(ledger.file.parent for ledger in ledgers)])
     forms = [sources.form(module) for module in sorted(modules)]
     reached = {part for form in forms for i in form.imported for part in parts.holding(sources.home(i))}
+    if not modules:  # typed at a prompt: the text is not here to say what it rests on, but its bases are
+        bases = (parts.of(base.__module__, base.__qualname__.partition(".")[0]) for base in kind.__mro__[1:])
+        reached |= {part.name for part in bases if part is not None}
     version = getattr(kind, "version", None)
     code = sorted(form.hash for form in forms) if version is None else version
     return content_id({"code": code} | _changed(parts, reached | set(also)))

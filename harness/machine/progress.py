@@ -1,8 +1,7 @@
-"""Progress on standard error: a live line on a terminal, plain lines elsewhere, nothing with --quiet."""
+"""Progress: bars on a terminal and in a notebook, plain lines on standard error elsewhere, nothing with --quiet."""
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -10,6 +9,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from harness.files.printable import one_line, tell_error
+from harness.machine.progress_views import Notebook, in_notebook, view
 
 NAMED = 4  # cells in work that a line of a log names
 OFTEN, SELDOM = 10.0, 60.0  # seconds between two lines of a log that say how far a cell is: first, and later
@@ -18,57 +18,59 @@ OFTEN, SELDOM = 10.0, 60.0  # seconds between two lines of a log that say how fa
 class Reporter:
     """Shows the progress of a list of cells, and of the steps inside the current one; as a context, while it lasts.
 
+        >>> with Reporter(2, quiet=True) as reporter:
+        ...     reporter.start("SimCSE, seed 1")
+        ...     reporter.step(3, 24, "loss 0.12")
+        ...     reporter.done("finished")
+        >>> reporter.number
+        1
+
     `remaining` may be set at any time: a few words on how long it still takes, which are shown beside it.
     """
 
     def __init__(self, total: int = 1, *, quiet: bool = False) -> None:
         self.total, self.quiet = total, quiet
-        self.live = sys.stderr.isatty() and not quiet
         self.number = 0
         self.label = ""
         self.remaining = ""
         self._begun = self._last = time.monotonic()
-        self._bar = None
-        if self.live:
-            from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+        self._view = None if quiet else view(total)
 
-            text = TextColumn("{task.description}", markup=False)
-            columns = (text, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-            self._bar = Progress(*columns, console=Console(stderr=True))
-            self._overall = self._bar.add_task("all cells", total=total)
-            self._cell = self._bar.add_task("", total=1)
+    @classmethod
+    def of_caller(cls) -> Self:
+        """What a call shows that names no reporter: bars in a notebook, nothing elsewhere."""
+        return cls(quiet=not in_notebook())
 
     def __enter__(self) -> Self:
-        if self._bar is not None:
-            self._bar.start()
+        if self._view is not None:
+            self._view.begin()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._bar is not None:
-            self._bar.stop()
+        if self._view is not None:
+            self._view.end()
 
     def expect(self, total: int) -> None:
         """So many cells will come."""
         self.total = total
-        if self._bar is not None:
-            self._bar.update(self._overall, total=total)
+        if self._view is not None:
+            self._view.whole(self._whole(), total=total)
 
     def start(self, label: str) -> None:
         """A new cell begins."""
         self.number += 1
         self.label = one_line(label)
-        if self._bar is not None:
-            self._bar.update(self._cell, description=self.label, completed=0, total=1)
+        if self._view is not None:
+            self._view.cell(self.label, 0, 1)
 
     def step(self, step: int, steps: int, text: str) -> None:
         """The current cell is at `step` of `steps` (0 of 0: no count is known)."""
         text = one_line(text)
-        if self._bar is not None:
-            self._bar.update(self._cell, description=f"{self.label}: {text}", completed=step, total=max(steps, 1))
-            self._bar.update(self._overall, description=self._whole())
+        if self._view is not None:
+            self._view.cell(f"{self.label}: {text}", step, max(steps, 1))
+            self._view.whole(self._whole())
         elif self._due():
             count = f"step {step}/{steps}, " if steps else ""
             self._line(f"[{self.number}/{self.total}] {self.label}: {count}{text}", self.remaining)
@@ -81,11 +83,11 @@ class Reporter:
             f"{one_line(label)}: {f'{step}/{steps} ' if steps else ''}{one_line(text)}"
             for label, step, steps, text in cells
         ]
-        if self._bar is not None:
+        if self._view is not None:
             rest = f" and {len(shown) - 1} more" if len(shown) > 1 else ""
             done, of = (sum(one) for one in zip(*((step, steps) for _, step, steps, _ in cells), strict=True))
-            self._bar.update(self._cell, description=shown[0][:100] + rest, completed=done, total=max(of, 1))
-            self._bar.update(self._overall, description=self._whole())
+            self._view.cell(shown[0][:100] + rest, done, max(of, 1))
+            self._view.whole(self._whole())
         elif self._due():
             more = f"; and {len(shown) - NAMED} more" if len(shown) > NAMED else ""
             self._line(f"[{ended}/{self.total}] in work: {'; '.join(shown[:NAMED])}{more}", self.remaining)
@@ -93,9 +95,9 @@ class Reporter:
     def done(self, text: str) -> None:
         """The current cell has ended."""
         text = one_line(text)
-        if self._bar is not None:
-            self._bar.update(self._overall, completed=self.number, description=self._whole())
-            self._bar.console.print(f"[{self.number}/{self.total}] {self.label}: {text}", markup=False, highlight=False)
+        if self._view is not None:
+            self._view.whole(self._whole(), self.number)
+            self._view.line(f"[{self.number}/{self.total}] {self.label}: {text}")
         elif not self.quiet:
             self._line(f"[{self.number}/{self.total}] {self.label}: {text}")
 
@@ -122,9 +124,25 @@ class Reporter:
 
 @contextmanager
 def encoding_bar(total: int, *, show: bool) -> Iterator[Any]:
-    """A bar for one call of `encode`, advanced by calling what the block gets with a count; nothing unless `show`."""
+    """A bar for one call of `encode`, advanced by calling what the block gets with a count; nothing unless `show`.
+
+    >>> with encoding_bar(100, show=False) as advance:
+    ...     advance(64)
+    """
     if not show:
         yield lambda count: None
+        return
+    if in_notebook():
+        drawn, done = Notebook(total), 0
+
+        def advance(count: int) -> None:
+            nonlocal done
+            done += count
+            drawn.whole("sentences encoded", done)
+
+        drawn.begin()
+        yield advance
+        drawn.end()
         return
     from rich.console import Console
     from rich.progress import Progress

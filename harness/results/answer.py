@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 class Answer:
     """What a question about a comparison came to.
 
+        >>> answer = harness.verdict(work, "mean", "cls")
+        >>> answer.data["verdict"], len(answer.frame())
+        ('better', 1)
+
     Attributes:
         text: as the command prints it; also what `str` and a notebook show.
         data: every number of it as plain values, as the command's `--json` writes it.

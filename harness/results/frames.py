@@ -61,7 +61,12 @@ _PLAIN = {"seed", "value", "n", "step", "steps", "pair", "gold", "score", "text1
 
 
 def scores(records: Iterable[Record]) -> pd.DataFrame:
-    """One row a score of a run: the columns of `SCORES`."""
+    """One row a score of a run: the columns of `SCORES`.
+
+    >>> found = harness.load(work)
+    >>> scores(found.records).columns.tolist()[:4]
+    ['row', 'method', 'base_model', 'seed']
+    """
     return _tidy(
         [
             {**_run(record), "supervision": record.supervision, **score.model_dump()}
@@ -73,13 +78,22 @@ def scores(records: Iterable[Record]) -> pd.DataFrame:
 
 
 def scores_of_one(scores: Sequence[Score], model: str) -> pd.DataFrame:
-    """One row a score of one model: those columns of `SCORES` that are not about runs, after "model"."""
+    """One row a score of one model: those columns of `SCORES` that are not about runs, after "model".
+
+    >>> found = harness.load(work)
+    >>> scores_of_one(found.records[0].scores, "mine")["model"].unique().tolist()
+    ['mine']
+    """
     columns = ["model", *(name for name in SCORES if name not in (*RUN, "supervision"))]
     return _tidy([{"model": model, **score.model_dump()} for score in scores], columns)
 
 
 def costs(records: Iterable[Record]) -> pd.DataFrame:
-    """One row a run: the columns of `COSTS`."""
+    """One row a run: the columns of `COSTS`.
+
+    >>> costs(harness.load(work).records)["status"].tolist()
+    ['finished', 'finished']
+    """
     lines = [
         {**_run(r), "status": r.status, "steps": r.training.get("steps"), **r.cost} for r in records if not r.lacking
     ]
@@ -91,6 +105,9 @@ def costs(records: Iterable[Record]) -> pd.DataFrame:
 
 def curves(workdir: Path, records: Iterable[Record]) -> pd.DataFrame:
     """One row a number of the training log of a run: the columns of `CURVES`.
+
+        >>> len(curves(work, harness.load(work).records))  # nothing was trained
+        0
 
     Raises:
         InputError: a damaged log.
@@ -106,13 +123,21 @@ def curves(workdir: Path, records: Iterable[Record]) -> pd.DataFrame:
 
 
 def pairs(workdir: Path, records: Iterable[Record]) -> pd.DataFrame:
-    """One row a scored pair of sentences of a run: the columns of `PAIRS`; text ids are missing in old runs."""
+    """One row a scored pair of sentences of a run: the columns of `PAIRS`; text ids are missing in old runs.
+
+    >>> pairs(work, harness.load(work).records).groupby("row", observed=True).size().to_dict()
+    {'cls': 240, 'mean': 240}
+    """
     kept = [r for r in records if r.status == "finished" and RunFolder(workdir, r.id).pairs_file.exists()]
     return _of_files(kept, [RunFolder(workdir, record.id).pairs() for record in kept], list(PAIRS))
 
 
 def outcomes(workdir: Path, records: Iterable[Record]) -> pd.DataFrame:
-    """One row an example of another score than a correlation of pairs: `RUN` and `harness.results.outcomes.COLUMNS`."""
+    """One row an example of another score than a correlation of pairs: `RUN` and `harness.results.outcomes.COLUMNS`.
+
+    >>> len(outcomes(work, harness.load(work).records))  # correlations alone
+    0
+    """
     from harness.results.outcomes import COLUMNS
 
     kept = [r for r in records if r.status == "finished"]

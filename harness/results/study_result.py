@@ -12,7 +12,15 @@ if TYPE_CHECKING:
 
 
 class StudyResult(OpenReport, Protocol):
-    """A search with the trials that have ended, and its report. In a notebook it shows its best trials."""
+    """A search with the trials that have ended, and its report. In a notebook it shows its best trials.
+
+    >>> search.name, search.failed
+    ('share', [])
+    >>> search.trials()[["trial", "k"]].shape
+    (2, 2)
+    >>> search.experiment()["methods"][0]["method"]
+    'whitening'
+    """
 
     @property
     def name(self) -> str:

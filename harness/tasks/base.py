@@ -32,6 +32,10 @@ Encode = Callable[[list[str]], Array]
 class TaskResult:
     """What an evaluation yields.
 
+        >>> result = TaskResult(notes=["STS12: 3 pairs are constant"])
+        >>> result.scores, result.pairs is None
+        ([], True)
+
     `protocols` maps every id found in the scores to the description it was hashed from. `pairs` holds one row a scored
     pair (task, source, split, subset, pair, gold, score = cosine, text1, text2), None for tasks without pairs.
     `outcomes` holds one row an example of what other scores are made of (`harness.results.outcomes`), None for tasks
@@ -55,6 +59,11 @@ class TaskResult:
 
 class Task(Protocol):
     """One evaluation. Data is read on first use, so that listing and planning need none of it.
+
+        >>> from harness.tasks.catalogue import resolve_tasks
+        >>> (task,) = resolve_tasks(["Embedded-STS-natural"], source="senteval")
+        >>> task.name, task.source, len(set(task.texts())) <= 480
+        ('Embedded-STS-natural', 'embedded', True)
 
     A class may have a `version`, as `harness.method.Method` has one: raised, its scores are made anew. It may have a
     property `tested`, the texts of the examples that its outcomes number (`first` and `second`, empty where there is
@@ -86,7 +95,12 @@ class Task(Protocol):
 
 
 class ModelTask(Task, Protocol):
-    """A task that needs the model itself: it looks into its layers, or times it. Its texts are not encoded for it."""
+    """A task that needs the model itself: it looks into its layers, or times it. Its texts are not encoded for it.
+
+    >>> from harness.tasks.catalogue import resolve_tasks
+    >>> all(needs_model(task) for task in resolve_tasks(["embedded-layers"], source="senteval"))
+    True
+    """
 
     def evaluate_model(self, model: Any, *, device: str, pooling: str) -> TaskResult:
         """Scores of `model`: a fitted method, or whatever else has the `encode` of one; None when there is none.
@@ -97,12 +111,21 @@ class ModelTask(Task, Protocol):
 
 
 def needs_model(task: Task) -> TypeGuard[ModelTask]:
-    """Is `task` a `ModelTask`?"""
+    """Is `task` a `ModelTask`?
+
+    >>> from harness.tasks.catalogue import resolve_tasks
+    >>> needs_model(resolve_tasks(["Embedded-STS-natural"], source="senteval")[0])
+    False
+    """
     return hasattr(type(task), "evaluate_model")
 
 
 def as_array(x: Any) -> Array:
-    """A numpy view or copy of an array or torch tensor (on any device, with or without gradient). Never modifies it."""
+    """A numpy view or copy of an array or torch tensor (on any device, with or without gradient). Never modifies it.
+
+    >>> as_array([[1.0, 2.0]]).shape
+    (1, 2)
+    """
     if hasattr(x, "detach"):
         x = x.detach().cpu()
         if x.dtype.itemsize < 4 and x.is_floating_point():  # numpy has no bfloat16
@@ -113,6 +136,9 @@ def as_array(x: Any) -> Array:
 
 def checked(vectors: Any, n: int) -> Array:
     """What an `encode` returned, as an (n, d) floating-point array.
+
+        >>> checked(np.zeros((2, 3)), 2).shape
+        (2, 3)
 
     Raises:
         RunError: it is no such array; the message says what it is.
@@ -126,14 +152,22 @@ def checked(vectors: Any, n: int) -> Array:
 
 
 def finite(x: Array) -> tuple[Array, int]:
-    """`x` (n, d) with every NaN and infinity replaced by 0 (SentEval's rule), and how many rows held one."""
+    """`x` (n, d) with every NaN and infinity replaced by 0 (SentEval's rule), and how many rows held one.
+
+    >>> finite(np.array([[1.0, np.nan], [2.0, 3.0]]))
+    (array([[1., 0.], [2., 3.]]), 1)
+    """
     bad = ~np.isfinite(x)
     rows = int(bad.any(axis=1).sum())
     return (np.where(bad, np.zeros((), dtype=x.dtype), x), rows) if rows else (x, 0)
 
 
 def unit_rows(x: Array) -> NDArray[np.float64]:
-    """Rows of `x` (n, d) scaled to length 1 in float64; a zero row stays zero."""
+    """Rows of `x` (n, d) scaled to length 1 in float64; a zero row stays zero.
+
+    >>> unit_rows(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
+    [[0.6, 0.8], [0.0, 0.0]]
+    """
     wide = np.asarray(x, dtype=np.float64)
     # Scaling by the largest entry first keeps the squares of huge or tiny (float64) vectors from over- or underflowing.
     peak = np.abs(wide).max(axis=1, keepdims=True, initial=0.0)
@@ -143,5 +177,10 @@ def unit_rows(x: Array) -> NDArray[np.float64]:
 
 
 def task_key(task: Task) -> str:
-    """What tells a task from those of the same name whose data comes from elsewhere; as `Score.made_by`."""
+    """What tells a task from those of the same name whose data comes from elsewhere; as `Score.made_by`.
+
+    >>> from harness.tasks.catalogue import resolve_tasks
+    >>> task_key(resolve_tasks(["Embedded-STS-natural"], source="senteval")[0])
+    'embedded:Embedded-STS-natural'
+    """
     return f"{task.source}:{task.name}"

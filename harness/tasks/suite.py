@@ -11,7 +11,12 @@ from harness.tasks.averages import Average
 
 
 class SuiteAverage(Protocol):
-    """An average that a suite prints under its scores, such as `harness.tasks.averages.Mean`."""
+    """An average that a suite prints under its scores, such as `harness.tasks.averages.Mean`.
+
+    >>> from harness.tasks.averages import Mean
+    >>> Mean("My average", ("a", "b"), "accuracy").title
+    'My average'
+    """
 
     @property
     def title(self) -> str: ...
@@ -23,6 +28,10 @@ class SuiteAverage(Protocol):
 @dataclass(frozen=True)
 class Suite:
     """Tasks under one name (entry points `harness.suites`).
+
+        >>> suite = Suite(("word-order",), "sentences and their words shuffled", metric="accuracy", chance=0.5)
+        >>> suite.chance_of("word-order")
+        0.5
 
     Attributes:
         tasks: their names (entry points `harness.tasks`), in the order of a table's columns.

@@ -14,6 +14,10 @@ from harness.views.batch import Batch
 class BatchStream:
     """Batches by step number: shuffled per epoch, length-sorted inside megabatches, batch order shuffled again.
 
+        >>> stream = BatchStream(["a", "b", "c", "d"], batch_size=2, bucket=1, seed=1, length_cap=10)
+        >>> stream.steps_per_epoch
+        2
+
     With bucket = 1 they are those of transformers' and PyTorch's shuffling samplers: any permutation, cut into batches.
     The order depends on (corpus, seed, batch size, bucket) only, so methods of one comparison see the same batches.
     A last batch of a single item is dropped: batch statistics need two. `drop_last` drops any that is shorter.

@@ -39,6 +39,14 @@ def decay_groups(parameters: Iterable[nn.Parameter], weight_decay: float) -> lis
 class Descent:
     """Where a run stands, and how it moves. `context` gives its device, folder, progress and team.
 
+        >>> weights = nn.Linear(2, 1)
+        >>> adam = torch.optim.AdamW(weights.parameters())
+        >>> run = Descent({"model": weights}, adam, list(weights.parameters()), FitContext(),
+        ...               steps=10, max_grad_norm=1.0, log_every=5)
+        >>> _ = run.update(weights(torch.ones(1, 2)).square().sum(), rate=1e-3)
+        >>> run.step, run.steps
+        (1, 10)
+
     `FOLDER/checkpoint/state.pt` holds the weights of `modules`, the optimiser, the random state, and what `counters`
     names: a resumed run has the weights of the uninterrupted one if all else is a function of `step`.
 

@@ -45,7 +45,11 @@ WARM_UP = "warm-up from 0"  # the correction of configs whose schedule has the w
 
 
 class TrainingConfig(MethodConfig):
-    """Optimisation, as the Hugging Face Trainer's defaults that SimCSE and SCD inherit."""
+    """Optimisation, as the Hugging Face Trainer's defaults that SimCSE and SCD inherit.
+
+    >>> TrainingConfig(batch_size=128, max_steps=500).learning_rate
+    3e-05
+    """
 
     learning_rate: float = option(3e-5, "peak learning rate of AdamW", gt=0, sweep=(1e-5, 1e-4), log=True)
     batch_size: int = option(64, "sentences (or pairs) per update", ge=2, sweep=[64, 128, 256, 512])
@@ -104,6 +108,19 @@ class TrainingConfig(MethodConfig):
 
 class TrainedMethod(Method):
     """A method trained by gradient descent. Subclasses write `heads` and `loss`; the other hooks have defaults.
+
+        >>> from harness.method import MethodCard
+        >>> class Attract(TrainedMethod):
+        ...     name = "attract"
+        ...     card = MethodCard("Attraction", "none", text="sentences", supervision="unsupervised", cost="little")
+        ...     Config = TrainingConfig
+        ...     def loss(self, encoder, heads, batch):
+        ...         ids = encoder.tokenize(batch.texts, max_length=self.config.train_length)
+        ...         a, b = encoder.two_views(ids, ids)
+        ...         return {"loss": (a - b).square().sum(dim=1).mean()}
+        >>> method = Attract(TrainingConfig(batch_size=2, max_steps=1)).fit(["A dog runs.", "It rains."])
+        >>> method.fit_report.training["steps"]
+        1
 
     Parameters of encoder and heads are trained unless `heads` turned their `requires_grad` off, so a frozen copy of the
     encoder, or a slowly following one, is a part of the heads.
@@ -186,13 +203,28 @@ class TrainedMethod(Method):
 
 
 def planned_steps(config: TrainingConfig, stream: BatchStream, bound: int | None = None) -> int:
-    """How many updates a run makes: its epochs, cut by the config's bound and by the caller's."""
+    """How many updates a run makes: its epochs, cut by the config's bound and by the caller's.
+
+    >>> stream = BatchStream(["a", "b", "c", "d"], batch_size=2, bucket=1, seed=1, length_cap=10)
+    >>> planned_steps(TrainingConfig(epochs=3), stream), planned_steps(TrainingConfig(epochs=3), stream, 5)
+    (6, 5)
+    """
     bounds = [config.epochs * stream.steps_per_epoch, config.max_steps, bound]
     return min(b for b in bounds if b is not None)
 
 
 class Trainer(Descent):
-    """One run of the loop: batches by step, selection on the dev set, the collapse guard."""
+    """One run of the loop: batches by step, selection on the dev set, the collapse guard.
+
+    >>> from harness import registry
+    >>> from harness.method import require_corpus
+    >>> kind = registry.load(registry.METHODS, "simcse")
+    >>> method = kind(kind.Config(batch_size=2))
+    >>> corpus = require_corpus(method, ["A dog runs.", "It rains.", "She sells maps.", "He sings."])
+    >>> encoder = method.load_base()
+    >>> Trainer(method, encoder, method.heads(encoder), corpus, FitContext(precision="fp32")).steps
+    2
+    """
 
     counters = ("sentences_seen", "seconds", "best", "initial_dev", "last", "worse", "precision")
 

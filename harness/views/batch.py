@@ -10,7 +10,11 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Batch:
-    """The items of one update, and the generator that its views may draw from."""
+    """The items of one update, and the generator that its views may draw from.
+
+    >>> Batch(["A dog runs."], np.random.default_rng(1), step=0).texts
+    ['A dog runs.']
+    """
 
     items: list[Any]  # str, or harness.sources.Pair
     rng: np.random.Generator

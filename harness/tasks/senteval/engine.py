@@ -42,7 +42,12 @@ Prepare = Callable[[Any, list[list[str]]], Any]
 
 
 class Params(dict[str, Any]):
-    """A dict whose keys are attributes too, as SentEval hands it to `prepare` and `batcher`."""
+    """A dict whose keys are attributes too, as SentEval hands it to `prepare` and `batcher`.
+
+    >>> params = Params(task_path="data", seed=7)
+    >>> params.seed, params.task_path
+    (7, 'data')
+    """
 
     def __getattr__(self, name: str) -> Any:
         return self.get(name)
@@ -60,6 +65,10 @@ class Correlation(NamedTuple):
 
 class SE:
     """SentEval's engine. `list_tasks` has the names that `eval` takes.
+
+        >>> engine = SE(Params(task_path="no/folder"), lambda params, batch: np.ones((len(batch), 4)))
+        >>> "STSBenchmark" in engine.list_tasks
+        True
 
     `params["task_path"]`: SentEval's data folder (with downstream and probing); without it the hub's copy is used.
     """

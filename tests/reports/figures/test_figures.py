@@ -193,7 +193,7 @@ def test_rows_that_were_all_trained_elsewhere_have_no_front(made):
     comparison = read_comparison(made.workdir, "invented")
     figure = tradeoff(comparison, targets(comparison)[0])
     assert figure is not None
-    assert "training: none" in figure.alt
+    assert "sentences/s: none" in figure.alt
 
 
 def test_layer_map_names_the_best_of_each_row(made):
