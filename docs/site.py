@@ -27,13 +27,13 @@ ELSEWHERE = {
 CONTENTS = {
     "Tutorials": ["first-comparison", "your-own-loss", "study", "paper", "cluster"],
     "Notebooks": ["first-comparison", "own-loss"],
-    "How to": ["data", "reports", "runs-of-others", "other-tools", "trouble"],
+    "How to": ["data", "evaluate", "reports", "runs-of-others", "other-tools", "trouble"],
     "Explanation": [
         "concepts", "fairness", "statistics", "contamination", "executors", "clusters", "live", "explore", "stand-ins",
         "architecture",
     ],
     "Reference": [
-        "methods/index", "api/index", "commands", "reference", "published", "embedded-suite", "changelog",
+        "methods", "methods/index", "api/index", "commands", "reference", "published", "embedded-suite", "changelog",
         "contributing",
     ],
 }  # fmt: skip

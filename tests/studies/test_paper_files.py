@@ -165,8 +165,8 @@ def test_titles_and_descriptions_stand_in_every_file() -> None:
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_the_readme_says_how_many_rows_and_runs_there_are(file: str) -> None:
-    readme = (PAPERS.parents[1] / "README.md").read_text()
+def test_the_page_on_papers_says_how_many_rows_and_runs_there_are(file: str) -> None:
+    page = (PAPERS.parents[1] / "docs" / "tutorials" / "paper.md").read_text()
     different = set()
     for row in rows_of(file):
         seeds = list(row.seeds)[:1] if row.method.card.deterministic else list(row.seeds)
@@ -174,5 +174,5 @@ def test_the_readme_says_how_many_rows_and_runs_there_are(file: str) -> None:
         start = row.method.base_for(row.config, row.base_model)
         different |= {(row.method.name, start, str(row.config.for_id()), text, seed) for seed in seeds}
     rows = len(read_experiment(file).methods)
-    assert f"| `harness compare {file}` |" in readme
-    assert f"| {rows} rows, {len(different)} runs: " in readme
+    assert f"| `harness compare {file}` |" in page
+    assert f"| {rows} rows, {len(different)} runs: " in page
