@@ -9,6 +9,7 @@ names below are those of `harness.api` and `harness.reading`, and are imported o
     found.table("sts"), found.plot("alignment-uniformity"), h.verdict(found, "SimCSE", "SCD")
 """
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
     from harness.api import verdict as verdict
 
 __version__ = "0.1.0"
+
+# Threads that spin while they wait make training four times slower as soon as another process wants a core. Read when
+# torch is loaded, so `import harness` has to come before it; processes that are started later have it in any case.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 _WITHOUT_TORCH = {"Answer", "Comparison", "load", "load_model", "power", "report", "verdict"}
 _API = _WITHOUT_TORCH | {

@@ -91,8 +91,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     if isinstance(logging.lastResort, logging.Handler):  # what libraries and we log, where no one asked for a log
         logging.lastResort.setFormatter(ToldFormatter())
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
-    # Threads that spin while they wait make training four times slower as soon as another process wants a core.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         args = build_parser().parse_args(argv)
         if follower() and not getattr(args, "several", False):

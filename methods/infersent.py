@@ -10,7 +10,6 @@ import numpy as np
 import torch
 from pydantic import field_validator
 from torch import Tensor, nn
-from transformers import PreTrainedTokenizerFast
 
 from harness.config import option
 from harness.encoder.eval_mode import evaluation
@@ -24,6 +23,8 @@ from methods.parts.word_vectors import read_word_vectors, vectors_hash
 from methods.static import word_tokenizer
 
 if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
     from harness.encoder import Encoder
     from harness.sources import Corpus, Pair
 
@@ -257,6 +258,7 @@ def marked_tokenizer(
 ) -> PreTrainedTokenizerFast:
     """The rows of a sentence's known words, between those of the two marks; other words are left out."""
     from tokenizers import normalizers, processors
+    from transformers import PreTrainedTokenizerFast
 
     tokenizer = word_tokenizer(row, tokens, lower_case, None)
     tokenizer.normalizer = normalizers.Sequence([normalizers.Lowercase()] if lower_case else [])

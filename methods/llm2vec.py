@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from transformers import AutoModelForCausalLM
 
 from harness.config import option
 from harness.encoder.masked_lm import masked_lm_loss
@@ -64,6 +63,8 @@ class Vocabulary(nn.Module):
     where the checkpoint has none."""
 
     def __init__(self, name: str, encoder: Encoder) -> None:
+        from transformers import AutoModelForCausalLM
+
         super().__init__()
         inputs = encoder.transformer.get_input_embeddings()
         self._inputs = (inputs,)  # in a tuple it is not registered

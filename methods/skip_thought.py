@@ -14,7 +14,6 @@ from pydantic import model_validator
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence
-from transformers import AutoTokenizer
 
 from harness.config import option
 from harness.encoder.quiet import quiet_transformers
@@ -143,6 +142,8 @@ class SkipThought(TrainedMethod):
         Raises:
             InputError: the base model has no tokenizer that can be read.
         """
+        from transformers import AutoTokenizer
+
         config: SkipThoughtConfig = self.config
         try:
             with quiet_transformers():

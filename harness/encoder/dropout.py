@@ -16,17 +16,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
-from transformers.integrations.sdpa_attention import sdpa_attention_forward
-from transformers.masking_utils import sdpa_mask
 
 from harness.encoder.quiet import quiet_transformers
 from harness.errors import InputError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 Rates = tuple[float, float]
 ATTENTION = "harness_views"
@@ -109,6 +110,8 @@ def _attend(
     **kwargs: Any,
 ) -> tuple[Tensor, None]:
     """Fused attention with a dropout rate a half; `query` is (rows, heads, length, d of a head)."""
+    from transformers.integrations.sdpa_attention import sdpa_attention_forward
+
     rates: ViewRates | None = getattr(module, "view_rates", None)
     pair = rates.attention if rates is not None and module.training and query.shape[0] == rates.rows else None
     if rates is None or pair is None:
@@ -129,8 +132,14 @@ def _attend(
     return torch.cat(outputs), None
 
 
-AttentionInterface.register(ATTENTION, _attend)
-AttentionMaskInterface.register(ATTENTION, sdpa_mask)
+@cache
+def _register() -> None:
+    """Make the attention known to transformers, whose models take seconds to import: with the first model."""
+    from transformers import AttentionInterface, AttentionMaskInterface
+    from transformers.masking_utils import sdpa_mask
+
+    AttentionInterface.register(ATTENTION, _attend)
+    AttentionMaskInterface.register(ATTENTION, sdpa_mask)
 
 
 def attach(transformer: PreTrainedModel) -> ViewRates:
@@ -138,6 +147,7 @@ def attach(transformer: PreTrainedModel) -> ViewRates:
 
     With no rates set the model behaves exactly as before. Its weights and its saved files do not change.
     """
+    _register()
     rates = ViewRates()
     for module in list(transformer.modules()):
         for name, child in list(module.named_children()):

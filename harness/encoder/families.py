@@ -7,11 +7,13 @@ its family; recipes (`harness.recipes`) are declared by family.
 from __future__ import annotations
 
 from functools import cache
-
-from transformers import AutoConfig, PretrainedConfig
+from typing import TYPE_CHECKING
 
 from harness.encoder.layout.loading import no_model
 from harness.encoder.quiet import quiet_transformers
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig
 
 MINI = "mini"
 _MINI_WIDTH = 256  # of the embedded model; no model that a paper starts from is as narrow
@@ -65,6 +67,8 @@ def family_of(base_model: str) -> str:
 
 @cache
 def _configuration(base_model: str) -> PretrainedConfig:
+    from transformers import AutoConfig
+
     from harness.sources import resolve_model
     from harness.sources.remote.hub import hub_reachable
 

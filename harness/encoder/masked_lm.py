@@ -7,19 +7,20 @@ activation, a normalisation, and a decoder that is the input embeddings with a b
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
-from transformers import AutoModelForMaskedLM, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
-from transformers.activations import ACT2FN
 
 from harness.encoder.network import Network
 from harness.encoder.quiet import quiet_transformers
 from harness.errors import InputError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 IGNORED = -100  # the label of a token that is not predicted
 
@@ -35,6 +36,8 @@ class MaskedLM(nn.Module):
     """
 
     def __init__(self, embeddings: nn.Module, dense: nn.Linear, norm: nn.Module, bias: Tensor, activation: str) -> None:
+        from transformers.activations import ACT2FN
+
         super().__init__()
         self._embeddings = (embeddings,)  # in a tuple it is not registered
         self.dense, self.norm = dense, norm
@@ -97,6 +100,8 @@ _Parts = tuple[nn.Linear, nn.Module, Tensor, str]  # dense layer, normalisation,
 
 def _own_head(name: str) -> _Parts | None:
     """What the checkpoint's own head consists of; None where it has none of this form."""
+    from transformers import AutoModelForMaskedLM
+
     from harness.sources import resolve_model
 
     try:

@@ -6,12 +6,11 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Iterable, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from harness.encoder.batching import token_budget_batches
 from harness.encoder.dropout import Rates, attach
@@ -24,10 +23,14 @@ from harness.errors import InputError
 from harness.machine.distributed import share
 from harness.machine.progress import encoding_bar
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
 # Tokens a batch holds per unit of `batch_size`. Sentences average some 25 tokens, so short ones make wider batches.
 # Small batches stay in a CPU's cache; a GPU needs wide ones to be busy.
 _TOKENS_PER_ROW = {"cpu": 24, "cuda": 256}
 _SAME = 1e-3  # distance of two views, as a share of their length, that rounding may explain; dropout makes it 0.1
+_AT_ONCE = 4096  # texts in one call of a tokenizer, which keeps far more of each than its ids until it returns
 _WINDOW = 65_536  # distinct sentences tokenised at a time, which bounds the memory of a million of them
 
 
@@ -112,19 +115,25 @@ class Network(nn.Module):
         if not texts:
             return []
         limit = self.max_length if max_length is None else min(max_length, self.max_length)
+        whole = [clean(text, row) for row, text in enumerate(texts)]
+        parts = (self._ids(whole[start : start + _AT_ONCE], limit) for start in range(0, len(whole), _AT_ONCE))
+        ids = [row for part in parts for row in part]
+        if all(ids):
+            return ids
+        # A tokenizer without special tokens makes nothing of an empty string; one unknown token stands for it.
+        filler = self.tokenizer.unk_token_id
+        return [row or [0 if filler is None else int(filler)] for row in ids]
+
+    def _ids(self, texts: list[str], limit: int) -> list[list[int]]:
         ids: list[list[int]] = self.tokenizer(
-            [clean(text, row) for row, text in enumerate(texts)],
+            texts,
             truncation=True,
             max_length=limit,
             return_attention_mask=False,
             return_token_type_ids=False,
             verbose=False,
         )["input_ids"]
-        if all(ids):
-            return ids
-        # A tokenizer without special tokens makes nothing of an empty string; one unknown token stands for it.
-        filler = self.tokenizer.unk_token_id
-        return [row or [0 if filler is None else int(filler)] for row in ids]
+        return ids
 
     def collate(self, ids: Sequence[Sequence[int]]) -> dict[str, Tensor]:
         """Pad to the longest: `input_ids`, `attention_mask` (n, length), `token_type_ids` if the model takes them."""

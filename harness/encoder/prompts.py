@@ -11,13 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from tokenizers.processors import TemplateProcessing
-from transformers import PreTrainedTokenizerBase
 
 from harness.encoder.sentences import clean
 from harness.errors import InputError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 SENTENCE, MASK = "[X]", "[MASK]"
 HOW = f"{SENTENCE} stands for the sentence, once; {MASK}, once, for the token that is read, or the last token is"

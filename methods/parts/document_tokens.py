@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from transformers import PreTrainedTokenizerBase
 
 from harness.encoder.layout.loading import tokens_of
 from harness.errors import InputError
 
 if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
     from harness.sources import Corpus
 
 KEPT_TOKENS = 32_000_000  # of 4 bytes: 128 MB at most

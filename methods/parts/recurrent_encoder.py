@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import torch
 from safetensors import SafetensorError
@@ -12,7 +12,6 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
-from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from harness.encoder import Encoder
 from harness.encoder.layout.card_text import card_text
@@ -23,6 +22,9 @@ from harness.encoder.quiet import quiet_transformers
 from harness.encoder.sentences import clean
 from harness.errors import InputError
 from harness.files.reading import read_json
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 Reduce = Literal["max", "mean", "last"]
 WORDS, SETTINGS, WEIGHTS = "0_WordEmbeddings", "recurrent.json", "model.safetensors"
@@ -169,6 +171,8 @@ class RecurrentEncoder(Encoder):
         Raises:
             InputError: the folder is not one, or a damaged file.
         """
+        from transformers import AutoTokenizer
+
         folder = Path(path)
         about = read_json(folder / SETTINGS)
         try:

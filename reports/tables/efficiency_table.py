@@ -12,10 +12,15 @@ from reports.stats.estimate import mean_sd
 from reports.stats.targets import SOURCES
 from reports.tables.score_cells import HEAD, absent_cell, block_of, head_cells, mark_unlike
 
+PEAK = "percent_of_peak"
 # Group, score, title, digits; what the protocol says of the phase; what is better.
 _TIMES = {
     "Training": [("train_seconds", "Seconds", 1)],
-    "Inference": [("encode_seconds", "Seconds", 2), ("sentences_per_second", "Sentences/s", 0)],
+    "Inference": [
+        ("encode_seconds", "Seconds", 2),
+        ("sentences_per_second", "Sentences/s", 0),
+        (PEAK, "Of the peak, %", 0),
+    ],
 }
 _CONDITIONS = {
     "Training": [("steps", "Steps"), ("batch_size", "Batch"), ("precision", "Precision")],
@@ -35,9 +40,19 @@ def _table(comparison: Comparison, task: str, source: str) -> Table:
         if not any(row.scores(task, source, metric) for row in rows for metric, *_ in times):
             continue
         for metric, title, digits in times:
+            if metric == PEAK and not any(row.scores(task, source, PEAK) for row in rows):
+                continue  # timed by an earlier version
             columns.append(Column(metric, title, _size(rows, task, source, metric), group=phase))
             for line, row in zip(cells, rows, strict=True):
-                line.append(_time(row, task, row.scores(task, source, metric), digits, training=phase == "Training"))
+                line.append(
+                    _time(
+                        row,
+                        task,
+                        row.scores(task, source, metric),
+                        digits,
+                        optional=phase == "Training" or metric == PEAK,
+                    )
+                )
             if phase == "Inference":
                 mark_unlike(rows, cells, len(columns) - 1, task, source, metric, "")
         for key, title in _CONDITIONS[phase]:
@@ -59,7 +74,8 @@ def _table(comparison: Comparison, task: str, source: str) -> Table:
     legend = [
         "Mean ± standard deviation over seeds. Training: fitting alone, without data loading before it and evaluation "
         "after it; –: nothing was trained. Inference: from strings to vectors in main memory, both sides of all pairs, "
-        f"median of {_repeats(rows, task, source)} passes after a warm-up.",
+        f"median of {_repeats(rows, task, source)} passes after a warm-up. Of the peak: products of matrices in "
+        "encoding, a second, against those of square matrices on the same device; –: nothing is multiplied.",
     ]
     if len(devices - {""}) > 1:
         legend.append("Times on unlike devices are not comparable.")
@@ -88,9 +104,9 @@ def _size(rows: Iterable[ResultRow], task: str, source: str, metric: str) -> str
     return f"{' / '.join(f'{n:,}' for n in sizes)} sentences" if sizes else ""
 
 
-def _time(row: ResultRow, task: str, scored: list[tuple[Record, Score]], digits: int, *, training: bool) -> Cell:
+def _time(row: ResultRow, task: str, scored: list[tuple[Record, Score]], digits: int, *, optional: bool) -> Cell:
     if not scored:
-        untrained = training and bool(row.finished) and task not in {t for r in row.finished for t in r.missing}
+        untrained = optional and bool(row.finished) and task not in {t for r in row.finished for t in r.missing}
         return Cell("–", state="empty") if untrained else absent_cell(row, task)
     mean, sd = mean_sd([s.value for _, s in scored])
     spread = "" if sd is None else f"± {sd:,.{digits}f}"

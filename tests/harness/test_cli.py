@@ -67,6 +67,11 @@ def test_help_answers_quickly() -> None:
     assert min(seconds) < 2.0  # 0.3 s on an idle machine; workers beside it must not make the test fail
 
 
+def test_methods_are_listed_without_the_models_of_transformers() -> None:
+    ask = "import sys; from harness.cli import main; main(['list', 'methods']); print('transformers' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True).stdout.endswith("False\n")
+
+
 def test_an_unknown_method_names_the_nearest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert 'unknown method "simsce" (did you mean "simcse"?)' in compare(tmp_path, capsys, method="simsce")
     assert 'did you mean "simcse"' in refused(capsys, "train", "simcs", "--out", str(tmp_path / "out"))

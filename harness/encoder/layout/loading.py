@@ -5,16 +5,18 @@ from __future__ import annotations
 import inspect
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from torch import nn
-from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from harness.encoder.network import Network
 from harness.encoder.pooling import Pooling
 from harness.encoder.quiet import quiet_transformers
 from harness.errors import InputError, UnsupportedModel
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 N = TypeVar("N", bound=Network)
 
@@ -56,6 +58,8 @@ def tokens_of(name: str, max_length: int | None = None) -> tuple[PreTrainedToken
     Raises:
         InputError: as `from_pretrained`, as far as configuration and tokenizer say so.
     """
+    from transformers import AutoModel
+
     from harness.sources import resolve_model
 
     resolved = resolve_model(name)
@@ -100,6 +104,8 @@ def no_model(name: str, error: Exception) -> InputError:
 def _transformer(
     name: str, resolved: str, pooling: Pooling, subfolder: str
 ) -> tuple[PreTrainedModel, nn.Sequential | None]:
+    from transformers import AutoModel
+
     config = _config(name, resolved, subfolder)
     depth = int(config.num_hidden_layers)
     _cut(name, config, pooling, depth)
@@ -130,6 +136,8 @@ def _transformer(
 
 
 def _config(name: str, resolved: str, subfolder: str) -> Any:
+    from transformers import AutoConfig
+
     try:
         config = AutoConfig.from_pretrained(resolved, subfolder=subfolder, trust_remote_code=False)
     except (OSError, ValueError, KeyError) as error:
@@ -160,6 +168,8 @@ def _pooler(transformer: PreTrainedModel) -> nn.Linear | None:
 
 
 def _tokenizer(name: str, resolved: str, subfolder: str) -> PreTrainedTokenizerBase:
+    from transformers import AutoTokenizer
+
     try:
         tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
             resolved, subfolder=subfolder, trust_remote_code=False

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import torch
 from torch import nn
-from transformers import PreTrainedTokenizerBase
 
 from harness.encoder.convolution import TokenConvolution
 from harness.encoder.layout.loading import from_pretrained, no_model
@@ -17,6 +16,9 @@ from harness.encoder.network import Network
 from harness.encoder.normalize import Normalize
 from harness.encoder.pooling import Mode, Pooling
 from harness.errors import InputError, UnsupportedModel
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 N = TypeVar("N", bound=Network)
 

@@ -139,3 +139,15 @@ def test_autocast_and_the_choice_of_precision(encoder):
         assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.bfloat16
     with autocast(None, "cpu"), autocast("fp32", "cpu"):
         assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.float32
+
+
+def test_texts_go_to_the_tokenizer_in_parts(encoder, monkeypatch):
+    many = [f"{text} {number}" for number, text in enumerate([*TEXTS, ""] * 3)]
+    whole = encoder.tokenize(many)
+    calls = []
+    asked = encoder._ids
+    monkeypatch.setattr(encoder, "_ids", lambda texts, limit: calls.append(len(texts)) or asked(texts, limit))
+    monkeypatch.setattr("harness.encoder.network._AT_ONCE", 4)
+    assert encoder.tokenize(many) == whole
+    assert max(calls) == 4
+    assert sum(calls) == len(many)
