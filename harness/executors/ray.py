@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Self
@@ -29,6 +30,12 @@ class Ray(Executor):
 
     def __enter__(self) -> Self:
         """Be connected; a cluster that the caller is connected to already is used as it is."""
+        # Without it Ray hides all devices from a task that asks for none, and what it measures there is a CPU.
+        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        address = self.settings.address
+        if not address and "ray" not in sys.modules:  # which reads it when it is imported, and never again
+            os.environ.setdefault("RAY_AUTH_MODE", "token")  # nobody else's jobs; Ray makes a token where there is none
         try:
             import ray
         except ImportError:
@@ -36,15 +43,7 @@ class Ray(Executor):
         self.own = not ray.is_initialized()
         if not self.own:
             return self
-        address = self.settings.address
         options = {"address": address} if address else {"include_dashboard": False, "num_cpus": cores()}
-        if not address:
-            os.environ.setdefault(
-                "RAY_AUTH_MODE", "token"
-            )  # nobody else's jobs; Ray makes the token where there is none
-        # Without it Ray hides all devices from a task that asks for none, and what it measures there is a CPU.
-        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         try:
             ray.init(log_to_driver=False, logging_level="error", **options)
         except (ConnectionError, RuntimeError, ValueError, OSError) as error:

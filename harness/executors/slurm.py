@@ -148,6 +148,7 @@ class Queued:
             raise
         finally:
             signal.alarm(0)
+            signal.signal(number, queue_again)
 
     def checkpoint(self, *_: Any) -> Any:
         """What submitit queues again: the same, which goes on where this one stops."""

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -26,36 +30,42 @@ temperature = [0.02, 0.05, 0.5]
 """
 
 
-def trials_of(folder: Path, *options: str) -> list[tuple[str, object, object, object]]:
+Trials = list[tuple[str, object, object, object]]
+
+
+def trials_of(folder: Path, run: Callable[[list[str]], int], *options: str) -> Trials:
     """State, configuration, value and dev scores of each trial."""
     folder.mkdir()
     (folder / "grid.toml").write_text(GRID)
     work = folder / "work"
     command = ["study", "run", str(folder / "grid.toml"), "--workdir", str(work), "--no-tracking", "--quiet"]
-    assert main([*command, "--cpus-per-cell", "1", *options]) == 0
+    assert run([*command, "--cpus-per-cell", "1", *options]) == 0
     url = default_url(work)
     trials = load(open_storage(url), "grid", url).get_trials(deepcopy=False)
     assert len(list((work / "runs").glob("*/record.json"))) == len(trials)
     return sorted((t.state.name, t.params["temperature"], t.values, t.intermediate_values) for t in trials)
 
 
+def started_anew(command: list[str]) -> int:
+    """The command in a process that has imported nothing yet: what Ray reads then, it never reads again."""
+    return subprocess.run([sys.executable, "-m", "harness", *command], check=False).returncode
+
+
 @pytest.fixture(scope="module")
-def of_serial(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, object, object, object]]:
+def of_serial(tmp_path_factory: pytest.TempPathFactory) -> Trials:
     with tables.one_thread():
-        trials = trials_of(tmp_path_factory.mktemp("serial") / "study")
+        trials = trials_of(tmp_path_factory.mktemp("serial") / "study", main)
     assert [state for state, *_ in trials] == ["COMPLETE"] * 3
     return trials
 
 
-def test_ray(tmp_path: Path, of_serial: list[tuple[str, object, object, object]]) -> None:
-    pytest.importorskip("ray")
-    assert trials_of(tmp_path / "ray", "--executor", "ray", "--workers", "2") == of_serial
+@pytest.mark.skipif(find_spec("ray") is None, reason="needs Ray")
+def test_ray(tmp_path: Path, of_serial: Trials) -> None:
+    assert trials_of(tmp_path / "ray", started_anew, "--executor", "ray", "--workers", "2") == of_serial
 
 
-def test_slurm(
-    tmp_path: Path, of_serial: list[tuple[str, object, object, object]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("submitit")
+@pytest.mark.skipif(find_spec("submitit") is None, reason="needs submitit")
+def test_slurm(tmp_path: Path, of_serial: Trials, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("harness.executors.slurm.Slurm.cluster", "local")  # submitit's engine for one machine
-    assert trials_of(tmp_path / "slurm", "--executor", "slurm", "--workers", "2") == of_serial
+    assert trials_of(tmp_path / "slurm", main, "--executor", "slurm", "--workers", "2") == of_serial
     assert not (tmp_path / "slurm" / "work" / "slurm").exists()
