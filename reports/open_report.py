@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from io import BytesIO
 from typing import TYPE_CHECKING, TypeVar
 
 from harness.config import nearest
@@ -45,14 +46,21 @@ class OpenReport:
         return styled(_found(self._tables, name, "table"))
 
     def plot(self, name: str) -> Plot:
-        """The figure of that name, as `table` finds it, on white.
+        """The figure of that name, as `table` finds it, on white; a notebook draws it without pyplot, too.
 
         Raises:
             InputError: there is none.
         """
         plot: Plot = _found(self._figures, name, "figure").plot
         plot.set_facecolor("white")
+        plot._repr_png_ = lambda: _png(plot)  # type: ignore[attr-defined]
         return plot
+
+
+def _png(plot: Plot) -> bytes:
+    drawn = BytesIO()
+    plot.savefig(drawn, format="png", dpi=100)
+    return drawn.getvalue()
 
 
 def _found(blocks: Sequence[B], name: str, kind: str) -> B:

@@ -103,7 +103,9 @@ class Reporter:
 
     def say(self, text: str) -> None:
         """A line about the whole."""
-        if not self.quiet:
+        if self._view is not None and in_notebook():
+            self._view.line(one_line(text))
+        elif not self.quiet:
             tell_error(text)
 
     def _whole(self) -> str:

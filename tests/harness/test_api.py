@@ -234,6 +234,7 @@ def test_tables_and_figures_are_those_of_the_report(compared: harness.Comparison
     file.write_text(table.to_latex())
     assert "\\toprule" in file.read_text()
     plot = compared.plot("losses" if "losses" in compared.plots else next(iter(compared.plots)))
+    assert plot._repr_png_().startswith(b"\x89PNG")  # type: ignore[attr-defined]
     assert isinstance(plot, Figure)
     assert "SimCSE" in compared._repr_html_()
     with pytest.raises(InputError, match='no table "nowhere"; there are: '):
