@@ -4,7 +4,7 @@ WORKERS ?= 2
 BIN := .venv/bin
 INSTALLED := .venv/installed
 
-.PHONY: demo picture docs test test-all coverage lint install clean
+.PHONY: demo picture docs test test-all test-gpu bench coverage lint install clean
 
 demo: $(INSTALLED)
 	$(BIN)/harness compare demo --workdir work/demo
@@ -28,6 +28,14 @@ test: lint
 # Also what takes minutes: the tests marked `campaign`, each beside a shorter one of the same fact.
 test-all: lint
 	$(PYTEST) -m "campaign or not campaign"
+
+# What only a GPU shows: bf16, several processes over NCCL, resuming, micro-batches, placement. One after the other.
+test-gpu: $(INSTALLED)
+	$(BIN)/python -m pytest -q -n 0 -rs -m gpu
+
+# Ratios to the libraries that we are measured by, as a table (docs/speed.md): on a machine with nothing else to do.
+bench: $(INSTALLED)
+	$(BIN)/python -m tests.benchmarks.ratios
 
 # Processes that tests start are counted too; .coverage holds the details (coverage html).
 coverage: $(INSTALLED)

@@ -29,8 +29,8 @@ CONTENTS = {
     "Notebooks": ["first-comparison", "own-loss"],
     "How to": ["data", "evaluate", "reports", "runs-of-others", "other-tools", "trouble"],
     "Explanation": [
-        "concepts", "fairness", "statistics", "contamination", "executors", "clusters", "live", "explore", "stand-ins",
-        "architecture",
+        "concepts", "fairness", "statistics", "contamination", "executors", "clusters", "live", "explore", "speed",
+        "stand-ins", "architecture",
     ],
     "Reference": [
         "methods", "methods/index", "api/index", "commands", "reference", "published", "embedded-suite", "changelog",
