@@ -23,6 +23,7 @@ from harness.executors.executor import ExecutorSettings
 from harness.recipes import Recipes
 from harness.sources.corpus.catalogue import CATALOGUE
 from harness.sources.senteval.prepared import PREPARED
+from studies import SHIPPED_TABLE
 from studies.definition.study import Study
 
 REPOSITORY = Path(__file__).parents[1]
@@ -195,6 +196,7 @@ MADE: dict[str, Callable[[], str]] = {
     "prepared": prepared,
     "dev": lambda: keys(DevSettings),
     "study": lambda: keys(Study),
+    "shipped": lambda: SHIPPED_TABLE.read_text(encoding="utf-8"),
     "published-totals": published_totals,
     "published-numbers": published_numbers,
 }

@@ -70,8 +70,11 @@ def without(record: Record, kept: tuple[str, ...]) -> Record:
     return record.model_copy(update={"files": files, "removed": record.removed or weights})
 
 
-def pack(workdir: Path, comparison: str, archive: Path) -> int:
-    """Write the finished runs of a comparison as an archive (.tar.xz); equal runs give equal bytes. Their number.
+def pack(workdir: Path, comparison: str, archive: Path) -> list[str]:
+    """Write the runs of a comparison as an archive (.tar.xz); equal runs give equal bytes.
+
+    Returns:
+        The rows that are not in it, as some of their runs are not made yet.
 
     Raises:
         InputError: no such comparison, or a damaged record.
@@ -80,12 +83,13 @@ def pack(workdir: Path, comparison: str, archive: Path) -> int:
     if manifest is None:
         raise InputError(f'{workdir}: no comparison "{comparison}"')
     folders = {cell["id"]: RunFolder(workdir, cell["id"]) for cell in manifest["cells"]}
-    records = {run: record for run, folder in folders.items() if (record := folder.read()) and record.finished}
-    finished = {run: record for run, record in records.items() if record.status == "finished"}
-    cells = [cell for cell in manifest["cells"] if cell["id"] in finished]
+    made = {run: record for run, folder in folders.items() if (record := folder.read()) is not None}
+    begun = {cell["row"] for cell in manifest["cells"] if cell["id"] not in made}
+    cells = [cell for cell in manifest["cells"] if cell["row"] not in begun]
+    kept = {cell["id"]: made[cell["id"]] for cell in cells}
     here = manifest_file(Path(), comparison).as_posix()
     members = {here: (json.dumps({**manifest, "cells": cells}, indent=1) + "\n").encode()}
-    for run, record in finished.items():
+    for run, record in kept.items():
         folder = folders[run]
         there = tuple(name for name in LIGHT if (folder.path / name).is_file())
         # Files of one kind stand together: they are alike, and an archive of like files is small.
@@ -98,4 +102,4 @@ def pack(workdir: Path, comparison: str, archive: Path) -> int:
             entry.size = len(data)
             tar.addfile(entry, io.BytesIO(data))
     write_atomic(archive, buffer.getvalue())
-    return len(finished)
+    return sorted(begun)
