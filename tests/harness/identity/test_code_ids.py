@@ -75,6 +75,8 @@ class Foreign:
 @pytest.fixture
 def foreign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
     """The code id of a method of a package without a ledger, with this declared version and helper."""
+    # A file written anew within a second, as long as before, would be read from its bytecode of before.
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
 
     def made(attribute: str = "version = None", helper: str = "return 2 * x", unrelated: str = "x = 1") -> str:
         folder = tmp_path / "foreign_package"
