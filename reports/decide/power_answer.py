@@ -15,7 +15,7 @@ from reports.decide.question import Question, comparison_of, question_of
 from reports.read.comparison_runs import base_name
 from reports.stats.power import CHANCE, MOST_SEEDS, Design, seeds_needed, smallest_difference
 from reports.stats.simultaneous import AllPairs
-from reports.stats.verdicts import common_design
+from reports.stats.verdicts import common_design, sight
 
 SEEDS = (2, 3, 4, 5, 6, 8, 10, 15, 20)
 
@@ -123,7 +123,7 @@ def _told(one: dict[str, Any]) -> list[str]:
         f"{one['pairs_sd']:.2f} of a difference over pairs"
     )
     lines = [one_line(said)]
-    lines += [f"  {n:>3} seeds can see differences from {least:.1f} points on" for n, least in one["seeds"].items()]
+    lines += [f"  {n:>3} {sight(least)}" for n, least in one["seeds"].items()]
     if "difference" in one:
         takes = (
             f"takes {one['needed']} seeds of every row" if one["needed"] else f"does not show with {MOST_SEEDS} seeds"

@@ -23,6 +23,8 @@ from reports.tables.score_cells import HEAD, block_of, head_cells
 MOST_TASKS = 3  # of a report
 SURE = "*"
 _PANELS = 4
+_WIDEST = 2.0  # from 100 points behind to 100 ahead: an interval beyond says nothing
+_WIDE = "its few seeds differ too much for an interval"
 _RULES = (
     "Slices are cut by rules on words: length, words of the longer text; word overlap, the share of words that both "
     "texts have; negation, not, no, never and the like; numbers, digits and their names; names, capitals inside of a "
@@ -102,6 +104,10 @@ def _score(one: Slice, row: ResultRow) -> Cell:
     return number(value, digits=1, n=len(runs.seeds) if runs is not None else None, records=ids)
 
 
+def _says_something(estimate: Estimate) -> bool:
+    return estimate.high - estimate.low <= _WIDEST
+
+
 def _difference(found: Any) -> Cell:
     if found is None:
         return Cell("–", state="empty")
@@ -109,6 +115,8 @@ def _difference(found: Any) -> Cell:
     text = number_text(100 * estimate.value, 1, signed=True)
     if not found.judged:
         return Cell(text, value=100 * estimate.value, state="value", notes=("one seed: not judged",))
+    if not _says_something(estimate):
+        return Cell(text, value=100 * estimate.value, state="value", notes=(f"not known: {_WIDE}",))
     ends = f"[{number_text(100 * estimate.low, 1)}, {number_text(100 * estimate.high, 1)}]"
     mark = SURE if found.verdict in ("better", "worse") else ""
     return Cell(text + mark, ends, 100 * estimate.value, state="value", digits=1)
@@ -133,7 +141,7 @@ def _figure(
                 low, value, high = (100 * x for x in (found.estimate.low, found.estimate.value, found.estimate.high))
                 sure = found.verdict in ("better", "worse")
                 colour = COLOURS[0] if sure else MUTED
-                if found.judged:
+                if found.judged and _says_something(found.estimate):
                     axes.plot([low, high], [y, y], color=colour, linewidth=1.6 if sure else 1.0)
                 axes.plot([value], [y], "o", color=colour, markersize=4, markerfacecolor=colour if sure else "white")
                 if sure:

@@ -15,6 +15,7 @@ from reports.stats.significance import NOT_JUDGED, Difference, Significance, poo
 from reports.stats.simultaneous import AllPairs, Planned
 from reports.stats.targets import Target
 
+SCALE = 100.0  # points: scores differ by no more
 EQUIVALENCE = 0.5  # points: less is no difference that matters
 BETTER, WORSE, ALIKE, OPEN = "better", "worse", "no difference that matters", "cannot tell yet"
 
@@ -202,7 +203,7 @@ def seen_from_base(significance: Significance, pairs: Sequence[tuple[ResultRow, 
     design = Design(deviations, float(np.median(gaps)), Planned(max(len(judged), 1)), sides=sides)
     counts = [len(scores) for scores in runs]
     said = [
-        f"{n} seeds can see differences from {smallest_difference(design, np.full(len(deviations), n)):.1f} points on"
+        f"{n} {sight(smallest_difference(design, np.full(len(deviations), n)))}"
         for n in dict.fromkeys((min(counts), max(counts)))
     ]
     return f"On {target.short}, {', '.join(said)} (found in {CHANCE:.0%} of comparisons like this)."
@@ -222,7 +223,7 @@ def seen(block: Block) -> dict[int, float]:
 
 def seen_text(block: Block) -> str:
     """One line: what differences this design can see; "" where nothing can be said."""
-    said = [f"{count} seeds can see differences from {least:.1f} points on" for count, least in seen(block).items()]
+    said = [f"{count} {sight(least)}" for count, least in seen(block).items()]
     return f"{', '.join(said)} ({_how_often(block)})." if said else ""
 
 
@@ -236,10 +237,18 @@ def seen_on_each(found: Sequence[tuple[str, Block]]) -> str:
     count = min(n for _, _, least in known for n in least)
     by_title = sorted((max(least.values()), title) for title, _, least in known)
     (low, first), (high, last) = by_title[0], by_title[-1]
-    said = f"{count} seeds can see differences from {low:.1f} ({first}) to {high:.1f} points ({last}) on"
+    most = f"{high:.1f} points" if high < SCALE else f"more than {SCALE:.0f} points"
+    said = f"{count} seeds can see differences from {low:.1f} ({first}) to {most} ({last}) on"
     if len(known) == 1:
-        said = f"{count} seeds can see differences from {low:.1f} points on {first} on"
+        said = f"{count} {sight(low, f' on {first}')}"
     return f"{said} ({_how_often(known[0][1])})."
+
+
+def sight(least: float, where: str = "") -> str:
+    """What seeds can see that find differences of `least` points and more."""
+    if least >= SCALE:
+        return f"seeds can see no difference{where}: it would have to be one of {least:.0f} points"
+    return f"seeds can see differences from {least:.1f} points{where} on"
 
 
 def _how_often(block: Block) -> str:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
 from reports.explore.examples import explored_tasks
-from reports.explore.slice_tables import slice_blocks
+from reports.explore.slice_tables import _difference, slice_blocks
 from reports.explore.slices import FEWEST, slices_of
 from reports.read.comparison_runs import read_comparison
+from reports.stats.estimate import Estimate
 from reports.stats.significance import Significance
 from tests.reports.explore.conftest import CLASSES, PAIRS
 
@@ -59,3 +61,13 @@ def test_tables_and_a_figure_of_each_task(explored: Path) -> None:
     assert [len(row.cells) for row in blocks[0].rows] == [len(blocks[0].columns)] * 2
     assert blocks[0].columns[1].group == "Length"
     assert blocks[0].columns[1].sub.isdigit()
+
+
+def test_an_interval_wider_than_scores_can_differ_is_not_shown() -> None:
+    def cell(half: float) -> tuple[str, str, tuple[str, ...]]:
+        estimate = Estimate(0.02, 0.02 - half, 0.02 + half, 0.5)
+        shown = _difference(SimpleNamespace(estimate=estimate, judged=True, verdict="not separable"))
+        return shown.text, shown.spread, shown.notes
+
+    assert cell(0.1) == ("+2.0", "[−8.0, 12.0]", ())
+    assert cell(76.0) == ("+2.0", "", ("not known: its few seeds differ too much for an interval",))

@@ -10,7 +10,7 @@ from reports.read.comparison_runs import read_comparison
 from reports.stats.score_matrices import score_matrices
 from reports.stats.significance import NOT_JUDGED, Significance
 from reports.stats.targets import targets
-from reports.stats.verdicts import Block, kind_of, seen_from_base, seen_text
+from reports.stats.verdicts import Block, kind_of, seen_from_base, seen_text, sight
 from tests.support import synthetic
 
 TASKS = ("STS12", "STS-B")
@@ -132,6 +132,11 @@ def test_verdicts_groups_and_what_can_be_seen(made):
     assert near.kind == "cannot tell yet"
     assert block.verdict(best, second, equivalence=50).kind == "no difference that matters"
     assert seen_text(block).startswith("4 seeds can see differences from ")
+
+
+def test_no_difference_of_more_points_than_there_are_is_promised() -> None:
+    assert sight(2.58) == "seeds can see differences from 2.6 points on"
+    assert sight(115.8, " on STS") == "seeds can see no difference on STS: it would have to be one of 116 points"
 
 
 def test_intervals_and_verdicts_of_a_comparison_agree(made):
