@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from transformers.integrations import sdpa_attention
 
-from harness.encoder import Encoder, dropout
+from harness.encoder import Encoder
 from harness.errors import InputError
 from harness.sources import Pair
 from harness.training import Batch
@@ -159,7 +160,7 @@ class Watch:
         names = {module: name for name, module in encoder.transformer.named_modules()}
         self.handles = [module.register_forward_hook(self.hidden) for module in names if isinstance(module, nn.Dropout)]
         self.names, self.rows = names, 0
-        attend = dropout.sdpa_attention_forward
+        attend = sdpa_attention.sdpa_attention_forward
 
         def spy(module: nn.Module, query: Any, key: Any, value: Any, mask: Any, **kwargs: Any) -> Any:
             # with the identity as values, attention returns its (dropped) probabilities
@@ -175,7 +176,7 @@ class Watch:
             torch.set_rng_state(state)
             return attend(module, query, key, value, mask, **kwargs)
 
-        monkeypatch.setattr(dropout, "sdpa_attention_forward", spy)
+        monkeypatch.setattr(sdpa_attention, "sdpa_attention_forward", spy)
 
     def hidden(self, module: nn.Module, inputs: Any, output: Any) -> None:
         live = inputs[0] != 0
