@@ -81,6 +81,8 @@ def take_run(record: Record, source: RunFolder, workdir: Path, *, weights: bool 
         return False
     with_model = weights and source.fitted_file.is_file() and any(name.startswith(MODEL) for name in record.files)
     names = tuple(n for n in record.files if n in _RESULTS or (with_model and n.startswith(MODEL)))
+    if outside := [name for name in names if ".." in Path(name).parts]:
+        raise InputError(f"its record names a file outside of its folder ({outside[0]})")
     damaged = [*changed(source, wanted := {n: record.files[n] for n in names}), *lost(source, wanted)]
     if damaged:
         raise InputError(f"{', '.join(damaged)}: not as its record says; harness doctor --workdir tells more")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 from pathlib import Path
 
@@ -144,6 +145,19 @@ def test_weights_come_where_they_are_asked_for(theirs: Path, tmp_path: Path) -> 
     assert of_run(RunFolder(tmp_path, trained.id)) == []
     assert RunFolder(tmp_path, trained.id).fitted_file.is_file()
     assert not trained.removed
+
+
+def test_no_file_comes_from_or_goes_outside_of_a_run(theirs: Path, tmp_path: Path) -> None:
+    there = shutil.copytree(theirs, tmp_path / "there")
+    trained = next(record for record in read_records(there) if record.row == "simcse")
+    name = "model/../../../planted"
+    (there / "planted").write_text("")
+    RunFolder(there, trained.id).write(
+        trained.model_copy(update={"files": {**trained.files, name: hashlib.sha256(b"").hexdigest()}})
+    )
+    merged = merge(tmp_path / "here", there, weights=True)
+    assert f"names a file outside of its folder ({name})" in merged.refused[trained.id]
+    assert not (tmp_path / "here" / "planted").exists()
 
 
 def test_what_differs_here_stays_and_is_told(theirs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
