@@ -80,6 +80,7 @@ def _of_shared_files(workdir: Path) -> Iterator[Fault]:
         workdir / "precision.json": "the precision is measured again",
         workdir / "budget.json": timed_again,
         workdir / "inference.json": "the cost of inference is measured again",
+        workdir / "peak.json": "the most that the device can do is measured again",
     }
     files |= dict.fromkeys((workdir / "overlap").glob("*.json"), "the same comparison looks for the tasks' texts again")
     files |= dict.fromkeys((workdir / "comparisons").glob("*.json"), "the same comparison writes it anew")

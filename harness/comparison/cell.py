@@ -21,6 +21,7 @@ from harness.comparison.kept_weights import keep, kept_report
 from harness.comparison.measured_precision import precision_of
 from harness.comparison.plan import Plan, PlannedCell, describe_data
 from harness.comparison.rescoring import due, merged, merged_figures, merged_rows
+from harness.comparison.utilisation import utilisation
 from harness.errors import InputError, StopAsked, TrainingStopped
 from harness.evaluation.scoring import announced, each, error_file, set_aside
 from harness.evaluation.vector_cache import EmbeddingCache, folder_hash
@@ -241,6 +242,8 @@ def _fitted(
     _count_seconds(method.fit_report.cost, time.perf_counter() - started, time.process_time() - worked)
     if plan.device.startswith("cuda"):  # held for that long, busy or not, as clusters count it
         method.fit_report.cost["train_gpu_seconds"] = context.team.size * method.fit_report.cost["train_seconds"]
+    precision = str(method.fit_report.training.get("precision", "fp32"))
+    method.fit_report.cost |= utilisation(method.fit_report.cost, workdir, plan.device, precision, context.team.size)
     label, base = markdown_text(cell.row.label), markdown_text(cell.base_model)
     card = f"{label}: trained by `{method.name}` from {base}, seed {seed_text(cell.seed)}.\n"
     keep(method, folder, card)

@@ -11,13 +11,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from harness.comparison import measured_precision, timed_updates
+from harness.comparison import measured_precision, timed_updates, utilisation
 from harness.files.atomic import sweep, write_atomic
 from harness.results.inference import InferenceCost, add_passes, inference_file, read_inference
 
 _ONCE: dict[str, tuple[str, Callable[[Path], dict[str, Any]]]] = {  # file -> its lock, and what reads it
     measured_precision.FILE: (measured_precision.LOCK, measured_precision.read),
     timed_updates.FILE: (timed_updates.LOCK, timed_updates.read),
+    utilisation.FILE: (utilisation.LOCK, utilisation.read),
 }
 
 

@@ -212,4 +212,11 @@ def _line_about(record: Record) -> str:
     best, initial = record.training.get("best_dev"), record.training.get("initial_dev")
     if best is not None and initial is not None and best <= initial:
         without += f"; training never beat the start (dev {100 * best:.2f}, untrained {100 * initial:.2f})"
-    return f"{scores}{without} ({record.cost.get('train_seconds', 0):.0f} s training)"
+    return f"{scores}{without} ({_training(record.cost)})"
+
+
+def _training(cost: dict[str, float]) -> str:
+    """Seconds of training, and how fast it was where that was counted."""
+    seconds, tokens, mfu = (cost.get(key) for key in ("train_seconds", "train_tokens_per_second", "mfu"))
+    said = [f"{seconds or 0:.0f} s training", f"{tokens:,.0f} tokens/s" if tokens else ""]
+    return ", ".join(part for part in (*said, f"MFU {100 * mfu:.0f} %" if mfu else "") if part)

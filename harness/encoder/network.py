@@ -19,6 +19,7 @@ from harness.encoder.micro_batches import cuts, in_parts
 from harness.encoder.pooling import Pooling, average_layers, one_token, reduce_tokens
 from harness.encoder.precision import autocast
 from harness.encoder.sentences import clean
+from harness.encoder.work import passes
 from harness.errors import InputError
 from harness.machine.distributed import share
 from harness.machine.progress import encoding_bar
@@ -151,6 +152,7 @@ class Network(nn.Module):
 
     def forward(self, features: dict[str, Tensor]) -> Tensor:
         """Vectors (n, d) of collated `features`, head and affine applied; the checkpoint's own dropout in training."""
+        passes(self, features["attention_mask"])
         with share(len(features["attention_mask"])) as part:
             own = {name: tensor[part.rows] for name, tensor in features.items()}
             slices = cuts(len(own["attention_mask"]), self.micro_batch)
@@ -184,6 +186,7 @@ class Network(nn.Module):
         checkpoints = any(getattr(module, "gradient_checkpointing", False) for module in self.transformer.modules())
         if checkpoints and not self._checkpoints_rates:
             raise InputError("gradient checkpointing that knows the views' dropout is Encoder.checkpoint_gradients()")
+        passes(self, [*ids_a, *ids_b])
         with share(len(ids_a)) as part:
             a, b = ids_a[part.rows], ids_b[part.rows]
             slices = cuts(len(a), self.micro_batch)
@@ -268,6 +271,7 @@ class Network(nn.Module):
 
         H_0 is the output of the embedding block, H_L what the last layer gives, its final normalisation included.
         """
+        passes(self, features["attention_mask"])
         with share(len(features["attention_mask"])) as part:
             own = {name: tensor[part.rows] for name, tensor in features.items()}
             output = self.transformer(**self._placed(own), output_hidden_states=True)
@@ -276,6 +280,7 @@ class Network(nn.Module):
     def token_states(self, features: dict[str, Tensor]) -> Tensor:
         """What pooling reduces over tokens (n, length, d): H_L, or the average of the layers that the pooling names,
         after the token module if there is one; the checkpoint's own dropout in training."""
+        passes(self, features["attention_mask"])
         with share(len(features["attention_mask"])) as part:
             own = {name: tensor[part.rows] for name, tensor in features.items()}
             return part.gather(self._tokens(self._placed(own)))

@@ -1,23 +1,82 @@
-"""What a machine can do at most in matrix multiplication, as it is now: what the speed of a model is held against."""
+"""What a machine can do at most in products of matrices: what the speed of a model is held against."""
 
 from __future__ import annotations
 
+import re
 import time
 from functools import cache
+from typing import NamedTuple
 
 _SIDES = {"cpu": 1024, "cuda": 8192}  # of square matrices: in a processor's cache, large enough to fill a GPU
 _SECONDS, _ROUNDS = 0.1, 5
+_LONGEST = 2.0  # seconds after which no further round begins: processors that emulate bf16 are slow
+
+
+class DataSheet(NamedTuple):
+    """Operations a second in units of 10^12, dense products (data sheets print those with sparsity at twice that);
+    None where there is no hardware for it."""
+
+    bf16: float | None
+    fp16: float
+    tf32: float | None
+    fp32: float
+
+
+# By the words that stand in the name that a driver gives, the more exact ones first. From NVIDIA's data sheets of the
+# products and its white papers of Ampere GA102 and Ada (GeForce: fp16 with fp32 sums), and AMD's data sheet of MI300X.
+_SHEETS = {
+    ("B200",): DataSheet(2250, 2250, 1125, 75),
+    ("H200", "NVL"): DataSheet(835.5, 835.5, 417.5, 60),
+    ("H200",): DataSheet(989.5, 989.5, 494.5, 67),
+    ("H100", "NVL"): DataSheet(835.5, 835.5, 417.5, 60),
+    ("H100", "PCIe"): DataSheet(756, 756, 378, 51),
+    ("H100", "HBM3"): DataSheet(989.5, 989.5, 494.5, 67),
+    ("A100",): DataSheet(312, 312, 156, 19.5),
+    ("A40",): DataSheet(149.7, 149.7, 74.8, 37.4),
+    ("A30",): DataSheet(165, 165, 82, 10.3),
+    ("A10",): DataSheet(125, 125, 62.5, 31.2),
+    ("L40S",): DataSheet(362, 362, 183, 91.6),
+    ("L40",): DataSheet(181, 181, 90.5, 90.5),
+    ("L4",): DataSheet(121, 121, 60, 30.3),
+    ("T4",): DataSheet(None, 65, None, 8.1),
+    ("V100", "SXM2"): DataSheet(None, 125, None, 15.7),
+    ("V100", "PCIE"): DataSheet(None, 112, None, 14),
+    ("RTX", "6000", "Ada"): DataSheet(364, 364, 182, 91.1),
+    ("RTX", "A6000"): DataSheet(154.8, 154.8, 77.4, 38.7),
+    ("RTX", "4090"): DataSheet(165.2, 165.2, 82.6, 82.6),
+    ("RTX", "3090"): DataSheet(71, 71, 35.6, 35.6),
+    ("AMD", "MI300X"): DataSheet(1307.4, 1307.4, 653.7, 163.4),
+}
+
+
+def sheet_flops(name: str, precision: str) -> float | None:
+    """Operations a second of a GPU in "bf16", "fp16", "tf32" or "fp32" as its maker prints them; None where it is not
+    known here, or has no hardware for it.
+
+    >>> sheet_flops("NVIDIA A100-SXM4-80GB", "bf16"), sheet_flops("Tesla T4", "bf16")
+    (312000000000000.0, None)
+    """
+    words = set(re.split(r"[\s-]+", name))
+    for asked, sheet in _SHEETS.items():
+        if words.issuperset(asked):
+            value: float | None = getattr(sheet, precision)
+            return None if value is None else value * 1e12
+    return None
 
 
 @cache
-def peak_flops(device: str) -> float:
-    """Floating-point operations a second of products of square matrices in float32 (a GPU: with TF32 as torch is set),
-    the best of some rounds; measured once a process, with its threads.
+def peak_flops(device: str, precision: str = "fp32") -> float:
+    """Floating-point operations a second of products of square matrices (fp32 on a GPU: with TF32 as torch is set), the
+    best of some rounds; measured once a process, with its threads.
+
+    >>> peak_flops("cpu") > 1e9
+    True
     """
     import torch
 
+    kinds = {"bf16": torch.bfloat16, "fp16": torch.float16}
     side = _SIDES.get(torch.device(device).type, _SIDES["cuda"])
-    a = torch.randn(side, side, device=device)
+    a = torch.full((side, side), 0.5, device=device, dtype=kinds.get(precision, torch.float32))
 
     def seconds(count: int) -> float:
         _wait(device)
@@ -27,9 +86,14 @@ def peak_flops(device: str) -> float:
         _wait(device)
         return time.perf_counter() - started
 
-    seconds(2)
-    count = max(1, int(_SECONDS / seconds(1)))
-    return max(count * 2 * side**3 / seconds(count) for _ in range(_ROUNDS))
+    began = time.perf_counter()
+    best = seconds(2) / 2
+    count = max(1, int(_SECONDS / best))
+    for _ in range(_ROUNDS):
+        if time.perf_counter() - began > _LONGEST:
+            break
+        best = min(best, seconds(count) / count)
+    return 2 * side**3 / best
 
 
 def _wait(device: str) -> None:

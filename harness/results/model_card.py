@@ -29,6 +29,7 @@ _LICENSES = {
 }  # fmt: skip
 _COSTS = {
     "train_seconds": ("training", "s"),
+    "train_tokens_per_second": ("word pieces a second in training", ""),
     "encode_seconds": ("encoding the tasks' text", "s"),
     "evaluate_seconds": ("scoring", "s"),
     "sentences_per_second": ("sentences encoded a second", ""),

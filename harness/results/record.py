@@ -76,7 +76,9 @@ class Record(BaseModel):
     architecture: str = ""  # of the encoder, as `harness.results.inference` knows its cost; "" where not measured
     cost: dict[str, float] = {}  # train_seconds, train_cpu_seconds, train_gpu_seconds, encode_seconds,
     #                              evaluate_seconds, sentences_per_second, sentences, sentences_cached,
-    #                              peak_memory_bytes, parameters, corpus_sentences_seen; load_start, load_end:
+    #                              peak_memory_bytes, parameters, corpus_sentences_seen; train_tokens,
+    #                              train_tokens_per_second, train_flops: word pieces through encoders and their
+    #                              operations (harness.encoder.work); mfu, a share of peak_flops; load_start, load_end:
     #                              processes that wanted to run, mean over the minute before
     environment: dict[str, Any] = {}  # python, platform, cpu, device, precision, threads, versions
     files: dict[str, str] = {}  # name in the run's folder -> sha256, of weights, pairs, outcomes, figures, curve

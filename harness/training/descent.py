@@ -54,9 +54,11 @@ class Descent:
         step, steps: updates made, and planned (0 where a clock decides).
         parameters: those whose gradients are averaged over the team and clipped together.
         counters: names of the attributes (numbers, strings, lists and dicts of them) that a subclass wants back.
+        later: further ones, that checkpoints of earlier versions lack: None after such a one.
     """
 
     counters: ClassVar[tuple[str, ...]] = ()
+    later: ClassVar[tuple[str, ...]] = ()
 
     def __init__(
         self,
@@ -132,7 +134,7 @@ class Descent:
                 "rng": torch.get_rng_state(),
                 "cuda_rng": [torch.cuda.get_rng_state(device)] if device.startswith("cuda") else [],
                 "identity": self.identity(),
-                **{name: getattr(self, name) for name in ("step", *self.counters)},
+                **{name: getattr(self, name) for name in ("step", *self.counters, *self.later)},
             }
             torch.save(state, buffer)
             write_atomic(self._file, buffer.getvalue())
@@ -201,6 +203,6 @@ class Descent:
             torch.set_rng_state(state["rng"])
         if state.get("cuda_rng"):
             torch.cuda.set_rng_state(state["cuda_rng"][0], self.context.device)
-        for name in ("step", *self.counters):
-            setattr(self, name, state[name])
+        for name in ("step", *self.counters, *self.later):
+            setattr(self, name, state.get(name))
         return True

@@ -20,6 +20,7 @@ from torch import nn
 from harness.config import option
 from harness.encoder import Encoder
 from harness.encoder.precision import autocast, choose_precision
+from harness.encoder.work import Work
 from harness.errors import TrainingStopped
 from harness.method import FitContext, FitReport, Method, MethodConfig, require_corpus
 from harness.seeds import derive
@@ -227,6 +228,7 @@ class Trainer(Descent):
     """
 
     counters = ("sentences_seen", "seconds", "best", "initial_dev", "last", "worse", "precision")
+    later = ("work",)
 
     def __init__(
         self, method: TrainedMethod, encoder: Encoder, heads: nn.Module, corpus: Corpus, context: FitContext
@@ -248,6 +250,8 @@ class Trainer(Descent):
         self.team = context.team
         self.best_weights = BestWeights(context.folder)
         self.sentences_seen = 0
+        self.work: list[float] | None = [0, 0.0]  # word pieces and operations
+        self._work = Work()
         self.seconds = {"train": 0.0, "dev": 0.0, "train_cpu": 0.0}
         self.best: dict[str, Any] = {"step": None, "dev": -math.inf}
         self.initial_dev: float | None = None
@@ -300,11 +304,13 @@ class Trainer(Descent):
         self.heads.train()
         batch = self.stream.batch(self.step)
         rate = self.config.learning_rate * self.method.schedule(self.step, self.steps)
-        with autocast(self.precision, self.context.device), self.team.sharing():
+        with autocast(self.precision, self.context.device), self.team.sharing(), self._work.counted():
             terms = self.method.loss(self.encoder, self.heads, batch)
         norm = self.update(terms["loss"], rate)
         self.method.after_update(self.encoder, self.heads)
         self.sentences_seen += len(batch.items)
+        if self.work is not None:
+            self.work = [a + b for a, b in zip(self.work, self._work.take(), strict=True)]
         self.seconds["train"] += time.perf_counter() - started
         if "train_cpu" in self.seconds:  # not in a checkpoint of earlier versions
             self.seconds["train_cpu"] += time.process_time() - worked
@@ -400,11 +406,18 @@ class Trainer(Descent):
             **({"notes": [note]} if note else {}),
             **({"processes": self.team.size} if self.team.size > 1 else {}),
         }
+        tokens, flops = self.work or (0, 0.0)
+        counted = {
+            "train_tokens": float(tokens),
+            "train_tokens_per_second": tokens / max(self.seconds["train"], 1e-9),
+            "train_flops": flops,
+        }
         report.cost = {
             "train_seconds": self.seconds["train"],
             **({"train_cpu_seconds": self.seconds["train_cpu"]} if "train_cpu" in self.seconds else {}),
             "dev_seconds": self.seconds["dev"],
             "corpus_sentences_seen": float(self.sentences_seen),
             "train_sentences_per_second": self.sentences_seen / max(self.seconds["train"], 1e-9),
+            **(counted if flops else {}),
             "trained_parameters": float(sum(p.numel() for p in self.parameters)),
         }

@@ -19,11 +19,21 @@ _TIMES = (
     "train_seconds",
     "train_cpu_seconds",
     "train_gpu_seconds",
+    "dev_seconds",
+    "train_tokens_per_second",
+    "mfu",
     "sentences_per_second",
     "encode_seconds",
     "evaluate_seconds",
 )
-_BY_THE_WALL = ("train_seconds", "train_gpu_seconds", "sentences_per_second")
+_BY_THE_WALL = (
+    "train_seconds",
+    "train_gpu_seconds",
+    "dev_seconds",
+    "train_tokens_per_second",
+    "mfu",
+    "sentences_per_second",
+)
 
 
 def cost_table(comparison: Comparison) -> Table:
@@ -36,6 +46,9 @@ def cost_table(comparison: Comparison) -> Table:
         ("train_seconds", "Training", "seconds", float, 1),
         ("train_cpu_seconds", "Training", "processor seconds", float, 1),
         ("train_gpu_seconds", "Training", "GPU seconds", float, 1),
+        ("train_tokens_per_second", "Tokens/s", "in training", float, 0),
+        ("mfu", "MFU", "% of the peak", lambda share: 100 * share, 1),
+        ("dev_seconds", "Dev evaluation", "seconds", float, 1),
         ("steps", "Steps", "", float, 0),
         ("corpus_sentences_seen", "Sentences seen", "in training", float, 0),
         ("encode_seconds", "Encoding", "seconds", float, 1),
@@ -67,6 +80,13 @@ def cost_table(comparison: Comparison) -> Table:
         "Of all seeds, also of runs that ended early: times are medians with the least and the most of them, all else "
         "is a mean. –: not recorded, or nothing to do."
     ]
+    if any("mfu" in r.cost for r in comparison.records):
+        legend.append(
+            "Tokens are the word pieces that encoders were given in training, padding apart, each view of a sentence "
+            "anew. MFU: 6 operations for each of them and each weight, and attention's 12 L d t (2 and 4 L d t without "
+            "a gradient; heads apart), a second of training, against the GPU's data sheet or, for other devices, "
+            "products of square matrices measured there."
+        )
     if shared:
         one = next(iter(shared.values())).measured
         clock = "processor time of one thread" if one.clock == PROCESSOR else "time until the GPU has finished"

@@ -70,6 +70,11 @@ def test_records_hold_what_a_reader_asks_for(done: Path) -> None:
     assert simcse.training["steps"] == 6
     assert simcse.architecture == records[0].architecture != ""  # one network, which is timed once
     assert {"train_cpu_seconds", "load_start", "load_end"} <= simcse.cost.keys()
+    cost = simcse.cost
+    assert 2 * 6 * 8 * 3 <= cost["train_tokens"] <= 2 * 6 * 8 * 12  # two views of 8 sentences, 6 times, of at most 12
+    assert cost["train_tokens_per_second"] == pytest.approx(cost["train_tokens"] / cost["train_seconds"])
+    assert cost["mfu"] == pytest.approx(cost["train_flops"] / cost["train_seconds"] / cost["peak_flops"])
+    assert 0 < cost["mfu"] < 1
     assert simcse.training["best_step"] in (3, 6)
     assert simcse.corpus is not None
     assert (simcse.corpus["count"], len(simcse.corpus["sha256"])) == (80, 64)

@@ -62,7 +62,10 @@ def test_of_a_method(tmp_path: Path, corpus: Corpus) -> None:
     with pytest.raises(Killed):
         fit(folder=tmp_path, progress=kill)
     made_old(tmp_path, TRAINER)
-    assert same(fit(folder=tmp_path).encoder.state_dict(), fit().encoder.state_dict())
+    resumed, whole = fit(folder=tmp_path), fit()
+    assert same(resumed.encoder.state_dict(), whole.encoder.state_dict())
+    assert "train_tokens" in whole.fit_report.cost
+    assert "train_tokens" not in resumed.fit_report.cost  # of three updates nobody knows it
 
 
 def test_of_pretraining(tmp_path: Path, corpus: Corpus) -> None:

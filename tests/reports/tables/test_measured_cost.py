@@ -95,3 +95,15 @@ def test_a_busy_machine_is_noted_beside_what_it_may_have_slowed(made: synthetic.
     noted = {line.cells[0].text: [c.notes for c in line.cells if c.notes] for line in table.rows}
     assert noted["Busy"] == [("measured on a busy machine (load up to 8 on 2 cores)",)]
     assert noted["Calm"] == []
+
+
+def test_tokens_and_utilisation_stand_beside_training_and_older_runs_have_none(made: synthetic.Invented) -> None:
+    assert "mfu" not in [c.key for c in cost_table(read_comparison(made.workdir, "invented")).columns]
+    record = made.add("Counted", tasks=("STS-B",), geometry=False)
+    counted = {"train_tokens_per_second": 4321.0, "mfu": 0.25, "dev_seconds": 7.0}
+    again(made, record, architecture="one", wall=90.0, **counted)
+    comparison = read_comparison(made.workdir, "invented")
+    assert sorted(column(comparison, "train_tokens_per_second")) == ["4,321", "–", "–"]
+    assert sorted(column(comparison, "mfu")) == ["25.0", "–", "–"]
+    assert sorted(column(comparison, "dev_seconds")) == ["7.0", "–", "–"]
+    assert any("MFU: 6 operations" in text for text in cost_table(comparison).legend)
