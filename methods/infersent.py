@@ -80,6 +80,7 @@ class InferSentConfig(TrainingConfig):
     eval_every: int = option(1000, "updates between two evaluations on the dev set", ge=1)
     bucket: int = option(1, "batches per length-sorted megabatch, for less padding; 1: random batches", ge=1)
     gradient_checkpointing: Literal[False] = option(False, "no effect: there is one layer", neutral=False)
+    packed: Literal[False] = option(False, "no effect: there is no transformer", neutral=False)
 
     @field_validator("joined")
     @classmethod

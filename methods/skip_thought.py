@@ -93,6 +93,7 @@ class SkipThoughtConfig(TrainingConfig):
     min_std: float = option(0.0, "collapse guard: none, for vectors share most of their values for long", ge=0)
     min_rank: float = option(0.0, "collapse guard: none", ge=0)
     gradient_checkpointing: Literal[False] = option(False, "no effect: there is one layer", neutral=False)
+    packed: Literal[False] = option(False, "no effect: there is no transformer", neutral=False)
 
     @model_validator(mode="after")
     def _two_halves(self) -> Self:

@@ -23,6 +23,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from harness.encoder.packing import Packing
 from harness.encoder.quiet import quiet_transformers
 from harness.errors import InputError
 
@@ -34,10 +35,15 @@ ATTENTION = "harness_views"
 
 
 class ViewRates:
-    """The rates now in force, shared by all dropouts of one encoder. None means the checkpoint's own rates."""
+    """The rates now in force, shared by all dropouts of one encoder. None means the checkpoint's own rates.
+
+    Attributes:
+        packing: of the packed batch that the transformer now reads; None where it is padded.
+    """
 
     def __init__(self) -> None:
         self.rows = 0
+        self.packing: Packing | None = None
         self.hidden: Rates | None = None
         self.attention: Rates | None = None
         self.used: set[str] = set()
@@ -60,10 +66,32 @@ class ViewRates:
         finally:
             self.rows, self.hidden, self.attention = before
 
+    @contextmanager
+    def packed(self, packing: Packing | None) -> Iterator[None]:
+        """The transformer reads batches of this packing inside the block."""
+        before, self.packing = self.packing, packing
+        try:
+            yield
+        finally:
+            self.packing = before
+
     def again(self) -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
         """For gradient checkpointing: contexts of a layer's pass and of its repetition in the backward pass, which has
-        the rates that are in force now."""
-        return nullcontext(), self.inside(self.rows, self.hidden, self.attention)
+        the rates and the packing that are in force now."""
+        return nullcontext(), self._as_now(self.inside(self.rows, self.hidden, self.attention), self.packing)
+
+    @contextmanager
+    def _as_now(self, rates: AbstractContextManager[None], packing: Packing | None) -> Iterator[None]:
+        with rates, self.packed(packing):
+            yield
+
+    def halves(self, states: Tensor) -> list[Tensor] | None:
+        """`states` of view a and of view b, along dimension 0 or, of a packed batch, 1; None where it has no views."""
+        if self.rows and states.shape[0] == self.rows:
+            return list(states.tensor_split([self.rows // 2]))
+        if self.rows and self.packing is not None and self.packing.holds(states):
+            return list(states.tensor_split([self.packing.half], dim=1))
+        return None
 
     def check_used(self, model_type: str) -> None:
         """Raise InputError where a rate was asked for and the model has no place that took it."""
@@ -84,9 +112,10 @@ class PerViewDropout(nn.Dropout):
         self.rates = rates
 
     def forward(self, input: Tensor) -> Tensor:
-        """Drop `input` (rows, ...); tensors without the batch dimension keep the module's own rate."""
+        """Drop `input` (rows, ...), or (1, tokens, ...) packed; tensors of other shapes keep the module's own rate."""
         rates = self.rates
-        if not self.training or not rates.rows or input.shape[0] != rates.rows:
+        halves = rates.halves(input) if self.training else None
+        if halves is None:
             return super().forward(input)
         place = "attention" if input.dim() == 4 else "hidden"
         pair = rates.attention if place == "attention" else rates.hidden
@@ -96,8 +125,8 @@ class PerViewDropout(nn.Dropout):
         a, b = pair
         if a == b:
             return functional.dropout(input, a)
-        half = rates.rows // 2
-        return torch.cat((functional.dropout(input[:half], a), functional.dropout(input[half:], b)))
+        dropped = [functional.dropout(half, rate) for half, rate in zip(halves, pair, strict=True)]
+        return torch.cat(dropped, dim=0 if len(input) == rates.rows else 1)
 
 
 def _attend(
@@ -109,10 +138,16 @@ def _attend(
     dropout: float = 0.0,
     **kwargs: Any,
 ) -> tuple[Tensor, None]:
-    """Fused attention with a dropout rate a half; `query` is (rows, heads, length, d of a head)."""
+    """Fused attention with a dropout rate a half; `query` is (rows, heads, length, d of a head), or (1, heads, tokens,
+    d of a head) of a packed batch, whose mask is that of the padded one."""
     from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
     rates: ViewRates | None = getattr(module, "view_rates", None)
+    packing = rates.packing if rates is not None else None
+    if packing is not None and packing.holds(query.transpose(1, 2)):
+        query, key, value = (packing.pad(states.transpose(1, 2)).transpose(1, 2) for states in (query, key, value))
+        output, _ = _attend(module, query, key, value, attention_mask, dropout, **kwargs)
+        return packing.pack(output), None
     pair = rates.attention if rates is not None and module.training and query.shape[0] == rates.rows else None
     if rates is None or pair is None:
         return sdpa_attention_forward(module, query, key, value, attention_mask, dropout=dropout, **kwargs)
@@ -132,14 +167,23 @@ def _attend(
     return torch.cat(outputs), None
 
 
+def _mask(batch_size: int, q_length: int, kv_length: int, attention_mask: Tensor | None = None, **kwargs: Any) -> Any:
+    """The mask of the padded batch, also where the transformer reads it packed, as a batch of one row."""
+    from transformers.masking_utils import sdpa_mask
+
+    if attention_mask is not None and len(attention_mask) != batch_size:
+        batch_size, q_length = attention_mask.shape
+        kv_length = q_length
+    return sdpa_mask(batch_size, q_length, kv_length, attention_mask=attention_mask, **kwargs)
+
+
 @cache
 def _register() -> None:
     """Make the attention known to transformers, whose models take seconds to import: with the first model."""
     from transformers import AttentionInterface, AttentionMaskInterface
-    from transformers.masking_utils import sdpa_mask
 
     AttentionInterface.register(ATTENTION, _attend)
-    AttentionMaskInterface.register(ATTENTION, sdpa_mask)
+    AttentionMaskInterface.register(ATTENTION, _mask)
 
 
 def attach(transformer: PreTrainedModel) -> ViewRates:

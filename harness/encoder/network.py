@@ -16,6 +16,7 @@ from harness.encoder.batching import token_budget_batches
 from harness.encoder.dropout import Rates, attach
 from harness.encoder.eval_mode import evaluation
 from harness.encoder.micro_batches import cuts, in_parts
+from harness.encoder.packed_pass import check_packs, packed_pass
 from harness.encoder.pooling import Pooling, average_layers, one_token, reduce_tokens
 from harness.encoder.precision import autocast
 from harness.encoder.sentences import clean
@@ -48,6 +49,7 @@ class Network(nn.Module):
         max_length: tokens kept of a sentence, special tokens included.
         micro_batch: sentences (with both views) that `forward` and `two_views` encode at a time where a gradient is
             wanted, so that a large batch needs the memory of a small one; None for all.
+        packed: does the transformer read batches without their padding in training? Set it by `pack_batches`.
     """
 
     token_module: nn.Module | None
@@ -76,6 +78,7 @@ class Network(nn.Module):
         self._inputs = set(inspect.signature(transformer.forward).parameters)
         self._depth = int(transformer.config.num_hidden_layers)
         self.micro_batch: int | None = None
+        self.packed = False
         self._views_differ = False  # told by the first batch of training
         self._checkpoints_rates = False
 
@@ -97,6 +100,17 @@ class Network(nn.Module):
         # Only reentrant checkpointing needs what the switch does to the embeddings.
         model.disable_input_require_grads()  # type: ignore[no-untyped-call]
         self._checkpoints_rates = True
+
+    def pack_batches(self) -> None:
+        """In training, give the transformer the real tokens of a batch alone; its vectors are the same, but for
+        rounding and for which of them are dropped.
+
+        Raises:
+            InputError: it cannot read such a batch: tried on three short rows.
+        """
+        rows = [[token % 7 + 2 for token in range(length)] for length in (3, 8, 5)]
+        check_packs(self.transformer, self.view_rates, self._placed(self.collate(rows)))
+        self.packed = True
 
     @property
     def dimension(self) -> int:
@@ -274,8 +288,8 @@ class Network(nn.Module):
         passes(self, features["attention_mask"])
         with share(len(features["attention_mask"])) as part:
             own = {name: tensor[part.rows] for name, tensor in features.items()}
-            output = self.transformer(**self._placed(own), output_hidden_states=True)
-            return tuple(part.gather(h) for h in (*output.hidden_states[:-1], output.last_hidden_state))
+            states, last = self._run(self._placed(own), every_layer=True)
+            return tuple(part.gather(h) for h in (*states[:-1], last))
 
     def token_states(self, features: dict[str, Tensor]) -> Tensor:
         """What pooling reduces over tokens (n, length, d): H_L, or the average of the layers that the pooling names,
@@ -315,9 +329,15 @@ class Network(nn.Module):
 
     def _tokens(self, features: dict[str, Tensor]) -> Tensor:
         layers = self.pooling.layers(self._depth)
-        if layers == (self._depth,):
-            tokens: Tensor = self.transformer(**features).last_hidden_state
-        else:
-            states = self.transformer(**features, output_hidden_states=True).hidden_states
-            tokens = average_layers(states, layers)
+        last_alone = layers == (self._depth,)
+        states, last = self._run(features, every_layer=not last_alone)
+        tokens = last if last_alone else average_layers(states, layers)
         return tokens if self.token_module is None else self.token_module(tokens, features["attention_mask"])
+
+    def _run(self, features: dict[str, Tensor], *, every_layer: bool = False) -> tuple[tuple[Tensor, ...], Tensor]:
+        """What the transformer gives as its hidden states (of every layer, or none) and as the last one."""
+        options = {"output_hidden_states": True} if every_layer else {}
+        if self.packed and self.training and not bool(features["attention_mask"].all()):
+            return packed_pass(self.transformer, self.view_rates, features, **options)
+        output = self.transformer(**features, **options)
+        return output.hidden_states if every_layer else (), output.last_hidden_state

@@ -83,6 +83,9 @@ class TrainingConfig(MethodConfig):
     gradient_checkpointing: bool = option(
         False, "keep only what enters each layer and compute the rest twice, to need less memory", neutral=False
     )
+    packed: bool = option(
+        False, "batches enter the transformer without their padding: faster, above all with bucket = 1", neutral=False
+    )
 
     in_parts: ClassVar[bool] = False
     """May `micro_batch` be set? True for a loss that asks the encoder for nothing but `two_views` and `forward`."""
@@ -130,11 +133,13 @@ class TrainedMethod(Method):
     Config: ClassVar[type[MethodConfig]] = TrainingConfig
 
     def load_base(self) -> Encoder:
-        """As `Method.load_base`, ready to be trained in the memory that the config leaves it."""
+        """As `Method.load_base`, ready to be trained in the memory that the config leaves it, packed or padded."""
         encoder = super().load_base()
         encoder.micro_batch = self.config.micro_batch
         if self.config.gradient_checkpointing:
             encoder.checkpoint_gradients()
+        if self.config.packed:
+            encoder.pack_batches()
         return encoder
 
     def heads(self, encoder: Encoder) -> nn.Module:

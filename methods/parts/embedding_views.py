@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 from torch import Tensor, nn
 
+from harness.encoder.dropout import ViewRates
+
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
@@ -74,16 +76,21 @@ class Seen:
 @contextmanager
 def embeddings_changed(transformer: PreTrainedModel, change_a: Change, change_b: Change) -> Iterator[None]:
     """In forward passes inside the block the embeddings of the first half of the rows go through `change_a`, those of
-    the second through `change_b`. The backward pass may follow outside, unless it encodes parts of a batch again."""
+    the second through `change_b`, padded also where the batch is packed. The backward pass may follow outside, unless
+    it encodes parts of a batch again."""
+    rates = cast(ViewRates, transformer.view_rates)
     mask: list[Tensor] = []
 
     def look(module: nn.Module, args: Any, kwargs: dict[str, Any]) -> None:
         mask[:] = [kwargs["attention_mask"]]
 
     def change(module: nn.Module, args: Any, output: Tensor) -> Tensor:
-        half = len(output) // 2
+        packing = rates.packing
+        embeddings = output if packing is None else packing.pad(output)
+        half = len(embeddings) // 2
         halves = ((change_a, slice(None, half)), (change_b, slice(half, None)))
-        return torch.cat([function(output[rows], mask[0][rows]) for function, rows in halves])
+        changed = torch.cat([function(embeddings[rows], mask[0][rows]) for function, rows in halves])
+        return changed if packing is None else packing.pack(changed)
 
     block = cast(nn.Module, getattr(transformer, "embeddings", None) or transformer.get_input_embeddings())
     handles = [transformer.register_forward_pre_hook(look, with_kwargs=True), block.register_forward_hook(change)]

@@ -15,9 +15,9 @@ from reports.read.run_library import same_value, value_of
 
 REHEARSED = "mini"  # the family whose recipe a rehearsal follows, whatever the paper's base model
 
-# How often weights are selected and what fits into memory: told, but no part of what a row is.
+# How often weights are selected, what fits into memory and how fast: told, but no part of what a row is.
 SCHEDULE = ("eval_every",)
-_MEMORY = ("micro_batch", "gradient_checkpointing")
+_MEMORY = ("micro_batch", "gradient_checkpointing", "packed")
 # What decides a score most comes first in a list of differences; then the other options as the method declares them.
 _FIRST = ("learning_rate", "batch_size", "epochs", "max_steps", "temperature", "projector", "pooling")
 _SMALL = 1e-3  # a number below it is shown as 3e-5

@@ -24,14 +24,15 @@ from harness.seeds import derive, numpy_generator
 from harness.sources import load_corpus
 from harness.training import Batch
 
-# Vectors of two views; a batch's statistics; both; both in parts. Then what is more than vectors: a second forward pass
-# with a tied vocabulary layer, token states, a decoder tied to the encoder, a penalty on the weights and a frozen
-# guide's hidden states.
+# Vectors of two views; a batch's statistics; both; both in parts; both packed. Then what is more than vectors: a second
+# forward pass with a tied vocabulary layer, token states, a decoder tied to the encoder, a penalty on the weights and a
+# frozen guide's hidden states.
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "simcse": ("simcse", {"dropout": 0.0}),
     "barlow_twins": ("barlow_twins", {"dropout": 0.0, "projector": [64, 64]}),
     "scd": ("scd", {"dropout_a": 0.0, "dropout_b": 0.0, "projector": [64, 64]}),
     "parts": ("scd", {"dropout_a": 0.0, "dropout_b": 0.0, "projector": [64, 64], "micro_batch": 2}),
+    "packed": ("scd", {"dropout_a": 0.0, "dropout_b": 0.0, "projector": [64, 64], "packed": True}),
     "mlm": ("simcse", {"dropout": 0.0, "mlm_weight": 1.0, "mlm_probability": 0.5}),
     "is_bert": ("is_bert", {}),
     "tsdae": ("tsdae", {}),
