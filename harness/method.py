@@ -32,9 +32,12 @@ if TYPE_CHECKING:
 DEFAULT_BASE_MODEL = "embedded:mini-bert"
 UNTRAINED = "pooling"  # the entry point of `harness.methods` whose rows are base models as they are
 METHOD_FILE = "harness_method.json"
-POOLING_HELP = "cls, cls_pooler, mean, max, first_last_avg, last2_avg, last, layer:K:cls|mean|max or prompt:TEMPLATE"
+POOLING_HELP = (
+    "cls, cls_pooler, mean, max, first_last_avg, last2_avg, last, layer:K:cls|mean|max, prompt:TEMPLATE, "
+    "echo(:TEMPLATE) or echo_last(:TEMPLATE)"
+)
 
-_POOLINGS = r"none|cls|cls_pooler|mean|max|first_last_avg|last2_avg|last|layer:\d+:(cls|mean|max)"
+_POOLINGS = r"none|cls|cls_pooler|mean|max|first_last_avg|last2_avg|last|layer:\d+:(cls|mean|max)|echo|echo_last"
 
 Text = Literal["none", "sentences", "pairs", "documents"]
 Supervision = Literal["untrained", "unsupervised", "transductive", "supervised"]
@@ -84,6 +87,10 @@ class MethodConfig(Config):
             from harness.encoder.prompts import Prompt
 
             Prompt.parse(value.removeprefix("prompt:"))
+        elif value.startswith(("echo:", "echo_last:")):
+            from harness.encoder.echo import Echo
+
+            Echo.parse(value.partition(":")[2])
         elif not re.fullmatch(_POOLINGS, value):
             raise ValueError(f"must be one of {POOLING_HELP}")
         return value

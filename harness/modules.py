@@ -1,11 +1,11 @@
-"""A saved method as a module of sentence-transformers, where that library's own modules cannot express it.
+"""Modules of sentence-transformers for what that library's own cannot express: a whole saved method, a second copy.
 
     SentenceTransformer("FOLDER", trust_remote_code=True)           # runs this class, and nothing of the folder's
     SentenceTransformer(modules=[SavedMethod.load("FOLDER")])       # the same without that flag
 
 modules.json of such a folder names `harness.modules.SavedMethod`, a path that stays. From 6.0 on sentence-transformers
 wants the flag for every class that is not its own, also of an installed package. What stock modules can hold is saved
-as those, and opens anywhere.
+as those, and opens anywhere. An echo (`harness.encoder.echo`) is saved as stock modules around `SecondCopy`.
 """
 
 from __future__ import annotations
@@ -17,13 +17,15 @@ from pathlib import Path
 from typing import Any, Self
 
 import torch
+from sentence_transformers.base.modules import Module
 from sentence_transformers.sentence_transformer.modules import InputModule
 
+from harness.encoder.echo import EchoFrame
 from harness.errors import InputError, NotFitted
 from harness.evaluation.any_model import saved_method
 from harness.method import Method
 
-__all__ = ["SavedMethod"]
+__all__ = ["SavedMethod", "SecondCopy"]
 
 
 class SavedMethod(InputModule):
@@ -76,3 +78,39 @@ class SavedMethod(InputModule):
         with tempfile.TemporaryDirectory() as folder:
             self.method.save(Path(folder) / "method")
             shutil.copytree(Path(folder) / "method", output_path, dirs_exist_ok=True)
+
+
+class SecondCopy(Module):
+    """Leaves the tokens of a sentence's second copy to the pooling that follows.
+
+    >>> import torch
+    >>> ids = torch.tensor([[9, 4, 5, 8, 4, 5]])
+    >>> module = SecondCopy("echo", before=1, between=1, after=0)
+    >>> module({"input_ids": ids, "attention_mask": torch.ones_like(ids)})["attention_mask"].tolist()
+    [[0, 0, 0, 0, 1, 1]]
+    """
+
+    config_keys: list[str] = ["pooling", "before", "between", "after"]  # noqa: RUF012  as the library declares it
+
+    def __init__(self, pooling: str, before: int, between: int, after: int) -> None:
+        """`pooling` is the rule that this is a part of, with its template; the others count the template's tokens."""
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.pooling = pooling
+        self.before, self.between, self.after = before, between, after
+
+    def forward(self, features: dict[str, Any], **_: Any) -> dict[str, Any]:
+        """Changes "attention_mask".
+
+        Raises:
+            InputError: rows without two equal copies, or laid end to end without padding.
+        """
+        if "cu_seq_lens_q" in features:
+            raise InputError("SecondCopy needs padded rows; open the model without unpadded flash attention")
+        frame = EchoFrame(self.before, self.between, self.after)
+        mask = frame.second(features["input_ids"], features["attention_mask"])
+        without = {key: value for key, value in features.items() if key != "token_weights_sum"}  # of all tokens
+        return {**without, "attention_mask": mask}
+
+    def save(self, output_path: str, *args: Any, safe_serialization: bool = True, **kwargs: Any) -> None:
+        """Write config.json."""
+        self.save_config(output_path)

@@ -209,12 +209,14 @@ def encode_pieces(encoder: Encoder) -> NDArray[np.float32]:
     """Vectors (vocabulary, d) of all word pieces, each as a sentence of its own, in float32."""
     import torch
 
-    before, after = frame_of(encoder.tokenizer)
+    echo = encoder.echo_frame
+    first, *others = frame_of(encoder.tokenizer) if echo is None else echo.pieces(encoder.tokenizer)
     size = encoder.tokenizer.backend_tokenizer.get_vocab_size()
     parts: list[NDArray[np.float32]] = []
     encoder.eval()
     for start in range(0, size, ROWS):
-        ids: Sequence[Sequence[int]] = [[*before, piece, *after] for piece in range(start, min(start + ROWS, size))]
+        pieces = range(start, min(start + ROWS, size))
+        ids: Sequence[Sequence[int]] = [[*first, *(i for part in others for i in (piece, *part))] for piece in pieces]
         with torch.inference_mode():
             parts.append(encoder(encoder.collate(ids)).float().cpu().numpy())
     return np.concatenate(parts)

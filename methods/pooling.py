@@ -22,7 +22,10 @@ class PoolingMethod(Method):
         deterministic=True,
         notes="first_last_avg: the SimCSE and SCD tables used the embedding block as first layer (first_layer=0), "
         "today's SimCSE code and BERT-flow / whitening use layer 1 (the default here). prompt: the state at [MASK] of "
-        "a template (PromptBERT's untrained row, 67.85 on BERT-base), or at its last token (PromptEOL, causal models).",
+        "a template (PromptBERT's untrained row, 67.85 on BERT-base), or at its last token (PromptEOL, causal models). "
+        "echo: the mean over the second of two copies of the sentence, or its last token, in the template of Springer "
+        "et al., ICLR 2025 (arXiv 2402.15449), made for causal models. Both copies together have the length of a text; "
+        "the authors' code allows it to each copy.",
     )
     presets: ClassVar[Presets] = {
         "cls": {"pooling": "cls"},
@@ -33,13 +36,15 @@ class PoolingMethod(Method):
         "first_last_avg_static": {"pooling": "first_last_avg", "first_layer": 0},
         "last2_avg": {"pooling": "last2_avg"},
         "prompt": {"pooling": 'prompt:This sentence : "[X]" means [MASK].'},
+        "echo": {"pooling": "echo"},
+        "echo_last": {"pooling": "echo_last"},
         "prompteol": {"pooling": 'prompt:This sentence : "[X]" means in one word:"'},
     }
 
     def check(self, corpus: Corpus | None) -> None:
-        """Also refuse a layer or a mask token that the base model has not, before anything is run."""
+        """Also refuse a layer, a mask token or a template's room that the base model has not, before any run."""
         super().check(corpus)
-        if self.config.pooling.startswith(("layer:", "prompt:")):
+        if self.config.pooling.startswith(("layer:", "prompt:", "echo")):
             self.load_base()
 
     def fit(self, corpus: TrainingText | None = None, context: FitContext | None = None) -> Self:

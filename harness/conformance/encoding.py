@@ -119,7 +119,7 @@ def save_and_load(s: Subject) -> str:
 def sentence_transformer(s: Subject) -> str:
     """`SentenceTransformer(path).encode` gives the same vectors.
 
-    A method whose vectors stock modules cannot express has `harness.modules.SavedMethod` in its modules.json
+    A method whose vectors stock modules cannot express has a class of `harness.modules` in its modules.json
     (`harness.encoder.layout.whole_method`), or writes a layout of its own, without modules.json.
     """
     method, path = s.fitted, s.folder / "model"
@@ -129,7 +129,7 @@ def sentence_transformer(s: Subject) -> str:
         return "does not apply: a layout of its own (no modules.json), read by Method.load"
     from sentence_transformers import SentenceTransformer
 
-    from harness.encoder.layout.whole_method import is_whole_method
+    from harness.encoder.layout.whole_method import is_whole_method, names_our_modules
     from harness.encoder.quiet import quiet_transformers
 
     with quiet_transformers():
@@ -138,7 +138,7 @@ def sentence_transformer(s: Subject) -> str:
 
             theirs: Any = SentenceTransformer(modules=[SavedMethod.load(str(path))], device="cpu")
         else:
-            theirs = SentenceTransformer(str(path), device="cpu")
+            theirs = SentenceTransformer(str(path), device="cpu", trust_remote_code=names_our_modules(path))
     texts = [*TEXTS, "", "🙂 emoji", "word " * 600]
     seen = gap(vectors(method, texts), theirs.encode(texts))
     expect(seen < TOLERANCE, f"SentenceTransformer's vectors differ by {seen:.1e} (allowed: {TOLERANCE:g})")

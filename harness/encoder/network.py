@@ -6,6 +6,7 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import torch
@@ -14,6 +15,7 @@ from torch.nn import functional
 
 from harness.encoder.batching import token_budget_batches
 from harness.encoder.dropout import Rates, attach
+from harness.encoder.echo import EchoFrame
 from harness.encoder.eval_mode import evaluation
 from harness.encoder.micro_batches import cuts, in_parts
 from harness.encoder.packed_pass import check_packs, packed_pass
@@ -125,11 +127,17 @@ class Network(nn.Module):
         """Where the weights are."""
         return next(self.parameters()).device
 
+    @cached_property
+    def echo_frame(self) -> EchoFrame | None:
+        """Where the copies of a sentence stand, for a pooling that reads the second of two."""
+        return EchoFrame.of(self.tokenizer) if self.pooling.echo is not None else None
+
     def tokenize(self, texts: Sequence[str], max_length: int | None = None) -> list[list[int]]:
         """Token ids with special tokens, cut to `max_length` (never beyond the encoder's own), unpadded."""
         if not texts:
             return []
         limit = self.max_length if max_length is None else min(max_length, self.max_length)
+        limit = limit if self.echo_frame is None else self.echo_frame.cut(limit)
         whole = [clean(text, row) for row, text in enumerate(texts)]
         parts = (self._ids(whole[start : start + _AT_ONCE], limit) for start in range(0, len(whole), _AT_ONCE))
         ids = [row for part in parts for row in part]
@@ -309,8 +317,11 @@ class Network(nn.Module):
         return vectors if self.affine is None else self.affine(vectors)
 
     def counted(self, features: dict[str, Tensor]) -> Tensor:
-        """The tokens that the pooling counts (n, length): the real ones, or of each row the one that it reads."""
+        """The tokens that the pooling counts (n, length): the real ones, those of a second copy, or of each row the
+        one that it reads."""
         mask = features["attention_mask"]
+        if self.echo_frame is not None:
+            mask = self.echo_frame.second(features["input_ids"], mask)
         if self.pooling.reads == "all":
             return mask
         at = features["input_ids"] == self.tokenizer.mask_token_id if self.pooling.reads == "mask" else None

@@ -11,13 +11,15 @@ import torch
 from torch import Tensor
 
 from harness.config import nearest
+from harness.encoder.echo import DEFAULT, Echo
 from harness.encoder.prompts import Prompt
 from harness.errors import InputError
 
 Mode = Literal["cls", "mean", "max"]
-NAMES = ("cls", "cls_pooler", "mean", "max", "first_last_avg", "last2_avg", "last")
+NAMES = ("cls", "cls_pooler", "mean", "max", "first_last_avg", "last2_avg", "last", "echo", "echo_last")
 PROMPT = "prompt:"
 _LAYER = re.compile(r"layer:(\d+):(cls|mean|max)")
+_ECHO = re.compile(r"(echo|echo_last)(?::(.*))?", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,8 @@ class Pooling:
     | layer:K:cls, layer:K:mean, layer:K:max | the same on H_K |
     | last | H_L at the last token |
     | prompt:TEMPLATE | H_L at the token of the template that is read, see `harness.encoder.prompts` |
+    | echo, echo:TEMPLATE | mean of H_L over the second of two copies of the sentence, see `harness.encoder.echo` |
+    | echo_last, echo_last:TEMPLATE | H_L at the last token of the second copy |
 
     `first_layer` is 1 as in SimCSE's present code and BERT-flow; 0 (the static embeddings) reproduces the published
     first-last rows (56.70 for BERT-base), see SimCSE's issues 133 and 285.
@@ -56,10 +60,15 @@ class Pooling:
                 Prompt.parse(name.removeprefix(PROMPT))
             except ValueError as error:
                 raise InputError(f"pooling prompt:TEMPLATE {error}") from None
+        elif (echo := _ECHO.fullmatch(name)) and echo[2] is not None:
+            try:
+                Echo.parse(echo[2])
+            except ValueError as error:
+                raise InputError(f"pooling {echo[1]}:TEMPLATE {error}") from None
         elif name not in NAMES and not _LAYER.fullmatch(name):
             raise InputError(
                 f'unknown pooling "{name}"{nearest(name, list(NAMES))}; known: {", ".join(NAMES)}, '
-                "layer:K:cls, layer:K:mean, layer:K:max, prompt:TEMPLATE"
+                "layer:K:cls, layer:K:mean, layer:K:max, prompt:TEMPLATE, echo:TEMPLATE, echo_last:TEMPLATE"
             )
         if first_layer not in (0, 1):
             raise InputError(f"first_layer must be 0 (the embeddings) or 1 (the first layer), not {first_layer!r}")
@@ -87,12 +96,18 @@ class Pooling:
         return Prompt.parse(self.name.removeprefix(PROMPT)) if self.name.startswith(PROMPT) else None
 
     @property
+    def echo(self) -> Echo | None:
+        """The template around two copies of every sentence, if there is one."""
+        given = _ECHO.fullmatch(self.name)
+        return None if given is None else Echo.parse(DEFAULT if given[2] is None else given[2])
+
+    @property
     def reads(self) -> Literal["all", "mask", "last"]:
-        """The tokens that are reduced: all, or one."""
+        """The tokens that are reduced, of an echo's second copy or of the whole row: all, or one."""
         prompt = self.prompt
         if prompt is not None and prompt.reads_mask:
             return "mask"
-        return "last" if prompt is not None or self.name == "last" else "all"
+        return "last" if prompt is not None or self.name.partition(":")[0] in ("last", "echo_last") else "all"
 
     def layers(self, depth: int) -> tuple[int, ...]:
         """Indices into (H_0 .. H_depth) whose average is reduced over tokens; `(depth,)` for the last layer alone."""

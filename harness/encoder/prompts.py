@@ -80,8 +80,7 @@ class Prompt:
         Raises:
             InputError: it is none of the library "tokenizers", or lacks the mask token.
         """
-        if not tokenizer.is_fast:
-            raise InputError(f"prompt: a tokenizer of type {type(tokenizer).__name__} cannot hold a template")
+        require_fast(tokenizer)
         before, after = self.pieces(tokenizer)
         specials = [
             {"id": name, "ids": ids, "tokens": tokenizer.convert_ids_to_tokens(ids)}
@@ -94,6 +93,16 @@ class Prompt:
         tokenizer.padding_side = "right"
         if tokenizer.pad_token is None:  # as causal models have none; what stands at padding is never read
             tokenizer.pad_token = tokenizer.eos_token
+
+
+def require_fast(tokenizer: PreTrainedTokenizerBase) -> None:
+    """Refuse a tokenizer that cannot hold a template.
+
+    Raises:
+        InputError: it is none of the library "tokenizers".
+    """
+    if not tokenizer.is_fast:
+        raise InputError(f"prompt: a tokenizer of type {type(tokenizer).__name__} cannot hold a template")
 
 
 def frame_of(tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], list[int]]:

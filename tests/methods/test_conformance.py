@@ -17,3 +17,9 @@ NEEDED: dict[str, dict[str, Any]] = {}
 @pytest.mark.parametrize("name", registry.names(registry.METHODS))
 def test_conformance(name: str) -> None:
     assert_method(name, config=NEEDED.get(name))
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("name", ["pooling", "simcse"])
+def test_conformance_where_every_text_is_read_twice(name: str) -> None:
+    assert_method(name, config={"pooling": "echo"})

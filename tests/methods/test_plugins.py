@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from harness import registry
+from harness.encoder.layout.whole_method import names_our_modules
 from harness.errors import InputError, NotFitted
 from harness.method import FitContext, Method
 from harness.recipes import declared
@@ -99,7 +100,9 @@ def test_interface(name: str, corpus: Corpus, tmp_path: Path) -> None:
 
         assert (tmp_path / "model" / "model.safetensors").is_file()
         assert (tmp_path / "model" / "README.md").is_file()
-        theirs = SentenceTransformer(str(tmp_path / "model"), device="cpu").encode(TEXTS)
+        ours = names_our_modules(tmp_path / "model")
+        assert ours == method.config.pooling.startswith("echo"), "stock modules, where they suffice"
+        theirs = SentenceTransformer(str(tmp_path / "model"), device="cpu", trust_remote_code=ours).encode(TEXTS)
         assert np.allclose(theirs, vectors, atol=1e-5)
 
 

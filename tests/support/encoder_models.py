@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import torch
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import (
     AutoModel,
     BertConfig,
@@ -91,4 +91,27 @@ def base_model(folder: Path, family: str = "bert", *, lower: bool = True) -> str
             parameter.add_(0.2 * torch.randn_like(parameter))
     model.save_pretrained(folder)
     tokenizer(lower).save_pretrained(folder)
+    return str(folder)
+
+
+def causal_model(folder: Path) -> str:
+    """Save a random Qwen3 with a byte-level tokenizer, without padding token or frame, and return its folder."""
+    backend = Tokenizer(models.BPE())
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=400,
+        special_tokens=["<|end|>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    backend.train_from_iterator([f"the sentence {text}" for text in TEXTS] * 4, trainer)
+    torch.manual_seed(7)
+    shape = {**SHAPE, "vocab_size": backend.get_vocab_size(), "max_position_embeddings": 128, "pad_token_id": None}
+    model = AutoModel.from_config(Qwen3Config(**shape, num_key_value_heads=2, head_dim=8))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.2 * torch.randn_like(parameter))
+    model.save_pretrained(folder)
+    PreTrainedTokenizerFast(tokenizer_object=backend, eos_token="<|end|>").save_pretrained(folder)
     return str(folder)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import torch
 from torch import nn
 
+from harness.encoder.echo import EchoFrame
 from harness.encoder.network import Network
 from harness.encoder.pooling import Pooling
 from harness.encoder.quiet import quiet_transformers
@@ -40,15 +41,23 @@ def from_pretrained(
     with quiet_transformers():
         transformer, head = _transformer(name, resolved, pooling, subfolder)
         tokenizer = _tokenizer(name, resolved, subfolder)
+    longest = _max_length(name, transformer, tokenizer, max_length, saved)
     if pooling.prompt is not None and not saved:  # a saved tokenizer has its template
         pooling.prompt.apply(tokenizer)
-    return cls(
-        transformer,
-        tokenizer,
-        pooling=pooling,
-        max_length=_max_length(name, transformer, tokenizer, max_length, saved),
-        head=head,
-    )
+    if pooling.echo is not None and not saved:
+        pooling.echo.apply(tokenizer)
+        longest = _echoed(name, EchoFrame.of(tokenizer), longest)
+    return cls(transformer, tokenizer, pooling=pooling, max_length=longest, head=head)
+
+
+def _echoed(name: str, frame: EchoFrame, limit: int) -> int:
+    """The longest row of a template with two copies of a sentence that is within `limit`."""
+    if frame.longest(limit) > limit:
+        raise InputError(
+            f'model "{name}": the echo template has {frame.total} tokens, which leaves no room for two copies of a '
+            f"sentence in max_length = {limit}; give a shorter template or a larger max_length"
+        )
+    return frame.longest(limit)
 
 
 @cache

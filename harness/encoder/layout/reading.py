@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -61,6 +62,7 @@ def load(cls: type[N], name: str) -> N:
     weights: torch.Tensor | None = None
     weighed: torch.Tensor | None = None
     convolution: TokenConvolution | None = None
+    copies: dict[str, Any] | None = None
     head: list[nn.Module] = []
     for kind, path in kinds[1:]:
         if kind == "Pooling" and mode is None:
@@ -71,6 +73,8 @@ def load(cls: type[N], name: str) -> N:
             weighed = _word_weights(name, resolved, path)
         elif kind == "CNN" and mode is None and convolution is None:
             convolution = _convolution(name, resolved, path)
+        elif kind == "SecondCopy" and mode is None:
+            copies = _read_json(name, resolved, _join(path, "config.json")) or {}
         elif kind == "Dense" and mode is not None:
             head += _dense(name, resolved, path)
         elif kind == "Normalize" and mode is not None:
@@ -78,7 +82,7 @@ def load(cls: type[N], name: str) -> N:
         else:
             raise UnsupportedModel(
                 f"{name}: modules.json holds {kind} where Transformer, WeightedLayerPooling, WordWeights, CNN, "
-                "Pooling, Dense, Normalize are understood, in that order"
+                "SecondCopy, Pooling, Dense, Normalize are understood, in that order"
             )
     if mode is None:
         raise UnsupportedModel(f"{name}: modules.json has no Pooling module")
@@ -86,8 +90,11 @@ def load(cls: type[N], name: str) -> N:
     pooling = Pooling(mode) if weights is None else _layer_pooling(name, weights, cast(Mode, mode))
     # The transformer was cut when it was saved, and its pooler became a Dense module: neither is done again here.
     encoder = from_pretrained(cls, name, pooling, settings.get("max_seq_length"), saved=True, subfolder=root)
-    encoder.pooling = _label(extras.get("harness"), pooling, int(encoder.transformer.config.num_hidden_layers))
+    encoder.pooling = _label(
+        extras.get("harness") or copies, pooling, int(encoder.transformer.config.num_hidden_layers)
+    )
     _check_word_weights(name, weighed, encoder)
+    _check_echo(name, copies, encoder)
     encoder.token_module = convolution
     if settings.get("do_lower_case"):
         _lower_case(encoder.tokenizer)
@@ -174,8 +181,8 @@ def _mode(name: str, config: dict[str, Any]) -> str:
 def _label(saved: Any, pooling: Pooling, depth: int) -> Pooling:
     """The name under which the same rule was chosen ("layer:2:mean" of a model cut to 2 layers), where one is saved."""
     try:
-        named = Pooling.parse(str(saved["pooling"]), int(saved["first_layer"]))
-    except (TypeError, KeyError, ValueError, InputError):
+        named = Pooling.parse(str(saved["pooling"]), int(saved.get("first_layer", 1)))
+    except (TypeError, KeyError, ValueError, AttributeError, InputError):
         return pooling
     same = named.mode == pooling.mode and (named.reads == "last") == (pooling.reads == "last")
     same = same and set(named.layers(depth)) == set(pooling.layers(depth))
@@ -221,6 +228,15 @@ def _check_word_weights(name: str, weights: torch.Tensor | None, encoder: Networ
         raise UnsupportedModel(f"{name}: its pooling reads the mask token, its modules do not say so")
     if weights is not None and not bool((weights == 1).all()):
         raise UnsupportedModel(f"{name}: modules.json weights words, which is not supported")
+
+
+def _check_echo(name: str, copies: dict[str, Any] | None, encoder: Network) -> None:
+    """Hold the echo that the pooling names against the module that reads it; the length is then that of both copies."""
+    frame = encoder.echo_frame
+    if copies != (None if frame is None else {"pooling": encoder.pooling.name, **asdict(frame)}):
+        raise UnsupportedModel(f"{name}: its pooling, its tokenizer and the module SecondCopy do not belong together")
+    if frame is not None:
+        encoder.max_length = 2 * encoder.max_length - frame.total
 
 
 def _convolution(name: str, resolved: str, folder: str) -> TokenConvolution:

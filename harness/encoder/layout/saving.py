@@ -10,6 +10,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ from harness.encoder.network import Network
 from harness.encoder.quiet import quiet_transformers
 from harness.errors import InputError
 from harness.files.atomic import open_folder, share_files
+
+_TYPES = {"SecondCopy": "harness.modules.SecondCopy"}  # folders name it: this path stays whatever moves
 
 
 def save(encoder: Network, path: Path, card: str) -> None:
@@ -62,10 +65,14 @@ def _write(encoder: Network, folder: Path, card: str) -> None:
     with quiet_transformers():
         transformer.save_pretrained(folder)
         encoder.tokenizer.save_pretrained(folder)
-    if pooling.prompt is not None:  # a model's own class would build its tokenizer anew, without the template
+    frame = encoder.echo_frame
+    if (
+        pooling.prompt is not None or frame is not None
+    ):  # a model's own class would build its tokenizer anew, without the template
         about = json.loads((folder / "tokenizer_config.json").read_text("utf-8"))
         _json(folder / "tokenizer_config.json", {**about, "tokenizer_class": "PreTrainedTokenizerFast"})
-    settings: dict[str, Any] = {"max_seq_length": encoder.max_length, "do_lower_case": False}
+    longest = encoder.max_length if frame is None else frame.cut(encoder.max_length)  # readers cut one copy
+    settings: dict[str, Any] = {"max_seq_length": longest, "do_lower_case": False}
     if "add_pooling_layer" in inspect.signature(type(transformer)).parameters:
         settings["model_args"] = {"add_pooling_layer": False}  # else a reader would add one with random weights
     _json(folder / "sentence_bert_config.json", settings)
@@ -97,6 +104,8 @@ def _write(encoder: Network, folder: Path, card: str) -> None:
         if encoder.token_module is not None:
             raise InputError(f'pooling "{pooling.name}" cannot be saved together with a module over tokens')
         _word_weights(encoder, add, {str(encoder.tokenizer.mask_token): 1}, others=0)
+    if frame is not None:
+        add("SecondCopy", {"pooling": pooling.name, **asdict(frame)})
     flags = {"cls": "pooling_mode_cls_token", "mean": "pooling_mode_mean_tokens", "max": "pooling_mode_max_tokens"}
     mode = "last" if pooling.reads == "last" else pooling.mode
     if mode == "last":
@@ -122,7 +131,7 @@ def _write(encoder: Network, folder: Path, card: str) -> None:
     _json(
         folder / "modules.json",
         [
-            {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
+            {"idx": i, "name": str(i), "path": path, "type": _TYPES.get(kind, f"sentence_transformers.models.{kind}")}
             for i, (kind, path) in enumerate(modules)
         ],
     )
@@ -177,7 +186,7 @@ def _card(encoder: Network, card: str) -> str:
 | dimension | {encoder.dimension} |
 | longest input | {encoder.max_length} tokens |
 """
-    return card_text(text, after=about)
+    return card_text(text, second_copy=encoder.echo_frame is not None, after=about)
 
 
 def _json(path: Path, value: Any) -> None:

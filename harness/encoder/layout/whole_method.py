@@ -36,5 +36,10 @@ def names_us(modules: Any) -> bool:
     return isinstance(modules, list) and [m.get("type") for m in modules if isinstance(m, dict)] == [TYPE]
 
 
+def names_our_modules(folder: Path) -> bool:
+    """Does modules.json name a class of ours, so that sentence-transformers asks for `trust_remote_code`?"""
+    return any(str(m["type"]).startswith("harness.modules.") for m in json.loads((folder / MODULES).read_text("utf-8")))
+
+
 def _write(file: Path, value: Any) -> None:
     file.write_text(json.dumps(value, indent=2) + "\n", "utf-8")

@@ -1,0 +1,26 @@
+"""The footnote of a row whose texts are not read as they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from reports.read.comparison_runs import ResultRow
+from reports.tables.score_cells import head_cells
+from tests.support.invented_runs import run
+
+
+@pytest.mark.parametrize(
+    ("pooling", "marked"), [("echo", True), ("echo_last:[X] again: [X]", True), ("mean", False), ("prompt:[X]?", False)]
+)
+def test_a_row_that_reads_every_text_twice_is_marked(pooling: str, marked: bool, tmp_path: Path) -> None:
+    row = ResultRow("mine", "base", (run(tmp_path, "pooling", {"pooling": pooling}),))
+    assert ("mine: reads every text twice, and pools the second copy" in head_cells(row)[0].notes) == marked
+
+
+def test_prompts_are_told_beside_it(tmp_path: Path) -> None:
+    record = run(tmp_path, "pretrained", {"pooling": "echo"}, training={"prompts": {"STS": "query: "}})
+    (said,) = head_cells(ResultRow("mine", "base", (record,)))[0].notes
+    assert said.startswith("mine: reads every text twice, and pools the second copy; ")
+    assert said.endswith('scored with prompts before its texts: STS "query: "')
