@@ -65,7 +65,8 @@ def main() -> None:
         folder = Path(folder_)
         values = [f"{0.01 * (k + 1):.2f}" if args.training else str(k + 2) for k in range(args.cells)]
         text = (TRAINING if args.training else RANDOM).format(values=", ".join(values))
-        (folder / "kill.toml").write_text(text)
+        # A blow falls when the other worker has ended a run: soon enough on one and the same run four times in a row.
+        (folder / "kill.toml").write_text(f"executor = {{ retries = {args.kills} }}\n{text}")
         begun = time.monotonic()
         assert start(folder, "whole", 1).wait() == 0
         seconds = time.monotonic() - begun
