@@ -6,30 +6,30 @@ not makes the run in a folder of its own and sends that back, which the coordina
 
 from __future__ import annotations
 
-import io
 import shutil
 import sys
-import tarfile
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from harness.comparison.carried import carried
 from harness.comparison.cell import run_cell, take_part
 from harness.comparison.experiment import Experiment
 from harness.comparison.kept_results import earlier_record
 from harness.comparison.launched import launch, launched
 from harness.comparison.measured_files import added_texts, keep_texts, put_texts
 from harness.comparison.measured_precision import precision_of
+from harness.comparison.packed_run import packed, unpack
 from harness.comparison.plan import LoadedData, Plan, PlannedCell, make_plan
 from harness.comparison.rehearsal import StandIns
 from harness.comparison.watched import CannotWatch, Watched
 from harness.errors import RunError, StopAsked
 from harness.executors.leaving import leaving
-from harness.files.atomic import settle
+from harness.executors.post import Post
 from harness.live.requests import Stop, asked
 from harness.live.signs import Sign
 from harness.machine.distributed import ALONE, Team, join
@@ -42,18 +42,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CellJob:
-    """One cell for a worker; plain texts, so that any engine carries it.
+    """One cell for a worker; plain texts, so that any engine carries it, and the engine's own post.
 
     Attributes:
         experiment: as JSON, resolved as the coordinator's is.
         cell, row: id and label of the run; empty: only the precision is to be measured.
         token: name of a file in the work directory, by which a worker knows that it sees the coordinator's.
         measured: what the coordinator's work directory has measured, for a worker that does not see it.
-        kept: the weights and scores of the run that are kept there, to which scores are to be added, as `packed` has
-            them; None where a worker that does not see them is to ask for them.
+        kept: the weights and scores of the run that are kept there, to which scores are to be added, or its
+            checkpoint, as `packed` has them; None where a worker that does not see them is to ask for them.
         processes: how many train the cell together, each on a GPU.
         key: by what a request to stop is known (`harness.live.requests`).
         watched: whether the coordinator follows its dev scores, and may have it end (`harness.comparison.watched`).
+        post: of the executor, for a worker that does not see the work directory.
     """
 
     experiment: str
@@ -69,6 +70,7 @@ class CellJob:
     processes: int = 1
     key: str = ""
     watched: bool = False
+    post: Post | None = None
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ class Made:
         record: of the run; empty where the precision alone was asked for, or the kept run is lacking.
         archive: the run's folder, of a worker that saw no work directory of the coordinator's.
         measured: what was measured there.
-        stopped: it was asked to stop, and has left a checkpoint instead of a record.
+        stopped: it was asked to stop, and has left a checkpoint (in the folder or the archive) instead of a record.
     """
 
     record: str = ""
@@ -107,9 +109,11 @@ def made(job: CellJob) -> Made:
         StopAsked: the worker is about to be taken away (`harness.executors.leaving`); a checkpoint is written.
     """
     with _workdir(job) as workdir:
-        if workdir != job.workdir and job.kept is None:
+        there = workdir == job.workdir
+        if not there and job.kept is None:
             return Made()
-        if asked(Path(job.workdir), job.key) is not None:
+        folder = RunFolder(Path(workdir), job.cell)
+        if asked(Path(workdir), job.key) is not None:
             return Made(stopped=True)
         try:
             if job.processes > 1:
@@ -119,40 +123,13 @@ def made(job: CellJob) -> Made:
         except StopAsked:
             if leaving():  # nobody asked the comparison to stop
                 raise
-            return Made(stopped=True)
-        folder = RunFolder(Path(workdir), job.cell)
+            return Made(stopped=True, archive=b"" if there else packed(folder))
         record = folder.read_if_sound()
         if record is None:
             raise RunError(f"run {job.cell}: ended without a record")
-        if workdir == job.workdir:
+        if there:
             return Made(record.model_dump_json())
         return Made(record.model_dump_json(), packed(folder), added_texts(job.measured, Path(workdir)))
-
-
-def packed(folder: RunFolder) -> bytes:
-    """The folder of a run as an archive, without what only its maker needs."""
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w:gz", compresslevel=1) as archive:
-        for file in sorted(folder.path.iterdir()):
-            if not file.name.startswith(".lock") and file != folder.checkpoint:
-                archive.add(file, arcname=file.name)
-    return buffer.getvalue()
-
-
-def unpack(archive: bytes, folder: RunFolder) -> None:
-    """Put a run that was made elsewhere into its folder; the record comes last, so that a kill leaves no half of it."""
-    folder.path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.path.parent, prefix=".unpacking-") as temporary:
-        with tarfile.open(fileobj=io.BytesIO(archive), mode="r:gz") as packed_run:
-            packed_run.extractall(temporary, filter="data")
-        settle(Path(temporary))
-        files = sorted(Path(temporary).iterdir(), key=lambda file: (file.name == folder.record_file.name, file.name))
-        folder.path.mkdir(parents=True, exist_ok=True)
-        for file in files:
-            place = folder.path / file.name
-            if place.is_dir():
-                shutil.rmtree(place)
-            file.replace(place)
 
 
 @contextmanager
@@ -161,10 +138,10 @@ def _workdir(job: CellJob) -> Iterator[str]:
     if (Path(job.workdir) / job.token).is_file():
         yield job.workdir
         return
-    if job.watched:
+    if job.watched and job.post is None:
         raise CannotWatch(
             "a worker that does not see the work directory cannot be told to give its run up: share the directory with "
-            'all workers, or leave the pruner out (--set pruner="none")'
+            'all workers, use --executor ray with its address, or leave the pruner out (--set pruner="none")'
         )
     with tempfile.TemporaryDirectory(prefix="harness-") as own:
         put_texts(job.measured, Path(own))
@@ -173,7 +150,8 @@ def _workdir(job: CellJob) -> Iterator[str]:
             folder.path.mkdir(parents=True)  # by it a plan knows under which of its ids a run goes on
             if job.kept:
                 unpack(job.kept, folder)
-        yield own
+        with carried(job.post, Path(own), job.key, job.cell) if job.post and job.cell else nullcontext():
+            yield own
 
 
 @lru_cache(maxsize=2)
@@ -224,9 +202,9 @@ def _cell(plan: Plan, job: CellJob) -> PlannedCell:
 def _alone(job: CellJob, workdir: str, team: Team) -> None:
     plan = _plan(job.experiment, job.where, workdir, job.rehearsal, team)
     cell = _cell(plan, job)
-    watched = Watched(Path(job.workdir), job.cell) if job.watched else None
-    stop = Stop(Path(job.workdir), job.key)
-    with Sign(Path(job.workdir), job.cell) as sign:
+    watched = Watched(Path(workdir), job.cell) if job.watched else None
+    stop = Stop(Path(workdir), job.key)
+    with Sign(Path(workdir), job.cell) as sign:
 
         def on_dev(step: int, score: float) -> None:
             sign.dev(step, score)
@@ -245,10 +223,10 @@ def _together(job: CellJob, workdir: Path) -> None:
     """Have several processes train the cell."""
     RunFolder(workdir, job.cell).path.mkdir(parents=True, exist_ok=True)
     try:
-        launch(__name__, asdict(replace(job, workdir=str(workdir), kept=None)), job.processes)
+        launch(__name__, asdict(replace(job, workdir=str(workdir), kept=None, post=None)), job.processes)
     except RunError as error:
         raise RunError(f"run {job.cell}: {error}") from None
-    if leaving() or asked(Path(job.workdir), job.key) is not None:
+    if leaving() or asked(workdir, job.key) is not None:
         raise StopAsked
 
 
@@ -272,16 +250,25 @@ def with_kept(job: CellJob, workdir: Path) -> CellJob:
 
 
 def is_kept(cell: PlannedCell, workdir: Path) -> bool:
-    """Has the run weights and scores, to which others are to be added?"""
-    return earlier_record(cell, RunFolder(workdir, cell.id)) is not None
+    """Has the run weights and scores, to which others are to be added, or a checkpoint?"""
+    folder = RunFolder(workdir, cell.id)
+    return folder.checkpoint.exists() or earlier_record(cell, folder) is not None
 
 
 def record_of(made_elsewhere: Made, workdir: Path, cell: str) -> Record:
     """The record of a cell that a worker made, with its folder in the work directory."""
     if made_elsewhere.archive:
-        unpack(made_elsewhere.archive, RunFolder(workdir, cell))
+        folder = RunFolder(workdir, cell)
+        shutil.rmtree(folder.checkpoint, ignore_errors=True)  # the worker went on from it
+        unpack(made_elsewhere.archive, folder)
         keep_texts(made_elsewhere.measured, workdir)
     return Record.model_validate_json(made_elsewhere.record)
+
+
+def stopped_at(made_elsewhere: Made, workdir: Path, cell: str) -> None:
+    """Have the checkpoint of a cell in the work directory, whose worker was asked to stop."""
+    if made_elsewhere.archive:
+        unpack(made_elsewhere.archive, RunFolder(workdir, cell))
 
 
 if __name__ == "__main__":

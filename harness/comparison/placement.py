@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
+from harness.comparison.carried import deliver
 from harness.comparison.cell import run_cell
 from harness.comparison.estimate import steps_of
 from harness.comparison.experiment import Experiment
-from harness.comparison.jobs import CellJob, forget_loaded, is_kept, made, measured, record_of, with_kept
+from harness.comparison.jobs import CellJob, forget_loaded, is_kept, made, measured, record_of, stopped_at, with_kept
 from harness.comparison.kept_results import finished, remaining, tidy
 from harness.comparison.measured_files import keep_texts, measured_texts
 from harness.comparison.measured_precision import precision_of
@@ -143,9 +144,15 @@ class Placement:
             return
         with token(self.workdir, self.plan.experiment.name) as shared, self.executor:
             jobs = self._jobs([same[0] for same in open_cells.values()], shared)
-            for answer in self._answers(jobs, self.watch.tick):
+
+            def tick() -> None:
+                deliver(self.executor.post, self.workdir, open_cells)
+                self.watch.tick()
+
+            for answer in self._answers(jobs, tick):
                 forget(self.workdir, answer.job.key)
                 if answer.value is not None and answer.value.stopped:
+                    stopped_at(answer.value, self.workdir, answer.job.key)
                     continue
                 same = open_cells.pop(answer.job.key)
                 record = record_of_answer(answer, same[0], self.plan, self.workdir, self.command_of(same[0]))
@@ -164,6 +171,7 @@ class Placement:
             rehearsal=self.plan.rehearsal is not None,
             processes=max(1, int(self.executor.settings.gpus_per_cell)),
             key=self.watch.key,
+            post=self.executor.post,
         )
         if any(cell.row.trained for cell in cells):
             settle_precision(self.plan, self.workdir, common, self.executor)

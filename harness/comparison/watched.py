@@ -1,7 +1,8 @@
 """A run that is watched while it trains, and may be given up: through two small files of the work directory.
 
 The worker adds a line for each score on the dev set; the coordinator reads them, and leaves word when it has seen
-enough. The run then ends after its next update, with a record of what was done.
+enough. The run then ends after its next update, with a record of what was done. For a worker that does not see the work
+directory both files are carried (`harness.comparison.carried`).
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ EVERY = 1.0  # seconds between two looks for the word to stop
 
 
 class CannotWatch(InputError):  # noqa: N818 - says what it is
-    """A worker does not see the work directory, so that its run cannot be given up."""
+    """A worker does not see the work directory, and its executor has no post, so that its run cannot be given up."""
 
 
 class Watched:
     """What the worker of a run does."""
 
     def __init__(self, workdir: Path, cell: str) -> None:
-        self._scores, self._stop = _files(workdir, cell)
+        self._scores, self._stop = scores_file(workdir, cell), stop_file(workdir, cell)
         self._looked = 0.0
 
     def on_dev(self, step: int, score: float) -> None:
@@ -49,9 +50,8 @@ class Watched:
 
 def scores(workdir: Path, cell: str) -> list[tuple[int, float]]:
     """Update and score of the evaluations so far. A line that is just being written is left for the next time."""
-    file, _ = _files(workdir, cell)
     try:
-        lines = file.read_text("utf-8").splitlines(keepends=True)
+        lines = scores_file(workdir, cell).read_text("utf-8").splitlines(keepends=True)
     except FileNotFoundError:
         return []
     return [(step, score) for step, score in (json.loads(line) for line in lines if line.endswith("\n"))]
@@ -59,16 +59,21 @@ def scores(workdir: Path, cell: str) -> list[tuple[int, float]]:
 
 def give_up(workdir: Path, cell: str, reason: str) -> None:
     """Have a run end as soon as it looks."""
-    write_atomic(_files(workdir, cell)[1], reason)
+    write_atomic(stop_file(workdir, cell), reason)
 
 
 def forget(workdir: Path, cell: str) -> None:
     """Remove what was told of a run: before it is begun, so that no word to an earlier one ends it, and when it has
     ended."""
-    for file in _files(workdir, cell):
+    for file in (scores_file(workdir, cell), stop_file(workdir, cell)):
         file.unlink(missing_ok=True)
 
 
-def _files(workdir: Path, cell: str) -> tuple[Path, Path]:
-    folder = workdir / "live" / "watched"
-    return folder / f"{cell}.jsonl", folder / f"{cell}.stop"
+def scores_file(workdir: Path, cell: str) -> Path:
+    """Where the worker writes the scores."""
+    return workdir / "live" / "watched" / f"{cell}.jsonl"
+
+
+def stop_file(workdir: Path, cell: str) -> Path:
+    """Where the coordinator leaves the word to stop."""
+    return workdir / "live" / "watched" / f"{cell}.stop"

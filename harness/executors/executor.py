@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self
 from pydantic import field_validator
 
 from harness.config import Config, option
+from harness.executors.post import Post
 
 RETRIES = 3  # a job whose worker died is given to another one so many times
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")  # of the libraries that compute in a worker
@@ -100,6 +101,8 @@ class Executor(ABC):
     name: ClassVar[str]
     elsewhere: ClassVar[bool] = True
     """Do jobs run in other processes?"""
+    post: Post | None = None
+    """Carries small texts between jobs and coordinator, within the context; None: that takes a disk that all see."""
 
     def __init__(self, settings: ExecutorSettings, workdir: Path) -> None:
         """`workdir` is the work directory of what is run, for an engine that keeps files."""

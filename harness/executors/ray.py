@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
 from harness.errors import InputError
 from harness.executors.executor import TICK, Answer, Executor, Job, cores, queued, use_threads
+from harness.executors.post import Box
 
+_ANSWERED = 5.0  # seconds within which the post answers; else it is tried again later
 _WAITING = 2000  # tasks: more that run at a time need `workers`; Ray looks at all of them at each answer
 
 
@@ -41,8 +43,14 @@ class Ray(Executor):
         except ImportError:
             raise InputError('executor "ray" needs Ray: pip install "sentence-harness[ray]"') from None
         self.own = not ray.is_initialized()
-        if not self.own:
-            return self
+        if self.own:
+            self._connect(ray)
+        if not self.here:  # machines that may share no disk
+            self.post = _ByActor(ray.remote(num_cpus=0, max_restarts=-1)(Box).remote())
+        return self
+
+    def _connect(self, ray: Any) -> None:
+        address = self.settings.address
         options = {"address": address} if address else {"include_dashboard": False, "num_cpus": cores()}
         try:
             ray.init(log_to_driver=False, logging_level="error", **options)
@@ -50,7 +58,6 @@ class Ray(Executor):
             said = str(error).splitlines()[0] if str(error) else type(error).__name__
             where = f"the cluster at {address}" if address else "a cluster on this machine"
             raise InputError(f"executor ray: {where} cannot be used: {said}") from None
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -58,6 +65,7 @@ class Ray(Executor):
         """End the connection, and the cluster that was started for it."""
         import ray
 
+        self.post = None
         if self.own:
             ray.shutdown()
 
@@ -110,6 +118,29 @@ class Ray(Executor):
     def _cpus(self, jobs: int) -> int:
         """Cores of a job."""
         return self.settings.cpus_per_cell or (1 if self.settings.address else self.threads(jobs))
+
+
+class _ByActor:
+    """A `Box` in a process of the cluster, which any job reaches; Ray starts another one where it is lost."""
+
+    def __init__(self, box: Any) -> None:
+        self._box = box
+
+    def exchange(self, job: str, told: Mapping[str, str], wanted: Sequence[str]) -> Mapping[str, str]:
+        """As `Post.exchange`."""
+        return dict(self._answer(self._box.exchange.remote(job, told, wanted)))
+
+    def turn(self, left: Mapping[str, str]) -> Mapping[str, Mapping[str, str]]:
+        """As `Post.turn`."""
+        return dict(self._answer(self._box.turn.remote(left)))
+
+    def _answer(self, reference: Any) -> Any:
+        import ray
+
+        try:
+            return ray.get(reference, timeout=_ANSWERED)
+        except ray.exceptions.RayError as error:
+            raise ConnectionError(str(error)) from None
 
 
 def _called(threads: int, call: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:

@@ -1,6 +1,7 @@
 """Signs of life: what the cells in work are doing, each in a small file that its worker rewrites.
 
-A file a cell, on the disk that worker and coordinator share: no engine has to carry it, and any machine can look.
+A file a cell, on the disk that worker and coordinator share: no engine has to carry it, and any machine can look. Where
+they share none, the executor's post may (`harness.comparison.carried`).
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class Sign:
 
     def __init__(self, workdir: Path, cell: str, *, show: Callable[[int, int, str], None] | None = None) -> None:
         self.show = show
-        self.file = folder(workdir) / f"{cell}.json"
+        self.file = file_of(workdir, cell)
         now = time.time()
         curve = _earlier(workdir / "runs" / cell / "curves.jsonl")
         self.seen = Seen(cell, socket.gethostname(), os.getpid(), text="loading", begun=now, time=now, dev=curve)
@@ -149,6 +150,11 @@ def folder(workdir: Path) -> Path:
     return workdir / "live" / "cells"
 
 
+def file_of(workdir: Path, cell: str) -> Path:
+    """The sign of a cell."""
+    return folder(workdir) / f"{cell}.json"
+
+
 def signs(workdir: Path) -> dict[str, Seen]:
     """What the cells in work last told, by id; a file that is being replaced is left out."""
     found = {}
@@ -164,4 +170,4 @@ def signs(workdir: Path) -> dict[str, Seen]:
 
 def forget(workdir: Path, cell: str) -> None:
     """Remove the sign of a cell whose worker is gone."""
-    (folder(workdir) / f"{cell}.json").unlink(missing_ok=True)
+    file_of(workdir, cell).unlink(missing_ok=True)

@@ -14,8 +14,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from harness.comparison import watched
+from harness.comparison.carried import deliver
 from harness.comparison.cell import run_cell
-from harness.comparison.jobs import CellJob, is_kept, made, with_kept
+from harness.comparison.jobs import CellJob, is_kept, made, stopped_at, with_kept
 from harness.comparison.measured_files import measured_texts
 from harness.comparison.placement import record_of_answer, settle_precision, token
 from harness.comparison.plan import PlannedCell
@@ -145,6 +146,7 @@ class _Course:
                 processes=max(1, int(self.executor.settings.gpus_per_cell)),
                 key=self.watch.key,
                 watched=self.study.pruner != "none",
+                post=self.executor.post,
             )
             plan = self.desk.plan(some)
             if any(cell.row.trained for cell in plan.cells):
@@ -245,6 +247,8 @@ class _Course:
         workdir, key = self.desk.workdir, answer.job.key
         if self.executor.elsewhere and answer.value is not None:
             if answer.value.stopped:
+                forget(workdir, key)
+                stopped_at(answer.value, workdir, key)
                 return  # the trial stays as it is; the next call takes it up
             if answer.value.lacks_kept:
                 (job,) = answer.job.arguments
@@ -292,6 +296,7 @@ class _Course:
 
     def _look(self) -> None:
         """Show what the workers are at, and give up what the pruner has seen enough of."""
+        deliver(self.executor.post, self.desk.workdir, self.waiting)
         self.watch.tick()
         for cell, trials in self.waiting.items() if self.study.pruner != "none" else ():
             for step, score in watched.scores(self.desk.workdir, cell):

@@ -9,6 +9,7 @@ import optuna
 import pytest
 
 from harness.cli import main
+from harness.comparison import carried
 from harness.results.run_folder import RunFolder
 from studies.run.storage import default_url, load, open_storage
 from tests.support.thread_executor import Thread, install
@@ -57,14 +58,17 @@ def trials(folder: Path) -> list[optuna.trial.FrozenTrial]:
     return load(open_storage(url), "x", url).get_trials(deepcopy=False)
 
 
+@pytest.mark.parametrize("executor", ["thread", "posted"])
 def test_a_run_elsewhere_is_given_up_by_its_dev_scores_with_a_record_of_what_was_done(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, executor: str
 ) -> None:
+    monkeypatch.setattr(carried, "EVERY", 0.01)
+
     def cold(self: object, study: optuna.Study, trial: optuna.trial.FrozenTrial) -> bool:
         return bool(trial.params["temperature"] < 0.1)
 
     monkeypatch.setattr(optuna.pruners.MedianPruner, "prune", cold)
-    assert run(tmp_path, TRAINED, "--executor", "thread") == 0
+    assert run(tmp_path, TRAINED, "--executor", executor) == 0
     pruned, whole = trials(tmp_path)
     assert (pruned.state.name, whole.state.name) == ("PRUNED", "COMPLETE")
     record = RunFolder(tmp_path / "work", Thread.asked[0]).read()
@@ -74,9 +78,12 @@ def test_a_run_elsewhere_is_given_up_by_its_dev_scores_with_a_record_of_what_was
     assert "(median pruner)" in record.reason
     assert sorted(whole.intermediate_values) == [2, 4, 6, 8, 10]
     assert not list((tmp_path / "work" / "live" / "watched").iterdir())
+    assert not list((tmp_path / "work" / "live" / "cells").iterdir())
 
 
-def test_a_pruner_needs_workers_that_see_the_work_directory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_pruner_needs_workers_that_see_the_work_directory_or_a_post(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(tmp_path, TRAINED, "--executor", "blind") == 2
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert "a worker that does not see the work directory cannot be told to give its run up" in line

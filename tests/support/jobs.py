@@ -9,6 +9,7 @@ from typing import Any
 
 from harness.errors import StopAsked
 from harness.executors.leaving import leaving
+from harness.executors.post import Post
 
 
 def double(number: int) -> int:
@@ -68,6 +69,11 @@ def stay_at_signal(number: int, seconds: float) -> None:
     """Send this process a signal, and do not listen."""
     os.kill(os.getpid(), number)
     time.sleep(seconds)
+
+
+def tell(post: Post, job: str) -> dict[str, str]:
+    """Tell the coordinator where this job is; what it wants of it."""
+    return dict(post.exchange(job, {"at": "update 3"}, ["stop", "nothing"]))
 
 
 def counted(log: str, pause: float | None, call: Any, *arguments: Any) -> Any:

@@ -13,6 +13,7 @@ from harness import api
 from harness.comparison import jobs, placement
 from harness.comparison.comparison_result import Comparison
 from harness.comparison.inference_cost import FIRST
+from harness.comparison.packed_run import unpack
 from harness.errors import InputError
 from harness.executors.executor import Answer, Executor, ExecutorSettings, Job
 from harness.results.inference import read_inference
@@ -172,7 +173,7 @@ def test_what_comes_back_stays_in_the_folder_of_its_run(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path, "a" * 16)
     folder.path.parent.mkdir(parents=True)
     with pytest.raises(tarfile.OutsideDestinationError):
-        jobs.unpack(buffer.getvalue(), folder)
+        unpack(buffer.getvalue(), folder)
     assert not list(tmp_path.rglob("outside"))
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import psutil
 import pytest
 
 from harness.executors.executor import ExecutorSettings, Job
+from harness.executors.post import Post
 from harness.executors.ray import Ray
 from tests.support import jobs
 from tests.support import tables_of_executors as tables
@@ -65,6 +67,32 @@ def test_four_runs_share_two_gpus(tmp_path: Path, of_serial: dict[str, str]) -> 
     with Ray(ExecutorSettings.model_validate(settings), tmp_path) as executor:
         answers = [answer.value for answer in executor.run(asked, lambda: None)]
     assert sorted(answers) == [("0", 4), ("0", 4), ("1", 4), ("1", 4)]
+
+
+def test_the_post_of_a_cluster_reaches_jobs_and_is_there_again_when_its_process_was_lost(tmp_path: Path) -> None:
+    ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False)
+    settings = ExecutorSettings(name="ray", address="auto", cpus_per_cell=1)
+    with Ray(settings, tmp_path) as executor:
+        assert executor.post is not None
+        for _ in range(2):
+            assert turn(executor.post, {"stop": "enough"}) == {}
+            (answer,) = executor.run([Job("a job", jobs.tell, (executor.post, "a job"))], lambda: None)
+            assert answer.value == {"stop": "enough"}
+            assert turn(executor.post, {}) == {"a job": {"at": "update 3"}}
+            ray.kill(executor.post._box, no_restart=False)  # type: ignore[attr-defined]
+    assert executor.post is None
+    with Ray(ExecutorSettings(name="ray"), tmp_path) as executor:
+        assert executor.post is None  # of this machine alone: workers see the work directory
+
+
+def turn(post: Post, left: dict[str, str]) -> Mapping[str, Mapping[str, str]]:
+    """As soon as it works."""
+    late = time.monotonic() + 60
+    while True:
+        try:
+            return post.turn(left)
+        except ConnectionError:
+            assert time.monotonic() < late
 
 
 def test_errors_and_deaths_are_told_apart(tmp_path: Path) -> None:

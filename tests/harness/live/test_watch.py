@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from harness import api, registry
 from harness.cli import main
@@ -23,7 +25,7 @@ from harness.live.state import Cell, RowScore
 from harness.live.watch import Watch
 from harness.machine.progress import Reporter
 from harness.results.run_folder import RunFolder
-from tests.support import short_runs
+from tests.support import short_runs, thread_executor
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -130,6 +132,30 @@ def test_workers_stop_too_and_what_is_open_is_marked(
     monkeypatch.setattr("harness.registry.load", lambda group, name: Beside if name == "beside" else known(group, name))
     cancelled_and_gone_on_with(tmp_path, "beside")
     assert made(tmp_path) == made(whole)
+
+
+def test_workers_that_see_no_work_directory_stop_too_and_their_checkpoints_come_and_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: Path
+) -> None:
+    thread_executor.install(monkeypatch.setattr)
+    monkeypatch.setattr("harness.comparison.carried.EVERY", 0.01)
+    monkeypatch.setattr("harness.live.watch.PATIENCE", 3600.0)
+    monkeypatch.setattr("harness.live.signs.EVERY", 0.01)
+    thread = ask_once_it_trains(tmp_path, PAUSE)  # by its sign
+    with pytest.raises(HarnessError, match='comparison "watched" paused'):
+        compare(tmp_path, "posted")
+    thread.join()
+    assert not signs(tmp_path)
+    (checkpoint,) = tmp_path.glob("runs/*/checkpoint/state.pt")
+    step = torch.load(checkpoint, weights_only=True)["step"]
+    assert 0 < step < 40
+    updates: list[object] = []
+    count = register_optimizer_step_post_hook(lambda *_: updates.append(1))
+    compare(tmp_path, "posted")
+    count.remove()
+    assert len(updates) == 2 * 40 - step
+    assert made(tmp_path) == made(whole)
+    assert not checkpoint.exists()
 
 
 @pytest.mark.campaign
