@@ -19,6 +19,7 @@ from harness.seeds import seed_fields
 logger = logging.getLogger(__name__)
 
 MORE, SPREAD = " more", " sd"  # after the name of a suite: what else is known of its tasks, deviations over seeds
+USAGE, TRAINING = "usage", "training"  # MLflow draws groups in the order of their names: costs after scores
 
 
 def row_params(record: Record) -> dict[str, Any]:
@@ -49,7 +50,7 @@ def seed_params(record: Record) -> dict[str, Any]:
 
 
 def numbers(record: Record, folder: RunFolder) -> dict[tuple[str, int], float]:
-    """(name, step) -> value: `train/loss`, `dev/spearman` by step; `sts/STS12`, `transfer/MR`; `cost/...`.
+    """(name, step) -> value: `train/loss`, `dev/spearman` by step; `sts/STS12`, `transfer/MR`; `usage/...`.
 
     The first score of a task has the name of its suite and task, and so a chart of its own in the group of the suite;
     what else is known of a task stands in a group beside: `sts more/STS12.spearman.mean`.
@@ -66,7 +67,7 @@ def numbers(record: Record, folder: RunFolder) -> dict[tuple[str, int], float]:
                 metrics[_name(f"{line['kind']}/{name}"), line["step"]] = value  # a step repeated by a resume: the last
     for name, score in scores_by_name(record).items():
         metrics[name, 0] = score.value
-    for name, value in _flat({"cost": record.cost, "training": record.training}, separator="/").items():
+    for name, value in _flat({USAGE: record.cost, TRAINING: record.training}, separator="/").items():
         if _is_number(value):
             metrics[_name(name), 0] = value
     return metrics
@@ -104,6 +105,11 @@ def scores_by_name(record: Record) -> dict[str, Score]:
 def _task_name(score: Score, sources: Mapping[tuple[str, str], set[str]]) -> str:
     source = f" {score.source}" if len(sources[score.suite, score.task]) > 1 else ""
     return _name(f"{score.suite}/{score.task}{source}")
+
+
+def row_name(record: Record) -> str:
+    """The row and the last part of its base model's name, short enough for a column: "SimCSE (mini-bert)"."""
+    return f"{record.row} ({re.split('[/:]', record.base_model.rstrip('/'))[-1]})"
 
 
 def description(record: Record) -> str:

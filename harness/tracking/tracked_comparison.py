@@ -13,26 +13,30 @@ from statistics import stdev
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from harness.files.printable import markdown_text
 from harness.results.record import Record
 from harness.results.run_folder import RunFolder
 from harness.seeds import seed_text
 from harness.tracking.client import connect
-from harness.tracking.entities import delete_models, inputs_of, log_model
-from harness.tracking.fields import SPREAD, description, numbers, row_params, seed_params
+from harness.tracking.entities import METRICS_A_BATCH, delete_models, inputs_of, log_model
+from harness.tracking.fields import SPREAD, TRAINING, USAGE, description, numbers, row_name, row_params, seed_params
 from harness.tracking.whole_rows import NewRun, database_of, write
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
 
-LAYOUT = 2  # part of a run's content hash: raise it when what is sent changes, and `sync` sends everything anew
-METRICS_A_BATCH, PARAMS_A_BATCH = 1000, 100  # MLflow's limits of one log_batch request
+LAYOUT = 3  # part of a run's content hash: raise it when what is sent changes, and `sync` sends everything anew
+PARAMS_A_BATCH = 100  # MLflow's limit of one log_batch request
 CONTENT = "harness.content"
 LONGEST_PARAM = 6000  # MLflow's limit, in characters
 REPORT = "harness.report"  # tag of a row's run: hash of the report that lies in its artifacts
 KIND = {"mlflow.experimentKind": "custom_model_development"}  # opened for the training of models, not for chats
-EXPERIMENT = """A run above others is a row of the comparison's table: means over its seeds, deviations beside them.
+GROUPS = """
 
-Scores stand in the group of their suite (sts, transfer), what else is known of a task in "sts more", costs apart."""
+Scores stand in the group of their suite (sts, transfer), deviations over seeds in "sts sd", what else is known of a
+task in "sts more", seconds and memory in "usage"."""
+EXPERIMENT = f"Rows of a comparison's table: means over the seeds, which are the runs below a row.{GROUPS}"
+STUDY = f"Trials of a search: means over the seeds, which are the runs below a trial.{GROUPS}"
 
 
 class TrackedComparison:
@@ -41,7 +45,7 @@ class TrackedComparison:
     def __init__(self, workdir: Path, comparison: str, uri: str, root: Mapping[str, Any] | None = None) -> None:
         self.workdir = workdir
         self.client = connect(uri)
-        self.id = self._open(comparison, uri)
+        self.id = self._open(comparison, uri, EXPERIMENT if root is None else STUDY)
         self.root: str | None = None  # id of the run above all rows, where there is one
         # (record id, row) -> content hash (empty: sending was interrupted) and run id of each run that shows it
         self.runs: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
@@ -71,7 +75,7 @@ class TrackedComparison:
             ).info.run_id
             self._log(self.root, _texts(root))
 
-    def _open(self, name: str, uri: str) -> str:
+    def _open(self, name: str, uri: str, about: str) -> str:
         experiment = self.client.get_experiment_by_name(name)
         if experiment is not None:
             if experiment.lifecycle_stage == "deleted":  # its name stays taken, so that it cannot be made anew
@@ -83,7 +87,7 @@ class TrackedComparison:
         # A server has a place of its own for artifacts; a bare database would put them into the current folder.
         is_server = urlsplit(uri).scheme in ("http", "https", "databricks")
         place = None if is_server else (self.workdir / "mlartifacts").resolve().as_uri()
-        tags = {**KIND, "mlflow.note.content": EXPERIMENT}
+        tags = {**KIND, "mlflow.note.content": about}
         return str(self.client.create_experiment(name, artifact_location=place, tags=tags))
 
     def _search(self, condition: str) -> Iterator[Run]:
@@ -113,7 +117,7 @@ class TrackedComparison:
             self.client.log_artifact(run_id, str(file))
         self.client.log_inputs(run_id, inputs_of(record))
         if folder.model.is_dir():
-            log_model(self.client, self.id, run_id, record, folder.model)
+            log_model(self.client, self.id, run_id, record, folder.model, new.end)
         self.client.set_terminated(run_id, new.status, end_time=new.end)
         self.client.set_tag(run_id, CONTENT, content)  # last: a run without it was interrupted
         self.runs[record.id, record.row] = [(content, run_id)]
@@ -134,7 +138,7 @@ class TrackedComparison:
                 sent += sum(self.send(record) for record in seeds)
                 continue
             parent = NewRun(
-                name=_row_name(seeds[0]),
+                name=row_name(seeds[0]),
                 tags=self._row_tags(key),
                 params=_texts(row_params(seeds[0])),
                 metrics={},
@@ -160,7 +164,7 @@ class TrackedComparison:
                 self.client.log_inputs(child.id, inputs_of(record))
                 model = RunFolder(self.workdir, record.id).model
                 if model.is_dir():
-                    log_model(self.client, self.id, child.id, record, model)
+                    log_model(self.client, self.id, child.id, record, model, child.end)
             sent += len(children)
         return sent
 
@@ -171,7 +175,7 @@ class TrackedComparison:
             run = self.client.create_run(
                 self.id,
                 start_time=_milliseconds(record.started),
-                run_name=_row_name(record),
+                run_name=row_name(record),
                 tags=self._row_tags(key),
             )
             self.parents[key] = run.info.run_id
@@ -251,17 +255,13 @@ def _row_key(record: Record) -> str:
     return hashlib.sha256(repr(sorted(row_params(record).items())).encode()).hexdigest()[:16]
 
 
-def _row_name(record: Record) -> str:
-    return f"{record.row} ({record.base_model})"
-
-
 def _seed_run(record: Record, folder: RunFolder, parent: str) -> NewRun:
     """What the store shows of one record, but its content hash."""
     tags = {
         "mlflow.parentRunId": parent,
         "mlflow.source.name": record.command,
         "mlflow.source.type": "LOCAL",
-        "mlflow.note.content": record.reason,
+        "mlflow.note.content": "\n\n".join(filter(None, (markdown_text(record.reason), description(record)))),
         "harness.id": record.id,
         "harness.row": record.row,
         "harness.status": record.status,
@@ -301,11 +301,11 @@ def _means(done: list[dict[str, float]]) -> dict[tuple[str, int], float]:
     A number that some seeds lack is the mean over those that have it.
     """
     means: dict[tuple[str, int], float] = {("seeds", 0): len(done)}
-    for name in sorted({name for values in done for name in values if not name.startswith(("train/", "dev/"))}):
+    for name in dict.fromkeys(name for values in done for name in values if not name.startswith(("train/", "dev/"))):
         values = [run[name] for run in done if name in run]
         means[name, 0] = sum(values) / len(values)
         group, _, rest = name.partition("/")
-        if len(values) > 1 and rest and group not in ("cost", "training"):
+        if len(values) > 1 and rest and group not in (USAGE, TRAINING):
             means[f"{group}{SPREAD}/{rest}", 0] = stdev(values)
     return means
 

@@ -113,7 +113,7 @@ def test_a_seed_is_a_child_run_with_params_scores_curves_and_artifacts(store: St
         "corpus.sha256": "ab",
     }
     assert wanted.items() <= run.data.params.items()
-    numbers = {"sts/STS12": 0.6, "sts more/STS12.spearman.mean": 0.25, "cost/train_seconds": 3.5}
+    numbers = {"sts/STS12": 0.6, "sts more/STS12.spearman.mean": 0.25, "usage/train_seconds": 3.5}
     assert numbers.items() <= run.data.metrics.items()
     assert run.data.tags["harness.status"] == "finished"
     assert run.data.tags["harness.protocols"] == "p1"
@@ -131,14 +131,16 @@ def test_a_seed_is_a_child_run_with_params_scores_curves_and_artifacts(store: St
 
 def test_a_row_is_a_parent_run_with_the_mean_over_seeds(store: Store) -> None:
     (parent,) = store.parents()
-    assert parent.info.run_name == "SimCSE (embedded:mini-bert)"
+    assert parent.info.run_name == "SimCSE (mini-bert)"
     assert parent.info.status == "FINISHED"
     assert "seed" not in parent.data.params
     assert parent.data.params["config.temperature"] == "0.05"
     assert parent.data.metrics["sts/STS12"] == pytest.approx(0.55)  # of 0.5 and 0.6
     assert parent.data.metrics["sts sd/STS12"] == pytest.approx(0.1 / 2**0.5)
-    assert not [name for name in parent.data.metrics if name.startswith(("cost sd", "training sd"))]
+    assert not [name for name in parent.data.metrics if name.startswith(("usage sd", "training sd"))]
     assert parent.data.metrics["seeds"] == 2
+    groups = sorted({name.partition("/")[0] for name in store.children()["run-0"].data.metrics})
+    assert groups[-1] == "usage"  # MLflow draws groups by name: costs after scores
     said = parent.data.tags["mlflow.note.content"]
     assert "**SimCSE**: `simcse` on embedded:mini-bert" in said
     assert "seeds: 2 of 2 finished" in said
@@ -175,6 +177,10 @@ def test_the_store_opens_for_training_and_knows_data_and_models(store: Store) ->
     assert link.tags["harness.folder"] == str(model.resolve())
     files = {file.path for file in store.client.list_logged_model_artifacts(link.model_id)}
     assert files == {"README.md"}
+    assert [(score.key, score.value) for score in link.metrics or ()] == [("sts/STS12", 0.5)]
+    (score,) = store.client.get_metric_history(run.info.run_id, "sts/STS12")  # that of the run, and no second one
+    assert score.value == 0.5
+    assert "`simcse` on embedded:mini-bert" in link.tags["mlflow.note.content"]
     assert [file.path for file in store.client.list_artifacts(parent.info.run_id, "report")] == ["report/index.html"]
 
     make_record(store.workdir, id="whole", comparison="whole", row="A: 50%", reason="again", protocols=defined)
@@ -213,7 +219,7 @@ def test_sync_sends_only_what_is_missing_and_replaces_what_changed(store: Store)
     assert "sts/STS12" not in after["run-0"].data.metrics
     assert after["run-1"].info.run_id == before["run-1"].info.run_id
     assert after["run-2"].info.status == "FAILED"
-    assert after["run-2"].data.tags["mlflow.note.content"] == "out of memory"
+    assert after["run-2"].data.tags["mlflow.note.content"].startswith("out of memory\n\n**other**")
     parents = {parent.data.params["row"]: parent for parent in store.parents()}
     assert parents["other"].info.status == "FAILED"
     assert parents["SimCSE"].data.metrics["sts/STS12"] == pytest.approx(0.6)  # the one seed that has it
