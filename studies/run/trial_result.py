@@ -35,8 +35,8 @@ class TrialResult(BaseModel):
     seconds: TrialSeconds = TrialSeconds()
 
     def write(self, trial: optuna.Trial) -> None:
-        """Keep it with the trial."""
-        for key, value in {_KEY: self.model_dump(), **self._readable()}.items():
+        """Keep it with the trial, what people read first: optuna-dashboard shows attributes in this order."""
+        for key, value in {**self._readable(), _KEY: self.model_dump()}.items():
             trial.set_user_attr(key, value)
 
     def _readable(self) -> dict[str, str | float]:

@@ -43,6 +43,7 @@ def test_what_is_written_has_the_keys_that_studies_hold() -> None:
     study.tell(trial, 0.5)
     (ended,) = study.trials
     assert list(ended.user_attrs["about"]) == KEYS
+    assert list(ended.user_attrs)[-1] == "about"  # after what people read
     assert result_of(ended).seconds == TrialSeconds(whole=2.0)
 
 
