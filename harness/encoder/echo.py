@@ -4,7 +4,7 @@ Under causal attention the first tokens of a sentence know nothing of its last o
 all. The template and both copies are a part of the tokenizer (its post-processor), so that a saved model brings them
 along, and a long sentence is cut before it is doubled: both copies are always the same.
 
-Source: Springer et al., "Repetition improves language model embeddings", ICLR 2025 (arXiv 2402.15449), section 3.
+Source: Springer et al., "Repetition improves language model embeddings", ICLR 2025 (arXiv 2402.15449).
 """
 
 from __future__ import annotations
