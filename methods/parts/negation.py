@@ -1,0 +1,181 @@
+"""An English sentence said the other way round, by rules on its words: SNCSE's soft negatives without a parser.
+
+Source: Wang et al. 2022 (arXiv 2201.05979) and generate_soft_negative_samples.py of Sense-GVT/SNCSE, which ask spaCy's
+dependency parser for the first auxiliary or the root of the sentence.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+# Word lists as text, then as sets.
+_SAID = {
+    "auxiliary": "am is are was were can could will would shall should may might must",
+    "subject": "i you we they he she it who",
+    "third": "he she it who",
+    "one": "a an another each every this that one",
+    "asked": "when where how why what",
+    # What may follow a verb and hardly a plain noun.
+    "fixed": """
+        the a an my your his her its our their this that these those some any no every each all both him me us them it
+        in on at by for from to into onto of off over under out up down with without through across past about around
+        against between behind beside before after during within per until till towards like as than if when while
+        because and but or so back away home again still only too very not together apart along
+    """,
+    # What a subject does not end in.
+    "open": """
+        the to be been being having of in on at by for from into with without within through across between behind
+        beside and but or as though although if because while than when where how why what
+    """,
+    "adverb": "also already just never always perhaps sometimes often soon even",
+    "participle": """
+        been become begun broken brought built bought caught come chosen done drawn driven eaten fallen felt found
+        flown forgotten frozen given gone got gotten grown had heard held hidden kept known laid led left lost made
+        meant met paid put read ridden risen run said seen sent set shown shut sold spent spoken stolen stood struck
+        sung sunk swept taken taught thought thrown told torn understood won worn written
+    """,
+    # Past and base form; without those that are nouns or participles more often.
+    "irregular": """
+        ate eat became become began begin bent bend blew blow bought buy broke break brought bring built build burnt
+        burn came come caught catch chose choose clung cling crept creep dealt deal drank drink drew draw drove drive
+        dug dig fell fall felt feel flew fly forgot forget fought fight found find froze freeze gave give got get grew
+        grow held hold heard hear hung hang kept keep knelt kneel knew know laid lay led lead learnt learn left leave
+        lent lend lost lose made make meant mean met meet paid pay ran run rang ring read read rode ride rose rise
+        said say sang sing sank sink sat sit saw see sent send shone shine shook shake shot shoot shrank shrink slept
+        sleep slid slide sold sell spent spend spoke speak spun spin stood stand stole steal stuck stick struck strike
+        swam swim swept sweep swore swear swung swing taught teach thought think threw throw told tell took take tore
+        tear understood understand went go wept weep woke wake won win wore wear wrote write
+    """,
+}
+_SETS = {name: frozenset(text.split()) for name, text in _SAID.items()}
+_BASE = dict(zip(_SAID["irregular"].split()[::2], _SAID["irregular"].split()[1::2], strict=True))
+_CONTRACTED = {"wo": "will", "sha": "shall", "ca": "can", "ai": "is"}
+_HAVE_OR_DO = {
+    "have": "do not have", "has": "does not have", "had": "did not have",
+    "do": "do not do", "does": "does not do", "did": "did not do",
+}  # fmt: skip
+_NO_SUBJECT = _SETS["open"] | _SETS["one"] | {""}
+_NO_VERB = _SETS["fixed"] | _SETS["subject"] | _SETS["adverb"]
+_E_STEM = re.compile(  # what is written with an e at its end, more often than not
+    r"([^aeiou][aeiou][bdgkmnpz]|[^aeiou]at|ut|[aiou]s|.[cvzu]|[^aeo]i[dnrl]|ur|ar[gk]?|[nrd]g|[^aeioul]l|^..)$"
+)
+_NO_E_STEM = ("ss", "en", "er", "on", "el", "al", "ow")
+
+
+class Word(NamedTuple):
+    """One word of a sentence: its text and where it stands."""
+
+    text: str
+    start: int
+    end: int
+
+    @property
+    def low(self) -> str:
+        return self.text.lower()
+
+
+def negated(sentence: str) -> str:
+    """`sentence` with a "not" more or less, and otherwise word for word.
+
+    The first rule that fits: a "not" is left out ("n't" too); "not" comes after the first form of be, modal verb, have
+    before a participle, or do before a subject; the first verb that its neighbours give away gets "do not", "does not"
+    or "did not"; "Not" comes first.
+
+    >>> negated("She is not here."), negated("They can't swim."), negated("A man is playing a guitar.")
+    ('She is here.', 'They can swim.', 'A man is not playing a guitar.')
+    >>> negated("He paints tin soldiers."), negated("The hurdler clipped the last barrier.")
+    ('He does not paint tin soldiers.', 'The hurdler did not clip the last barrier.')
+    >>> negated("Lovely weather today")
+    'Not Lovely weather today'
+    """
+    words = [Word(m.group(), m.start(), m.end()) for m in re.finditer(r"[^\W\d_]+(?:[’'-][^\W\d_]+)*", sentence)]
+    for word in words:
+        if (whole := _without_not(word, sentence)) is not None:
+            return whole
+    for place, word in enumerate(words):
+        if _is_auxiliary(words, place):
+            return f"{sentence[: word.end]} not{sentence[word.end :]}"
+        if (verb := _do_support(words, place, sentence)) is not None:
+            return f"{sentence[: word.start]}{verb}{sentence[word.end :]}"
+    return f"Not {sentence}"
+
+
+def _without_not(word: Word, sentence: str) -> str | None:
+    if word.low == "cannot":
+        return sentence[: word.end - 3] + sentence[word.end :]
+    if word.low == "not":
+        return sentence[: word.start] + sentence[word.end :].lstrip(" ")
+    if re.search(r"n[’']t$", word.low):
+        base = word.text[:-3]
+        said = _CONTRACTED.get(base.lower(), base)
+        said = said.capitalize() if base[:1].isupper() else said
+        return sentence[: word.start] + said + sentence[word.end :]
+    return None
+
+
+def _is_auxiliary(words: Sequence[Word], place: int) -> bool:
+    low = words[place].low
+    before = words[place - 1].low if place else ""
+    following = next(_ahead(words, place), "")
+    if low in ("have", "has", "had"):
+        return following in _SETS["participle"] or following.endswith("ed")
+    if low in ("do", "does", "did"):
+        return following in _SETS["subject"] or not place or before in _SETS["asked"]
+    return low in _SETS["auxiliary"] and not (low == "will" and before in _SETS["fixed"])  # "a second will"
+
+
+def _ahead(words: Sequence[Word], place: int) -> Iterator[str]:
+    """The words after one, without adverbs."""
+    return (w.low for w in words[place + 1 :] if not w.low.endswith("ly") and w.low not in _SETS["adverb"])
+
+
+def _do_support(words: Sequence[Word], place: int, sentence: str) -> str | None:
+    """What stands in the place of a verb; None where the word is hardly one."""
+    word = words[place]
+    low = word.low
+    if low in _HAVE_OR_DO:
+        return _HAVE_OR_DO[low]
+    behind = (w.low for w in reversed(words[:place]) if not w.low.endswith("ly") and w.low not in _SETS["adverb"])
+    before = next(behind, "")
+    pronoun, third = before in _SETS["subject"], before in _SETS["third"]
+    if before in _NO_SUBJECT and not pronoun:
+        return None
+    if low in _BASE:
+        return f"did not {_BASE[low]}"
+    ends = place + 1 == len(words) or bool(re.match(r"\s*[,;:.!?]", sentence[word.end :]))
+    fits = pronoun or ends or next(_ahead(words, place), "") in _SETS["fixed"]
+    if low.endswith("ed") and len(low) > 3:
+        apart = sentence[: word.start].rstrip().endswith(",")  # "her gravy, revealed only then, was"
+        return f"did not {_base_of_past(low)}" if fits and not apart else None
+    if low in _NO_VERB or not low.isalpha():
+        return None
+    if low.endswith("s") and len(low) > 2 and not low.endswith(("ss", "us", "is")):
+        return f"does not {_base_of_third(low)}" if third or (fits and _one_subject(words[:place])) else None
+    return f"do not {low}" if pronoun and not third and not low.endswith(("ing", "ly")) else None
+
+
+def _one_subject(words: Sequence[Word]) -> bool:
+    """Do the words end in one thing, as in "the man with a dog" or "a kite surfer"?"""
+    for distance, word in enumerate(reversed(words)):
+        if word.low in _SETS["one"]:
+            return distance > 0
+        if word.low in _SETS["fixed"] or word.low in _SETS["open"]:
+            return False
+    return False
+
+
+def _base_of_third(verb: str) -> str:
+    if verb.endswith("ies") and len(verb) > 4:
+        return f"{verb[:-3]}y"
+    return verb[:-2] if verb.endswith(("sses", "shes", "ches", "xes", "zzes", "oes")) else verb[:-1]
+
+
+def _base_of_past(verb: str) -> str:
+    stem = verb[:-2]
+    if stem.endswith("i"):
+        return f"{stem[:-1]}y" if len(stem) > 2 else f"{stem}e"
+    if len(stem) > 3 and stem[-1] == stem[-2] and stem[-1] not in "lsz":
+        return stem[:-1]
+    return f"{stem}e" if stem.endswith("e") or (_E_STEM.search(stem) and not stem.endswith(_NO_E_STEM)) else stem
