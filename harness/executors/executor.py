@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -127,8 +128,8 @@ class Executor(ABC):
 
         A `deque` is emptied as its jobs are started. Whoever takes the answers may put more jobs into it meanwhile.
 
-        `tick` is called about once a second while there is nothing new. What `tick` or the caller raises ends all
-        jobs: none runs on when the iterator is closed.
+        `tick` is called about once a second, also while answers come all the time. What `tick` or the caller raises
+        ends all jobs: none runs on when the iterator is closed.
         """
 
     def room(self, jobs: int) -> int:
@@ -154,6 +155,23 @@ def queued(jobs: Sequence[Job]) -> deque[Job]:
     1
     """
     return jobs if isinstance(jobs, deque) else deque(jobs)
+
+
+def seldom(tick: Callable[[], None]) -> Callable[[], None]:
+    """`tick` for an executor that asks for it each time it looks: about once in `TICK` seconds.
+
+    >>> often = seldom(lambda: print("tick"))
+    >>> often()
+    """
+    last = time.monotonic()
+
+    def ticks() -> None:
+        nonlocal last
+        if time.monotonic() - last > 0.9 * TICK:
+            last = time.monotonic()
+            tick()
+
+    return ticks
 
 
 def cores() -> int:

@@ -13,7 +13,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from harness.errors import InputError
-from harness.executors.executor import TICK, Answer, Executor, Job, queued, use_threads
+from harness.executors.executor import TICK, Answer, Executor, Job, queued, seldom, use_threads
 from harness.machine.child_process import end_with_parent
 
 
@@ -52,18 +52,18 @@ class Processes(Executor):
             waiting[future] = (job, tries)
             future.add_done_callback(done.put)
 
-        pool, broken = new_pool(), 0
+        pool, broken, ticks = new_pool(), 0, seldom(tick)
         waiting: dict[Future[Any], tuple[Job, int]] = {}
         done: SimpleQueue[Future[Any]] = SimpleQueue()  # `concurrent.futures.wait` looks at all of them each time
         try:
             while queue or waiting:
                 while queue:
                     start(queue.popleft(), 0)
+                ticks()
                 try:
                     future = done.get(timeout=TICK)
                     error = future.exception()
                 except Empty:
-                    tick()
                     if pool.active:
                         continue
                     # Given up before it had taken the jobs in: pebble ends none of their futures.

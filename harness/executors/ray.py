@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from harness.errors import InputError
-from harness.executors.executor import TICK, Answer, Executor, Job, cores, queued, use_threads
+from harness.executors.executor import TICK, Answer, Executor, Job, cores, queued, seldom, use_threads
 from harness.executors.post import Box
 
 _ANSWERED = 5.0  # seconds within which the post answers; else it is tried again later
@@ -87,6 +87,7 @@ class Ray(Executor):
         )(_called)
         most = self.settings.workers or _WAITING
         waiting: dict[Any, Job] = {}
+        ticks = seldom(tick)
         try:
             while queue or waiting:
                 while queue and len(waiting) < most:
@@ -97,8 +98,7 @@ class Ray(Executor):
                     done, _ = ray.wait(list(waiting), num_returns=len(waiting), timeout=0)
                 for reference in done:
                     yield _answer(ray, reference, waiting.pop(reference))
-                if not done:
-                    tick()
+                ticks()
         finally:
             for reference in waiting:
                 ray.cancel(reference, force=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import InputError, RunError, StopAsked
-from harness.executors.executor import TICK, Answer, Executor, Job, queued, use_threads
+from harness.executors.executor import TICK, Answer, Executor, Job, queued, seldom, use_threads
 from harness.executors.leaving import leave, leaving, stay
 
 _RULE = "-" * 22  # what submitit sets a traceback between
@@ -57,6 +57,7 @@ class Slurm(Executor):
         except (RuntimeError, ValueError, NameError, TypeError) as error:
             raise InputError(f"executor slurm: {str(error).splitlines()[0]}") from None
         waiting: dict[Any, tuple[Job, int]] = {}
+        ticks = seldom(tick)
         well: dict[Path, bool] = {}  # the folder of each array: has all of it gone well?
         try:
             while queue or waiting:
@@ -76,8 +77,8 @@ class Slurm(Executor):
                         waiting[again] = (asked, tries + 1)
                     else:
                         yield answer
+                ticks()
                 if not done:
-                    tick()
                     time.sleep(TICK)
             _sweep([folder for folder, whole in well.items() if whole], root)
         finally:

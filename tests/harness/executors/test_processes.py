@@ -57,6 +57,14 @@ def test_answers_errors_and_deaths_are_told_apart_and_retried(tmp_path: Path) ->
     assert answers["threads"].value == ("1", 1)
 
 
+def test_the_coordinator_looks_about_once_a_second_also_while_answers_come_all_the_time(tmp_path: Path) -> None:
+    asked = [Job(str(n), jobs.note, (str(tmp_path), str(n), 0.05)) for n in range(60)]
+    looks: list[int] = []
+    executor = processes(tmp_path, workers=1, cpus_per_cell=1)
+    assert len(by_key(executor.run(asked, lambda: looks.append(len(list(tmp_path.glob("*-ended"))))))) == 60
+    assert any(0 < ended < 60 for ended in looks)
+
+
 @pytest.mark.parametrize("kind", [Serial, Processes])
 def test_jobs_may_be_added_while_others_run(kind: type[Executor], tmp_path: Path) -> None:
     queue = deque([Job("1", jobs.double, (1,)), Job("2", jobs.double, (2,))])

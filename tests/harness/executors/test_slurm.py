@@ -79,6 +79,8 @@ def test_an_array_of_jobs_is_queued_and_answered(tmp_path: Path) -> None:
         left = ["12_0", "12_1", "12_2"]
 
         def tick() -> None:
+            if not left:
+                return
             job = left.pop(0)
             with cluster.job_context(job), suppress(ValueError):
                 process_job(JobPaths(tmp_path.resolve() / "slurm" / "%j", job).folder)
