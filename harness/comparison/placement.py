@@ -187,16 +187,19 @@ class Placement:
         return Job(cell.id, made, (told,))
 
     def _answers(self, jobs: Sequence[Job], tick: Callable[[], None]) -> Iterator[Answer]:
-        """Of workers that have what is kept of their cells: those that do not see it are sent it in a second round."""
+        """Of workers that have what is kept of their cells: those that do not see it are sent it in further rounds, of
+        as many as run at a time, since weights and checkpoints are large."""
         again = []
         for answer in self.executor.run(jobs, tick):
             if answer.value is not None and answer.value.lacks_kept:
-                (job,) = answer.job.arguments
-                again.append(replace(answer.job, arguments=(with_kept(job, self.workdir),)))
+                again.append(answer.job)
             else:
                 yield answer
-        if again:
-            yield from self.executor.run(again, tick)
+        room = self.executor.room(len(again)) if again else 1
+        for first in range(0, len(again), room):
+            some = again[first : first + room]
+            told = [replace(job, arguments=(with_kept(job.arguments[0], self.workdir),)) for job in some]
+            yield from self.executor.run(told, tick)
 
 
 @contextmanager

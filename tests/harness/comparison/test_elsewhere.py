@@ -102,6 +102,15 @@ def test_what_is_measured_once_goes_to_such_a_worker_and_comes_back(
 
 def test_scores_are_added_to_kept_weights_by_such_a_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("harness.registry.load", _with_blind(monkeypatch))
+    rounds: list[int] = []
+    run = Blind.run
+
+    def noted(self: Blind, asked: Sequence[Job], tick: Callable[[], None]) -> Iterator[Answer]:
+        rounds.append(len(asked))
+        return run(self, asked, tick)
+
+    monkeypatch.setattr(Blind, "run", noted)
+    monkeypatch.setattr(Blind, "room", lambda *_: 1)
     before = compare(tmp_path).records
     trained = [RunFolder(tmp_path, record.id).fitted_file for record in before[:1]]
     stamps = [file.read_bytes() for file in trained]
@@ -109,6 +118,7 @@ def test_scores_are_added_to_kept_weights_by_such_a_worker(tmp_path: Path, monke
     assert {NATURAL} < {score.task for score in after[0].scores}
     assert after[0].cost["train_seconds"] == before[0].cost["train_seconds"]
     assert [file.read_bytes() for file in trained] == stamps
+    assert rounds == [3, 1, 1, 1]  # weights are sent as there is room for them
 
 
 def test_jobs_of_this_process_read_data_that_has_changed_since(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
