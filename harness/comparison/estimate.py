@@ -10,11 +10,16 @@ from typing import TYPE_CHECKING, NamedTuple
 from harness.comparison.kept_results import finished, remaining
 from harness.comparison.plan import Plan, PlannedCell
 from harness.comparison.run_length import length_of
+from harness.evaluation.architecture import architecture
 from harness.evaluation.scoring import each
 from harness.method import FitContext
 
 if TYPE_CHECKING:
+    from harness.method import Method
+    from harness.results.record import Record
     from harness.tasks.base import Task
+
+_TIMED = 2  # updates that are timed, after one that is not
 
 
 class CellEstimate(NamedTuple):
@@ -27,16 +32,30 @@ class CellEstimate(NamedTuple):
 
 
 def estimates(plan: Plan, workdir: Path) -> Iterator[CellEstimate]:
-    """An estimate for every cell of a plan; seeds of one row are measured once."""
+    """An estimate for every cell of a plan: what another seed of its row took on this device, else what some updates of
+    it take now. Seeds of one row are measured once, and so is the encoding of one architecture."""
+    records = {cell.id: finished(cell, plan, workdir) for cell in plan.cells}
     known = dict[tuple[str, str, str], float]()
     for cell in plan.cells:
+        record = records[cell.id]
+        if record is not None and record.status == "finished" and _here(record, plan):
+            known.setdefault((cell.row.label, cell.base_model, "to do"), record.seconds)
+    encoding: dict[str, float] = {}
+    for cell in plan.cells:
         state, seconds = "finished", 0.0
-        if finished(cell, plan, workdir) is None:
+        if records[cell.id] is None:
             train, tasks = remaining(cell, plan, workdir)
             state = "to do" if train else "to score"
             key = (cell.row.label, cell.base_model, state)
-            seconds = known[key] = known[key] if key in known else estimate_seconds(cell, plan, train, tasks)
+            if key not in known:
+                known[key] = estimate_seconds(cell, plan, train, tasks, encoding)
+            seconds = known[key]
         yield CellEstimate(cell, state, steps_of(cell, plan), seconds)
+
+
+def _here(record: Record, plan: Plan) -> bool:
+    """Was a run made on the device that the plan is for?"""
+    return record.environment.get("device_name") == plan.device_name
 
 
 def steps_of(cell: PlannedCell, plan: Plan) -> int:
@@ -49,8 +68,13 @@ def steps_of(cell: PlannedCell, plan: Plan) -> int:
     return length.updates if length is not None else 0
 
 
-def estimate_seconds(cell: PlannedCell, plan: Plan, train: bool, tasks: list[Task], probe_steps: int = 4) -> float:
-    """Seconds to `train` a cell and to score `tasks`: from a few real updates and the encoding of a sample of texts."""
+def estimate_seconds(
+    cell: PlannedCell, plan: Plan, train: bool, tasks: list[Task], encoding: dict[str, float] | None = None
+) -> float:
+    """Seconds to `train` a cell and to score `tasks`: from a few real updates and the encoding of a sample of texts.
+
+    `encoding` holds seconds a text of architectures that were measured already, and gets this one's.
+    """
     method = cell.row.method(cell.row.config, base_model=cell.base_model)
     context = FitContext(device=plan.device, precision=plan.experiment.precision)
     total = 0.0
@@ -61,22 +85,32 @@ def estimate_seconds(cell: PlannedCell, plan: Plan, train: bool, tasks: list[Tas
         context.max_steps = 1  # for something to encode with
         method.fit(corpus, context)
     elif steps:
-        for bound in (1, 1 + probe_steps):  # the first call pays for warming up
-            context.max_steps = bound
-            method.fit(corpus, context)
-        total += method.fit_report.cost["train_seconds"] / (1 + probe_steps) * steps
+        ends: dict[int, float] = {0: time.perf_counter()}
+        context.progress = lambda step, *_: ends.update({step: time.perf_counter()})
+        context.max_steps = 1 + _TIMED
+        method.fit(corpus, context)
+        made = method.fit_report.training["steps"]
+        first = min(1, made - 1)  # which pays for warming up
+        total += (ends[made] - ends[first]) / (made - first) * steps
     else:
         started = time.perf_counter()
         method.fit(plan.corpus(cell.row), context)
         total += time.perf_counter() - started
     texts = _texts(tasks)
-    encoded = texts or dev_texts
-    sample = encoded[:: max(1, len(encoded) // 256)]
-    started = time.perf_counter()
-    method.encode(sample, device=plan.device)
-    per_text = (time.perf_counter() - started) / max(1, len(sample))
+    per_text = _encoding(method, texts or dev_texts, plan.device, {} if encoding is None else encoding)
     evaluations = looks(steps, cell.row.config.eval_every) if steps else 0  # type: ignore[attr-defined]
     return float(total + per_text * (len(texts) + evaluations * len(dev_texts)))
+
+
+def _encoding(method: Method, texts: list[str], device: str, known: dict[str, float]) -> float:
+    """Seconds a text, of a sample of `texts`; what is known of the architecture is not measured again."""
+    build = architecture(method)
+    if build not in known:
+        sample = texts[:: max(1, len(texts) // 256)]
+        started = time.perf_counter()
+        method.encode(sample, device=device)
+        known[build] = (time.perf_counter() - started) / max(1, len(sample))
+    return known[build]
 
 
 def looks(steps: int, every: int) -> int:

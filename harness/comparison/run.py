@@ -145,20 +145,16 @@ def _told(cell: PlannedCell) -> Cell:
 
 def _tell_done(watch: Watch, cell: PlannedCell, record: Record, *, kept: bool) -> None:
     """Tell how a cell ended, and how long it took: by the clock, or by its parts where it was made in several goes."""
-    parts = sum(record.cost.get(key, 0.0) for key in _PARTS)
     began, ended = (datetime.fromisoformat(at).timestamp() if at else 0.0 for at in (record.started, record.finished))
     watch.done(
         cell.label,
         state_of(record, kept=kept),
         _line_about(record) + (" (kept)" if kept else ""),
         reason=record.reason,
-        seconds=max(ended - began, parts),
+        seconds=max(ended - began, record.seconds),
         training=record.cost.get("train_seconds", 0.0) + record.cost.get("dev_seconds", 0.0),
         record=record,
     )
-
-
-_PARTS = ("train_seconds", "dev_seconds", "encode_seconds", "evaluate_seconds")
 
 
 def _manifest(

@@ -230,12 +230,11 @@ class Looks:
         return replace(row, seeds=dict.fromkeys(self.seeds[:count], blocks))
 
     def _beyond(self, plan: Plan, records: Sequence[Record]) -> bool:
-        spent = {r.id: sum(r.cost.get(key, 0.0) for key in _SPENT) for r in records}
+        spent = {r.id: r.seconds for r in records}
         over = self.until.hours is not None and sum(spent.values()) >= 3600 * self.until.hours
         return over or (self.until.runs is not None and len(_runs(plan)) > self.until.runs)
 
 
-_SPENT = ("train_seconds", "dev_seconds", "encode_seconds", "evaluate_seconds")
 _ENDINGS = {
     "decided": "no decision is open that more seeds would settle",
     "seeds": "as many seeds as were to be had",

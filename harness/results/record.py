@@ -125,6 +125,12 @@ class Record(BaseModel):
         """Its seed, which only some streams of random numbers may have (`harness.seeds.PartSeed`)."""
         return seed_of({**self.identity, "seed": self.seed})
 
+    @property
+    def seconds(self) -> float:
+        """What it took: training, its dev evaluations, encoding and scoring; what was never done counts nothing."""
+        parts = ("train_seconds", "dev_seconds", "encode_seconds", "evaluate_seconds")
+        return sum(self.cost.get(part, 0.0) for part in parts)
+
     def score(self, task: str, metric: str = "spearman", aggregation: str = "all", split: str = "test") -> float | None:
         """The value of one score, or None where it was not computed."""
         for s in self.scores:
