@@ -12,12 +12,12 @@ from reports.read.comparison_runs import SEEDLESS, ResultRow
 def seeded(row: ResultRow) -> bool:
     """Whether another seed may give another score.
 
-    Rows with several runs are. One run: as the method says of itself; of a method that is not installed here, as its
-    supervision lets guess.
+    Rows with several runs are, and a run of updates, whose batches are drawn. Any other single run: as the method says
+    of itself; of a method that is not installed here, as its supervision lets guess.
     """
     if row.supervision == "untrained":
         return False
-    if len(row.finished) > 1:
+    if len(row.finished) > 1 or row.records[0].training.get("steps"):
         return True
     said = deterministic(row.records[0].method)
     return row.supervision not in SEEDLESS if said is None else not said

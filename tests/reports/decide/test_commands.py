@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from harness.cli import main
 from harness.files.atomic import write_atomic
 from harness.results.manifest import manifest_file
+from harness.results.run_folder import RunFolder
 from harness.tasks.senteval.transfer import TRANSFER
 from reports.decide.question import comparison_of, question_of
 from tests.support import synthetic
@@ -163,3 +166,17 @@ def test_a_suite_that_is_never_averaged_names_its_tasks(tmp_path, capsys):
         made.extend(record, [synthetic.score(t, "embedded-transfer", "embedded", "accuracy", 0.6) for t in tasks])
     assert main(["verdict", str(tmp_path), "--on", "embedded-transfer"]) == 2
     assert f"its tasks are unlike, so there is no average; name a task: {', '.join(tasks)}" in capsys.readouterr().err
+
+
+def test_rows_of_one_seed_that_were_trained_are_judged_without_torch(tmp_path):
+    made = synthetic.Invented(tmp_path, scale=0.1)
+    for label, noise in (("SimCSE", 1.0), ("Barlow Twins", 4.0)):
+        record = made.add(label, 1, noise=noise, tasks=("STS-B",), curves=False, geometry=False)
+        trained = record.model_copy(update={"method": "simcse", "training": {"steps": 20}})
+        RunFolder(tmp_path, record.id).write(trained)
+    ask = (
+        "import sys; from harness.cli import main; "
+        f"code = main(['verdict', {str(tmp_path)!r}, 'SimCSE', 'Barlow Twins']); print(code, 'torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "0 False"
