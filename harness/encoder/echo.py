@@ -162,7 +162,7 @@ class EchoFrame:
         alike = (ids == first) | ~second
         if not bool((alike.all(dim=1, keepdim=True) & (words % 2 == 0) & (words >= 0)).all()):
             raise InputError(
-                "a pooling that reads the second copy of a sentence was given rows without two equal copies; "
-                "this method makes its own rows"
+                'pooling "echo": this method changes the tokens of a sentence, so that the second copy is not the first '
+                "again; choose another pooling"
             )
         return torch.where(n == 0, mask, second.to(mask.dtype))

@@ -26,6 +26,7 @@ IN_PARTS: dict[str, dict[str, Any]] = {
     "esimcse": {"dropout": 0.0},
     "rankcse": {"dropout": 0.0},
     "promptbert": {"dropout": 0.0, "pooling": "prompt:the [X] and", "second": "a red [X] and"},
+    "sncse": {"dropout": 0.0, "pooling": "prompt:the [X] and", "second": "a red [X] and", "margin_weight": 1.0},
     "simcse_supervised": {},
     "scd": {"dropout_a": 0.0, "dropout_b": 0.0, **NARROW},
     "barlow_twins": {"dropout": 0.0, **NARROW},

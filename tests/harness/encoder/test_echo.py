@@ -111,7 +111,7 @@ def test_rows_that_a_method_made_itself_are_refused() -> None:
     (ids,) = encoder.tokenize(["A dog runs across the field."])
     longer = [*ids[:8], ids[7], ids[7], *ids[8:]]  # two more tokens in the first copy alone
     for row in (longer, ids[:-1], ids[:4]):
-        with pytest.raises(InputError, match="without two equal copies"):
+        with pytest.raises(InputError, match="changes the tokens of a sentence"):
             encoder(encoder.collate([ids, row]))
 
 
