@@ -27,6 +27,7 @@ IN_PARTS: dict[str, dict[str, Any]] = {
     "rankcse": {"dropout": 0.0},
     "promptbert": {"dropout": 0.0, "pooling": "prompt:the [X] and", "second": "a red [X] and"},
     "sncse": {"dropout": 0.0, "pooling": "prompt:the [X] and", "second": "a red [X] and", "margin_weight": 1.0},
+    "dclr": {"dropout": 0.0},
     "simcse_supervised": {},
     "scd": {"dropout_a": 0.0, "dropout_b": 0.0, **NARROW},
     "barlow_twins": {"dropout": 0.0, **NARROW},

@@ -41,6 +41,8 @@ PRINTED: list[tuple[str, str, str, dict[str, Any]]] = [
     ("sncse", "paper", "bert-base", {"batch_size": 256, "learning_rate": 1e-5, "margin_weight": 1e-3,
                                      "margin_lower": 0.1, "margin_upper": 0.3}),
     ("sncse", "paper", "roberta-large", {"batch_size": 128, "learning_rate": 5e-6, "margin_weight": 5e-4}),
+    ("dclr", "paper", "bert-base", {"batch_size": 128, "epochs": 3, "threshold": 0.9, "noise_share": 1.0}),
+    ("dclr", "code", "roberta-base", {"learning_rate": 3e-5, "threshold": 0.85, "noise_share": 2.5}),
     ("rankcse", "paper", "bert-base", {"learning_rate": 3e-5, "batch_size": 128, "teacher_share": 0.33}),
     ("w_mse", "code", "bert-base", {"batch_size": 512, "joint_head": True}),
     ("declutr", "paper", "distilroberta", {"lr_schedule": "instances", "batch_size": 16, "l_max": 512}),

@@ -49,7 +49,7 @@ def test_ids_of_code_are_those_of_before_until_a_version_changes(versions: Calla
 
 # No run of these was made before there were ledgers.
 SINCE_THE_LEDGERS = {"infersent", "sbert", "skip_thought", "esimcse", "consert", "diffcse", "promptbert", "rankcse",
-                     "model2vec", "llm2vec", "sncse"}  # fmt: skip
+                     "model2vec", "llm2vec", "sncse", "dclr"}  # fmt: skip
 
 
 def test_every_built_in_method_and_task_has_its_ids_of_before() -> None:

@@ -1,0 +1,239 @@
+"""DCLR: SimCSE with vectors of noise as further negatives, and without those that another model takes for its likes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import torch
+from pydantic import field_validator
+from torch import Tensor, nn
+from torch.nn import functional
+
+from harness.config import option
+from harness.identity.models import model_fingerprint
+from harness.method import DEFAULT_BASE_MODEL, POOLING_HELP, MethodCard, MethodConfig, Supervision
+from harness.recipes import Presets, Recipe, Recipes
+from harness.training import Batch
+from methods.parts.later_models import UNTUNED, later_models
+from methods.parts.row_vectors import check_rows, check_temperature, full_precision, unit
+from methods.simcse import MINI, STATED, SimCSE, SimCSEConfig
+
+if TYPE_CHECKING:
+    from harness.encoder import Encoder
+    from harness.encoder.foreign import ForeignEncoder
+
+Form = Literal["printed", "released"]
+OWN = "own"
+RUN = "RUCAIBox/DCLR: run.sh; the steps of the ascent are ours, as they do not stand there"
+
+
+@full_precision
+def ascended(
+    anchors: Tensor, positives: Tensor, noise: Tensor, *, steps: int, rate: float, temperature: float, form: Form
+) -> Tensor:
+    """Noise vectors (m, d) after some steps up the non-uniformity loss, each of the length `rate`.
+
+    U = (1/n) sum_i log sum_j exp(cos(a_i, h_j)/t) - cos(a_i, p_i)/t;  h_j <- h_j + rate * g_j / |g_j|,  g_j = dU/dh_j
+
+    Args:
+        anchors, positives: (n, d); no gradient flows into them, nor into what comes out.
+        form: "printed" has the noise alone in the inner sum, "released" the positives of the batch, too.
+
+    >>> noise = ascended(torch.eye(2), torch.eye(2), torch.tensor([[1.0, 0.1]]), steps=1, rate=0.1, temperature=1.0,
+    ...                  form="printed")
+    >>> noise[0, 1].item() > 0.1  # it turns to where it is near both anchors
+    True
+
+    Source: Zhou, Zhang, Zhao & Wen, ACL 2022, the noise-based negatives, and their code.
+    """
+    check_rows(anchors, positives)
+    check_temperature(temperature)
+    a, p = unit(anchors.detach()), unit(positives.detach())
+    others = a @ p.T if form == "released" else a[:, :0]
+    for _ in range(steps if len(noise) else 0):
+        with torch.enable_grad():
+            moved = noise.detach().requires_grad_()
+            logits = torch.cat([others, a @ unit(moved).T], dim=1) / temperature
+            (gradient,) = torch.autograd.grad(logits.logsumexp(dim=1).mean(), moved)
+        noise = moved + rate * functional.normalize(gradient, dim=1, eps=torch.finfo(gradient.dtype).tiny)
+    return noise.detach()
+
+
+@full_precision
+def debiased_contrast(
+    anchors: Tensor, positives: Tensor, noise: Tensor, kept: Tensor, *, temperature: float, form: Form
+) -> Tensor:
+    """Contrast of every anchor with its positive, against the other positives that are kept and vectors of noise.
+
+    printed:  L = -(1/n) sum_i log( exp(s_ii) / [sum_(j != i) w_ij exp(s_ij) + sum_k exp(r_ik)] )
+    released: P_i = softmax of (w_ij s_ij, r_ik) with w_ii = 1;
+              L = -mean over i and all columns of y log P + (1 - y) log(1 - P), y = 1 at the own positive
+
+    with s_ij = cos(a_i, p_j)/t, r_ik = cos(a_i, h_k)/t.
+
+    Args:
+        anchors, positives: (n, d). noise: (m, d), m >= 0.
+        kept: w, (n, n) of 0 and 1; its diagonal has no effect.
+
+    >>> x = torch.eye(2)  # a sentence and another at a right angle
+    >>> round(float(debiased_contrast(x, x, x[:0], torch.ones(2, 2), temperature=1.0, form="printed")), 4)
+    -1.0
+
+    Source: Zhou, Zhang, Zhao & Wen, ACL 2022, the loss with instance weighting, which has the positive above the line
+    alone; the code takes another one, and a weight of 0 there makes a cosine of 0. An anchor without negatives gives 0.
+    """
+    check_rows(anchors, positives)
+    check_temperature(temperature)
+    a = unit(anchors)
+    sims, far = a @ unit(positives).T / temperature, a @ unit(noise).T / temperature
+    own = torch.eye(len(a), dtype=torch.bool, device=a.device)
+    if form == "printed":
+        negatives = torch.cat([sims.masked_fill(own | (kept == 0), -torch.inf), far], dim=1)
+        some = (negatives > -torch.inf).any(dim=1)
+        return (negatives[some].logsumexp(dim=1) - sims[own][some]).sum() / len(a)
+    logits = torch.cat([torch.where(own, sims, sims * kept.to(sims.dtype)), far], dim=1)
+    chance = logits.log_softmax(dim=1)
+    target = torch.cat([own, torch.zeros_like(far, dtype=torch.bool)], dim=1)
+    against = torch.log(-torch.expm1(chance[~target].clamp(max=-1e-7)))
+    return -(chance[target].sum() + against.sum()) / chance.numel()
+
+
+class DCLRConfig(SimCSEConfig):
+    """Defaults: the released script for BERT-base, but for its complementary model."""
+
+    similarity: Literal["cosine"] = option("cosine", "of two sentences in the loss")
+    batch_size: int = option(128, "sentences per update", ge=2, sweep=[64, 128, 256])
+    epochs: int = option(3, "passes over the corpus", ge=1)
+    form: Form = option("printed", "the loss of the paper, or that of its code", sweep=["printed", "released"])
+    noise_share: float = option(1.0, "vectors of noise by sentences of a batch (k); 0: none", ge=0, sweep=(0.5, 5.0))
+    noise_steps: int = option(4, "steps of the noise up the non-uniformity loss; 0: it stays as drawn", ge=0)
+    noise_rate: float = option(1e-3, "length of such a step; the noise has variance 1 in each dimension", gt=0)
+    complement: str = option(
+        DEFAULT_BASE_MODEL, "model that says which negatives are like an anchor: hub id, folder, embedded:NAME"
+    )
+    complement_pooling: str = option("mean", f"of it; own: what its configuration says; or {POOLING_HELP}")
+    complement_supervision: Supervision = option("unsupervised", "what its authors knew; the row's, too")
+    threshold: float = option(
+        0.9, "negatives whose cosine it puts at this or above are left out (phi)", gt=-1, sweep=(0.7, 0.99)
+    )
+
+    @field_validator("complement_pooling")
+    @classmethod
+    def _known_complement_pooling(cls, value: str) -> str:
+        return value if value == OWN else cls._known_pooling(value)
+
+
+def _simcse(name: str) -> dict[str, str]:
+    return {"complement": f"princeton-nlp/unsup-simcse-{name}", "complement_pooling": "cls_pooler"}
+
+
+BASE = {"batch_size": 128, "learning_rate": 3e-5, "epochs": 3}
+BERT = {**BASE, **_simcse("bert-base-uncased"), "threshold": 0.9, "noise_share": 1.0}
+RECIPES = {
+    "bert-base": Recipe(BERT, RUN),
+    "roberta-base": Recipe({**BASE, **_simcse("roberta-base"), "threshold": 0.85, "noise_share": 2.5}, RUN),
+    "bert-large": Recipe(
+        {
+            **_simcse("bert-large-uncased"),
+            "batch_size": 256,
+            "learning_rate": 3e-5,
+            "epochs": 1,
+            "threshold": 0.9,
+            "noise_share": 3.0,
+        },
+        f"{RUN}; there it starts from SimCSE's weights",
+    ),
+    "roberta-large": Recipe(
+        {
+            **_simcse("roberta-large"),
+            "batch_size": 256,
+            "learning_rate": 1e-5,
+            "epochs": 1,
+            "threshold": 0.85,
+            "noise_share": 5.0,
+        },
+        f"{RUN}; there it starts from SimCSE's weights",
+    ),
+    **later_models(BERT, STATED),
+    "mini": Recipe(
+        {**MINI.values, "learning_rate": 3e-5, "noise_share": 1.0, "threshold": 0.97},
+        f"{UNTUNED}; the threshold leaves out 1 in 900 negatives; the complement's cosines are all above 0.7",
+    ),
+}
+PROTOCOL = {"train_length": 32, "eval_every": 125, "bucket": 1, "noise_steps": 4, "noise_rate": 1e-3}
+
+
+class DCLR(SimCSE):
+    """`debiased_contrast` of zA and zB against kept sentences of the batch and `ascended` noise."""
+
+    name = "dclr"
+    card = MethodCard(
+        title="DCLR",
+        paper="Zhou, Zhang, Zhao & Wen, ACL 2022",
+        equations="the noise-based negatives and the contrastive loss with instance weighting",
+        reference="github.com/RUCAIBox/DCLR",
+        text="sentences",
+        supervision="unsupervised",
+        cost="as SimCSE, a forward of the complementary model, and a few products of a batch with its noise",
+        notes="As in the code the noise is one set for a batch (printed: k vectors a sentence), starts with variance 1 "
+        "and is never left out by weight. Its steps of 0.001 hardly turn vectors of the length of sqrt(d). The code's "
+        "loss is another one (form = released): it counts the positive below the line, makes the cosine of what it "
+        "leaves out 0, and adds cross-entropies of all columns. Its models see padding as words and its complementary "
+        "one drops out units; here neither does, and the complement reads whole sentences with its own pooling. What "
+        "that was trained with is the row's supervision too (complement_supervision). By default it is the embedded "
+        "model as it is. Published STS average on BERT-base: 77.22.",
+        when_it_collapses="a lower learning_rate, a larger batch_size, a higher threshold, a temperature near 0.05",
+    )
+    Config: ClassVar[type[MethodConfig]] = DCLRConfig
+    presets: ClassVar[Presets] = {
+        "paper": Recipes(RECIPES, shared={**PROTOCOL, "form": "printed"}, aliases={"mini": "mini"}),
+        "code": Recipes(RECIPES, shared={**PROTOCOL, "form": "released"}),
+    }
+
+    _complement: Encoder | ForeignEncoder | None = None
+
+    @classmethod
+    def supervision_for(cls, config: Any) -> Supervision:
+        """What the authors of the complementary model knew."""
+        known: Supervision = config.complement_supervision
+        return "unsupervised" if known == "untrained" else known
+
+    @classmethod
+    def inputs(cls, config: Any) -> dict[str, str]:
+        """The complementary model's fingerprint."""
+        return {"complement": model_fingerprint(config.complement)}
+
+    def heads(self, encoder: Encoder) -> nn.Module:
+        """SimCSE's; the complementary model is opened beside them and enters no checkpoint."""
+        from harness.encoder import Encoder as Own
+        from harness.encoder.foreign import open_model
+
+        name, pooling = self.config.complement, self.config.complement_pooling
+        opened = open_model(name) if pooling == OWN else Own.from_pretrained(name, pooling=pooling)
+        opened.to(str(encoder.device))
+        self._complement = opened.eval() if isinstance(opened, Own) else opened
+        return super().heads(encoder)
+
+    def contrast(self, z_a: Tensor, z_b: Tensor, heads: nn.Module, batch: Batch) -> Tensor:
+        config: DCLRConfig = self.config
+        n, d = z_a.shape
+        drawn = torch.from_numpy(batch.rng.standard_normal((int(n * config.noise_share), d)))
+        noise = ascended(
+            z_a,
+            z_b,
+            drawn.to(z_a.device, torch.float32),
+            steps=config.noise_steps,
+            rate=config.noise_rate,
+            temperature=config.temperature,
+            form=config.form,
+        )
+        kept = self._kept(batch).to(z_a.device)
+        return debiased_contrast(z_a, z_b, noise, kept, temperature=config.temperature, form=config.form)
+
+    @torch.no_grad()
+    def _kept(self, batch: Batch) -> Tensor:
+        """1 where a sentence of the batch may be a negative of another, (n, n)."""
+        assert self._complement is not None  # opened with the heads
+        vectors = unit(self._complement.encode(batch.texts, convert_to_tensor=True))
+        kept: Tensor = vectors @ vectors.T < self.config.threshold
+        return kept.float()
