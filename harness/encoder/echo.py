@@ -162,7 +162,7 @@ class EchoFrame:
         alike = (ids == first) | ~second
         if not bool((alike.all(dim=1, keepdim=True) & (words % 2 == 0) & (words >= 0)).all()):
             raise InputError(
-                'pooling "echo": this method changes the tokens of a sentence, so that the second copy is not the first '
-                "again; choose another pooling"
+                'pooling "echo": this method changes the tokens of a sentence, so that the second copy is not the '
+                "first again; choose another pooling"
             )
         return torch.where(n == 0, mask, second.to(mask.dtype))
