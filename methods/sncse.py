@@ -15,7 +15,7 @@ from harness.errors import InputError
 from harness.method import MethodCard, MethodConfig, Supervision, Text
 from harness.recipes import Presets, Recipe, Recipes
 from harness.training import Batch
-from methods.parts.later_models import UNTUNED, later_models
+from methods.parts.later_models import SEARCHED, later_models
 from methods.parts.negation import negated
 from methods.parts.row_vectors import check_rows, full_precision, unit
 from methods.promptbert import PromptBERT, PromptBERTConfig
@@ -117,7 +117,7 @@ class SNCSE(PromptBERT):
                 "bert-large": Recipe({**LARGE, **BERT}, SCRIPT),
                 "roberta-large": Recipe({**LARGE, **ROBERTA}, SCRIPT),
                 **later_models({**BASE, **BERT}, STATED),
-                "mini": Recipe({**TEMPLATES, **MINI.values, "learning_rate": 3e-5, **BERT}, UNTUNED),
+                "mini": Recipe({**TEMPLATES, **MINI.values, "learning_rate": 1e-4, **BERT}, SEARCHED),
             },
             shared={
                 "epochs": 1,

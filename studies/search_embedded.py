@@ -31,6 +31,8 @@ GRIDS: dict[str, tuple[str, dict[str, list[Any]]]] = {  # name -> method, grid
     "esimcse": ("esimcse", {"learning_rate": RATES}),
     "consert": ("consert", {"learning_rate": RATES}),
     "diffcse": ("diffcse", {"learning_rate": RATES}),
+    "sncse": ("sncse", {"learning_rate": RATES}),
+    "dclr": ("dclr", {"learning_rate": RATES}),
     "rankcse": ("rankcse", {"learning_rate": RATES}),
     "byol": ("byol", {"learning_rate": RATES}),
     "w_mse": ("w_mse", {"learning_rate": RATES}),
