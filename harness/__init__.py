@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from harness.api import StudyResult as StudyResult
     from harness.api import Until as Until
     from harness.api import compare as compare
+    from harness.api import encode as encode
     from harness.api import evaluate as evaluate
     from harness.api import load as load
     from harness.api import load_model as load_model
@@ -41,7 +42,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 _WITHOUT_TORCH = {"Answer", "Comparison", "load", "load_model", "power", "report", "verdict"}
 _API = _WITHOUT_TORCH | {
-    "Budget", "Experiment", "Reporter", "Scores", "StudyResult", "Until", "compare", "evaluate", "register",
+    "Budget", "Experiment", "Reporter", "Scores", "StudyResult", "Until", "compare", "encode", "evaluate", "register",
     "study", "train",
 }  # fmt: skip
 

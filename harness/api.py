@@ -14,7 +14,7 @@ raised (`harness.errors`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -56,10 +56,11 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
     from harness.sources import TrainingText
+    from harness.tasks.base import Array
 
 __all__ = [
     "Answer", "Budget", "Comparison", "Experiment", "Reporter", "Scores", "StudyResult", "Until",
-    "compare", "evaluate", "load", "load_model", "power", "register", "report", "study", "train", "verdict",
+    "compare", "encode", "evaluate", "load", "load_model", "power", "register", "report", "study", "train", "verdict",
 ]  # fmt: skip
 
 M = TypeVar("M", bound=Method)
@@ -314,6 +315,58 @@ def evaluate(
         kept = [text for file, text in result.artifacts.items() if file.startswith("mteb/")]
         write_results(Path(mteb_results), *public, kept)
     return Scores(name, opened.pooling, where, result, "; ".join(filter(None, (opened.remark, remark))))
+
+
+def encode(
+    model: str | Path | Method | SentenceTransformer | Callable[[list[str]], Any],
+    texts: str | Path | Iterable[str],
+    *,
+    out: str | Path,
+    limit: int | None = None,
+    pooling: str | None = None,
+    max_length: int | None = None,
+    batch_size: int = 64,
+    normalize: bool = False,
+    device: str = "auto",
+    progress: bool = False,
+) -> Array:
+    """Write the vectors of texts to a file of numpy's, `out`; however many they are, memory holds some of them.
+
+        >>> rows = harness.encode("embedded:mini-bert", ["A dog runs.", "It rains."], out=work / "two.npy")
+        >>> rows.shape, type(rows).__name__
+        ((2, 256), 'memmap')
+
+    Args:
+        model, pooling, max_length: as in `evaluate`.
+        texts: a text URI or path, or whatever gives strings: a list, a generator, a column of a data set, a `Corpus`.
+        out: ends with .npy; it appears when all vectors are made, in the place of what was there.
+        limit: the first so many texts.
+        normalize: vectors of unit length.
+        progress: show a bar.
+
+    Returns:
+        The rows (n, d) in float32, in the order of the texts, as numpy maps them from the file (read-only).
+
+    Raises:
+        InputError: no such model or text, something that is not a string, or a file that cannot be written.
+    """
+    from itertools import islice
+
+    from harness.evaluation.any_model import in_hand, open_for_evaluation
+    from harness.evaluation.vector_file import write_vectors
+    from harness.machine.devices import pick_device
+    from harness.sources import load_corpus
+
+    where = pick_device(device)
+    if isinstance(texts, str | Path):
+        texts = load_corpus(str(texts), limit=limit)
+    named = isinstance(model, str | Path)
+    opened = open_for_evaluation(str(model), pooling, max_length) if named else in_hand(model, pooling, max_length)
+
+    def vectors(some: list[str]) -> Any:
+        return opened.model.encode(some, batch_size=batch_size, device=where, normalize_embeddings=normalize)
+
+    return write_vectors(vectors, texts if limit is None else islice(texts, limit), out, progress=progress)
 
 
 def train(

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from harness import __version__, registry
 from harness.commands import check_method as check_command
-from harness.commands import compare, completion, merge, new, push
+from harness.commands import compare, completion, encode, merge, new, push
 from harness.commands import evaluate as evaluate_command
 from harness.commands import list as list_command
 from harness.commands import pretrain as pretrain_command
@@ -54,7 +54,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"harness {__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for module in (
-        compare, status_command, stop_command, evaluate_command, train_command, pretrain_command, list_command,
+        compare, status_command, stop_command, evaluate_command, encode, train_command, pretrain_command, list_command,
         check_command, merge, new, push,
     ):  # fmt: skip
         module.register(subparsers)

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import copy
 import inspect
+from array import array
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Self
 
 import torch
@@ -238,7 +240,7 @@ class Network(nn.Module):
 
     def encode(
         self,
-        sentences: str | Sequence[str],
+        sentences: str | Iterable[str],
         *,
         batch_size: int = 64,
         show_progress_bar: bool = False,
@@ -254,33 +256,40 @@ class Network(nn.Module):
         Each distinct sentence is encoded once, in batches of similar length; the result does not depend on order or
         batch size. `batch_size` is in sentences of ordinary length: short ones come in wider batches, long ones in
         narrower. Nothing is dropped, and modules in training mode are left so. `precision` None computes in float32.
+        Beside the vectors, the distinct sentences and the ids of some of them are held; `harness.encode` holds less.
 
         Raises:
             InputError: something that is not a string, named by its position.
         """
         single = isinstance(sentences, str)
-        texts: list[str] = [sentences] if isinstance(sentences, str) else list(sentences)
         if batch_size < 1:
             raise InputError(f"batch_size must be at least 1, not {batch_size}")
-        places: dict[str, int] = {}
-        order = [places.setdefault(clean(text, row), len(places)) for row, text in enumerate(texts)]
+        places: dict[str, int] = {}  # of the first of equal sentences
+        again, firsts, count = array("q"), array("q"), 0
+        for row, text in enumerate([sentences] if isinstance(sentences, str) else sentences):
+            if (first := places.setdefault(clean(text, row), row)) != row:
+                again.append(row)
+                firsts.append(first)
+            count = row + 1
         if device is not None:
             self.to(device)
         as_tensor = convert_to_tensor or not convert_to_numpy
-        out = torch.empty(len(places), self.dimension, device=self.device if as_tensor else "cpu")
+        out = torch.empty(count, self.dimension, device=self.device if as_tensor else "cpu")
         with evaluation(self), encoding_bar(len(places), show=show_progress_bar) as advance:
-            distinct = list(places)
-            for start in range(0, len(distinct), _WINDOW):
-                ids = self.tokenize(distinct[start : start + _WINDOW])
+            distinct = iter(places.items())
+            while window := list(islice(distinct, _WINDOW)):
+                ids = self.tokenize([text for text, _ in window])
+                rows = torch.tensor([row for _, row in window], device=out.device)
                 for batch in self._batches(ids, batch_size):
                     with torch.inference_mode(), autocast(precision, self.device):
                         vectors = self.forward(self.collate([ids[row] for row in batch])).float()
                         if normalize_embeddings:
                             vectors = functional.normalize(vectors, dim=-1)
-                    out[torch.tensor(batch, device=out.device) + start] = vectors.to(out.device)
+                    out[rows[torch.tensor(batch, device=out.device)]] = vectors.to(out.device)
                     advance(len(batch))
-        if len(places) < len(texts):
-            out = out[torch.tensor(order, device=out.device)]
+        for start in range(0, len(again), _WINDOW):
+            part = slice(start, start + _WINDOW)
+            out[torch.tensor(again[part], device=out.device)] = out[torch.tensor(firsts[part], device=out.device)]
         result = out[0] if single else out
         return result if as_tensor else result.numpy()
 

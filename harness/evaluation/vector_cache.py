@@ -17,6 +17,7 @@ import time
 import zlib
 from collections.abc import Iterable, Mapping
 from importlib.metadata import version
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ DEFAULT_LIMIT = 4 << 30  # bytes of a whole cache: BERT-base vectors of some 1.3
 SUFFIX = ".safetensors"
 _KEY = 16  # bytes of a text's hash
 _HEAD = 256  # bytes, more than the head of a segment takes
+_SEGMENT = 65_536  # vectors that are copied for a segment at a time: a million of them are not there twice
 _MANY = 32  # segments of one model that are still read one by one; more are joined into one
 _STALE = 3600.0  # seconds after which an unfinished file must be that of a process that died
 _PATIENCE = 60.0  # seconds to wait for another process that is storing
@@ -104,11 +106,11 @@ class StoredVectors:
         return self._rows[text_key(text)]
 
     def update(self, vectors: Mapping[str, Array] | Iterable[tuple[str, Array]], /) -> None:
-        """Add vectors, all of one length, and store them as one segment; ones that cannot be stored are not kept."""
-        items = list(vectors.items() if isinstance(vectors, Mapping) else vectors)
-        if items and self._keeps:
-            keys = [text_key(text) for text, _ in items]
-            self._store(keys, np.ascontiguousarray([row for _, row in items], dtype="<f4"))
+        """Add vectors, all of one length, and store them in segments; ones that cannot be stored are not kept."""
+        items = iter(vectors.items() if isinstance(vectors, Mapping) else vectors)
+        while self._keeps and (part := list(islice(items, _SEGMENT))):
+            keys = [text_key(text) for text, _ in part]
+            self._store(keys, np.ascontiguousarray([row for _, row in part], dtype="<f4"))
 
     def _warn(self, what: str) -> None:
         log.warning("embedding cache %s: %s", self.folder, what)

@@ -54,6 +54,13 @@ def test_more_sentences_than_a_window(encoder, monkeypatch):
     np.testing.assert_allclose(encoder.encode(many), np.stack([encoder.encode(t) for t in many]), atol=1e-5)
 
 
+def test_repeated_sentences_from_a_generator_across_windows(encoder, monkeypatch):
+    monkeypatch.setattr("harness.encoder.network._WINDOW", 3)
+    many = [*TEXTS, TEXTS[4], TEXTS[0], *TEXTS, "tree tree", TEXTS[0]]
+    vectors = encoder.encode(text for text in many)
+    np.testing.assert_allclose(vectors, np.stack([encoder.encode(t) for t in many]), atol=1e-5)
+
+
 def test_awkward_text_gives_finite_vectors(encoder):
     awkward = ["", "   ", "word " * 10_000, "🙂🙃 👩‍👩‍👧", "a \ud800 b", "\x00", "x" * 20_000]
     vectors = encoder.encode(awkward)

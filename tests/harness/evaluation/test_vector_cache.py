@@ -60,6 +60,20 @@ def test_a_second_process_encodes_only_what_is_new(tmp_path: Path) -> None:
     np.testing.assert_array_equal(more([*TEXTS, "newer"]), encode([*TEXTS, "newer"]))
 
 
+def test_many_vectors_are_stored_a_part_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.evaluation.vector_cache._SEGMENT", 20)
+    copied: list[int] = []
+    monkeypatch.setattr(
+        "harness.evaluation.vector_cache.write_segment",
+        lambda file, keys, matrix: copied.append(len(matrix)) or write_segment(file, keys, matrix),
+    )
+    first = encode_once(Encoder(), TEXTS, cache=opened(tmp_path))
+    assert copied == [20, 20, 13]
+    again = opened(tmp_path)
+    assert len(again) == len(TEXTS)
+    np.testing.assert_array_equal(encode_once(Encoder(), TEXTS, cache=again)(TEXTS), first(TEXTS))
+
+
 def test_another_model_pooling_or_device_shares_nothing(tmp_path: Path) -> None:
     cache = EmbeddingCache(tmp_path)
     encode_once(Encoder(), TEXTS, cache=cache.of("m", "mean", code="harness.errors", device="cpu"))
