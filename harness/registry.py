@@ -115,12 +115,20 @@ def add(group: Group, name: str, plugin: Any) -> None:
     _added.setdefault(group.entry_points, {})[name] = plugin
 
 
-@cache
 def _points(group: str) -> dict[str, tuple[EntryPoint, ...]]:
-    points: dict[str, tuple[EntryPoint, ...]] = {}
-    for point in entry_points(group=group):
-        points[point.name] = (*points.get(point.name, ()), point)
-    return points
+    """The entry points of a group by name; those of one name are of several packages."""
+    return _installed().get(group, {})
+
+
+@cache
+def _installed() -> dict[str, dict[str, tuple[EntryPoint, ...]]]:
+    """Group -> its entry points, from one look at the packages, which takes long."""
+    groups: dict[str, dict[str, tuple[EntryPoint, ...]]] = {group.entry_points: {} for group in GROUPS}
+    everything = entry_points()
+    for group, points in groups.items():
+        for point in everything.select(group=group):
+            points[point.name] = (*points.get(point.name, ()), point)
+    return groups
 
 
 def names(group: Group) -> list[str]:

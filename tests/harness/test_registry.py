@@ -19,7 +19,7 @@ Install = Callable[..., None]
 
 
 def forget() -> None:
-    registry._points.cache_clear()
+    registry._installed.cache_clear()
     catalogue.offers.cache_clear()
     catalogue._open_families.cache_clear()
 

@@ -27,12 +27,12 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[object]
     def points(group: str, lines: dict[str, str]) -> Path:
         with (folder / "entry_points.txt").open("a") as file:
             file.write(f"[{group}]\n" + "".join(f"{name} = {value}\n" for name, value in lines.items()))
-        registry._points.cache_clear()
+        registry._installed.cache_clear()
         return site
 
     monkeypatch.syspath_prepend(str(site))
     yield points
-    registry._points.cache_clear()
+    registry._installed.cache_clear()
 
 
 def runs(workdir: Path) -> Comparison:
