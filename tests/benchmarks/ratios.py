@@ -135,18 +135,57 @@ def trainer(repeats: int) -> Iterator[Line]:
         loop = SentenceTransformerTrainer(model=model, args=arguments, train_dataset=pairs, loss=loss)
         return timed(loop.train)
 
-    def ours(bucket: int) -> float:
-        keys = {"max_steps": _STEPS, "batch_size": _BATCH, "bucket": bucket, "train_length": 32, "pooling": "mean"}
+    def ours(**batches: object) -> float:
+        keys = {"max_steps": _STEPS, "batch_size": _BATCH, "train_length": 32, "pooling": "mean", **batches}
         config = SimCSE.configure(keys, preset="mini")
         report = SimCSE(config).fit(corpus, FitContext(seed=1, precision="fp32")).fit_report
         return report.cost["train_cpu_seconds"]
 
     with tempfile.TemporaryDirectory() as folder:
         Encoder.load("embedded:mini-bert").save(f"{folder}/model")
-        for bucket, name in ((1, "random batches"), (32, "batches of like length")):
-            values, seconds = turns(lambda: theirs(folder), lambda bucket=bucket: ours(bucket), repeats)
+        for name, batches in {
+            "random batches": {"bucket": 1},
+            "random batches, packed": {"bucket": 1, "packed": True},
+            "batches of like length": {"bucket": 32},
+            "batches of like length, packed": {"bucket": 32, "packed": True},
+        }.items():
+            values, seconds = turns(lambda: theirs(folder), lambda batches=batches: ours(**batches), repeats)
             yield Line(f"sentence-transformers' trainer / training, {name}", values,
                        f"SimCSE, {_STEPS} updates of {_BATCH} sentences, mini-bert, fp32: {seconds}")  # fmt: skip
+
+
+def packed(repeats: int) -> Iterator[Line]:
+    """Gradients of SimCSE's loss on layers of BERT-base's size, of random batches that are padded and that are packed;
+    lengths are spread about as those of Wikipedia's sentences: log-normal, 29 word pieces in the middle."""
+    import torch
+    from transformers import BertConfig, BertModel
+
+    from harness.encoder import Encoder, Pooling
+    from methods.objectives import nt_xent
+
+    layers, rows = 2, 64
+    draw = np.random.default_rng(0)
+    torch.manual_seed(0)
+    transformer = BertModel(BertConfig(num_hidden_layers=layers), add_pooling_layer=False)
+    tokenizer = Encoder.load("embedded:mini-bert").tokenizer
+    encoder = Encoder(transformer, tokenizer, pooling=Pooling.parse("cls"), max_length=512).train()
+    encoder.pack_batches()
+    for cap in (32, 64, 128):
+        lengths = np.exp(draw.normal(np.log(29), 0.44, rows)).clip(4, cap).astype(int)
+        ids = [draw.integers(100, 16000, length).tolist() for length in lengths]
+
+        def update(packs: bool, ids: list[list[int]] = ids) -> None:
+            encoder.packed = packs
+            encoder.zero_grad()
+            nt_xent(*encoder.two_views(ids, ids), temperature=0.05).backward()
+
+        update(True)
+        values, seconds = turns(lambda: timed(lambda: update(False)), lambda: timed(lambda: update(True)), repeats)
+        padding = rows * max(lengths) / sum(lengths)
+        about = (
+            f"{rows} sentences, {layers} layers of BERT-base's size, fp32, {padding:.2f} positions a token: {seconds}"
+        )
+        yield Line(f"padded / packed, random batches cut to {cap}", values, about)
 
 
 def start(repeats: int) -> Iterator[Line]:
@@ -223,7 +262,7 @@ def regressors(repeats: int) -> Iterator[Line]:
 
 
 PARTS: dict[str, Callable[[int], Iterator[Line]]] = {
-    "encode": encode, "trainer": trainer, "start": start, "dev": dev, "regressors": regressors,
+    "encode": encode, "trainer": trainer, "packed": packed, "start": start, "dev": dev, "regressors": regressors,
 }  # fmt: skip
 
 
