@@ -33,11 +33,12 @@ def difference_table(comparison: Comparison) -> Table | Text | None:
     if not found.columns:
         return Text((f"{_ALIKE} {_unrecorded(found)}".strip(),))
     notes = {fact.key: (fact.why,) for fact in found.mattering}
+    minor = found.cells.keys() - notes.keys() if notes else set()  # a phone shows what matters, where something does
     columns = [HEAD[0]]
     for fact in found.columns:
         numeric = all(_NUMBER.fullmatch(text) for text in found.cells[fact.key] if text)
         columns += [
-            Column(fact.key, fact.title, numeric=numeric, notes=notes.get(fact.key, ()), aside=fact.key not in notes)
+            Column(fact.key, fact.title, numeric=numeric, notes=notes.get(fact.key, ()), aside=fact.key in minor)
         ]
     lines = [
         TableRow(

@@ -95,7 +95,7 @@
         ["", "A", "B"].forEach((text) => head.append(make("th", text)));
         for (const name of shown) {
           const row = body.insertRow();
-          row.append(make("th", name), ...[left, right].map((side) => make("td", side[name] === undefined ? "–" : side[name])));
+          row.append(make("th", name, { scope: "row" }), ...[left, right].map((side) => make("td", side[name] === undefined ? "–" : side[name])));
           if (left[name] !== right[name]) row.className = "differs";
         }
         const scroll = make("div", "", { className: "scroll" });

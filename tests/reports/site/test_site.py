@@ -98,6 +98,9 @@ def test_two_runs_side_by_side(site: Path, tmp_path: Path) -> None:
         said = chromium.js("document.querySelector('.widget .stage').innerText")
         assert "training: part at step 0, the first that was logged." in said
         assert "configuration: 1 of 6 differ" in said
+        chromium.open(site.as_uri(), width=390)
+        widths = "[...document.querySelectorAll('.widget tbody th')].map(name => name.offsetWidth)"
+        assert max(chromium.js(widths)) < 150  # names stay in place over what is scrolled
         chromium.js("[...document.querySelectorAll('.widget select')].forEach(s => { s.value = '0' })")
         chromium.js("document.querySelector('.widget .controls').dispatchEvent(new Event('input'))")
         said = chromium.js("document.querySelector('.widget .stage').innerText")
