@@ -7,6 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from statistics import stdev
 from typing import Any, Literal
 
 from harness.errors import InputError
@@ -19,7 +20,8 @@ from harness.seeds import seed_fields
 logger = logging.getLogger(__name__)
 
 MORE, SPREAD = " more", " sd"  # after the name of a suite: what else is known of its tasks, deviations over seeds
-USAGE, TRAINING = "usage", "training"  # MLflow draws groups in the order of their names: costs after scores
+# MLflow draws groups in the order of their names: curves and costs after most scores.
+CURVES, TRAINING, USAGE = ("train", "train dev", "train early"), "training", "usage"
 
 
 def row_params(record: Record) -> dict[str, Any]:
@@ -50,7 +52,7 @@ def seed_params(record: Record) -> dict[str, Any]:
 
 
 def numbers(record: Record, folder: RunFolder) -> dict[tuple[str, int], float]:
-    """(name, step) -> value: `train/loss`, `dev/spearman` by step; `sts/STS12`, `transfer/MR`; `usage/...`.
+    """(name, step) -> value: `train/loss`, `train dev/spearman` by step; `sts/STS12`, `transfer/MR`; `usage/...`.
 
     The first score of a task has the name of its suite and task, and so a chart of its own in the group of the suite;
     what else is known of a task stands in a group beside: `sts more/STS12.spearman.mean`.
@@ -62,9 +64,10 @@ def numbers(record: Record, folder: RunFolder) -> dict[tuple[str, int], float]:
         logger.warning("%s", error)
         curve = []
     for line in curve:
+        group = line["kind"] if line["kind"] == "train" else f"train {line['kind']}"
         for name, value in line.items():
             if name not in ("step", "kind") and _is_number(value):
-                metrics[_name(f"{line['kind']}/{name}"), line["step"]] = value  # a step repeated by a resume: the last
+                metrics[_name(f"{group}/{name}"), line["step"]] = value  # a step repeated by a resume: the last
     for name, score in scores_by_name(record).items():
         metrics[name, 0] = score.value
     for name, value in _flat({USAGE: record.cost, TRAINING: record.training}, separator="/").items():
@@ -105,6 +108,28 @@ def scores_by_name(record: Record) -> dict[str, Score]:
 def _task_name(score: Score, sources: Mapping[tuple[str, str], set[str]]) -> str:
     source = f" {score.source}" if len(sources[score.suite, score.task]) > 1 else ""
     return _name(f"{score.suite}/{score.task}{source}")
+
+
+def last(metrics: Mapping[tuple[str, int], float]) -> dict[str, float]:
+    """Name -> value at the last step."""
+    return {name: value for (name, _), value in sorted(metrics.items(), key=lambda point: point[0][1])}
+
+
+def means(done: list[dict[str, float]]) -> dict[tuple[str, int], float]:
+    """Of a row's finished seeds, given by name, with standard deviations of scores; curves belong to their seeds alone.
+
+    A number that some seeds lack is the mean over those that have it.
+    """
+    found: dict[tuple[str, int], float] = {("seeds", 0): len(done)}
+    for name in dict.fromkeys(name for values in done for name in values):
+        group, _, rest = name.partition("/")
+        if group in CURVES:
+            continue
+        values = [run[name] for run in done if name in run]
+        found[name, 0] = sum(values) / len(values)
+        if len(values) > 1 and rest and group not in (USAGE, TRAINING):
+            found[f"{group}{SPREAD}/{rest}", 0] = stdev(values)
+    return found
 
 
 def row_name(record: Record) -> str:

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from itertools import zip_longest
 from pathlib import Path
-from statistics import stdev
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -19,7 +18,7 @@ from harness.results.run_folder import RunFolder
 from harness.seeds import seed_text
 from harness.tracking.client import connect
 from harness.tracking.entities import METRICS_A_BATCH, delete_models, inputs_of, log_model
-from harness.tracking.fields import SPREAD, TRAINING, USAGE, description, numbers, row_name, row_params, seed_params
+from harness.tracking.fields import description, last, means, numbers, row_name, row_params, seed_params
 from harness.tracking.whole_rows import NewRun, database_of, write
 
 if TYPE_CHECKING:
@@ -153,8 +152,8 @@ class TrackedComparison:
                 child.tags[CONTENT] = content
                 children.append(child)
                 self.runs[record.id, record.row] = [(content, child.id)]
-            done = [_last(child.metrics) for child in children if child.tags["harness.status"] == "finished"]
-            parent.metrics, parent.end = _means(done), max(child.end for child in children)
+            done = [last(child.metrics) for child in children if child.tags["harness.status"] == "finished"]
+            parent.metrics, parent.end = means(done), max(child.end for child in children)
             parent.status = "FINISHED" if done else "FAILED"
             write(database, self.id, [parent, *children])
             self.parents[key] = parent.id
@@ -218,7 +217,7 @@ class TrackedComparison:
         """End the run of a row."""
         children = list(self._search(f"tags.`mlflow.parentRunId` = '{parent}'"))
         done = [run.data.metrics for run in children if run.data.tags.get("harness.status") == "finished"]
-        self._log(parent, {}, _means(done), _milliseconds(""))
+        self._log(parent, {}, means(done), _milliseconds(""))
         if parent in self.rows:
             self._describe(parent, self.rows[parent], len(done), len(children))
         end = max((run.info.end_time for run in children if run.info.end_time), default=None)
@@ -288,26 +287,6 @@ def _seed_run(record: Record, folder: RunFolder, parent: str) -> NewRun:
 
 def _texts(params: Mapping[str, Any]) -> dict[str, str]:
     return {name: str(value)[:LONGEST_PARAM] for name, value in params.items()}
-
-
-def _last(metrics: Mapping[tuple[str, int], float]) -> dict[str, float]:
-    """Name -> value at the last step."""
-    return {name: value for (name, _), value in sorted(metrics.items(), key=lambda point: point[0][1])}
-
-
-def _means(done: list[dict[str, float]]) -> dict[tuple[str, int], float]:
-    """Of a row's finished seeds, given by name, with standard deviations of scores; curves belong to their seeds alone.
-
-    A number that some seeds lack is the mean over those that have it.
-    """
-    means: dict[tuple[str, int], float] = {("seeds", 0): len(done)}
-    for name in dict.fromkeys(name for values in done for name in values if not name.startswith(("train/", "dev/"))):
-        values = [run[name] for run in done if name in run]
-        means[name, 0] = sum(values) / len(values)
-        group, _, rest = name.partition("/")
-        if len(values) > 1 and rest and group not in (USAGE, TRAINING):
-            means[f"{group}{SPREAD}/{rest}", 0] = stdev(values)
-    return means
 
 
 def _parts(values: list[Any], size: int) -> Iterator[list[Any]]:
