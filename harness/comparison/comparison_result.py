@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
@@ -139,8 +140,13 @@ class Comparison(WithReport):
             title = (block.title if block is not None else "") or part or self.name
             head = "".join(f"<th>{escape(column)}</th>" for column in columns)
             body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-            said = "".join(f"<p>{escape(line)}</p>" for lines in legend for line in lines)
+            said = "".join(f"<p>{_with_code(line)}</p>" for lines in legend for line in lines)
             pages.append(
                 f"<table><caption>{escape(title)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{said}"
             )
         return "".join(pages)
+
+
+def _with_code(line: str) -> str:
+    """HTML of a line in which commands stand between backticks."""
+    return re.sub("`([^`]+)`", r"<code>\1</code>", escape(line))
