@@ -41,7 +41,8 @@ def executed(name: str, folder: Path, *, timeout: int = 1200, shorter: Callable[
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.source = shorter(cell.source)
-    NotebookClient(notebook, timeout=timeout, resources={"metadata": {"path": str(folder)}}).execute()
+    place = {"metadata": {"path": str(folder)}}
+    NotebookClient(notebook, timeout=timeout, iopub_timeout=60, resources=place).execute()  # pictures may come late
     return notebook
 
 
