@@ -63,7 +63,8 @@ def test_all_that_is_cut_short_stands_in_a_notebook() -> None:
 @pytest.mark.campaign
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", NAMES)
-def test_a_notebook_runs(name: str, tmp_path: Path) -> None:
+def test_a_notebook_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MPLBACKEND", raising=False)  # a kernel has its own, which shows pictures
     ran = executed(name, tmp_path, timeout=600, shorter=shorter)
     shown = [results(cell.outputs) for cell in ran.cells if cell.cell_type == "code"]
     kinds = [kind for outputs in shown for output in outputs for kind in output["data"]]
