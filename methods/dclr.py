@@ -181,7 +181,7 @@ class DCLR(SimCSE):
         "leaves out 0, and adds cross-entropies of all columns. Its models see padding as words and its complementary "
         "one drops out units; here neither does, and the complement reads whole sentences with its own pooling. What "
         "that was trained with is the row's supervision too (complement_supervision). By default it is the embedded "
-        "model as it is. Published STS average on BERT-base: 77.22.",
+        "model as it is.",
         when_it_collapses="a lower learning_rate, a larger batch_size, a higher threshold, a temperature near 0.05",
     )
     Config: ClassVar[type[MethodConfig]] = DCLRConfig
