@@ -50,9 +50,6 @@ from harness.results.run_folder import checked_workdir
 from harness.results.study_result import StudyResult
 
 if TYPE_CHECKING:
-    pass
-
-if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
     from harness.sources import TrainingText

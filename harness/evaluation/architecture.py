@@ -18,8 +18,8 @@ _SAME_WORK = {"cls": "mean"}  # one vector of the last layer, whichever way
 def architecture(method: Method) -> str:
     """A short hash of a fitted method's build: its transformer, pooling, what comes after, and its longest text.
 
-    Encoders that are no transformer of ours (word vectors, a flow, several joined) have one of their own: method,
-    config and base model.
+    Encoders without a transformer of ours (word vectors, a flow, recurrent layers, several joined) have one of their
+    own: method, config and base model.
     """
     own: dict[str, Any] = {}
     if type(method).encode is not Method.encode:
@@ -28,7 +28,7 @@ def architecture(method: Method) -> str:
         encoder = method.encoder
     except NotFitted:
         encoder = None
-    if not isinstance(encoder, Encoder):
+    if not isinstance(encoder, Encoder) or not hasattr(encoder, "transformer"):
         return content_id(own or {"method": method.name, "config": method.config.for_id(), "base": method.base_model})
     config = encoder.transformer.config
     pooling = encoder.pooling.name

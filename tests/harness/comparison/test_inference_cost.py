@@ -12,6 +12,7 @@ from harness.comparison import inference_cost
 from harness.evaluation.architecture import architecture
 from harness.method import Method
 from harness.results.inference import inference_file, read_inference
+from harness.sources import load_corpus
 
 
 def fitted(name: str = "pooling", **config: object) -> Method:
@@ -41,6 +42,15 @@ def test_encoders_of_one_architecture_share_passes_until_there_are_enough(tmp_pa
     assert (cost.clock, cost.threads) == ("processor", 1)
     assert max(cost.seconds) < 5 * min(cost.seconds)  # processor time, whatever else runs
     assert torch.get_num_threads() == threads
+
+
+def test_an_encoder_without_a_transformer_is_measured_too(tmp_path: Path) -> None:
+    kind = registry.load(registry.METHODS, "skip_thought")
+    small = kind.configure({"hidden": 6, "embedding": 4, "batch_size": 4, "max_steps": 1})
+    method = kind(small).fit(load_corpus("embedded:documents", limit=4, kind="documents"))
+    name = inference_cost.measure(method, tmp_path, "cpu")
+    assert [cost.architecture for cost in read_inference(tmp_path).values()] == [name]
+    assert name != architecture(kind(small.model_copy(update={"hidden": 7})))
 
 
 def test_what_cannot_be_measured_or_kept_costs_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
