@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.api import executor_settings
+from harness.api.on_experiments import executor_settings
 from harness.executors.executor import ExecutorSettings
 from studies import samplers
 from studies.definition.planned import planned_trials

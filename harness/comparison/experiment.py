@@ -52,6 +52,9 @@ class DevSettings(Config):
         return self.source or ("embedded" if self.task.startswith("Embedded") else "senteval")
 
 
+EMBEDDED_DEV = DevSettings(task="Embedded-STS-natural")  # what selects where nothing is said; it needs no download
+
+
 class Entry(Config):
     """One row of the comparison."""
 

@@ -67,8 +67,8 @@ def test_an_example_says_what_is_so(name: str, shared: dict[str, Any]) -> None:
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
     for test in examples(name, **shared):
         runner.run(test, out=said.append, clear_globs=False)
-        if name == "harness.api.study":
+        if name == "harness.api.on_experiments.study":
             shared["search"] = test.globs["found"]
-        if name == "harness.api.compare":
+        if name == "harness.api.on_experiments.compare":
             shared["found"] = test.globs["found"]
     assert not runner.summarize(verbose=False).failed, "".join(said)

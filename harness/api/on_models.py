@@ -1,0 +1,142 @@
+"""`harness.evaluate` and `harness.encode`: scores and vectors of a model, whatever kind it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from harness.errors import InputError
+from harness.evaluation.model_scores import Scores
+from harness.method import Method
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+    from harness.tasks.base import Array
+
+
+def evaluate(
+    model: str | Path | Method | SentenceTransformer | Callable[[list[str]], Any],
+    suites: str | Sequence[str] = ("sts",),
+    *,
+    source: str = "senteval",
+    pooling: str | None = None,
+    max_length: int | None = None,
+    batch_size: int = 64,
+    device: str = "auto",
+    cached: bool = True,
+    progress: bool = False,
+    prompts: Mapping[str, str] | Literal["own"] | None = None,
+    mteb_results: str | Path | None = None,
+    model_name: str | None = None,
+    revision: str | None = None,
+) -> Scores:
+    """Score a model on suites or tasks.
+
+        >>> found = harness.evaluate("embedded:mini-bert", "Embedded-STS-natural", cached=False)
+        >>> found.scores()[["task", "metric", "n"]].values.tolist()[0]
+        ['Embedded-STS-natural', 'spearman', 240]
+
+    Args:
+        model: a hub id, a SentenceTransformer folder, a saved method or embedded:NAME; a fitted `Method`, a
+            `SentenceTransformer`, or anything that makes vectors (n, d) of a list of n texts.
+        suites: names of suites or tasks, or one of them.
+        source: which copy of the STS sets, "senteval" or "mteb".
+        pooling: for a plain transformer; what the model says, else mean, when left out.
+        max_length: word pieces kept; as many as the model takes, when left out.
+        cached: keep the vectors for the next evaluation of the same model, and use those of the last one; not of what
+            is no name or folder.
+        progress: show a bar while encoding.
+        prompts: what stands before the texts, by kind of task (`harness.tasks.prompts`), or "own": what the model's
+            configuration has. Without it a method's own, or the one prompt that the configuration names as its default,
+            if any.
+        mteb_results: a folder that gets the scores of mteb's tasks in mteb's own layout, under `model_name` (ORG/NAME;
+            the hub id, when left out) and `revision` (of the hub's model the commit, else a hash of its content).
+
+    Raises:
+        InputError: no such model, suite or task, or a setting that the model cannot have.
+    """
+    from harness.evaluation.any_model import asked_prompts, in_hand, open_for_evaluation, public_name, stored_vectors
+    from harness.evaluation.scoring import evaluate as score_all
+    from harness.machine.devices import pick_device
+    from harness.tasks.catalogue import resolve_tasks
+    from harness.tasks.vectors import Origin
+
+    tasks = resolve_tasks([suites] if isinstance(suites, str) else suites, source=source)
+    where = pick_device(device)
+    named = isinstance(model, str | Path)
+    if not named and mteb_results is not None:
+        raise InputError("mteb_results goes with the name or folder of a model; this one is made already")
+    name = str(model) if named else getattr(model, "name", type(model).__name__)
+    public = public_name(name, model_name, revision) if mteb_results is not None else None
+    opened = open_for_evaluation(name, pooling, max_length) if named else in_hand(model, pooling, max_length)
+    before, remark = asked_prompts(model, opened, prompts)
+
+    def encode(texts: list[str]) -> Any:
+        return opened.model.encode(texts, batch_size=batch_size, device=where, show_progress_bar=progress)
+
+    stored = stored_vectors(name, opened, max_length, where, prompted=before is not None) if cached and named else None
+    origin = Origin(f"harness/{Path(name).name}", stored.name if stored else "unknown")
+    result = score_all(
+        encode, tasks, pooling=opened.pooling, cache=stored, origin=origin, model=opened.model, device=where,
+        prompts=before,
+    )  # fmt: skip
+    if public is not None and mteb_results is not None:
+        from harness.tasks.mteb.results_folder import write_results
+
+        kept = [text for file, text in result.artifacts.items() if file.startswith("mteb/")]
+        write_results(Path(mteb_results), *public, kept)
+    return Scores(name, opened.pooling, where, result, "; ".join(filter(None, (opened.remark, remark))))
+
+
+def encode(
+    model: str | Path | Method | SentenceTransformer | Callable[[list[str]], Any],
+    texts: str | Path | Iterable[str],
+    *,
+    out: str | Path,
+    limit: int | None = None,
+    pooling: str | None = None,
+    max_length: int | None = None,
+    batch_size: int = 64,
+    normalize: bool = False,
+    device: str = "auto",
+    progress: bool = False,
+) -> Array:
+    """Write the vectors of texts to a file of numpy's, `out`; however many they are, memory holds some of them.
+
+        >>> rows = harness.encode("embedded:mini-bert", ["A dog runs.", "It rains."], out=work / "two.npy")
+        >>> rows.shape, type(rows).__name__
+        ((2, 256), 'memmap')
+
+    Args:
+        model, pooling, max_length: as in `evaluate`.
+        texts: a text URI or path, or whatever gives strings: a list, a generator, a column of a data set, a `Corpus`.
+        out: ends with .npy; it appears when all vectors are made, in the place of what was there.
+        limit: the first so many texts.
+        normalize: vectors of unit length.
+        progress: show a bar.
+
+    Returns:
+        The rows (n, d) in float32, in the order of the texts, as numpy maps them from the file (read-only).
+
+    Raises:
+        InputError: no such model or text, something that is not a string, or a file that cannot be written.
+    """
+    from itertools import islice
+
+    from harness.evaluation.any_model import in_hand, open_for_evaluation
+    from harness.evaluation.vector_file import write_vectors
+    from harness.machine.devices import pick_device
+    from harness.sources import load_corpus
+
+    where = pick_device(device)
+    if isinstance(texts, str | Path):
+        texts = load_corpus(str(texts), limit=limit)
+    named = isinstance(model, str | Path)
+    opened = open_for_evaluation(str(model), pooling, max_length) if named else in_hand(model, pooling, max_length)
+
+    def vectors(some: list[str]) -> Any:
+        return opened.model.encode(some, batch_size=batch_size, device=where, normalize_embeddings=normalize)
+
+    return write_vectors(vectors, texts if limit is None else islice(texts, limit), out, progress=progress)
