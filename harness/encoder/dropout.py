@@ -23,6 +23,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from harness.encoder import jagged_attention
 from harness.encoder.packing import Packing
 from harness.encoder.quiet import quiet_transformers
 from harness.errors import InputError
@@ -39,10 +40,13 @@ class ViewRates:
 
     Attributes:
         packing: of the packed batch that the transformer now reads; None where it is padded.
+        jagged: may attention over a packed batch read rows of unequal length? Not where it is computed again in the
+            backward pass: torch cannot keep such tensors for that.
     """
 
     def __init__(self) -> None:
         self.rows = 0
+        self.jagged = True
         self.packing: Packing | None = None
         self.hidden: Rates | None = None
         self.attention: Rates | None = None
@@ -144,7 +148,11 @@ def _attend(
 
     rates: ViewRates | None = getattr(module, "view_rates", None)
     packing = rates.packing if rates is not None else None
-    if packing is not None and packing.holds(query.transpose(1, 2)):
+    if rates is not None and packing is not None and packing.holds(query.transpose(1, 2)):
+        jagged = rates.jagged and jagged_attention.has_kernels(query)
+        if jagged and jagged_attention.fits(query, key, attention_mask, packing, kwargs):
+            drops = _drops(rates, packing, module.training) or (dropout,)
+            return jagged_attention.attend(query, key, value, packing, drops, kwargs.get("scaling")), None
         query, key, value = (packing.pad(states.transpose(1, 2)).transpose(1, 2) for states in (query, key, value))
         output, _ = _attend(module, query, key, value, attention_mask, dropout, **kwargs)
         return packing.pack(output), None
@@ -165,6 +173,15 @@ def _attend(
             sdpa_attention_forward(module, query[part], key[part], value[part], mask, dropout=rate, **kwargs)[0]
         )
     return torch.cat(outputs), None
+
+
+def _drops(rates: ViewRates, packing: Packing, training: bool) -> tuple[float, ...] | None:
+    """What the views of a packed batch drop of their attention, one rate where it is the same; None: as the model."""
+    if rates.attention is None or not training or packing.rows != rates.rows:
+        return None
+    rates.used.add("attention")
+    a, b = rates.attention
+    return (a,) if a == b else (a, b)
 
 
 def _mask(batch_size: int, q_length: int, kv_length: int, attention_mask: Tensor | None = None, **kwargs: Any) -> Any:

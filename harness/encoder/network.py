@@ -104,6 +104,7 @@ class Network(nn.Module):
         # Only reentrant checkpointing needs what the switch does to the embeddings.
         model.disable_input_require_grads()  # type: ignore[no-untyped-call]
         self._checkpoints_rates = True
+        self.view_rates.jagged = False
 
     def pack_batches(self) -> None:
         """In training, give the transformer the real tokens of a batch alone; its vectors are the same, but for

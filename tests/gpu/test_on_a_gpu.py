@@ -88,6 +88,24 @@ def test_a_batch_in_parts_has_the_gradients_of_the_whole() -> None:
         assert float((found[2][name] - gradient).abs().max()) <= 1e-4 * largest, name
 
 
+@pytest.mark.parametrize(("precision", "tolerance"), [("fp32", 1e-3), ("bf16", 0.1)])
+def test_a_batch_without_padding_has_the_gradients_of_a_padded_one(precision: str, tolerance: float) -> None:
+    """Attention by kernels for rows of unequal length: flash in half precision, memory-efficient in fp32."""
+    nothing = (0.0, 0.0)
+    encoder = Encoder.load("embedded:mini-bert").to(DEVICE).train()
+    encoder.pack_batches()
+    ids = encoder.tokenize(list(load_corpus("embedded:sentences", limit=16)))
+    found: dict[bool, torch.Tensor] = {}
+    for packed in (False, True):
+        encoder.packed = packed
+        encoder.zero_grad()
+        with torch.autocast("cuda", dtype=torch.bfloat16, enabled=precision == "bf16"):
+            a, b = encoder.two_views(ids, ids, hidden_dropout=nothing, attention_dropout=nothing)
+        (a.float() @ b.float().T).logsumexp(1).mean().backward()
+        found[packed] = torch.cat([p.grad.flatten() for p in encoder.parameters() if p.grad is not None])
+    assert float((found[True] - found[False]).norm() / found[False].norm()) < tolerance
+
+
 def test_a_run_that_was_stopped_ends_with_the_weights_of_one_that_was_not(tmp_path: Path) -> None:
     whole = weights(fitted(tmp_path / "whole"))
     asked = iter([False, False, True])

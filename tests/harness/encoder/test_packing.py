@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from harness.encoder import Encoder
+from harness.encoder import Encoder, jagged_attention
 from harness.encoder.packing import Packing
 from harness.errors import InputError
 from tests.support.encoder_models import FAMILIES, NO_DROPOUT, TEXTS, base_model
@@ -74,6 +74,56 @@ def test_states_of_every_layer_and_gradients_are_those_of_the_padded_batch(tmp_p
     for state, true in zip(states, expected, strict=True):
         torch.testing.assert_close(state, true, rtol=1e-9, atol=1e-9)
     expect_close(found, gradients(encoder, ids))
+
+
+def without_rows(monkeypatch):
+    """As on a GPU, where attention needs no padded rows; the list grows with every attention that had none."""
+    calls = []
+
+    def attend(*given):
+        calls.append(given)
+        return plain(*given)
+
+    plain = jagged_attention.attend
+    monkeypatch.setattr(jagged_attention, "attend", attend)
+    monkeypatch.setattr(jagged_attention, "has_kernels", lambda states: True)
+    return calls
+
+
+@pytest.mark.parametrize("family", PACKS)
+def test_attention_over_rows_of_unequal_length_gives_the_same(tmp_path, family, monkeypatch):
+    """Where all tokens meet; other layers (a window, the past alone) pad theirs."""
+    encoder, ids = started(tmp_path, family)
+    without_dropout(encoder.double())
+    expected = gradients(encoder, ids)
+    calls = without_rows(monkeypatch)
+    expect_close(gradients(encoder, ids), expected)
+    layers = encoder.transformer.config.num_hidden_layers
+    assert len(calls) == {"qwen3": 0, "modernbert": 2}.get(family, layers)
+
+
+@pytest.mark.parametrize("family", ["bert", "distilbert"])
+def test_attention_over_rows_of_unequal_length_drops_each_view_at_its_own_rate(tmp_path, family, monkeypatch):
+    encoder, ids = started(tmp_path, family)
+    without_dropout(encoder)
+    plain, _ = encoder.two_views(ids, ids, attention_dropout=(0.0, 0.0))
+    calls = without_rows(monkeypatch)
+    for rates, still in (((0.0, 0.5), 0), ((0.5, 0.0), 1), ((0.5, 0.5), None)):
+        views = encoder.two_views(ids, ids, attention_dropout=rates)
+        for view, states in enumerate(views):
+            apart = (states - plain).norm(dim=1) / plain.norm(dim=1)
+            assert bool((apart < 1e-4).all() if view == still else (apart > 1e-3).all())
+    assert calls
+
+
+def test_gradient_checkpointing_pads_rows_for_attention_everywhere(tmp_path, monkeypatch):
+    encoder, ids = started(tmp_path)
+    expected = gradients(encoder, ids, **RATES)
+    calls = without_rows(monkeypatch)
+    encoder.checkpoint_gradients()
+    found = gradients(encoder, ids, **RATES)
+    assert all(torch.equal(found[name], gradient) for name, gradient in expected.items())
+    assert not calls
 
 
 @pytest.mark.parametrize("pooling", ["cls", "max", "first_last_avg", "last", "layer:2:mean", "cls_pooler"])
