@@ -104,4 +104,5 @@ def test_the_contracts_hold(capsys: pytest.CaptureFixture[str], monkeypatch: pyt
     from importlinter.cli import EXIT_STATUS_SUCCESS, lint_imports
 
     monkeypatch.chdir(REPOSITORY)
+    monkeypatch.setattr("logging.config.dictConfig", lambda config: None)  # it silences all loggers of this process
     assert lint_imports(config_filename="pyproject.toml", no_cache=True) == EXIT_STATUS_SUCCESS, capsys.readouterr().out
