@@ -15,7 +15,8 @@ from reports.figures.style import COLOURS, INK, finish, look, new, style
 from reports.papers.figure_spec import Factor, PaperFigure
 from reports.papers.matching import Matching
 from reports.read.comparison_runs import ResultRow, base_name
-from reports.read.run_library import default_of, matches
+from reports.read.configuration import default_of
+from reports.read.run_library import matches
 from reports.stats.estimate import mean_sd
 
 _Scored = list[tuple[ResultRow, float]]  # rows with their mean score

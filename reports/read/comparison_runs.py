@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -19,6 +18,7 @@ from harness.results.record import Record, Score
 from harness.results.run_folder import RunFolder
 from harness.seeds import PartSeed, seed_fields, seed_of
 from harness.tasks.catalogue import tasks_of
+from reports.read.configuration import same_configuration
 from reports.read.examples import LeftOut
 from reports.read.looks import Looks, looks_of
 
@@ -222,11 +222,6 @@ class Comparison:
         return {source for source, _, task in (key.partition(":") for key in keys) if task in tasks}
 
 
-def _configuration(record: Record) -> str:
-    """What the seeds of one row have in common."""
-    return json.dumps({k: v for k, v in record.config.items() if k != "seed"}, sort_keys=True, default=str)
-
-
 def _data(record: Record) -> list[Any]:
     """Fingerprints of what was trained and selected on; a run that ended early may not know them."""
     return [(part or {}).get("sha256") for part in (record.corpus, record.dev)]
@@ -239,7 +234,7 @@ def _row(label: str, base_model: str, records: Iterable[Record]) -> tuple[Result
     kept: dict[int, Record] = {}  # a `PartSeed` is another key than a seed of its number
     aside = []
     for record in newest_first:
-        same = _configuration(record) == _configuration(model)
+        same = same_configuration(record, model)
         if record.status == "finished":
             same = same and _data(record) == _data(model)
         if same and record.drawn not in kept:

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import csv
 import fnmatch
-import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from harness import registry
 from harness.errors import InputError
 from harness.results.manifest import added_runs, read_records
 from harness.results.record import Record, Score
 from harness.seeds import PartSeed
 from reports.read.comparison_runs import Comparison, ResultRow, rehearsed
+from reports.read.configuration import configuration, default_of
 
 
 @dataclass(frozen=True)
@@ -140,20 +139,6 @@ def value_of(record: Record, key: str) -> Any:
     return record.config[key] if key in record.config else default_of(record.method, key)
 
 
-@cache
-def default_of(method: str, key: str) -> Any:
-    """What an option is that an older record does not know: what leaves everything as it was without it, else its
-    default; None where the method is not installed."""
-    try:
-        field_ = registry.load(registry.METHODS, method).Config.model_fields.get(key)
-    except InputError:
-        return None
-    if field_ is None:
-        return None
-    extra = field_.json_schema_extra
-    return extra["neutral"] if isinstance(extra, dict) and "neutral" in extra else field_.default
-
-
 def same_value(value: Any, wanted: Any) -> bool:
     """Whether an option has a value; "*" in a text stands for anything in the last part of a path or a hub's name."""
     if isinstance(value, bool) or isinstance(wanted, bool):
@@ -166,8 +151,7 @@ def same_value(value: Any, wanted: Any) -> bool:
 
 
 def _group(record: Record) -> tuple[str, str, str]:
-    config = {k: v for k, v in record.config.items() if k != "seed"} | {"": rehearsed(record)}
-    return record.method, record.base_model, json.dumps(config, sort_keys=True, default=str)
+    return record.method, record.base_model, f"{rehearsed(record)} {configuration(record)}"
 
 
 def trained_on(record: Record) -> tuple[Any, ...]:

@@ -18,6 +18,7 @@ from harness.files.atomic import write_atomic
 from harness.results.manifest import manifest_file
 from harness.results.run_folder import RunFolder
 from reports.build import build_comparison, summary_table
+from reports.read.run_library import read_library
 from tests.support import synthetic
 
 SMALL = ("STS-B", "Embedded-STS-natural")
@@ -187,6 +188,18 @@ def test_older_configuration_is_set_aside(tmp_path):
     written = build_comparison(tmp_path, "invented")
     assert cells(written, "scores-embedded")["a"]["seeds"]["text"] == "1"
     assert old.id in written["md"].read_text()
+
+
+@pytest.mark.parametrize(("packed", "rows"), [(False, [3]), (True, [1, 2])])
+def test_runs_older_than_an_option_stand_with_those_that_leave_it_as_it_was(tmp_path, packed, rows):
+    made = synthetic.Invented(tmp_path, scale=0.03)
+    for seed in (1, 2):
+        made.add("simcse", seed, tasks=SMALL, config={"batch_size": 8}, finished="2025-01-01T00:00:00Z")
+    newer = {"batch_size": 8, "packed": packed}
+    made.add("simcse", 3, tasks=SMALL, config=newer, finished="2025-01-02T00:00:00Z")
+    written = build_comparison(tmp_path, "invented")
+    assert cells(written, "scores-embedded")["simcse"]["seeds"]["text"] == str(rows[0])
+    assert sorted(len(row.records) for row in read_library(tmp_path).rows) == rows
 
 
 @pytest.mark.parametrize("damaged", ['{"step": 1, "ki', "null\n", '[1]\n{"a": 1}\n'])
