@@ -30,6 +30,7 @@ autodoc_member_order = "bysource"
 autodoc_default_options = {"members": True}
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
+smartquotes_action = "qe"  # quotation marks and dots; two hyphens are those of an option
 copybutton_prompt_text = r"\$ "
 copybutton_prompt_is_regexp = True
 default_role = "literal"

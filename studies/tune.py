@@ -103,7 +103,7 @@ def study_of(experiment: Experiment, entry: Entry, row: Row, budget: Budget) -> 
 
 
 def _prepare(experiment: Experiment, entry: Entry, row: Row, budget: Budget, workdir: Path) -> Search | RowSearch:
-    if not row.method.uses_dev(row.config):
+    if not (row.method.uses_dev(row.config) and hasattr(row.config, "learning_rate")):  # or its parts alone have one
         return RowSearch(row.label, reason="not searched: no dev score of its training")
     study = study_of(experiment, entry, row, budget)
     try:

@@ -12,12 +12,14 @@ import pytest
 from harness.cli import main
 from harness.comparison.experiment import read_experiment
 from harness.comparison.plan import make_plan
+from harness.comparison.tuning import Budget
 from harness.comparison.two_updates import Measured
 from harness.results.manifest import read_manifest, read_records
 from harness.results.record import Record
 from harness.results.run_folder import RunFolder
 from studies.run.storage import default_url, load, open_storage
 from studies.run.trial_result import result_of
+from studies.tune import tune
 
 pytestmark = pytest.mark.usefixtures("few_pairs", "no_report")
 
@@ -225,3 +227,15 @@ def test_a_budget_is_needed_and_goes_with_tune_alone(tmp_path: Path, capsys: pyt
     assert "give max_steps or --tune-steps" in capsys.readouterr().err
     assert main(["compare", str(file), "--workdir", str(tmp_path / "work"), "--tune-steps", "2"]) == 2
     assert "goes with --tune" in capsys.readouterr().err
+
+
+def test_a_row_whose_parts_alone_are_trained_is_not_searched(tmp_path: Path) -> None:
+    experiment = read_experiment(
+        {
+            "name": "parts", "seeds": [1], "suites": ["Embedded-STS-natural"], "corpus": "embedded:sentences",
+            "dev": {"task": "Embedded-STS-natural"},
+            "methods": [{"name": "distilled", "method": "model2vec", "preset": "mini"}],
+        }
+    )  # fmt: skip
+    (row,) = tune(experiment, Budget(2, 2), tmp_path, tracked=False, tracking_uri=None, quiet=True, dry=True)
+    assert row.reason == "not searched: no dev score of its training"
