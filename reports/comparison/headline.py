@@ -1,4 +1,5 @@
-"""The main conclusion of a comparison: at most two sentences, which a referee can quote."""
+"""The main conclusion of a comparison: at most two sentences, which a referee can quote; one more, and the first, where
+rows that were made elsewhere stand beside its own."""
 
 from __future__ import annotations
 
@@ -9,24 +10,27 @@ from reports.read.comparison_runs import Comparison, ResultRow, base_name
 from reports.read.looks import Looks
 from reports.read.seeded import seeded
 from reports.stats.estimate import Estimate
-from reports.stats.significance import NOT_JUDGED, Leaders, Significance, untrained_base
+from reports.stats.significance import NOT_JUDGED, Difference, Leaders, Significance, untrained_base
 from reports.stats.targets import Target
 from reports.stats.training_gain import remark
 from reports.stats.verdicts import Block
 
 _MOST_BASES = 3  # base models that a sentence has room for
+_MOST_OWN = 3  # rows that are each set against those made elsewhere
 
 
 def headline(comparison: Comparison, significance: Significance) -> str:
-    """The main conclusion, from the first target that has pairs: which row is ahead, and what training gained."""
-    parts: tuple[list[str], list[str]] = ([], [])
+    """The main conclusion, from the first target that has pairs: how the comparison's own rows stand to those made
+    elsewhere, which row is ahead, and what training gained."""
+    parts: tuple[list[str], list[str], list[str]] = ([], [], [])
     several = len(comparison.base_models) > 1
     for target in significance.targets[:1]:
         for base in comparison.base_models:
             rows = [r for r in comparison.rows if r.base_model == base and r.supervision != "supervised"]
             said = _conclusion(rows, significance, target)
-            for place, text in zip(parts, said, strict=False):
-                place.append(f"on {base_name(base)}, {text}" if several else text)
+            for place, text in zip(parts, said, strict=True):
+                if text:
+                    place.append(f"on {base_name(base)}, {text}" if several else text)
     sentences = [_sentence(texts) for texts in parts if texts]
     if sentences and comparison.looks is not None:
         sentences[0] += f"; {_looked(comparison.looks)}"
@@ -47,7 +51,7 @@ def _sentence(texts: Sequence[str]) -> str:
     more = len(texts) - _MOST_BASES
     said = [*texts[:_MOST_BASES], *([f"{more} more base model{'s' if more > 1 else ''} below"] if more > 0 else [])]
     text = "; ".join(said)
-    return text[0].upper() + text[1:] if text.startswith(("on ", "trained ")) else text
+    return text[0].upper() + text[1:] if text.startswith(("on ", "trained ", "against ")) else text
 
 
 def _looked(looks: Looks) -> str:
@@ -62,18 +66,61 @@ def _ending(row: ResultRow) -> str:
     return "not run" if row.lacking else row.status
 
 
-def _conclusion(rows: list[ResultRow], significance: Significance, target: Target) -> list[str]:
-    """Of one base model: which row is ahead, and, where there is something to say, what training gained."""
+def _conclusion(rows: list[ResultRow], significance: Significance, target: Target) -> tuple[str, str, str]:
+    """Of one base model: how own rows stand to those made elsewhere, which row is ahead, and what training gained; each
+    empty where there is nothing to say."""
     scored = [(float(runs[1].mean()), row) for row in rows if (runs := significance.by_seed(row, target)) is not None]
     if len(scored) < 2:
-        return []
+        return "", "", ""
     leaders = significance.leaders(rows, target)
     if leaders is None:
         value, row = max(scored, key=lambda item: item[0])
         text = f"{row.label} has the highest score on {target.title}, {100 * value:.2f}"
-        return [f"{text}; with one seed a row, nobody can tell which is better"]
-    sentences = [_best(leaders, significance, rows, target)]
-    pairs = [(row, base) for row in rows if (base := untrained_base(row, rows)[0]) is not None]
+        return "", f"{text}; with one seed a row, nobody can tell which is better", ""
+    beside = _beside(rows, significance, target)
+    return beside, _best(leaders, significance, rows, target), _gains(rows, significance, target)
+
+
+def _beside(rows: list[ResultRow], significance: Significance, target: Target) -> str:
+    """How the comparison's own rows stand to those that were made elsewhere, corrected for as many differences."""
+    own = [row for row in rows if not (row.elsewhere or row.added)]
+    others = [row for row in rows if row.elsewhere]
+    pairs = [(row, other) for row in own for other in others]
+    texts = []
+    found = significance.differences(pairs, target)
+    for row in own[:_MOST_OWN]:
+        mine = [(other, d) for (one, other), d in zip(pairs, found, strict=True) if one.key == row.key and d]
+        stands = [
+            f"{phrase} {_list([_against(other, d) for other, d in _largest_first(mine) if d.verdict == verdict])}"
+            for verdict, phrase in (
+                ("better", "above"),
+                ("worse", "below"),
+                ("not separable", "not to be told apart from"),
+                (NOT_JUDGED, "not judged (one seed) against"),
+            )
+            if any(d.verdict == verdict for _, d in mine)
+        ]
+        if stands:
+            texts.append(f"{_measured(row, significance, target)} is {'; '.join(stands)}")
+    if not texts:
+        return ""
+    more = f"; {len(own) - _MOST_OWN} more rows below" if len(own) > _MOST_OWN else ""
+    count = f"{len(others)} row{'' if len(others) == 1 else 's'}"
+    return f"against {count} made elsewhere, on {target.title}: {'; '.join(texts)}{more}"
+
+
+def _largest_first(found: list[tuple[ResultRow, Difference]]) -> list[tuple[ResultRow, Difference]]:
+    return sorted(found, key=lambda one: -abs(one[1].estimate.value))
+
+
+def _against(row: ResultRow, d: Difference) -> str:
+    return f"{row.label} ({number_text(100 * d.estimate.value, 2, signed=True)})"
+
+
+def _gains(rows: list[ResultRow], significance: Significance, target: Target) -> str:
+    """What training gained, of rows that were not made elsewhere."""
+    own = [row for row in rows if not row.elsewhere]
+    pairs = [(row, base) for row in own if (base := untrained_base(row, rows)[0]) is not None]
     found = [(row, d) for (row, _), d in zip(pairs, significance.differences(pairs, target), strict=True) if d]
     parts = []
     for verdict, phrase in (
@@ -82,34 +129,36 @@ def _conclusion(rows: list[ResultRow], significance: Significance, target: Targe
         ("not separable", "not to be told apart from it"),
         (NOT_JUDGED, "not judged (one seed)"),
     ):
-        alike = [(row, d.estimate) for row, d in found if d.verdict == verdict]
-        if alike:
-            names = [f"{row.label} ({number_text(100 * e.value, 2, signed=True)})" for row, e in alike]
+        names = [_against(row, d) for row, d in found if d.verdict == verdict]
+        if names:
             parts.append(f"{phrase}: {_list(names)}")
-    if lacking := [row.label for row in rows if untrained_base(row, rows)[1]]:
+    if lacking := [row.label for row in own if untrained_base(row, rows)[1]]:
         parts.append(f"without a stored one: {_list(lacking)}")
-    if never := [row.label for row in rows if remark(row)]:
+    if never := [row.label for row in own if remark(row)]:
         parts.append(f"training never beat the start on the dev set: {_list(never)}")
-    if parts:
-        sentences.append(f"trained rows against their untrained base, {'; '.join(parts)}")
-    return sentences
+    return f"trained rows against their untrained base, {'; '.join(parts)}" if parts else ""
+
+
+def _measured(row: ResultRow, significance: Significance, target: Target) -> str:
+    """A row with its mean and its number of seeds."""
+    runs = significance.by_seed(row, target)
+    assert runs is not None
+    count = f", {len(runs[0])} seed{'' if len(runs[0]) == 1 else 's'}" if seeded(row) else ""
+    return f"{row.label} ({100 * runs[1].mean():.2f}{count})"
 
 
 def _best(leaders: Leaders, significance: Significance, rows: list[ResultRow], target: Target) -> str:
     """Which row is ahead of which, by how much, and what it would take to see more."""
     best, tied = leaders.best, {row.key for row in leaders.tied}
-    runs = significance.by_seed(best, target)
-    assert runs is not None
-    count = f", {len(runs[0])} seed{'' if len(runs[0]) == 1 else 's'}" if seeded(best) else ""
-    mean = f"{100 * runs[1].mean():.2f}"
+    named = _measured(best, significance, target)
     behind = [(row, d) for row, d in leaders.others if row.key not in tied]
     if behind:
         row, d = behind[0]
-        text = f"{best.label} ({mean}{count}) beats {row.label} by {_points(d.estimate)} on {target.title}"
+        text = f"{named} beats {row.label} by {_points(d.estimate)} on {target.title}"
         more = len(behind) - 1
         text += f", and {more} more row{'s' if more > 1 else ''} by more" if more else ""
     else:
-        text = f"{best.label} ({mean}{count}) scores highest on {target.title}"
+        text = f"{named} scores highest on {target.title}"
     if tied:
         others = "the other rows" if len(tied) == len(leaders.others) > 2 else _list([r.label for r in leaders.tied])
         text += f"{';' if behind else ', but'} {others} cannot be told apart from it"

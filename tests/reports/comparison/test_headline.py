@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.results.manifest import read_records, write_manifest
 from reports.comparison.headline import headline
 from reports.read.comparison_runs import read_comparison
 from reports.stats.significance import Significance
@@ -65,3 +66,31 @@ def test_two_base_models_are_two_sentences_still(made: synthetic.Invented) -> No
     text = said(made)
     assert text.startswith("On bert-one, SimCSE (")
     assert "; on bert-two, SimCSE (" in text
+
+
+def test_own_rows_stand_first_against_those_that_were_made_elsewhere(made: synthetic.Invented) -> None:
+    for label, noise in (("mine", 1.0), ("SimCSE (shipped)", 0.2), ("SCD (shipped)", 6.0)):
+        add(made, label, noise)
+    made.add("mean (shipped)", 0, noise=5.0, supervision="untrained", tasks=TASKS, geometry=False)
+    records = read_records(made.workdir, "invented")
+    cells = [
+        {"id": r.id, "row": r.row, "base_model": r.base_model, "seed": r.seed}
+        | ({"against": "shipped"} if "shipped" in r.row else {})
+        for r in records
+    ]
+    write_manifest(made.workdir, {"name": "invented", "cells": cells})
+    comparison = read_comparison(made.workdir, "invented")
+    significance = Significance(comparison)
+    first, second, *gains = re.split(r"(?<=[a-z)])\. ?", headline(comparison, significance))
+    form = (
+        r"Against 3 rows made elsewhere, on the average of 2 STS tasks \(SentEval\): mine \(\d+\.\d\d, 3 seeds\) is "
+        r"above SCD \(shipped\) \(\+\d+\.\d\d\) and mean \(shipped\) \(\+\d+\.\d\d\); "
+        r"below SimCSE \(shipped\) \(−\d+\.\d\d\)"
+    )
+    assert re.fullmatch(form, first)
+    assert second.startswith("SimCSE (shipped) (")
+    assert "shipped" not in "".join(gains)  # what training gained is said of own rows alone
+    rows = {row.label: row for row in comparison.rows}
+    pairs = [(rows["mine"], row) for label, row in rows.items() if label != "mine"]
+    planned = significance.differences(pairs, significance.targets[0])
+    assert {d.verdict for d in planned if d} == {"better", "worse"}
