@@ -26,14 +26,20 @@ def conditions() -> dict[str, object]:
     return tomllib.loads(text)
 
 
-def test_they_are_whole_rows_of_the_file_and_small() -> None:
+def test_they_are_whole_rows_of_the_file_searched_or_not_and_small() -> None:
     asked = read_experiment("shipped")
     with opened(NAME) as folder:
         manifest = read_manifest(folder, NAME) or {}
         records = read_records(folder, NAME)
-        own = {cell["row"] for cell in manifest["cells"] if not cell.get("counterpart")}
-        assert own <= {entry.name for entry in asked.methods}
-        assert len(own) >= 17
+        seeds: dict[str, set[int]] = {}
+        for cell in manifest["cells"]:
+            if not cell.get("counterpart"):
+                seeds.setdefault(cell["row"], set()).add(cell["seed"])
+        named = {entry.name for entry in asked.methods}
+        assert seeds.keys() == named | {found["label"] for found in manifest["tuned"]["rows"] if found["values"]}
+        assert all(some in ({1}, set(asked.seeds)) for some in seeds.values())
+        searched = {entry.name: entry for entry in asked.methods if entry.space}
+        assert {f"{name} · tuned" for name in searched} == seeds.keys() - named
         assert len(records) == len(manifest["cells"])
         assert all(record.files.keys() >= {"pairs.parquet"} for record in records if record.status == "finished")
         assert not list(Path(folder).rglob("*.safetensors"))

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from harness import api
+from harness.api.on_experiments import executor_settings
 from harness.comparison import jobs, placement
 from harness.comparison.comparison_result import Comparison
 from harness.comparison.inference_cost import FIRST
@@ -225,7 +226,7 @@ def test_what_can_be_no_executor(tmp_path: Path, executor: object, said: str) ->
 
 def test_the_file_names_an_executor_and_the_caller_beats_it() -> None:
     of_file = ExecutorSettings(name="ray", workers=3)
-    assert api.executor_settings(None, of_file) == of_file
-    settled = api.executor_settings({"gpus_per_cell": 0.5}, of_file)
+    assert executor_settings(None, of_file) == of_file
+    settled = executor_settings({"gpus_per_cell": 0.5}, of_file)
     assert (settled.name, settled.workers, settled.gpus_per_cell) == ("ray", 3, 0.5)
-    assert api.executor_settings("serial", of_file).name == "serial"
+    assert executor_settings("serial", of_file).name == "serial"
