@@ -63,8 +63,7 @@ def train(
         TrainingStopped: the training collapsed or diverged.
     """
     from harness.machine.devices import pick_device
-    from harness.sources import corpus_of, load_sts
-    from harness.tasks.sts import DevSet
+    from harness.sources import corpus_of
     from harness.training import TrainedMethod
 
     kind: type[Method] = registry.load(registry.METHODS, method)
@@ -79,7 +78,7 @@ def train(
         text = kind.text_for(settled)
         items = None if text == "none" else corpus_of(corpus, text, limit=limit)
         selects = dev is not None and hasattr(settled, "learning_rate")
-        dev_set = DevSet(load_sts(dev.task, source=dev.where, split="dev")) if dev is not None and selects else None
+        dev_set = dev.load() if dev is not None and selects else None
     fitted = kind(settled, base_model=base_model)
     leads = team.main
     if not issubclass(kind, TrainedMethod):  # learns without the loop: the main process does it by itself

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
@@ -20,6 +20,9 @@ from harness.files.reading import is_there, read_toml
 from harness.method import DEFAULT_BASE_MODEL
 from harness.results.migrations import EXPERIMENT
 from harness.seeds import Stream
+
+if TYPE_CHECKING:
+    from harness.tasks.sts import DevSet
 
 
 class CorpusSettings(Config):
@@ -45,11 +48,27 @@ class DevSettings(Config):
         'updates between two scores, of all rows; "own": each row as its config says; empty: as the row that is scored '
         "most often",
     )
+    pairs: int | None = option(
+        None, "so many of its pairs, drawn once and the same for all runs: a faster and coarser selection; empty: all",
+        ge=2,
+    )  # fmt: skip
 
     @property
     def where(self) -> Literal["senteval", "mteb", "embedded"]:
         """The source in force."""
         return self.source or ("embedded" if self.task.startswith("Embedded") else "senteval")
+
+    def load(self) -> DevSet:
+        """The set, read.
+
+        Raises:
+            InputError: no such task, no dev split, fewer pairs, or data that cannot be had.
+        """
+        from harness.sources import load_sts
+        from harness.tasks.sts import DevSet
+
+        whole = load_sts(self.task, source=self.where, split="dev")
+        return DevSet(whole if self.pairs is None else whole.drawn(self.pairs))
 
 
 EMBEDDED_DEV = DevSettings(task="Embedded-STS-natural")  # what selects where nothing is said; it needs no download

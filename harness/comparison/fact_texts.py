@@ -72,7 +72,10 @@ def _text(row: RowFacts) -> str | None:
 def _dev(row: RowFacts) -> str | None:
     if not row.by_updates:
         return None
-    return f"{row.dev['task']} ({row.dev['source']})" if row.dev else "nothing: the last weights"
+    if not row.dev:
+        return "nothing: the last weights"
+    part = f", {row.dev['pairs']:,} of its pairs" if "pairs" in row.dev else ""
+    return f"{row.dev['task']} ({row.dev['source']}){part}"
 
 
 def _updates(row: RowFacts) -> str | None:

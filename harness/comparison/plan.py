@@ -236,12 +236,9 @@ class LoadedData:
 
     def dev_set(self, dev: DevSettings) -> DevSet:
         """The set that selects checkpoints."""
-        from harness.sources import load_sts
-        from harness.tasks.sts import DevSet
-
-        key = f"{dev.where}:{dev.task}"
+        key = f"{dev.where}:{dev.task}:{dev.pairs}"
         if key not in self._dev:
-            self._dev[key] = DevSet(load_sts(dev.task, source=dev.where, split="dev"))
+            self._dev[key] = dev.load()
         return self._dev[key]
 
 
@@ -334,9 +331,11 @@ def _with_text(row: Row, data: LoadedData, corpora: dict[str, Corpus], tolerant:
 def describe_data(plan: Plan, row: Row) -> dict[str, Any]:
     """The corpus and the selection set of a row, for its record."""
     e = plan.experiment
-    dev = None
+    dev: dict[str, Any] | None = None
     if plan.dev is not None and e.dev is not None:
         dev = {"task": e.dev.task, "source": e.dev.where, "split": "dev", "sha256": plan.dev.sha256}
+        if e.dev.pairs is not None:
+            dev["pairs"] = e.dev.pairs
     corpus = plan.corpus(row)
     if corpus is None:
         return {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -61,11 +61,31 @@ class PairSet:
     subsets: tuple[Subset, ...]
     sha256: str
     preparation: str
+    whole: bool = True  # or some of the pairs alone
 
     def unusual_sizes(self) -> list[str]:
         """One sentence about subsets of SentEval's files that have not the published number of pairs, or none."""
         sizes = {subset.name: len(subset.gold) for subset in self.subsets}
-        return unusual_sizes(self.task, sizes) if self.source == "senteval" else []
+        return unusual_sizes(self.task, sizes) if self.source == "senteval" and self.whole else []
+
+    def drawn(self, count: int) -> PairSet:
+        """So many of the pairs, drawn once for all by what the set holds, in their order.
+
+        Raises:
+            InputError: it has fewer.
+        """
+        total = sum(len(subset.gold) for subset in self.subsets)
+        if count > total:
+            raise InputError(f"{self.task} {self.split} ({self.source}) has {total:,} pairs, and not {count:,}")
+        chosen = set(np.random.default_rng(int(self.sha256, 16)).permutation(total)[:count].tolist())
+        subsets, first = [], 0
+        for subset in self.subsets:
+            own = [row for row in range(len(subset.gold)) if first + row in chosen]
+            first += len(subset.gold)
+            left, right = ([texts[row] for row in own] for texts in (subset.sentences1, subset.sentences2))
+            subsets.append(_subset(subset.name, left, right, subset.gold[own].tolist()))
+        kept = tuple(subset for subset in subsets if len(subset.gold))
+        return replace(self, subsets=kept, sha256=_fingerprint(kept), whole=False)
 
 
 def load_sts(task: str, *, source: Source, split: str = "test") -> PairSet:

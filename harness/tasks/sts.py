@@ -221,7 +221,8 @@ class DevSet:
     @property
     def notes(self) -> list[str]:
         """What a reader of runs that were selected by it should know."""
-        return [f"dev set {self.name}: {text}" for text in self.pairs.unusual_sizes()]
+        part = [] if self.pairs.whole else [f"{len(self):,} of its pairs alone select, the same ones in all runs"]
+        return [f"dev set {self.name}: {text}" for text in [*self.pairs.unusual_sizes(), *part]]
 
     def __len__(self) -> int:
         """Number of pairs."""
