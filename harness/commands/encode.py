@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 from harness.commands.amounts import duration, size
+from harness.commands.encoding_options import add_encoding_options, encoding_of
 from harness.files.printable import one_line, tell
 
 
@@ -20,16 +21,11 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         epilog="example: harness encode models/simcse --corpus sentences.txt --out vectors.npy; then in Python: "
         'numpy.load("vectors.npy", mmap_mode="r")',
     )
-    parser.add_argument("model", help="hub id, folder or embedded:NAME")
+    add_encoding_options(parser)
     parser.add_argument("--corpus", default="embedded:sentences", help="text URI (default: embedded:sentences)")
     parser.add_argument("--limit", type=int, help="the first N sentences of the text")
     parser.add_argument("--out", required=True, metavar="FILE", help="ends with .npy; what is there is replaced")
-    parser.add_argument("--pooling", help="pooling for a plain transformer (default: what the model says, else mean)")
-    parser.add_argument("--max-length", type=int, help="word pieces kept (default: as many as the model takes)")
-    parser.add_argument("--batch-size", type=int, default=64, help="sentences a batch (default: 64)")
     parser.add_argument("--normalize", action="store_true", help="vectors of unit length")
-    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:N or mps")
-    parser.add_argument("--progress", action="store_true", help="show a progress bar")
     parser.set_defaults(run=run)
 
 
@@ -39,16 +35,7 @@ def run(args: argparse.Namespace) -> int:
 
     started = time.perf_counter()
     rows = api.encode(
-        args.model,
-        args.corpus,
-        out=args.out,
-        limit=args.limit,
-        pooling=args.pooling,
-        max_length=args.max_length,
-        batch_size=args.batch_size,
-        normalize=args.normalize,
-        device=args.device,
-        progress=args.progress,
+        args.model, args.corpus, out=args.out, limit=args.limit, normalize=args.normalize, **encoding_of(args)
     )
     count, width = rows.shape
     took = duration(time.perf_counter() - started)

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from harness.commands.encoding_options import add_encoding_options, encoding_of
 from harness.commands.terminal import plain
 from harness.files.printable import tell_error, tell_json, tell_lines, told
 
@@ -20,13 +21,9 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         description="Score a model of the hub, a SentenceTransformer folder, a saved method or embedded:NAME.",
         epilog="example: harness evaluate sentence-transformers/all-MiniLM-L6-v2 --suite sts --source mteb",
     )
-    parser.add_argument("model", help="hub id, folder or embedded:NAME")
+    add_encoding_options(parser)
     parser.add_argument("--suite", default="sts", help="comma-separated suites or tasks (see: harness list suites)")
     parser.add_argument("--source", default="senteval", choices=["senteval", "mteb"], help="copy of the STS sets")
-    parser.add_argument("--pooling", help="pooling for a plain transformer (default: what the model says, else mean)")
-    parser.add_argument("--max-length", type=int, help="word pieces kept (default: as many as the model takes)")
-    parser.add_argument("--batch-size", type=int, default=64, help="sentences a batch (default: 64)")
-    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:N or mps")
     parser.add_argument("--no-cache", action="store_true", help="encode all, and keep no vectors for the next time")
     parser.add_argument("--json", metavar="FILE", help="write scores, protocols and costs (- for stdout)")
     parser.add_argument(
@@ -35,7 +32,6 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--mteb-results", metavar="FOLDER", help="write the scores of mteb's tasks in mteb's layout")
     parser.add_argument("--model-name", metavar="ORG/NAME", help="name in --mteb-results (default: the hub id)")
     parser.add_argument("--revision", help="revision in --mteb-results (default: the hub's commit, or a content hash)")
-    parser.add_argument("--progress", action="store_true", help="show a progress bar while encoding")
     parser.set_defaults(run=run)
 
 
@@ -48,16 +44,12 @@ def run(args: argparse.Namespace) -> int:
         args.model,
         suites,
         source=args.source,
-        pooling=args.pooling,
-        max_length=args.max_length,
-        batch_size=args.batch_size,
-        device=args.device,
         cached=not args.no_cache,
-        progress=args.progress,
         prompts=_prompts(args.prompts),
         mteb_results=args.mteb_results,
         model_name=args.model_name,
         revision=args.revision,
+        **encoding_of(args),
     )
     result = evaluation.result
     if evaluation.remark:
