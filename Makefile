@@ -13,7 +13,8 @@ demo: $(INSTALLED)
 picture: $(INSTALLED)
 	test -f work/demo/reports/demo/index.html || $(MAKE) demo
 	$(BIN)/harness report build demo --from work/demo --format html
-	$(BIN)/python -m reports.write.screenshot work/demo/reports/demo/index.html reports/images/report.png
+	chromium --headless=new --no-sandbox --disable-gpu --hide-scrollbars --window-size=1180,1500 \
+		--screenshot=reports/images/report.png "file://$(CURDIR)/work/demo/reports/demo/index.html?theme=light"
 
 # The documentation as a site, build/site/index.html; it needs no network.
 docs: $(INSTALLED)
@@ -35,7 +36,7 @@ test-gpu: $(INSTALLED)
 
 # Ratios to the libraries that we are measured by, as a table (docs/speed.md): on a machine with nothing else to do.
 bench: $(INSTALLED)
-	$(BIN)/python -m tests.benchmarks.ratios
+	$(BIN)/python -m tools.benchmarks.ratios
 
 # Processes that tests start are counted too; .coverage holds the details (coverage html).
 coverage: $(INSTALLED)

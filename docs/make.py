@@ -16,11 +16,10 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 from docs import published
 from harness import registry
-from harness.comparison.budget import BudgetSettings
-from harness.comparison.experiment import Block, CorpusSettings, DevSettings, Entry, Experiment, Rehearsal
 from harness.config import Config
 from harness.executors.executor import ExecutorSettings
 from harness.recipes import Recipes
+from harness.runs.experiment import Block, BudgetSettings, CorpusSettings, DevSettings, Entry, Experiment, Rehearsal
 from harness.sources.corpus.catalogue import CATALOGUE
 from harness.sources.senteval.prepared import PREPARED
 from studies import SHIPPED_TABLE

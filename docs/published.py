@@ -8,15 +8,12 @@ from functools import cache
 from itertools import product
 from pathlib import Path
 
+from docs.coverage import NOT_YET, PlannedRun, Source, find_sources, plan_record, plan_runs
 from harness import registry
-from harness.comparison.experiment import presets, read_experiment
 from harness.method import Method
+from harness.runs.experiment import presets, read_experiment
 from reports.papers import definition
-from reports.papers.coverage import NOT_YET, Source, coverage
 from reports.papers.definition import Definition
-from reports.papers.planned_runs import PlannedRun, planned_record, planned_runs
-from reports.papers.published_file import published_file
-from reports.papers.recipes import configured
 from reports.read.comparison_runs import ResultRow
 from studies.definition.study import PRESETS, Study, read_study
 
@@ -35,12 +32,12 @@ def sources() -> dict[str, list[Source]]:
     """Definition -> each of its published numbers with its source."""
     files = {name: path for name, path in presets().items() if path.is_relative_to(REPOSITORY)}
     read = {name: read_experiment(path) for name, path in files.items()}
-    runs = {name: planned_runs(name, experiment, family_of) for name, experiment in read.items()}
+    runs = {name: plan_runs(name, experiment, family_of) for name, experiment in read.items()}
     studies = [run for file in sorted(PRESETS.glob("*.toml")) for run in _study_runs(file.stem, read_study(file.stem))]
     found = {}
     for paper in definitions():
         own_first = sorted(runs, key=lambda name: (paper.name not in read[name].reports, name))
-        found[paper.name] = coverage(paper, [*(run for name in own_first for run in runs[name]), *studies])
+        found[paper.name] = find_sources(paper, [*(run for name in own_first for run in runs[name]), *studies])
     return found
 
 
@@ -51,8 +48,8 @@ def family_of(base_model: str) -> str | None:
         for base, ours in paper.bases.items():
             if base_model in ours:
                 return paper.family(base)
-        for row in (row for table in paper.tables for row in table.rows if base_model in row.same_weights):
-            bases = {p["base_model"] for p in published_file(paper) if p["model"] in row.published}
+        for row in (row for table in paper.tables for row in table.rows if base_model == row.weights):
+            bases = {p["base_model"] for p in paper.published_rows() if p["model"] in row.published}
             if len(bases) == 1:
                 return paper.family(bases.pop())
     return "mini" if base_model.startswith("embedded:") else None
@@ -68,12 +65,11 @@ def _study_runs(file: str, study: Study) -> Iterator[PlannedRun]:
     apart = {key: values for key, values in lists.items() if key == study.by or len(values) == 1}
     for values in product(*apart.values()):
         given = {**study.config, **dict(zip(apart, values, strict=True))}
-        config = configured(method, given, study.preset, family, file)
+        config = method.configure(given, preset=study.preset, family=family, where=file)
         corpus = study.corpus if method.text_for(config) != "none" else None
-        record = planned_record(file, file, method, config, study.base_model, corpus, study.steps, family)
         dev = {"task": study.dev.task, "source": study.dev.where}
-        row = ResultRow(file, study.base_model, (record.model_copy(update={"dev": dev}),))
-        yield PlannedRun(file, row, {}, study=True)
+        record = plan_record(file, file, method, config, study.base_model, corpus, study.steps, family, dev=dev)
+        yield PlannedRun(file, ResultRow(file, study.base_model, (record,)), {}, study=True)
 
 
 def totals() -> Lines:
@@ -112,7 +108,7 @@ def papers() -> Iterator[tuple[str, Lines]]:
 
 def _part(model: str, members: Sequence[Source], part: bool) -> str:
     """A published row, with the columns that are meant where it has several sources."""
-    titles = [(s.place.column.title if s.place else s.published["task"]) for s in members]
+    titles = [(s.place.column.head if s.place else s.published["task"]) for s in members]
     return f"{model} ({', '.join(titles)})" if part else model
 
 
@@ -120,6 +116,6 @@ def _said(source: Source) -> str:
     if not source.file:
         return source.reason
     command = f"harness {'study run' if source.study else 'compare'} {source.file}"
-    blocks = "".join(f" --only {block}" for block in source.blocks if block)
-    rows = "" if source.study else ": " + ", ".join(f'"{row}"' for row in source.rows)
-    return f"`{command}{blocks}`{rows}" + (f" ({source.remark})" if source.remark else "")
+    command += f" --only {source.block}" if source.block else ""
+    row = "" if source.study else f': "{source.row}"'
+    return f"`{command}`{row}" + (f" ({source.remark})" if source.remark else "")

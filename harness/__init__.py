@@ -1,7 +1,7 @@
 """A benchmark and comparison harness for self-supervised sentence embeddings.
 
 The ground floor: it knows no method, study or report by name; they come in by entry points. Importing it is free: the
-names below are those of `harness.api` and `harness.reading`, and are imported on first use.
+names below are those of `harness.api`, and are imported on first use.
 
     import harness as h
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from harness.api import Experiment as Experiment
     from harness.api import Reporter as Reporter
     from harness.api import Scores as Scores
-    from harness.api import StudyResult as StudyResult
     from harness.api import Until as Until
     from harness.api import compare as compare
     from harness.api import encode as encode
@@ -34,23 +33,22 @@ if TYPE_CHECKING:
     from harness.api import train as train
     from harness.api import verdict as verdict
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 # Threads that spin while they wait make training four times slower as soon as another process wants a core. Read when
 # torch is loaded, so `import harness` has to come before it; processes that are started later have it in any case.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
-_WITHOUT_TORCH = {"Answer", "Comparison", "load", "load_model", "power", "report", "verdict"}
-_API = _WITHOUT_TORCH | {
-    "Budget", "Experiment", "Reporter", "Scores", "StudyResult", "Until", "compare", "encode", "evaluate", "register",
-    "study", "train",
+_API = {
+    "Answer", "Budget", "Comparison", "Experiment", "Reporter", "Scores", "Until", "compare", "encode", "evaluate",
+    "load", "load_model", "power", "register", "report", "study", "train", "verdict",
 }  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
     if name not in _API:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module("harness.reading" if name in _WITHOUT_TORCH else "harness.api"), name)
+    return getattr(import_module("harness.api"), name)
 
 
 def __dir__() -> list[str]:

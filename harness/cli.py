@@ -1,4 +1,4 @@
-"""The `harness` command. Sub-commands come in by entry points; nothing slow is imported to show help."""
+"""The `harness` command. Nothing slow is imported to show help."""
 
 from __future__ import annotations
 
@@ -8,21 +8,14 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
+from importlib import import_module
+from typing import Any, NoReturn
 
 from harness import __version__, registry
-from harness.commands import check_method as check_command
-from harness.commands import compare, completion, encode, merge, new, push
-from harness.commands import evaluate as evaluate_command
-from harness.commands import list as list_command
-from harness.commands import pretrain as pretrain_command
-from harness.commands import status as status_command
-from harness.commands import stop as stop_command
-from harness.commands import train as train_command
-from harness.commands.parser import Parser
-from harness.errors import HarnessError, InputError
+from harness.config import nearest
+from harness.errors import HarnessError
 from harness.files.faults import refusal
-from harness.files.printable import ToldFormatter, tell_error
+from harness.files.printable import ToldFormatter, one_line, tell_error, told
 from harness.machine.distributed import follower
 from harness.machine.environment import disable_telemetry
 
@@ -30,87 +23,94 @@ DESCRIPTION = """\
 Which self-supervised sentence-embedding method is really better, and by how much?
 
   harness compare demo               train, evaluate and report a comparison (see: harness list presets)
-  harness status WORKDIR             how far it is, what failed, when it ends (pause, cancel: end it cleanly)
+  harness status WORKDIR             how far it is, and what failed (harness stop: stop it cleanly)
   harness evaluate MODEL             score any model of the hub or a folder
   harness train METHOD               train one method and save it as a SentenceTransformer
-  harness pretrain --corpus TEXT     make or adapt a base model by masked-language modelling
   harness list methods               what there is to compare
 """
+EPILOG = """\
+exit codes: 0 done, 1 something failed (the message says what was saved), 2 wrong input
+example: harness compare demo --workdir work/demo
+"""
 
-# What a path that a user names may meet anywhere, whoever opens it.
+# In the order of the help. Each has a function `register`.
+COMMANDS = (
+    "harness.commands.compare", "harness.commands.status", "harness.commands.models", "harness.commands.list",
+    "harness.commands.data", "harness.commands.extend", "harness.commands.doctor", "studies.study_command",
+    "reports.report_command", "reports.decide.verdict_command", "reports.decide.power_command",
+    "reports.explore.examples_command", "reports.reproduce",
+)  # fmt: skip
+
+# What a path that a user names may cause anywhere, whichever module opens it.
 OUT_OF_REACH = (
     errno.EACCES, errno.EPERM, errno.EROFS, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP,
 )  # fmt: skip
 
 
+class Parser(argparse.ArgumentParser):
+    """argparse's parser, whose errors are safe to print and name the nearest option or command."""
+
+    def error(self, message: str) -> NoReturn:
+        """Usage and the error on standard error, exit code 2."""
+        super().error(told(message))
+
+    def parse_known_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> tuple[Any, list[str]]:  # type: ignore[override]
+        """As argparse's; an unknown option is reported before missing arguments are."""
+        given = list(sys.argv[1:] if args is None else args)
+        known = [option for option in self._option_string_actions if option.startswith("--")]
+        for word in given:
+            if word == "--" or (self._subparsers is not None and not word.startswith("-")):
+                break  # the rest are no options, or those of the sub-command
+            name = word.partition("=")[0]
+            if name.startswith("--") and " " not in word and not any(option.startswith(name) for option in known):
+                self.error(f"unknown option {one_line(name)}{nearest(name, known)}")
+        return super().parse_known_args(given, namespace)
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        # argparse suggests no choice before Python 3.14
+        if action.choices is not None and value not in action.choices:
+            known = [str(choice) for choice in action.choices]
+            message = f'unknown "{one_line(str(value))}"{nearest(str(value), known)}; known: {", ".join(known)}'
+            raise argparse.ArgumentError(action, message)
+
+
 def build_parser() -> argparse.ArgumentParser:
-    """The parser with every installed sub-command."""
-    parser: argparse.ArgumentParser = Parser(
-        prog="harness",
-        description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="exit codes: 0 done, 1 something failed (the message says what was kept), 2 wrong input",
-    )
+    """The parser with every sub-command."""
+    layout = argparse.RawDescriptionHelpFormatter
+    parser = Parser(prog="harness", description=DESCRIPTION, formatter_class=layout, epilog=EPILOG)
     parser.add_argument("--version", action="version", version=f"harness {__version__}")
-    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for module in (
-        compare, status_command, stop_command, evaluate_command, encode, train_command, pretrain_command, list_command,
-        check_command, merge, new, push,
-    ):  # fmt: skip
-        module.register(subparsers)
-    _register_doctor(subparsers)
-    completion.register(subparsers, build_parser)
-    for name in registry.names(registry.COMMANDS):
-        try:
-            registry.load(registry.COMMANDS, name)(subparsers)
-        except InputError as error:  # a third party's broken command must not take the others with it
-            tell_error(f"harness: warning: {error}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    registry.unhide(registry.OWN)  # a folder of the user's own may have a studies.py
+    for name in COMMANDS:
+        import_module(name).register(commands)
     return parser
-
-
-def _register_doctor(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = subparsers.add_parser("doctor", help="devices, precision, hub, caches and versions of this machine")
-    parser.add_argument("--json", action="store_true", help="machine-readable")
-    parser.add_argument("--workdir", type=Path, metavar="W", help="verify every file of a work directory instead, and "
-                        "say what would be made again")  # fmt: skip
-
-    def run(args: argparse.Namespace) -> int:
-        from harness.commands import doctor, workdir_check
-
-        if args.workdir is not None:
-            return workdir_check.run(args.workdir, as_json=args.json)
-
-        return doctor.run(json=args.json)
-
-    parser.set_defaults(run=run)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code; errors for the user are one line on standard error."""
     disable_telemetry()
-    if isinstance(logging.lastResort, logging.Handler):  # what libraries and we log, where no one asked for a log
+    if isinstance(logging.lastResort, logging.Handler):  # messages of libraries and ours, where no log is configured
         logging.lastResort.setFormatter(ToldFormatter())
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
     try:
         args = build_parser().parse_args(argv)
         if follower() and not getattr(args, "several", False):
-            return 0  # nothing to share: the main process does it by itself
+            return 0  # the main process of a launcher runs it alone
         code: int = args.run(args)
         return code
     except HarnessError as error:
         tell_error(f"harness: {error}")
         return error.exit_code
     except KeyboardInterrupt:
-        tell_error("harness: interrupted; finished runs and checkpoints are kept, the same command goes on")
+        tell_error("harness: interrupted; finished runs and checkpoints are saved, the same command resumes")
         return 1
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
-        if error.errno in OUT_OF_REACH and error.filename:
-            tell_error(f"harness: {error.filename}: {os.strerror(error.errno)}; make it accessible, or name another")
-            return 2
         line = refusal(error)
+        if error.errno in OUT_OF_REACH and error.filename:
+            line = f"{error.filename}: {os.strerror(error.errno)}; make it accessible, or name another"
         if line is None:
             raise
         tell_error(f"harness: {line}")

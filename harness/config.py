@@ -8,12 +8,9 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from pydantic.fields import FieldInfo
 
 from harness.errors import InputError
 from harness.files.config_faults import phrase
-
-NO_VALUE = object()  # no value at all; None is one
 
 
 def option(
@@ -27,7 +24,6 @@ def option(
     sweep: tuple[float, float] | list[Any] | None = None,
     log: bool = False,
     when: Mapping[str, Any] | None = None,
-    neutral: Any = NO_VALUE,
 ) -> Any:
     """A config field: its default, one line of help, its bounds, and what a study may sweep.
 
@@ -38,8 +34,6 @@ def option(
 
     `sweep` is `(low, high)` for a continuous range (log-uniform with `log=True`) or a list of categories. `when` names
     fields and the value each must have for this one to matter: {"view": "eda"} (a part of "eda+shuffle" counts too).
-    `neutral` is for an option that is added to a config of which runs are kept: the value with which everything is as
-    it was without the option. At this value it is left out of ids, so those runs keep theirs.
     """
     extra: dict[str, Any] = {}
     if isinstance(sweep, tuple):
@@ -48,8 +42,6 @@ def option(
         extra["sweep"] = {"choices": sweep}
     if sweep is not None and when:
         extra["sweep"]["when"] = dict(when)
-    if neutral is not NO_VALUE:
-        extra["neutral"] = neutral
     return Field(default, description=help, ge=ge, gt=gt, le=le, lt=lt, json_schema_extra=extra or None)
 
 
@@ -120,19 +112,6 @@ class Config(BaseModel):
                 raise InputError(f"{where}: {own or phrase(first)}") from None
             raise InputError(f'{where}: key "{key}": {phrase(first)}') from None
 
-    def corrections(self) -> list[str]:
-        """What was corrected in the code that these values use, one name a correction: it enters ids.
-
-        For corrections that change the numbers of some values only: runs with other values keep their ids, which a
-        new version of the code would take from them.
-        """
-        return []
-
-    def for_id(self) -> dict[str, Any]:
-        """As `model_dump`, without the options that are neutral, and with the corrections: what of it stands in ids."""
-        values: dict[str, Any] = _for_id(self)
-        return values
-
     @classmethod
     def sweeps(cls) -> dict[str, dict[str, Any]]:
         """Field name -> declared sweep, where there is one: `{"low", "high", "log"}` or `{"choices"}`, and `"when"`."""
@@ -142,22 +121,3 @@ class Config(BaseModel):
             if isinstance(extra, dict) and isinstance(extra.get("sweep"), dict):
                 declared[name] = dict(extra["sweep"])  # type: ignore[arg-type]
         return declared
-
-
-def _for_id(value: Any) -> Any:
-    """A value of a config, plain, every config in it without its neutral options."""
-    if isinstance(value, Config):
-        fields = type(value).model_fields.items()
-        plain = {name: _for_id(v) for name, field in fields if not _is_neutral(field, v := getattr(value, name))}
-        corrected = value.corrections()
-        return {**plain, "corrections": corrected} if corrected else plain
-    if isinstance(value, dict):
-        return {key: _for_id(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_for_id(inner) for inner in value]
-    return value
-
-
-def _is_neutral(field: FieldInfo, value: Any) -> bool:
-    extra = field.json_schema_extra
-    return isinstance(extra, dict) and "neutral" in extra and extra["neutral"] == value

@@ -40,7 +40,7 @@ class TrainingStopped(HarnessError):  # noqa: N818 - an outcome to record, not a
         self.reason = reason
 
 
-class StopAsked(BaseException):
+class StopRequested(BaseException):
     """Somebody asked for the run to stop: its checkpoint is written, nothing has failed.
 
     No `Exception`, so that nobody on its way takes it for the failure of a task, a method or a cell.

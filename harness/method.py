@@ -88,7 +88,7 @@ class MethodConfig(Config):
 
             Prompt.parse(value.removeprefix("prompt:"))
         elif value.startswith(("echo:", "echo_last:")):
-            from harness.encoder.echo import Echo
+            from harness.encoder.prompts import Echo
 
             Echo.parse(value.partition(":")[2])
         elif not re.fullmatch(_POOLINGS, value):
@@ -113,7 +113,7 @@ class FitContext:
         progress: called as `progress(step, steps, text)`.
         on_dev: called as `on_dev(step, score)` after each evaluation on the dev set; it ends the run by raising
             `TrainingStopped("pruned", reason)`.
-        stop: asked after each update; once it says yes, a checkpoint is written and `StopAsked` raised.
+        stop: called after each update; when it returns True, a checkpoint is written and `StopRequested` is raised.
         team: the processes that train together, each with this context and a device of its own.
     """
 
@@ -132,7 +132,7 @@ class FitContext:
 
 @dataclass
 class FitReport:
-    """What a fit has to say for itself: `training` and `cost` enter the record as they are.
+    """The report of a fit: `training` and `cost` enter the record unchanged.
 
     >>> FitReport(training={"steps": 10}, cost={"train_seconds": 1.5}).training["steps"]
     10
@@ -153,9 +153,8 @@ class Method(ABC):
     Config: ClassVar[type[MethodConfig]] = MethodConfig
     presets: ClassVar[Presets] = {}
     version: ClassVar[str | int | None] = None
-    """For packages without a ledger of their own: raise it when the numbers of the method change, so that its runs are
-    made anew. Where it is None, any change of the package's code that `harness.identity` cannot tell to be one of words
-    does so. The built-in methods have their versions in `methods/ledger.toml`."""
+    """Raise it when the numbers of the method change, so that its runs are trained again. A class that declares none is
+    identified by the source of its module: any change of it does so."""
     prompts: Prompts | None = None
     """What stands before the texts of each kind of task when the method is evaluated; `encode` itself puts nothing."""
 

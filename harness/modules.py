@@ -5,7 +5,7 @@
 
 modules.json of such a folder names `harness.modules.SavedMethod`, a path that stays. From 6.0 on sentence-transformers
 wants the flag for every class that is not its own, also of an installed package. What stock modules can hold is saved
-as those, and opens anywhere. An echo (`harness.encoder.echo`) is saved as stock modules around `SecondCopy`.
+as those, and opens anywhere. An echo (`harness.encoder.prompts`) is saved as stock modules around `SecondCopy`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import torch
 from sentence_transformers.base.modules import Module
 from sentence_transformers.sentence_transformer.modules import InputModule
 
-from harness.encoder.echo import EchoFrame
+from harness.encoder.prompts import EchoFrame
 from harness.errors import InputError, NotFitted
 from harness.evaluation.any_model import saved_method
 from harness.method import Method

@@ -48,17 +48,6 @@ def _instance_of(base: str) -> Callable[[Any], bool]:
     return lambda plugin: _is_a(type(plugin), base)
 
 
-def _builder(plugin: Any) -> bool:
-    """See `harness.results.report_builder.ReportBuilder`."""
-    names = ("build_report", "build_comparison", "summary_table", "open_report", "verdict", "power")
-    return all(callable(getattr(plugin, name, None)) for name in names)
-
-
-def _live(plugin: Any) -> bool:
-    """See `harness.live.page.LivePage`."""
-    return all(callable(getattr(plugin, name, None)) for name in ("scores", "page"))
-
-
 def _folder(plugin: Any) -> bool:
     return isinstance(plugin, Path)
 
@@ -81,21 +70,10 @@ EXECUTORS = Group(
     "a subclass of harness.executors.executor.Executor",
     _subclass_of("harness.executors.executor.Executor"),
 )
-COMMANDS = Group("harness.commands", "command", "a function that adds a sub-command", callable)
-REPORTERS = Group("harness.reporters", "reporter", "a module or object that builds reports", _builder)
-LIVE = Group("harness.live", "live page", "a module or object that draws what runs now", _live)
-REPORTS = Group("harness.reports", "report", "a function that describes a work directory", callable)
-TUNERS = Group("harness.tuners", "tuner", "a function that searches for the rows' values", callable)
-STUDIES = Group("harness.studies", "search", "a function that runs a study", callable)
-DECIDERS = Group("harness.deciders", "decider", "a function that says which rows get another seed", callable)
 PRESETS = Group("harness.presets", "preset", "a folder (pathlib.Path) of experiment files", _folder)
 PUBLISHED = Group("harness.published", "published", "a folder (pathlib.Path) of published numbers", _folder)
-RECORDS = Group("harness.records", "records", "an archive (pathlib.Path) of finished runs", _folder)
 
-GROUPS = (
-    METHODS, TASKS, SUITES, TABLES, SAMPLERS, EXECUTORS, COMMANDS, REPORTERS, LIVE, REPORTS, TUNERS, STUDIES, DECIDERS,
-    PRESETS, PUBLISHED, RECORDS,
-)  # fmt: skip
+GROUPS = (METHODS, TASKS, SUITES, TABLES, SAMPLERS, EXECUTORS, PRESETS, PUBLISHED)
 
 
 _added: dict[str, dict[str, Any]] = {}

@@ -45,6 +45,7 @@ class BarlowTwins(TwoViewMethod):
     """L = sum_i (1 - r_ii)^2 + lambda sum_{i != j} r_ij^2, r = Pearson correlation over the batch."""
 
     name = "barlow_twins"
+    version = 1
     card = MethodCard(
         title="Barlow Twins",
         paper="Farina & Pappadopulo, Non-contrastive sentence representations, Findings of NAACL 2024",

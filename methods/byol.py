@@ -90,6 +90,7 @@ class BYOL(ViewMethod):
     """L = mean over i of 4 - 2 cos(qA_i, tB_i) - 2 cos(qB_i, tA_i); the target t moves by averaging only."""
 
     name = "byol"
+    version = 1
     card = MethodCard(
         title="BYOL",
         paper="Grill et al., NeurIPS 2020",

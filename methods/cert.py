@@ -82,7 +82,7 @@ class CERTConfig(TrainingConfig):
     queue_size: int = option(6720, "earlier keys that serve as negatives", ge=1)
     head_width: int = option(128, "output width of the projection Linear-ReLU-Linear", ge=1)
     head_dropout: float = option(
-        0.0, "dropout of the vector before both heads (the script's classifier has 0.1)", ge=0, lt=1, neutral=0.0
+        0.0, "dropout of the vector before both heads (the script's classifier has 0.1)", ge=0, lt=1
     )
     keep: Literal["key", "query"] = option("key", "which of the two encoders is kept; the README exports the key")
 
@@ -103,6 +103,7 @@ class CERT(TrainedMethod):
     """L = InfoNCE of a sentence's query against the key of its paraphrase and the queue's keys."""
 
     name = "cert"
+    version = 1
     card = MethodCard(
         title="CERT (momentum contrast on paraphrases)",
         paper="Fang et al., 2020, arXiv 2005.12766",

@@ -19,7 +19,6 @@ from harness.config import Config, option
 from harness.errors import InputError, NotFitted
 from harness.files.atomic import write_atomic
 from harness.files.hashing import content_id
-from harness.identity.code import code_ids
 from harness.method import (
     FitContext,
     FitReport,
@@ -32,6 +31,7 @@ from harness.method import (
     unfitted,
 )
 from harness.recipes import Presets, Recipes
+from harness.results.spec import method_version
 from methods.parts.array_method import ArrayMethod, unit
 from methods.parts.saved_folder import new_folder
 from methods.parts.vector_maps import text_chunks
@@ -41,51 +41,6 @@ if TYPE_CHECKING:
     from harness.sources import Corpus, TrainingText
 
 WHITENING = "whitening.safetensors"
-# Presets of which runs are kept from the time when a part's id held its preset's name alone, with the values of then.
-_FIRST = {
-    "barlow_twins": ("mini 71af9ea9", "mini-shuffle 75ebd0c4"),
-    "byol": ("mini 3730b57e",),
-    "cert": ("mini 8b13f807",),
-    "contrastive_tension": ("mini e42aa668", "mini-in-batch 41670504"),
-    "declutr": ("mini 9b35fceb",),
-    "flow": ("code 57bebb72", "code-target c884a6c9", "mini 7ea37331", "paper 3ae07933", "target f2ee0a0d"),
-    "mixcse": ("mini d2d3e484",),
-    "pooling": (
-        "cls 332d1fd5",
-        "cls_pooler cda6a2ec",
-        "first_last_avg 469cdf53",
-        "first_last_avg_static 56cd1107",
-        "last2_avg 9b8d78dc",
-        "max c45a73b8",
-        "mean a230fea9",
-    ),
-    "pretrained": (
-        "declutr 0bf5bd65",
-        "mini 21ea0605",
-        "minilm 919d9a8b",
-        "sbert-nli 4ab10ea1",
-        "simcse 87959241",
-        "simcse-sup f11ff9d5",
-    ),
-    "quick_thoughts": ("mini f9d40089",),
-    "scd": ("mini 3deeb787",),
-    "simcse": ("mini 626dc413",),
-    "simcse_supervised": ("mini 20c79559",),
-    "static": ("glove-6b-50d b376be14", "mini 4a4d90d0", "paper 2a0602a8", "raw-text 4a4d90d0"),
-    "tsdae": ("mini 7e72ce13",),
-    "vicreg": ("mini d3116bd9", "mini-shuffle b32ba142"),
-    "w_mse": ("mini 7c7517ab",),
-    "whitening": (
-        "mini b1828a28",
-        "nli 027ff8a4",
-        "nli-256 f553e059",
-        "paper b1828a28",
-        "paper-256 583e819c",
-        "target 8002f2ae",
-        "target-256 8329a085",
-    ),
-    "wk_pooling": ("mini eceade8d",),
-}
 _MOST_KNOWN: tuple[Supervision, ...] = ("untrained", "unsupervised", "transductive", "supervised")
 
 
@@ -94,7 +49,7 @@ class PartConfig(Config):
 
     method: str = Field(description="name of the method")
     preset: str | None = option(None, "a preset of it")
-    family: str | None = option(None, "whose values of the preset; empty: those for the base model", neutral=None)
+    family: str | None = option(None, "whose values of the preset; empty: those for the base model")
     config: dict[str, Any] = option({}, "values that override the preset")
     seed: int = option(0, "added to the run's seed, so that two equal parts can differ", ge=0)
 
@@ -106,20 +61,6 @@ class PartConfig(Config):
     def settings(self) -> Any:
         """Its validated config."""
         return self.kind.configure(self.config, preset=self.preset, family=self.family)
-
-    def corrections(self) -> list[str]:
-        """Those of the part's own config, of which `config` here holds a piece; and what its preset stands for.
-
-        A preset's name alone would leave a run its id when the preset has got other values.
-        """
-        return [*self.settings().corrections(), *([] if self.preset is None else self._named())]
-
-    def _named(self) -> list[str]:
-        """The preset, with a hash of the config that it stands for, where that is not known of old."""
-        alone = self.kind.configure({}, preset=self.preset, family=self.family)
-        content = content_id(alone.for_id(), 8)
-        known = f"{self.preset} {content}" in _FIRST.get(self.method, ())
-        return [] if known else [f"{self.method} {self.preset}: {content}"]
 
 
 class ConcatConfig(MethodConfig):
@@ -158,6 +99,7 @@ class Concat(ArrayMethod):
     """h = [h_1 / |h_1|, h_2 / |h_2|, ...], every part fitted as if it stood alone, with the same seed."""
 
     name = "concat"
+    version = 1
     card = MethodCard(
         title="Concatenated vectors of several methods",
         paper="a usual baseline: Arora et al. 2017 and Rueckle et al. 2018 join word vectors so",
@@ -223,11 +165,12 @@ class Concat(ArrayMethod):
 
     @classmethod
     def inputs(cls, config: Any) -> dict[str, str]:
-        """What the parts refer to, and their code."""
+        """What the parts refer to, their versions and their configs, which a preset's name alone does not fix."""
         by_name: dict[str, str] = {}
         for number, part in enumerate(config.parts, 1):
             by_name |= {f"part {number} {key}": value for key, value in part.kind.inputs(part.settings()).items()}
-            by_name[f"part {number} code"] = code_ids(part.kind)[0]
+            by_name[f"part {number} version"] = str(method_version(part.kind))
+            by_name[f"part {number} config"] = content_id(part.settings().model_dump(mode="json"))
         return by_name
 
     @classmethod

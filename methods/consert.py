@@ -68,6 +68,7 @@ class ConSERT(TrainedMethod):
     """L = w * mean over the 2n vectors of both views of -log softmax( cos / temperature )[other view]."""
 
     name = "consert"
+    version = 1
     card = MethodCard(
         title="ConSERT",
         paper="Yan, Li, Wang, Zhang, Wu & Xu, ACL 2021",

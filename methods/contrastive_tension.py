@@ -134,6 +134,7 @@ class ContrastiveTension(TrainedMethod):
     """L = BCE(u . v, 1 for identical sentences, 0 for different ones), u and v from two separately trained copies."""
 
     name = "contrastive_tension"
+    version = 1
     card = MethodCard(
         title="Contrastive Tension (CT)",
         paper="Carlsson et al., ICLR 2021",

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from harness.config import option
-from harness.identity.models import model_fingerprint
+from harness.identity import model_fingerprint
 from harness.method import DEFAULT_BASE_MODEL, POOLING_HELP, MethodCard, MethodConfig, Supervision
 from harness.recipes import Presets, Recipe, Recipes
 from harness.training import Batch
@@ -167,6 +167,7 @@ class DCLR(SimCSE):
     """`debiased_contrast` of zA and zB against kept sentences of the batch and `ascended` noise."""
 
     name = "dclr"
+    version = 1
     card = MethodCard(
         title="DCLR",
         paper="Zhou, Zhang, Zhao & Wen, ACL 2022",

@@ -21,7 +21,6 @@ from harness.errors import InputError
 from harness.method import DEFAULT_BASE_MODEL, POOLING_HELP, FitContext, MethodCard, MethodConfig
 from harness.recipes import Presets, Recipe, Recipes
 from harness.training import Batch, BatchStream, TrainedMethod, TrainingConfig
-from harness.training.loop import WARM_UP
 from methods.objectives import nt_xent_symmetric
 from methods.parts.cross_batch_memory import CrossBatchMemory
 from methods.parts.document_tokens import DocumentTokens, cut, tokens_for
@@ -109,11 +108,6 @@ class DeCLUTRConfig(TrainingConfig):
             )
         return self
 
-    def corrections(self) -> list[str]:
-        """The warm-up of the schedules here is their own; a memory dropped the wrong rows until November 2026."""
-        others = [name for name in super().corrections() if name != WARM_UP]
-        return [*others, "memory's oldest rows"] if self.memory else others
-
 
 def slanted_triangle(update: int, length: int, *, cut: float = 0.1, ratio: float = 32.0) -> float:
     """Share of the peak learning rate at `update` (1 is the first) of a schedule of `length` updates.
@@ -134,6 +128,7 @@ class DeCLUTR(TrainedMethod):
     """
 
     name = "declutr"
+    version = 1
     card = MethodCard(
         title="DeCLUTR",
         paper="Giorgi, Nitski, Wang & Bader, ACL 2021",

@@ -13,7 +13,7 @@ from harness.config import option
 from harness.encoder import Encoder
 from harness.encoder.masked_lm import MaskedLM, mask_tokens
 from harness.errors import InputError
-from harness.identity.models import model_fingerprint
+from harness.identity import model_fingerprint
 from harness.method import MethodCard, MethodConfig
 from harness.recipes import Presets, Recipe, Recipes
 from harness.training import Batch
@@ -116,6 +116,7 @@ class DiffCSE(SimCSE):
     """L = NT-Xent(zA, zB) + lambda * `replaced_token_detection` of edited sentences, told zA or zB."""
 
     name = "diffcse"
+    version = 1
     card = MethodCard(
         title="DiffCSE",
         paper="Chuang et al., NAACL 2022",

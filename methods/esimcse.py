@@ -64,6 +64,7 @@ class ESimCSE(SimCSE):
     """`nt_xent_queue` of a sentence against its copy with repeated word pieces, the batch, and a momentum queue."""
 
     name = "esimcse"
+    version = 1
     card = MethodCard(
         title="ESimCSE",
         paper="Wu, Gao, Zang, Han, Wang & Hu, COLING 2022",

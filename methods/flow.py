@@ -15,7 +15,7 @@ from torch import nn
 
 from harness.config import option
 from harness.encoder import Encoder
-from harness.encoder.batching import token_budget_batches
+from harness.encoder.sentences import token_budget_batches
 from harness.method import FitContext, FitReport, MethodCard, MethodConfig
 from harness.recipes import Presets
 from harness.seeds import derive
@@ -51,6 +51,7 @@ class Flow(VectorMap):
     """z = f(h) with f invertible, learnt by maximum likelihood of h under z ~ N(0, I); the encoder is frozen."""
 
     name = "flow"
+    version = 1
     card = MethodCard(
         title="BERT-flow",
         paper="Li, Zhou, He, Wang, Yang & Li, On the sentence embeddings from pre-trained language models, EMNLP 2020",

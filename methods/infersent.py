@@ -12,14 +12,14 @@ from pydantic import field_validator
 from torch import Tensor, nn
 
 from harness.config import option
-from harness.encoder.eval_mode import evaluation
+from harness.encoder.quiet import evaluation
 from harness.errors import InputError
 from harness.method import MethodCard, MethodConfig, unfitted
 from harness.recipes import Presets, Recipe, Recipes
 from harness.training import Batch, BatchStream, TrainingConfig
 from methods.parts.nli import LABELS, NLIMethod, class_indices, joined, split_parts
 from methods.parts.recurrent_encoder import FrozenWords, RecurrentEncoder
-from methods.parts.word_vectors import read_word_vectors, vectors_hash
+from methods.parts.word_vectors import GLOVE, SOURCES, read_word_vectors, vectors_hash
 from methods.static import word_tokenizer
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ README = "facebookresearch/InferSent: README, models.py and train_nli.py"
 SOURCE = "Conneau et al. 2017, section 3.3; facebookresearch/InferSent: train_nli.py"
 PROTOCOL = {"learning_rate": 0.1, "decay": 0.99, "shrink": 5.0, "max_grad_norm": 5.0, "bucket": 1, "pooling": "max"}
 MINI = {
-    "vectors": "package:glove-6b-50d", "words": 20_000, "lower_case": True,
+    "vectors": GLOVE, "words": 20_000, "lower_case": True,
     "hidden": 128, "classifier": 64, "epochs": 3, "batch_size": 16, "eval_every": 10,
 }  # fmt: skip
 
@@ -44,9 +44,7 @@ MINI = {
 def _recipes(version: dict[str, Any], source: str, **aliases: str) -> Recipes:
     """The paper's sizes beside a base model of any full size, small ones beside the mini model."""
     paper = Recipe({**version, "epochs": 20, "batch_size": 64, "hidden": 2048, "classifier": 512}, source)
-    mini = Recipe(
-        {**MINI, "marks": version["marks"]}, "for rehearsals: small sizes, vectors that are at hand; not searched"
-    )
+    mini = Recipe({**MINI, "marks": version["marks"]}, "for rehearsals: small sizes, public vectors; not searched")
     return Recipes({**dict.fromkeys(FULL_SIZE, paper), "mini": mini}, shared=PROTOCOL, aliases=aliases)
 
 
@@ -55,10 +53,7 @@ class InferSentConfig(TrainingConfig):
 
     pooling: Literal["max", "mean"] = option("max", "of the states at all words: their maximum (paper) or mean")
     max_length: int | None = option(None, "words kept when encoding; empty: all", ge=4)
-    vectors: str = option(
-        "package:glove-6b-50d",
-        "word2vec or GloVe text file (.gz too), hf://datasets/ORG/NAME/FILE, or package:glove-6b-50d",
-    )
+    vectors: str = option(GLOVE, SOURCES)
     words: int | None = option(None, "use the first so many words of the file only; empty: all", ge=1)
     tokens: Literal["space", "punctuation"] = option(
         "punctuation", "words are what blanks separate, or punctuation is split off as well"
@@ -79,8 +74,8 @@ class InferSentConfig(TrainingConfig):
     max_grad_norm: float = option(5.0, "gradient norm is clipped to this", gt=0)
     eval_every: int = option(1000, "updates between two evaluations on the dev set", ge=1)
     bucket: int = option(1, "batches per length-sorted megabatch, for less padding; 1: random batches", ge=1)
-    gradient_checkpointing: Literal[False] = option(False, "no effect: there is one layer", neutral=False)
-    packed: Literal[False] = option(False, "no effect: there is no transformer", neutral=False)
+    gradient_checkpointing: Literal[False] = option(False, "no effect: there is one layer")
+    packed: Literal[False] = option(False, "no effect: there is no transformer")
 
     @field_validator("joined")
     @classmethod
@@ -92,6 +87,7 @@ class InferSent(NLIMethod):
     """L = mean over pairs of -log softmax( C([u, v, |u - v|, u * v]) ) at the label, C a classifier of three layers."""
 
     name = "infersent"
+    version = 1
     card = MethodCard(
         title="InferSent",
         paper="Conneau, Kiela, Schwenk, Barrault & Bordes, EMNLP 2017",

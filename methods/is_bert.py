@@ -88,6 +88,7 @@ class ISBert(TrainedMethod):
     """L = -(Jensen-Shannon estimate of the information between n-gram features and sentence vectors)."""
 
     name = "is_bert"
+    version = 1
     card = MethodCard(
         title="IS-BERT (Info-Sentence BERT)",
         paper="Zhang, He, Liu, Lim & Bing, EMNLP 2020",
@@ -132,7 +133,7 @@ class ISBert(TrainedMethod):
 
     def load_base(self) -> Encoder:
         """The base model with untrained convolutions on top, which are a part of the model."""
-        from harness.encoder.convolution import TokenConvolution
+        from harness.encoder.pooling import TokenConvolution
 
         encoder = super().load_base()
         width = int(encoder.transformer.config.hidden_size)

@@ -143,6 +143,7 @@ class LLM2Vec(TrainedMethod):
     """`masked_next_token` for the first updates, then NT-Xent of two views that differ by attention dropout."""
 
     name = "llm2vec"
+    version = 1
     card = MethodCard(
         title="LLM2Vec (unsupervised)",
         paper="BehnamGhader et al., COLM 2024",

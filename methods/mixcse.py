@@ -61,6 +61,7 @@ class MixCSE(SimCSE):
     """SimCSE's loss with exp(cos(zA_i, m_i) / temperature) in the denominator, m_i the mixed negative."""
 
     name = "mixcse"
+    version = 1
     card = MethodCard(
         title="MixCSE",
         paper="Zhang, Zhang, Mensah, Liu & Mao, AAAI 2022",

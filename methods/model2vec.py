@@ -13,9 +13,10 @@ from pydantic import field_validator
 from harness.config import option
 from harness.encoder.prompts import frame_of
 from harness.errors import InputError
-from harness.identity.code import code_ids
+from harness.files.hashing import content_id
 from harness.method import FitContext, FitReport, MethodCard, MethodConfig, Supervision, Text, require_corpus
 from harness.recipes import Presets
+from harness.results.spec import method_version
 from methods.concat import PartConfig, with_family
 from methods.static import Static
 
@@ -79,6 +80,7 @@ class Model2Vec(Static):
     """h = mean over a sentence's word pieces of w_p PCA(f(p)), f the row that is distilled, w_p = a / (a + p)."""
 
     name = "model2vec"
+    version = 1
     card = MethodCard(
         title="Model2Vec (a row distilled into static vectors)",
         paper="Tulkens & van Dongen, Model2Vec, 2024",
@@ -134,9 +136,11 @@ class Model2Vec(Static):
 
     @classmethod
     def inputs(cls, config: Any) -> dict[str, str]:
-        """What the row refers to, and its code."""
-        told = {f"of {key}": value for key, value in config.of.kind.inputs(config.of.settings()).items()}
-        return {**told, "of code": code_ids(config.of.kind)[0]}
+        """What the row refers to, its version and its config."""
+        settings = config.of.settings()
+        inputs = {f"of {key}": value for key, value in config.of.kind.inputs(settings).items()}
+        version, content = str(method_version(config.of.kind)), content_id(settings.model_dump(mode="json"))
+        return {**inputs, "of version": version, "of config": content}
 
     @classmethod
     def uses_dev(cls, config: Any) -> bool:

@@ -15,6 +15,7 @@ class PoolingMethod(Method):
     """The base model as it is; `pooling` (and `first_layer`) say how. One preset for every usual pooling."""
 
     name = "pooling"
+    version = 1
     card = MethodCard(
         title="Pooling of a pretrained encoder",
         paper="baselines of Gao, Yao & Chen, SimCSE, EMNLP 2021 (and of all later papers)",

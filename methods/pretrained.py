@@ -13,7 +13,7 @@ from harness.config import option
 from harness.errors import InputError, NotFitted
 from harness.files.atomic import write_atomic
 from harness.files.reading import read_json
-from harness.identity.models import model_fingerprint
+from harness.identity import model_fingerprint
 from harness.method import (
     DEFAULT_BASE_MODEL,
     METHOD_FILE,
@@ -51,7 +51,6 @@ class PretrainedConfig(MethodConfig):
         None,
         'texts before those of tasks, by kind of task as in mteb ({STS = "query: "}), or own: those of the model\'s '
         "configuration; empty: its default prompt, if it names one",
-        neutral=None,
     )
     supervision: Supervision = option("supervised", "what its authors trained it with; labels, more often than not")
 
@@ -72,6 +71,7 @@ class Pretrained(Method):
     """A finished sentence encoder; nothing is trained. What our encoder does not know, sentence-transformers runs."""
 
     name = "pretrained"
+    version = 1
     card = MethodCard(
         title="A model trained elsewhere",
         paper="the model's own",
@@ -119,7 +119,7 @@ class Pretrained(Method):
         """
         super().check(corpus)
         if self.config.prompts == OWN:
-            from harness.encoder.own_prompts import chosen_prompts, own_prompts
+            from harness.encoder.foreign import chosen_prompts, own_prompts
 
             chosen_prompts(self.config.model, None, own_prompts(self.config.model), OWN)
 
@@ -159,7 +159,7 @@ class Pretrained(Method):
 
     def _prompts(self, name: str) -> tuple[Prompts | None, dict[str, Any]]:
         """What stands before texts, and what a record says of it."""
-        from harness.encoder.own_prompts import chosen_prompts, own_prompts
+        from harness.encoder.foreign import chosen_prompts, own_prompts
 
         texts, unused = chosen_prompts(name, self._model, own_prompts(name), self.config.prompts)
         default = getattr(self._model, "default_prompt", "")
@@ -189,7 +189,7 @@ class Pretrained(Method):
         """Write the model in the SentenceTransformer layout, and beside it how it was configured."""
         self.model.save(path, card=card)
         if self.prompts is not None:
-            from harness.encoder.own_prompts import CONFIG
+            from harness.encoder.layout import CONFIG
 
             file = Path(path) / CONFIG
             write_atomic(file, json.dumps({**read_json(file), "prompts": self.prompts.by_key}, indent=2) + "\n")

@@ -10,7 +10,7 @@ from pydantic import field_validator, model_validator
 from torch import Tensor
 
 from harness.config import option
-from harness.encoder.layout.loading import tokens_of
+from harness.encoder.loading import tokens_of
 from harness.encoder.prompts import HOW, Prompt, rows
 from harness.method import MethodCard, MethodConfig
 from harness.recipes import Presets, Recipe, Recipes
@@ -61,6 +61,7 @@ class PromptBERT(SimCSE):
     """NT-Xent(zA, zB), z = head(h - h0): h the state that a template reads, h0 the same without the sentence."""
 
     name = "promptbert"
+    version = 1
     card = MethodCard(
         title="PromptBERT (unsupervised)",
         paper="Jiang et al., EMNLP 2022",

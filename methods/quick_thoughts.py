@@ -121,6 +121,7 @@ class QuickThoughts(TrainedMethod):
     """L = mean over i of -mean over neighbours j of log softmax_j( f(s_i) . g(s_j) / temperature )."""
 
     name = "quick_thoughts"
+    version = 1
     card = MethodCard(
         title="Quick Thoughts",
         paper="Logeswaran & Lee, ICLR 2018",

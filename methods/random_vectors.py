@@ -32,6 +32,7 @@ class RandomVectors(ArrayMethod):
     """Standard normal vectors drawn from a hash of (seed, sentence): the same sentence always gets the same vector."""
 
     name = "random"
+    version = 1
     card = MethodCard(
         title="Random vectors",
         paper="sanity check: correlations must be about 0",

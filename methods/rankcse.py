@@ -9,7 +9,7 @@ from pydantic import field_validator
 from torch import Tensor, nn
 
 from harness.config import option
-from harness.identity.models import model_fingerprint
+from harness.identity import model_fingerprint
 from harness.method import DEFAULT_BASE_MODEL, POOLING_HELP, MethodCard, MethodConfig, Supervision
 from harness.recipes import Presets, Recipe, Recipes
 from harness.training import Batch
@@ -105,6 +105,7 @@ class RankCSE(SimCSE):
     """L = NT-Xent + beta * `ranking_consistency` + gamma * `list_mle` or `list_net` against the teachers."""
 
     name = "rankcse"
+    version = 1
     card = MethodCard(
         title="RankCSE",
         paper="Liu et al., ACL 2023",

@@ -49,6 +49,7 @@ class SBERT(NLIMethod):
     """L = mean over pairs of -log softmax( W [u, v, |u - v|] + b ) at the pair's label."""
 
     name = "sbert"
+    version = 1
     card = MethodCard(
         title="SBERT (softmax on NLI)",
         paper="Reimers & Gurevych, EMNLP 2019",

@@ -64,12 +64,10 @@ class SCDConfig(TrainingConfig):
         "views", "attention probabilities: the views' two rates (code), or the checkpoint's own rate"
     )
     attention_rate_a: float | None = option(
-        None, "first view: rate of attention probabilities alone; empty: as attention_dropout says", ge=0, lt=1,
-        neutral=None,
+        None, "first view: rate of attention probabilities alone; empty: as attention_dropout says", ge=0, lt=1
     )  # fmt: skip
     attention_rate_b: float | None = option(
-        None, "second view: rate of attention probabilities alone; empty: as attention_dropout says", ge=0, lt=1,
-        neutral=None,
+        None, "second view: rate of attention probabilities alone; empty: as attention_dropout says", ge=0, lt=1
     )  # fmt: skip
     projector: Widths = option((4096, 4096, 4096), "widths of the projector's layers")
     projector_bias: Literal["first", "hidden", "none", "all"] = option("first", "which projector layers have a bias")
@@ -84,6 +82,7 @@ class SCD(TrainedMethod):
     """L = mean cos(hA, hB) / temperature + alpha [ sum_j (1 - c_jj)^2 + lambda sum_{j != k} c_jk^2 ]."""
 
     name = "scd"
+    version = 1
     card = MethodCard(
         title="SCD (self-contrastive decorrelation)",
         paper="Klein & Nabi, ACL 2022",

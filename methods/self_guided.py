@@ -123,6 +123,7 @@ class SelfGuided(TrainedMethod):
     """L = contrast of the tuned [CLS] with the guide's layers + lambda * squared distance to the initial weights."""
 
     name = "self_guided"
+    version = 1
     card = MethodCard(
         title="SG / SG-OPT (self-guided)",
         paper="Kim, Yoo & Lee, ACL 2021",

@@ -62,7 +62,7 @@ class SimCSEConfig(ContrastiveConfig):
         None, "hidden and attention dropout of both views; empty: the checkpoint's own", ge=0, lt=1, sweep=(0.0, 0.5)
     )
     attention_rate: float | None = option(
-        None, "dropout of attention probabilities in both views; empty: as dropout", ge=0, lt=1, neutral=None
+        None, "dropout of attention probabilities in both views; empty: as dropout", ge=0, lt=1
     )
     same_mask: bool = option(False, "drop the same units in both views (the paper's ablation, which fails)")
 
@@ -71,6 +71,7 @@ class SimCSE(TrainedMethod):
     """L = mean over i of -log softmax_j( cos(zA_i, zB_j) / temperature ) at j = i, plus mlm_weight times MLM."""
 
     name = "simcse"
+    version = 1
     card = MethodCard(
         title="SimCSE (unsupervised)",
         paper="Gao, Yao & Chen, EMNLP 2021",

@@ -92,8 +92,8 @@ class SkipThoughtConfig(TrainingConfig):
     eval_every: int = option(1000, "updates between two evaluations on the dev set", ge=1)
     min_std: float = option(0.0, "collapse guard: none, for vectors share most of their values for long", ge=0)
     min_rank: float = option(0.0, "collapse guard: none", ge=0)
-    gradient_checkpointing: Literal[False] = option(False, "no effect: there is one layer", neutral=False)
-    packed: Literal[False] = option(False, "no effect: there is no transformer", neutral=False)
+    gradient_checkpointing: Literal[False] = option(False, "no effect: there is one layer")
+    packed: Literal[False] = option(False, "no effect: there is no transformer")
 
     @model_validator(mode="after")
     def _two_halves(self) -> Self:
@@ -106,6 +106,7 @@ class SkipThought(TrainedMethod):
     """L = -sum over sentences, and over the words w_t of the next and of the previous one, of log P(w_t | w_<t, h)."""
 
     name = "skip_thought"
+    version = 1
     card = MethodCard(
         title="Skip-Thought",
         paper="Kiros, Zhu, Salakhutdinov, Zemel, Torralba, Urtasun & Fidler, NIPS 2015",

@@ -91,6 +91,7 @@ class SNCSE(PromptBERT):
     """NT-Xent(zA, zB) + lambda * `bidirectional_margin`(zA, zB, zN), N the sentence's negation in B's template."""
 
     name = "sncse"
+    version = 1
     card = MethodCard(
         title="SNCSE",
         paper="Wang, Li, Huang, Dou, Kong & Shao, ICIC 2023 (arXiv 2201.05979)",

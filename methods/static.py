@@ -17,7 +17,7 @@ from harness.method import FitContext, FitReport, MethodCard, MethodConfig, unfi
 from harness.recipes import Presets
 from methods.parts.array_method import ArrayMethod
 from methods.parts.saved_folder import new_folder
-from methods.parts.word_vectors import read_word_vectors, vectors_hash
+from methods.parts.word_vectors import GLOVE, SOURCES, read_word_vectors, vectors_hash
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -34,10 +34,7 @@ class StaticConfig(MethodConfig):
 
     pooling: Literal["mean"] = option("mean", "word vectors are averaged")
     max_length: int | None = option(None, "known words kept of a sentence; empty: all", ge=1)
-    vectors: str = option(
-        "package:glove-6b-50d",
-        "word2vec or GloVe text file (.gz too), hf://datasets/ORG/NAME/FILE, or package:glove-6b-50d",
-    )
+    vectors: str = option(GLOVE, SOURCES)
     tokens: Literal["space", "punctuation"] = option(
         "space", "words are what blanks separate (SentEval's files are tokenised), or punctuation is split off as well"
     )
@@ -49,6 +46,7 @@ class Static(ArrayMethod):
     """h = mean of the vectors of the words that have one; zero where none has; an empty sentence counts as "."."""
 
     name = "static"
+    version = 1
     card = MethodCard(
         title="Average of word vectors",
         paper="Pennington, Socher & Manning, GloVe, EMNLP 2014; the baseline of all later papers",
@@ -67,9 +65,9 @@ class Static(ArrayMethod):
     Config: ClassVar[type[MethodConfig]] = StaticConfig
     presets: ClassVar[Presets] = {
         "paper": {"tokens": "space", "lower_case": False},
-        "glove-6b-50d": {"vectors": "package:glove-6b-50d", "lower_case": True, "tokens": "space"},
-        "raw-text": {"vectors": "package:glove-6b-50d", "lower_case": True, "tokens": "punctuation"},
-        "mini": {"vectors": "package:glove-6b-50d", "lower_case": True, "tokens": "punctuation"},
+        "glove-6b": {"vectors": GLOVE, "lower_case": True, "tokens": "space"},
+        "raw-text": {"vectors": GLOVE, "lower_case": True, "tokens": "punctuation"},
+        "mini": {"vectors": GLOVE, "lower_case": True, "tokens": "punctuation"},
     }
 
     _tokenizer: Tokenizer | None = None

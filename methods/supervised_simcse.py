@@ -47,6 +47,7 @@ class SupervisedSimCSE(SimCSE):
     """L = mean over i of -log softmax( cos(a_i, p_j) / t, cos(a_i, h_j) / t + w [j = i] ) at p_i; 2N columns."""
 
     name = "simcse_supervised"
+    version = 1
     card = MethodCard(
         title="SimCSE (supervised)",
         paper="Gao, Yao & Chen, EMNLP 2021",

@@ -133,6 +133,7 @@ class TSDAE(TrainedMethod):
     """L = mean over tokens of -log p(x_t | x_<t, h), h = vector of the sentence with words deleted."""
 
     name = "tsdae"
+    version = 1
     card = MethodCard(
         title="TSDAE (sequential denoising auto-encoder)",
         paper="Wang, Reimers & Gurevych, Findings of EMNLP 2021",

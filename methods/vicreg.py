@@ -52,6 +52,7 @@ class VICReg(TwoViewMethod):
     + l_C/d sum_{A,B} sum_{j != k} Cov_jk^2."""
 
     name = "vicreg"
+    version = 1
     card = MethodCard(
         title="VICReg",
         paper="Farina & Pappadopulo, Non-contrastive sentence representations, Findings of NAACL 2024",

@@ -126,9 +126,7 @@ class WMSEConfig(ViewConfig, TrainingConfig):
     normalise: bool = option(True, "distance of unit vectors; false: of the whitened vectors themselves")
     projector: Widths = option((1024, 64), "widths of the projector's layers")
     projector_init: Literal["normal", "pytorch"] = option("pytorch", "N(0, 0.02) as in BERT, or PyTorch's default")
-    joint_head: bool = option(
-        False, "the projector runs once on both views, whose batch statistics it shares (code)", neutral=False
-    )
+    joint_head: bool = option(False, "the projector runs once on both views, whose batch statistics it shares (code)")
     in_parts: ClassVar[bool] = True
 
     @field_validator("projector")
@@ -149,6 +147,7 @@ class WMSE(ViewMethod):
     """L = mean over i of 2 - 2 cos(wA_i, wB_i), w = projections whitened slice by slice of the batch."""
 
     name = "w_mse"
+    version = 1
     card = MethodCard(
         title="W-MSE (whitening MSE)",
         paper="Ermolov, Siarohin, Sangineto & Sebe, ICML 2021",

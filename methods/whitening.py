@@ -112,6 +112,7 @@ class Whitening(VectorMap):
     """y = (x - mean) W, kept as a Dense layer after the pooling; length-normalising is left to the cosine."""
 
     name = "whitening"
+    version = 1
     card = MethodCard(
         title="BERT-whitening",
         paper="Su, Cao, Liu & Ou, Whitening sentence representations for better semantics, 2021",

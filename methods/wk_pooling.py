@@ -151,6 +151,7 @@ class WKPooling(Method):
     """v = sum over tokens of weight times (sum over layers of weight times hidden state); nothing is learnt."""
 
     name = "wk_pooling"
+    version = 1
     card = MethodCard(
         title="WK pooling (SBERT-WK)",
         paper="Wang & Kuo, SBERT-WK: a sentence embedding method by dissecting BERT-based word models, TASLP 2020",

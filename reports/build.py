@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness import registry
 from harness.config import nearest
 from harness.errors import InputError
-from harness.results.manifest import manifest_files
+from harness.results.store import comparison_files
 from reports.comparison.terminal_summary import summary_table as summary_table  # `harness compare` prints it
 from reports.decide.power_answer import power as power
 from reports.decide.verdict_answer import verdict as verdict
@@ -67,17 +66,17 @@ def build_report(
     from reports.papers import definition
 
     if without_overlap:
-        if name not in manifest_files(workdir) and name not in comparisons(workdir):
+        if name not in comparison_files(workdir) and name not in comparisons(workdir):
             raise InputError(f'--without-overlap: goes with a comparison; {workdir} has none that is called "{name}"')
         return build_comparison(workdir, name, formats=formats, out=out, without_overlap=True, with_texts=with_texts)
     if (defined := definition.load(name)) is not None:
         return _write(describe_paper(workdir, defined), out or _folder(workdir, defined.name), formats)
-    if name in manifest_files(workdir):
+    if name in comparison_files(workdir):
         return build_comparison(workdir, name, formats=formats, out=out, with_texts=with_texts)
-    if (document := describe_elsewhere(workdir, name)) is not None:
+    if (document := describe_study(workdir, name)) is not None:
         return _write(Report(document, {"report": name}), out or _folder(workdir, name), formats)
     known = comparisons(workdir)
-    if name in known:  # runs without a manifest, as they come from a tracking store
+    if name in known:  # runs without a manifest
         return build_comparison(workdir, name, formats=formats, out=out, with_texts=with_texts)
     names = [*definition.names(), *known]
     where = "" if known else f"; {workdir} holds no runs: run `harness compare` first"
@@ -90,7 +89,7 @@ def open_report(name: str, workdir: Path) -> OpenReport:
     Raises:
         InputError: nothing of that name, damaged record.
     """
-    if name not in manifest_files(workdir) and (document := describe_elsewhere(workdir, name)) is not None:
+    if name not in comparison_files(workdir) and (document := describe_study(workdir, name)) is not None:
         return OpenReport(document)
     return OpenReport(describe_comparison(workdir, name).document)
 
@@ -150,13 +149,11 @@ def describe_paper(workdir: Path, definition: Definition) -> Report:
     return Report(document, data, files)
 
 
-def describe_elsewhere(workdir: Path, name: str) -> Document | None:
-    """A report that another package knows, such as a study's (entry points `harness.reports`); None where none does."""
-    for source in registry.names(registry.REPORTS):
-        describe: Callable[[Path, str], Document | None] = registry.load(registry.REPORTS, source)
-        if (document := describe(workdir, name)) is not None:
-            return document
-    return None
+def describe_study(workdir: Path, name: str) -> Document | None:
+    """The report of a study; None where there is none of that name."""
+    from studies.show.study_report import document
+
+    return document(workdir, name)
 
 
 def _folder(workdir: Path, name: str) -> Path:

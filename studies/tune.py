@@ -1,4 +1,4 @@
-"""The tuner behind `harness compare --tune`: each row of a comparison becomes an ordinary study, COMPARISON--ROW."""
+"""`harness compare --tune`: each row of a comparison becomes an ordinary study, COMPARISON--ROW."""
 
 from __future__ import annotations
 
@@ -6,23 +6,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.comparison.experiment import Entry, Experiment
-from harness.comparison.rows import Row, resolve_rows
-from harness.comparison.tuning import Budget, RowSearch
 from harness.errors import InputError
 from harness.files.printable import tell
-from harness.results.run_folder import RunFolder
+from harness.results.store import RunFolder
+from harness.runs.experiment import Entry, Experiment
+from harness.runs.rows import Row, resolve_rows
+from harness.runs.tuning import Budget, RowSearch, Tuning
 from studies import samplers
 from studies.definition.space import NothingToSearchError, Space, make_space
 from studies.definition.study import Study
-from studies.run.attributes import SLOT
-from studies.run.conduct import conduct
-from studies.run.desk import Desk
-from studies.run.engine import executor_for
-from studies.run.storage import default_url, definition_of, difference, load, open_storage
-from studies.run.tracking import tracker_of
-from studies.run.trial_result import has_result, result_of
-from studies.run.trials import best_trials
+from studies.proposer import plan_trial, run_trials
+from studies.storage import default_url, definition_of, difference, load, open_storage
+from studies.trials import SLOT, best_trials, has_result, result_of
 
 if TYPE_CHECKING:
     import optuna
@@ -35,20 +30,23 @@ class Search:
     row: str
     study: Study
     space: Space
-    desk: Desk
 
 
-def tune(
+def tune_rows(
     experiment: Experiment,
     budget: Budget,
     workdir: Path,
     *,
-    tracked: bool,
-    tracking_uri: str | None,
-    quiet: bool,
+    tracked: bool = False,
+    tracking_uri: str | None = None,
+    quiet: bool = True,
     dry: bool = False,
-) -> list[RowSearch]:
-    """Run the studies of all rows one after the other; see `harness.comparison.tuning.Tuner`.
+) -> Tuning:
+    """Run the studies of all rows one after the other; a call that was interrupted resumes.
+
+    Args:
+        budget: as `harness.runs.tuning.check_budget` returns it.
+        dry: train and write nothing; the searches have what earlier calls found so far.
 
     Raises:
         InputError: a row's study cannot be made, or exists with another definition; nothing has been run then.
@@ -57,27 +55,23 @@ def tune(
     rows = [row for row in resolve_rows(experiment, "--tune") if row.base_model == experiment.base_models[0]]
     url = default_url(workdir)
     searches = [_prepare(experiment, *pair, budget, workdir) for pair in zip(experiment.methods, rows, strict=True)]
-    for search in searches:
-        if isinstance(search, Search):
-            _refuse_another(search.study, url, workdir)
-    if dry:
-        return [_so_far(search, budget, url) if isinstance(search, Search) else search for search in searches]
-    answers = []
-    for search in searches:
-        if isinstance(search, Search):
+    earlier = [_stored(search.study, url, workdir) if isinstance(search, Search) else None for search in searches]
+    answers: list[RowSearch] = []
+    for search, stored in zip(searches, earlier, strict=True):
+        if isinstance(search, Search) and dry:
+            search = _answer(stored, search, budget, workdir) if stored else RowSearch(search.row, search.study.name)
+        elif isinstance(search, Search):
             if not quiet:
-                tell(f"{search.study.title}: {budget.trials} trials of {budget.steps} updates")
-            tracker = tracker_of(search.study, search.space, workdir, tracking_uri) if tracked else None
-            executor = executor_for(search.study, experiment.executor, workdir, budget.trials)
-            stored = conduct(search.study, search.space, search.desk, executor, url=url, where="--tune",
-                             tracker=tracker, force_new=False, quiet=quiet)  # fmt: skip
-            search = _answer(stored, search, budget)
+                tell(f"{search.study.title}: {budget.trials} trials of {budget.steps} training steps")
+            stored = run_trials(search.study, search.space, workdir, experiment.executor, url=url, where="--tune",
+                                tracked=tracked, tracking_uri=tracking_uri, quiet=quiet)  # fmt: skip
+            search = _answer(stored, search, budget, workdir)
         answers.append(search)
-    return answers
+    return Tuning(budget, answers)
 
 
 def study_of(experiment: Experiment, entry: Entry, row: Row, budget: Budget) -> Study:
-    """The study of a row: what row and comparison fix is kept; the row's `space`, or all else declared, is searched."""
+    """The study of a row: its `space`, or all declared ranges that row and comparison leave open, are searched."""
     assert experiment.dev is not None
     shared = {key: value for key, value in experiment.shared.items() if key in row.method.Config.model_fields}
     return Study(
@@ -97,7 +91,7 @@ def study_of(experiment: Experiment, entry: Entry, row: Row, budget: Budget) -> 
         seeds=list(budget.seeds),
         held_out_seeds=experiment.seeds,
         trials=budget.trials,
-        defaults_first=True,  # a search that knows less than the row itself would say nothing about tuning
+        defaults_first=True,  # the row itself is the first trial
         space=entry.space,
     )
 
@@ -111,40 +105,34 @@ def _prepare(experiment: Experiment, entry: Entry, row: Row, budget: Budget, wor
     except NothingToSearchError:
         return RowSearch(row.label, reason="not searched: no range declared that the row leaves open")
     samplers.check(study, space, f'--tune: row "{row.label}"')
-    desk = Desk(study, workdir)
-    desk.plan(space.first_point())  # what cannot be trained is told before anything is
-    return Search(row.label, study, space, desk)
+    plan_trial(study, space.first_point(), workdir)  # input that cannot work is reported before anything is trained
+    return Search(row.label, study, space)
 
 
-def _refuse_another(study: Study, url: str, workdir: Path) -> None:
-    """A study of this name with another definition is told before the first search, not after hours."""
+def _stored(study: Study, url: str, workdir: Path) -> optuna.Study | None:
+    """What earlier calls stored of a row's study; None where there is none yet.
+
+    Raises:
+        InputError: it has another definition, which is reported before the first search and not after hours.
+    """
     try:
         stored = load(open_storage(url, create=False), study.name, url)
     except InputError:
-        return  # there is none yet
-    different = difference(definition_of(stored), study)
-    if different:
+        return None
+    if different := difference(definition_of(stored), study):
         raise InputError(
             f'--tune: study "{study.name}" exists with another definition ({different}); give the comparison another '
             f"name (--set name=NEW) or another --workdir than {workdir}"
         )
+    return stored
 
 
-def _so_far(search: Search, budget: Budget, url: str) -> RowSearch:
-    """What earlier calls know of a row."""
-    try:
-        stored = load(open_storage(url, create=False), search.study.name, url)
-    except InputError:
-        return RowSearch(search.row, search.study.name)
-    return _answer(stored, search, budget)
-
-
-def _answer(stored: optuna.Study, search: Search, budget: Budget) -> RowSearch:
+def _answer(stored: optuna.Study, search: Search, budget: Budget, workdir: Path) -> RowSearch:
     """What a finished study says about its row. An earlier call may have had more trials: they do not count."""
     mine = [t for t in stored.get_trials(deepcopy=False) if t.user_attrs.get(SLOT, budget.trials) < budget.trials]
     results = {t.user_attrs[SLOT]: result_of(t) for t in reversed(mine) if has_result(t)}
     runs = sorted({run for result in results.values() for run in result.runs})
-    records = [record for run in runs if (record := RunFolder(search.desk.workdir, run).read()) is not None]
+    records = [record for run in runs if (record := RunFolder(workdir, run).read()) is not None]
     seconds = sum(r.cost.get(key, 0.0) for r in records for key in ("train_seconds", "dev_seconds"))
     numbers = {t.number for t in mine}
     best = next((t for t in best_trials(stored) if t.number in numbers), None)

@@ -39,13 +39,16 @@ def pytest_configure(config: pytest.Config) -> None:
 LONG_FILES = (
     "methods/test_conformance.py",
     "harness/training/test_distributed.py",
-    "harness/comparison/test_compare.py",
+    "golden/test_golden.py",
+    "harness/runs/test_resume.py",
+    "harness/executors/test_executors.py",
+    "harness/runs/test_compare.py",
     "harness/tasks/test_anchors_hub.py",
     "studies/test_training_study.py",
     "studies/test_study.py",
     "studies/test_tune.py",
-    "harness/comparison/test_rescoring.py",
-    "reports/reproduce/test_reproduce.py",
+    "harness/results/test_store.py",
+    "reports/test_reproduce.py",
     "docs/test_contributing.py",
     "studies/test_postgres.py",
 )
@@ -61,6 +64,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "hub" in item.keywords:
             item.add_marker(skip)
+
+
+@pytest.fixture(scope="session")
+def word_vectors(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small file of random word vectors, for methods that take public ones of the hub by default."""
+    import re
+
+    import numpy as np
+
+    from harness.conformance.subject import TEXTS
+    from harness.sources import embedded_rows
+
+    text = " ".join([*TEXTS, *(row["text"] for row in embedded_rows("sentences")), "word . Nobody"])
+    words = sorted({*text.split(), *re.findall(r"\w+", text)})
+    draw = np.random.default_rng(0)
+    file = tmp_path_factory.mktemp("vectors") / "vectors.txt"
+    lines = [f"{word} {' '.join(f'{x:.4f}' for x in draw.normal(size=16))}\n" for word in words]
+    file.write_text("".join(lines))
+    return file
 
 
 @pytest.fixture(scope="module")

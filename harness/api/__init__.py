@@ -1,4 +1,4 @@
-"""The harness from Python: what a notebook calls, and what stands behind the commands of the same names.
+"""The harness from Python: the functions behind the commands of the same names.
 
     import harness
 
@@ -12,20 +12,19 @@ Nothing here prints: progress goes to the `Reporter` that is given, or into the 
 raised (`harness.errors`).
 """
 
-from harness.api.on_experiments import compare, study
-from harness.api.on_methods import register, train
-from harness.api.on_models import encode, evaluate
-from harness.comparison.comparison_result import Comparison
-from harness.comparison.experiment import Experiment
-from harness.comparison.tuning import Budget
-from harness.comparison.until import Until
+from harness.api.experiments import compare, study
+from harness.api.methods import register, train
+from harness.api.models import encode, evaluate
+from harness.api.reading import load, load_model, power, report, verdict
+from harness.api.result import Comparison
 from harness.evaluation.model_scores import Scores
 from harness.machine.progress import Reporter
-from harness.reading import load, load_model, power, report, verdict
 from harness.results.answer import Answer
-from harness.results.study_result import StudyResult
+from harness.runs.experiment import Experiment
+from harness.runs.tuning import Budget
+from harness.runs.until import Until
 
 __all__ = [
-    "Answer", "Budget", "Comparison", "Experiment", "Reporter", "Scores", "StudyResult", "Until",
+    "Answer", "Budget", "Comparison", "Experiment", "Reporter", "Scores", "Until",
     "compare", "encode", "evaluate", "load", "load_model", "power", "register", "report", "study", "train", "verdict",
 ]  # fmt: skip

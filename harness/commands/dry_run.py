@@ -1,188 +1,181 @@
-"""`harness compare --dry-run` and `--rehearse=full-size`: what a comparison would do, and what it asks for here."""
+"""`harness compare --dry-run`: what a comparison would run, how its rows differ, and about how long it would take."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from harness.commands.amounts import size
-from harness.commands.file_table import show_file
-from harness.commands.planned_rows import tell_added, tell_budget, tell_differences, tell_searches
-from harness.commands.terminal import plain, show_table, table_of
-from harness.files.printable import one_line, tell
-from harness.seeds import seed_text
+from harness.commands.terminal import print_table
+from harness.errors import HarnessError
+from harness.files.printable import join_some, one_line, tell
+from harness.runs.progress import describe_duration
 
 if TYPE_CHECKING:
-    from harness.comparison.plan import Plan, PlannedCell
-    from harness.comparison.tuning import Budget, Tuning
-    from harness.comparison.two_updates import Measured
-    from harness.comparison.until import Until
+    from harness.api.experiments import Planned
+    from harness.results.record import Record
+    from harness.runs.plan import Job, Plan
+
+_SHARE = 0.3  # of the peak that training is assumed to reach, where nothing was measured
+_TOKENS = 24  # of a sentence
+_SCORING = 5.0  # seconds to score a run, where nothing is known
 
 
-def show(
-    experiment: str,
-    workdir: str,
-    overrides: Sequence[str],
-    only: Sequence[str],
-    budget: Budget | None,
-    *,
-    rehearse: bool = False,
-    full_size: bool = False,
-    until: Until | None = None,
-    against: Sequence[str] = (),
-) -> int:
-    """Print what a comparison would do, and about how long and how much of the disk it would take on this machine.
+def show(experiment: str, workdir: str, *, measure: bool = False, **options: Any) -> int:
+    """Print the plan; with `measure`, two training steps of each row are timed for the estimate."""
+    from harness.api.experiments import notices, plan_comparison, sources_of
+    from harness.results.store import checked_workdir
+    from harness.runs.against import find_other_rows
 
-    The rows of a file with parts stand by block and are not tried: their times are those that were measured at full
-    size. `full_size`: every row is, first; exit code 1 where one failed.
-    """
-    from harness.comparison import keeping, other_code
-
-    plan, folder, tuning = _planned(experiment, workdir, overrides, only, budget, rehearse=rehearse)
-    if full_size:
-        return _measured(plan, folder, tuning)
-    if until is not None:
-        plan = _first_look(plan, until)
-    if plan.experiment.blocks:
-        _tell_disk(plan, show_file(plan, folder))
-    else:
-        _by_cell(plan, folder, tuning)
-    tell_budget(plan, folder)
-    tell_differences(plan)
+    against = options.pop("against")
+    folder = checked_workdir(workdir, create=False)
+    planned = plan_comparison(experiment, folder, against=bool(against), log_line=tell, **options)
+    plan = _with_first_seeds(planned, _with_tuned_rows(planned, folder))
+    _show_runs(plan, folder, measure)
+    amount, unit = planned.experiment.budget.describe()
+    lines = [f"budget: {amount} {unit}"] if amount else []
     if against:
-        from harness.comparison.beside import set_beside
-
-        for line in set_beside(plan, against, None).told():
-            tell(line)
-    if plan.schedule.note:
-        tell(f"note: {one_line(plan.schedule.note)}")
-    for told in (other_code.told, keeping.told):
-        if cost := told(plan, folder):
-            tell(cost)
+        lines += find_other_rows(plan, sources_of(against), None).summary()
+    _show_differences(plan)
+    for line in [*lines, *notices(plan, folder)]:
+        tell(line)
     return 0
 
 
-def _measured(plan: Plan, folder: Path, tuning: Tuning | None) -> int:
-    """Measure every row at full size, then print what the whole file asks for."""
-    from harness.comparison.full_size import measure, one_a_row
-    from harness.comparison.scoring_time import ScoringTimes
-    from harness.machine.environment import busy_with_others
+def _with_tuned_rows(planned: Planned, folder: Path) -> Plan:
+    """The plan with the tuned rows whose search has ended; open searches are described."""
+    from harness.runs.plan import make_plan
 
-    rows, failed = len(one_a_row(plan)), 0
-    for number, (cell, measured, kept) in enumerate(measure(plan, folder), 1):
-        told = f"[{number}/{rows}] {one_line(cell.row.label)} · {one_line(cell.base_model)}: {_said(measured)}"
-        tell(told + (" (known)" if kept else ""))
-        failed += bool(measured.fault)
-    for task, width, seconds in ScoringTimes(plan, folder).measure():
-        tell(f"{one_line(task)}: {seconds:.1f} s of scoring with vectors of {width} numbers")
-    _tell_disk(plan, show_file(plan, folder, tuning))
-    if load := busy_with_others():
-        tell(f"measured beside other work: load {load}; on an idle machine it takes less time")
-    return 1 if failed else 0
+    budget = planned.budget
+    if budget is None:
+        return planned.plan
+    from studies.tune import tune_rows
 
-
-def _said(measured: Measured) -> str:
-    if measured.fault:
-        return one_line(measured.fault)
-    speed = f"{measured.update:.2f} s an update" if measured.update else "no updates"
-    batches = " and ".join(map(str, measured.batches))
-    how = f", extrapolated from batches of {batches}; {one_line(measured.hint)}" if batches else ""
-    return f"{speed}, {size(measured.memory)} of memory{how}"
+    tuning = tune_rows(planned.experiment, budget, folder, dry=True)
+    for search in tuning.rows:
+        if not search.study:
+            tell(f"{one_line(search.row)}: {one_line(search.reason)}")
+    open_rows = [one_line(s.row) for s in tuning.rows if s.study and s.trials < budget.trials]
+    if open_rows:
+        tell(f"first a search of {len(open_rows)} rows: {budget.trials} trials of up to {budget.steps:,} training "
+             f"steps each ({join_some(open_rows)}); each adds a tuned row")  # fmt: skip
+    return make_plan(tuning.ended.with_winners(planned.experiment), planned.where, folder)
 
 
-def _planned(
-    experiment: str,
-    workdir: str,
-    overrides: Sequence[str],
-    only: Sequence[str],
-    budget: Budget | None,
-    *,
-    rehearse: bool = False,
-) -> tuple[Plan, Path, Tuning | None]:
-    """What would be done, where, and what is known of the searches before it."""
-    from harness.comparison.part import asked_of
-    from harness.comparison.plan import LoadedData, make_plan
-    from harness.comparison.rehearsal import StandIns, rehearsed
-    from harness.comparison.tuning import asked_budget, checked_budget, tune_rows
-    from harness.results.run_folder import checked_workdir
+def _with_first_seeds(planned: Planned, plan: Plan) -> Plan:
+    """With `--until`, the plan up to the first interim analysis."""
+    from harness.api.experiments import more_seeds_of
 
-    asked = asked_of(experiment, overrides, only, experiment, searched=budget is not None)
-    budget = None if rehearse and budget is None else asked_budget(budget, asked)
-    if budget is not None:
-        budget = checked_budget(budget, asked)
-    data = LoadedData()
-    if rehearse:
-        data = StandIns(asked.rehearsal)
-        asked = rehearsed(asked, data)
-    folder = checked_workdir(workdir, create=False)
-    tuning = None
-    if budget is not None:
-        tuning = tune_rows(asked, budget, folder, dry=True)
-        asked = tuning.ended.with_winners(asked)
-    return make_plan(asked, experiment, folder, data=data, say=tell, counterparts=True), folder, tuning
+    if planned.until is None:
+        return plan
+    more = more_seeds_of(planned.until, planned.experiment)
+    first = more.begin(plan)
+    random_rows = sum(not row.method.card.deterministic for row in plan.rows)
+    most = len(first.jobs) + random_rows * (planned.until.most - more.first)
+    tell(f"{more.first} seeds per row up to the first interim analysis; then one seed at a time where a decision is "
+         f"open, at most {most} runs")  # fmt: skip
+    return first
 
 
-def _first_look(plan: Plan, until: Until) -> Plan:
-    """The plan of the first look of `--until`; what may follow is told."""
-    from harness.comparison.until import Looks, checked_until
+def _show_runs(plan: Plan, folder: Path, measure: bool) -> None:
+    """A line for each row and base model: number of runs, training steps, what is reused, and the time."""
+    from harness.runs.execute import find_finished
 
-    until = checked_until(until, plan.experiment)
-    looks = Looks.of(until, plan.experiment)
-    begun = looks.begun(plan)
-    going = sum(not row.method.card.deterministic for row in plan.rows)
-    most = len(begun.cells) + going * (until.most - looks.first)
-    bound = f", {until.runs} runs in all" if until.runs else f", {until.hours:g} hours in all" if until.hours else ""
-    tell(f"up to the first look, {looks.first} seeds a row; then seed by seed where a decision is open{bound}, "
-         f"{most} runs at the very most")  # fmt: skip
-    return begun
-
-
-def _by_cell(plan: Plan, folder: Path, tuning: Tuning | None) -> None:
-    """One line a cell; its row is tried out for the estimate."""
-    from harness.comparison.estimate import estimate_seconds, estimates, steps_of
-    from harness.comparison.searches_ahead import searches_ahead
-
-    ahead = list(searches_ahead(plan, tuning)) if tuning is not None else []
-    heads = ("id", "row", "base model", "seed", "updates", "state", "about")
-    to_find = f", {sum(len(one.tuned) for one in ahead)} more of tuned rows" if ahead else ""
-    title = f"{plan.experiment.name}: {len(plan.cells)} cells{to_find}"
-    table = table_of(title, heads, right=("id", "seed", "updates", "about"))
-    total, left, a_run = 0.0, [], {}
-    for cell, state, steps, seconds in estimates(plan, folder):
-        total += seconds
-        if state == "to do":
-            left.append(cell)
-            a_run[cell.row.label] = seconds
-        names = (plain(cell.row.label), plain(cell.base_model))
-        table.add_row(cell.id, *names, seed_text(cell.seed), f"{steps:,}", state, f"{seconds:.0f} s")
-    searching = 0.0
-    for one in ahead:
-        searching += one.runs * estimate_seconds(one.trial, plan, True, [])
-        seconds = a_run.get(one.search.row, 0.0) or estimate_seconds(one.tuned[0], plan, True, list(one.tuned[0].tasks))
-        total += len(one.tuned) * seconds
-        left += one.tuned
-        for cell in one.tuned:
-            names = (plain(cell.row.label), plain(cell.base_model))
-            table.add_row(
-                "", *names, seed_text(cell.seed), f"{steps_of(cell, plan):,}", "to be found", f"{seconds:.0f} s"
-            )
-    show_table(table)
-    tell_added(plan)
-    if tuning is not None:
-        tell_searches(tuning, ahead, searching)
-        total += searching
-    tell(f"about {total / 60:.1f} minutes in all on {plan.device}, report and tracking apart")
-    _tell_disk(plan, left)
+    rows: dict[tuple[str, str], list[Job]] = {}
+    for job in plan.jobs:
+        rows.setdefault((job.row, job.spec.base_model), []).append(job)
+    cells, total, unknown, all_states = [], 0.0, [], Counter[str]()
+    for (label, base), jobs in rows.items():
+        records = [find_finished(job, folder) for job in jobs]
+        states = Counter(_state(job, record, folder) for job, record in zip(jobs, records, strict=True))
+        all_states += states
+        left = states["to train"] + states["to score"]
+        each = _estimate(plan, jobs[0], records, folder, measure) if left else 0.0
+        if each is None:
+            unknown.append(one_line(label))
+        total += (each or 0.0) * left
+        time = "" if not left else "unknown" if each is None else describe_duration(each * left)
+        steps = f"{jobs[0].steps:,}" if jobs[0].steps else "–"
+        cells.append((label, base, str(len(jobs)), steps, _counts(states), time))
+    heads = ("row", "base model", "runs", "training steps", "state", "time")
+    print_table(f"{plan.experiment.name}: {len(plan.jobs)} runs of {len(rows)} rows", heads, cells, wrap=True)
+    for (label, _), jobs in rows.items():
+        if jobs[0].spec.missing:
+            tell(f"n/a: {one_line(label)}: {one_line(jobs[0].spec.missing)}")
+    if added := [one_line(row.label) for row in plan.rows if row.added]:
+        tell(f"added as untrained starts of rows: {join_some(list(dict.fromkeys(added)), 8)}")
+    rest = f"; not estimated: {join_some(unknown)}" if unknown else ""
+    tell(f"{_counts(all_states)}; about {describe_duration(total)} on {plan.device_name}{rest}")
 
 
-def _tell_disk(plan: Plan, left: list[PlannedCell]) -> None:
-    """What the runs that are left add to the disk."""
-    from harness.comparison.disk import disk_of
+def _state(job: Job, record: Record | None, folder: Path) -> str:
+    from harness.runs.execute import needs_training
 
-    disk = disk_of(plan, left)
-    if disk.most:
-        stays = f"{size(disk.models)} of weights that stay (keep = {plan.experiment.keep})"
-        tell(f"disk: {stays}, {size(disk.passing)} at work, up to {size(disk.vectors)} of cached vectors")
-    if disk.unknown:
-        tell(f"disk: without {', '.join(map(one_line, disk.unknown))}, whose architecture cannot be read")
+    if job.spec.missing:
+        return "n/a"
+    if record is not None:
+        return "reused"
+    return "to train" if needs_training(job, folder) else "to score"
+
+
+def _counts(states: Counter[str]) -> str:
+    return ", ".join(f"{count} {state}" for state, count in states.items())
+
+
+def _estimate(plan: Plan, job: Job, records: Sequence[Record | None], folder: Path, measure: bool) -> float | None:
+    """Seconds of a run: the mean of its row's runs on this device, else from the time of a step; None if unknown.
+
+    The time of a step is the one stored in the work directory, else measured on request, else derived from the
+    floating-point operations of a transformer, 6 per parameter and token (Kaplan et al. 2020, section 2.1), for two
+    views.
+    """
+    from harness.encoder.families import size_of
+    from harness.machine.peak import peak_flops, sheet_flops
+    from harness.results.measurements import read_measurements
+    from harness.runs.measure import step_key, time_steps
+
+    here = [r.seconds for r in records if r is not None and r.environment.get("device_name") == plan.device_name]
+    if here:
+        return sum(here) / len(here)
+    if not job.steps:
+        return _SCORING
+    row, precision = plan.row_of(job), plan.experiment.precision
+    stored = read_measurements(folder).get("step_seconds", {}).get(step_key(row, plan.device_name, precision))
+    corpus = plan.corpus(row)
+    try:
+        if stored is not None:
+            step = float(stored["seconds"])
+        elif measure and corpus is not None:
+            step = time_steps(row, corpus, plan.device, precision, 10**9, untimed=1, most=2)
+        else:
+            peak = sheet_flops(plan.device_name, "bf16") if plan.device.startswith("cuda") else None
+            parameters = 12 * size_of(job.spec.base_model)  # 0: no transformer
+            if not parameters:
+                return None
+            tokens = 2.0 * job.spec.config.get("batch_size", 1) * _TOKENS
+            step = 6 * parameters * tokens / (_SHARE * float(peak or peak_flops(plan.device, "fp32")))
+    except HarnessError as error:
+        if measure:
+            tell(f"{one_line(row.label)}: {one_line(str(error))}")
+        return None
+    return step * job.steps + _SCORING
+
+
+def _show_differences(plan: Plan) -> None:
+    """The settings in which rows differ, a line per row; columns that usually matter are marked with a star."""
+    from harness.runs.differences import planned_differences
+
+    found = planned_differences(plan)
+    if len(found.rows) < 2 or len(found.rows) > 60:
+        return
+    if not found.columns:
+        tell("rows differ only in their methods and the methods' own options")
+        return
+    heads = [column.title + ("*" if column.key in found.marked else "") for column in found.columns]
+    cells = [
+        (label, *(found.texts[column.key][number] or "–" for column in found.columns))
+        for number, (label, _) in enumerate(found.rows)
+    ]
+    legend = [f"* {column.why}" for column in found.marked_columns]
+    print_table("Settings in which rows differ", ("row", *heads), cells, legend, wrap=True)

@@ -4,35 +4,37 @@ from __future__ import annotations
 
 import argparse
 import tomllib
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from importlib.metadata import EntryPoint
+from shutil import get_terminal_size
+from textwrap import fill
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness import registry
+from harness.commands.options import Commands, add_command, add_json
+from harness.commands.terminal import print_columns
 from harness.config import Config
 from harness.errors import InputError
-from harness.files.printable import tell_json, told, visible
+from harness.files.printable import tell, tell_json, tell_lines
 from harness.recipes import Recipe, Recipes
+from harness.registry import Group
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from harness.method import Method
 
 CARD = ("paper", "equations", "reference", "text", "supervision", "deterministic", "cost", "kept", "notes")
-ANY = "any base model"
 
 
-def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def register(commands: Commands) -> None:
     """Add `harness list` to the command line."""
-    parser = subparsers.add_parser("list", help="installed methods, tasks, suites, presets and plugins")
+    parser = add_command(
+        commands, "list", run,
+        help="list installed methods, tasks, suites, presets and plugins",
+        example="harness list methods --verbose",
+    )  # fmt: skip
     parser.add_argument("what", choices=list(_LISTS))
-    parser.add_argument(
-        "--verbose",
-        action="store_true",
-        help="methods: cards, published numbers, options with ranges, presets; suites: their tasks",
-    )
-    parser.add_argument("--json", action="store_true", help="machine-readable")
-    parser.set_defaults(run=run)
+    parser.add_argument("--verbose", action="store_true", help="methods: cards, published numbers, options with "
+                        "ranges, presets; suites: their tasks")  # fmt: skip
+    add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -40,79 +42,58 @@ def run(args: argparse.Namespace) -> int:
     listed = _LISTS[args.what]()
     if args.json:
         tell_json(listed)
-        return 0
-    from rich.console import Console
-
-    console = Console(highlight=False)
-    width = max((len(name) for name in listed), default=0)
-    for name, about in listed.items():
-        if args.verbose and args.what == "methods":
-            _details(console, name, about)
-        else:
-            console.print(told(f"{name:<{width}}  {about['about']}"), markup=False, soft_wrap=True)
-            if args.verbose and "tasks" in about:
-                console.print(
-                    told(f"{'':<{width}}  {', '.join(about['tasks'])}"), markup=False, soft_wrap=True, style="dim"
-                )
+    elif args.verbose and args.what == "methods":
+        for name, about in listed.items():
+            _show_method(name, about)
+    else:
+        keys = ("supervision", "text", "paper")
+        rows = [(name, about["about"], *(about["card"][key] for key in keys if "card" in about),
+                 *([", ".join(about["tasks"])] if args.verbose and "tasks" in about else []))
+                for name, about in listed.items()]  # fmt: skip
+        print_columns(rows)
     return 0
 
 
-def _details(console: Console, name: str, about: dict[str, Any]) -> None:
+def _show_method(name: str, about: dict[str, Any]) -> None:
     """A method's card, published numbers, options and presets, wrapped to the width of the terminal."""
-    from rich.rule import Rule
-
-    console.print(Rule(f"[bold]{name}[/bold]", align="left", style="dim"))
     card = about["card"]
-    _block(console, None, [("title", card["title"]), *((key, str(card[key])) for key in CARD if card.get(key))])
-    _block(console, "published", [(key, "\n".join(lines)) for key, lines in about["published"].items()])
+    tell(f"{name}: {card['title']}")
+    for key in CARD:
+        if card[key]:
+            _show_entry(key, str(card[key]))
     written = {f"{key} = {value_text(field['default'])}": field for key, field in about["options"].items()}
-    rows = [(key, _option(field)) for key, field in written.items() if not field["shared"]]
-    shared = ", ".join(key for key, field in written.items() if field["shared"])
-    _block(console, "options", [*rows, *([("as for all methods", shared)] if shared else [])])
-    presets = [line for key, preset in about["presets"].items() for line in _preset(key, preset)]
-    _block(console, "presets", [*presets, *([("default", "the defaults of the options, on any base model")])])
-    console.print()
+    for option, field in written.items():
+        if not field["shared"]:
+            sweep = f"study: {_sweep(field['sweep'])}" if field["sweep"] else ""
+            _show_entry(f"option {option}", field["help"], field["range"], sweep)
+    if shared := ", ".join(option for option, field in written.items() if field["shared"]):
+        _show_entry("options of all methods", shared)
+    for preset, by_family in about["presets"].items():
+        for family, recipe in by_family["families"].items():
+            also = ", ".join(alias for alias, meant in by_family["aliases"].items() if meant == family)
+            learns = "" if by_family["text"] == "none" else f"learns from {by_family['text']}"
+            values = ", ".join(f"{key} = {value_text(value)}" for key, value in recipe["values"].items())
+            notes = (f"also called {also}" if also else "", learns, recipe["source"])
+            _show_entry(f"preset {preset} ({family})", values or "the defaults", *notes)
+    _show_entry("preset default", "the defaults of the options, on any base model")
+    for key, lines in about["published"].items():
+        for line in lines:
+            _show_entry(f"published {key}", line)
+    tell()
 
 
-def _block(console: Console, heading: str | None, rows: list[tuple[str, str]]) -> None:
-    from rich.padding import Padding
-    from rich.table import Table
-    from rich.text import Text
-
-    if not rows:
-        return
-    if heading:
-        console.print(f"  [bold]{heading}[/bold]")
-    table = Table.grid(padding=(0, 2))
-    widest = max(24, console.width // 3)
-    table.add_column(overflow="fold", max_width=widest, min_width=min(widest, max(len(left) for left, _ in rows)))
-    table.add_column(overflow="fold", ratio=1)
-    for left, right in rows:
-        table.add_row(Text(visible(left), style="cyan"), Text(visible(right)))
-    console.print(Padding(table, (0, 0, 0, 4)))
-
-
-def _option(field: dict[str, Any]) -> str:
-    notes = [note for note in (field["range"], f"study: {_sweep(field['sweep'])}" if field["sweep"] else "") if note]
-    return str(field["help"]) + (f" [{'; '.join(notes)}]" if notes else "")
+def _show_entry(key: str, text: str, *notes: str) -> None:
+    """A line "key: text [note; note]", continued on indented lines."""
+    said = "; ".join(filter(None, notes))
+    line = f"{key}: {text}" + (f" [{said}]" if said else "")
+    width = get_terminal_size().columns
+    tell_lines(fill(line, width, initial_indent="  ", subsequent_indent="      ", break_on_hyphens=False))
 
 
 def _sweep(sweep: dict[str, Any]) -> str:
     if "choices" in sweep:
         return ", ".join(value_text(choice) for choice in sweep["choices"])
     return f"{sweep['low']} to {sweep['high']}{', logarithmic' if sweep['log'] else ''}"
-
-
-def _preset(name: str, preset: dict[str, Any]) -> list[tuple[str, str]]:
-    """A preset, then a line for each family of base models."""
-    learns = "" if preset["text"] == "none" else f"learns from {preset['text']}"
-    lines = []
-    for family, recipe in preset["families"].items():
-        values = ", ".join(f"{key} = {value_text(value)}" for key, value in recipe["values"].items()) or "the defaults"
-        also = ", ".join(alias for alias, meant in preset["aliases"].items() if meant == family)
-        notes = [f"also called {also}" if also else "", learns, recipe["source"]]
-        lines.append((f"{name} ({family})", f"{values} [{'; '.join(filter(None, notes))}]".removesuffix(" []")))
-    return lines
 
 
 def value_text(value: Any) -> str:
@@ -147,33 +128,27 @@ def _about(method: type[Method]) -> dict[str, Any]:
         }
         for key, field in method.Config.model_fields.items()
     }
-    presets = {name: _by_family(method, name, preset) for name, preset in method.presets.items()}
     return {
         "about": method.card.title,
         "card": asdict(method.card),
         "published": {key: _published(key) for key in method.card.published},
         "options": options,
-        "presets": presets,
+        "presets": {name: _preset(method, name) for name in method.presets},
     }
 
 
-def _by_family(method: type[Method], name: str, preset: Mapping[str, Any] | Recipes) -> dict[str, Any]:
+def _preset(method: type[Method], name: str) -> dict[str, Any]:
     """A preset's families with their values and sources, its other names, and the kind of text it learns from."""
-    if isinstance(preset, Recipes):
-        recipes = {family: preset.of(family) for family in preset.families}
-        aliases = dict(preset.aliases)
-    else:
-        recipes, aliases = {ANY: Recipe(preset)}, {}
-    families = {family: {"values": dict(recipe.values), "source": recipe.source} for family, recipe in recipes.items()}
-    return {"text": _text(method, name, next(iter(families))), "families": families, "aliases": aliases}
-
-
-def _text(method: type[Method], preset: str, family: str) -> str:
-    """The kind of corpus under a preset; the card's where the preset needs more than it says."""
+    preset = method.presets[name]
+    if not isinstance(preset, Recipes):
+        preset = Recipes({"any base model": Recipe(preset)})
+    recipes = {family: preset.of(family) for family in preset.families}
     try:
-        return method.text_for(method.configure({}, preset=preset, family=family))
-    except InputError:
-        return method.card.text
+        text = method.text_for(method.configure({}, preset=name, family=next(iter(recipes))))
+    except InputError:  # the preset needs further values
+        text = method.card.text
+    families = {family: {"values": dict(recipe.values), "source": recipe.source} for family, recipe in recipes.items()}
+    return {"text": text, "families": families, "aliases": dict(preset.aliases)}
 
 
 def _published(key: str) -> list[str]:
@@ -186,11 +161,10 @@ def _published(key: str) -> list[str]:
 
 
 def _range(metadata: list[Any]) -> str:
-    """ "from 0, below 1" of a field's bounds."""
+    """ "from 0, below 1" for a field's bounds."""
     words = {"ge": "from", "gt": "above", "le": "to", "lt": "below"}
-    bounds = [f"{words[name]} {value:g}" for limit in metadata for name in words
-              if (value := getattr(limit, name, None)) is not None]  # fmt: skip
-    return ", ".join(bounds)
+    bounds = ((word, getattr(limit, name, None)) for limit in metadata for name, word in words.items())
+    return ", ".join(f"{word} {value:g}" for word, value in bounds if value is not None)
 
 
 def _suites() -> dict[str, dict[str, Any]]:
@@ -198,7 +172,7 @@ def _suites() -> dict[str, dict[str, Any]]:
 
     packages = {point.name: registry.foreign(point) for point in registry.points(registry.SUITES)}
     return {
-        name: {"about": _with_package(suite.about, packages[name]), "tasks": list(suite.tasks)}
+        name: {"about": _with_packages(suite.about, packages[name]), "tasks": list(suite.tasks)}
         for name, suite in suites().items()
     }
 
@@ -206,45 +180,70 @@ def _suites() -> dict[str, dict[str, Any]]:
 def _tasks() -> dict[str, dict[str, Any]]:
     from harness.tasks.catalogue import offers, suites
 
-    named = suites()
-    return {
-        task: {
-            "about": _with_package(
-                ", ".join(name for name, suite in named.items() if task in suite.tasks),
-                ", ".join(filter(None, (registry.foreign(offer.point) for offer in offered))),
-            )
-        }
-        for task, offered in offers().items()
-    }
+    listed = {}
+    for task, offered in offers().items():
+        named = ", ".join(name for name, suite in suites().items() if task in suite.tasks)
+        listed[task] = {"about": _with_packages(named, *(registry.foreign(offer.point) for offer in offered))}
+    return listed
 
 
-def _with_package(about: str, package: str) -> str:
-    """A line about a plugin, with the package that brings it where that is not ours."""
-    return f"{about} [{package}]".strip() if package else about
+def _with_packages(about: str, *packages: str) -> str:
+    """A line about a plugin, with the packages of third parties that register it."""
+    foreign = ", ".join(filter(None, packages))
+    return f"{about} [{foreign}]".strip() if foreign else about
+
+
+class Plugin(NamedTuple):
+    """One entry point. `value` is "MODULE:NAME"; `fault` is why it cannot be used, "" where it can."""
+
+    group: str
+    name: str
+    package: str
+    version: str
+    value: str
+    fault: str
+
+
+def installed() -> list[Plugin]:
+    """The plugins of all groups. Imports each of them, which takes seconds."""
+    return [
+        Plugin(group.entry_points, point.name, *registry.package(point), point.value, _fault(group, point))
+        for group in registry.GROUPS
+        for point in registry.points(group)
+    ]
+
+
+def _fault(group: Group, point: EntryPoint) -> str:
+    from harness.tasks import catalogue
+
+    try:
+        registry.opened(group, point)
+        if group is registry.TASKS:  # the entry point of a family is no name of a task
+            catalogue.check(point)
+        else:
+            registry.load(group, point.name)
+    except InputError as error:
+        return str(error)
+    return ""
 
 
 def _plugins() -> dict[str, dict[str, Any]]:
-    from dataclasses import asdict
-
-    from harness.commands.plugins import installed
-
     return {
-        f"{plugin.group} {plugin.name} ({plugin.package} {plugin.version})": {
-            "about": plugin.value + (f"  UNUSABLE: {plugin.fault}" if plugin.fault else ""),
-            **asdict(plugin),
+        f"{p.group} {p.name} ({p.package} {p.version})": {
+            "about": p.value + (f"  UNUSABLE: {p.fault}" if p.fault else ""),
+            **p._asdict(),
         }
-        for plugin in installed()
+        for p in installed()
     }
 
 
 def _presets() -> dict[str, dict[str, Any]]:
-    from harness.comparison.experiment import presets
+    from harness.runs.experiment import presets
 
-    by_name = {}
-    for name, file in presets().items():
-        tree = tomllib.loads(file.read_text(encoding="utf-8"))
-        by_name[name] = {"about": tree.get("title", ""), "file": str(file)}
-    return by_name
+    return {
+        name: {"about": tomllib.loads(file.read_text(encoding="utf-8")).get("title", ""), "file": str(file)}
+        for name, file in presets().items()
+    }
 
 
 _LISTS = {"methods": methods, "tasks": _tasks, "suites": _suites, "presets": _presets, "plugins": _plugins}

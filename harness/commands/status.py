@@ -1,155 +1,137 @@
-"""`harness status`: how far the comparisons and studies of a work directory are, from any machine that sees it."""
+"""`harness status`, `harness stop` and `harness track sync`: progress, a clean stop and MLflow of a work directory."""
 
 from __future__ import annotations
 
 import argparse
-import math
 import time
-from dataclasses import asdict
+from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from harness.commands.options import Commands, add_command, add_group, add_json
+from harness.errors import InputError
 from harness.files.printable import one_line, tell, tell_json
 
-if TYPE_CHECKING:
-    from harness.live.state import Cell, InWork, State
-
-SHOWN = 20  # runs in work, and failures, that are named
-CODES = "exit codes: 0 nothing is wrong, 1 a run has failed or a coordinator is dead, 2 no such work directory or name"
+PAGE = "http://127.0.0.1:5000/#/experiments?workflowType=machine_learning"
+"""Where `mlflow ui` shows experiments; its first page is the one for chats."""
 
 
-def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add `harness status` to the command line."""
-    parser = subparsers.add_parser(
-        "status",
-        help="how far the comparisons and studies of a work directory are",
-        description="What runs in a work directory, who runs it, what has failed, and when it will end: from any "
-        "machine that sees the directory, whether its coordinator lives or not. WORKDIR/live/index.html says the same "
-        "with curves.",
-        epilog=CODES,
-    )
-    add_names(parser)
-    parser.add_argument("--json", action="store_true", help="machine-readable: every run with its state")
-    parser.set_defaults(run=run)
+def register(commands: Commands) -> None:
+    """Add the commands to the command line."""
+    status = add_command(
+        commands, "status", show_status,
+        help="show how far the comparisons and studies of a work directory are, and what failed",
+        example="harness status work",
+    )  # fmt: skip
+    status.add_argument("workdir", type=Path, help="a work directory of `harness compare` or `harness study run`")
+    add_json(status)
+
+    stop = add_command(
+        commands, "stop", stop_runs,
+        help="stop a comparison or study at its next checkpoint",
+        description="Stop what runs in a work directory: its runs write checkpoints, and the command that started it "
+        "resumes it.",
+        example="harness stop work",
+    )  # fmt: skip
+    stop.add_argument("workdir", type=Path, help="the work directory")
+    stop.add_argument("name", nargs="?", help="name of the comparison or study (default: all that run)")
+
+    example = "harness track sync --from work"
+    track = add_group(commands, "track", help="runs in MLflow", example=example)
+    sync = add_command(
+        track, "sync", sync_runs,
+        help="send the runs of a work directory that the MLflow store lacks or has in an older state",
+        example=example,
+    )  # fmt: skip
+    sync.add_argument("--from", dest="workdir", type=Path, required=True, metavar="WORKDIR", help="a work directory")
+    sync.add_argument("--tracking-uri", metavar="URI", help="an MLflow server or database (default: WORKDIR/mlflow.db)")
 
 
-def add_names(parser: argparse.ArgumentParser) -> None:
-    """The arguments by which a command knows what it is about."""
-    parser.add_argument("workdir", type=Path, metavar="WORKDIR", help="a work directory")
-    parser.add_argument("name", nargs="?", metavar="NAME", help="of a comparison or study (default: all of them)")
+def show_status(args: argparse.Namespace) -> int:
+    """Exit code 0, or 1 when a run failed."""
+    states = _states(args.workdir)
+    if args.json:
+        tell_json(states)
+    else:
+        for state in states:
+            _show(state)
+    return 1 if any(run["state"] == "failed" for state in states for run in state["runs"]) else 0
 
 
-def named(workdir: Path, name: str | None) -> list[State]:
-    """The states that are meant.
+def stop_runs(args: argparse.Namespace) -> int:
+    """Request a stop; exit code 1 when nothing runs."""
+    from harness.runs.progress import read_progress, request_stop
+
+    running = [state["name"] for state in read_progress(args.workdir) if state["phase"] == "running"]
+    names = [args.name] if args.name else running
+    for name in names:
+        tell(request_stop(args.workdir, name))
+    if not names:
+        tell(f"{args.workdir}: nothing is running")
+    return 0 if names else 1
+
+
+def sync_runs(args: argparse.Namespace) -> int:
+    """Send the runs, and print how to open a local store."""
+    from harness.files.redaction import redacted
+    from harness.tracking import default_uri, sync
+
+    sent = sync(args.workdir, args.tracking_uri)
+    uri = args.tracking_uri or default_uri(args.workdir)
+    tell(f"sent {sent} runs to {redacted(uri)}" if sent else f"{redacted(uri)} has every run already")
+    if uri.startswith("sqlite:"):
+        tell(f"show them with: mlflow ui --backend-store-uri {uri}")
+        tell(f"then open: {PAGE}")
+    return 0
+
+
+def _states(workdir: Path) -> list[dict[str, Any]]:
+    """What runs or ran, the latest first; a comparison without progress from its file and its records.
 
     Raises:
-        InputError: no such work directory, or nothing of that name in it.
+        InputError: no work directory.
     """
-    from harness.config import nearest
-    from harness.errors import InputError
-    from harness.live.before import all_states
+    from harness.results.store import comparison_files, read_comparison_file
+    from harness.runs.progress import read_progress
+    from harness.seeds import seed_of, seed_text
 
-    found = all_states(workdir)
-    if name is None:
-        return found
-    known = [state.name for state in found]
-    if name not in known:
-        there = ", ".join(known) or "nothing"
-        raise InputError(f'{workdir}: nothing is called "{name}"{nearest(name, known)}; there is: {there}')
-    return [state for state in found if state.name == name]
-
-
-def run(args: argparse.Namespace) -> int:
-    """Print the states; exit code 1 where a run has failed or a coordinator is dead."""
-    now = time.time()
-    found = named(args.workdir, args.name)
-    if args.json:
-        tell_json({"workdir": str(args.workdir), "time": now, "told": [_tree(state) for state in found]})
-    else:
-        for number, state in enumerate(found):
-            _print(state, now, blank=number > 0)
-        if (page := args.workdir / "live" / "index.html").is_file():
-            tell(f"page: {page}")
-        if not found:
-            tell(f"{args.workdir}: nothing has been run here")
-    wrong = any(state.phase in ("dead", "failed") or "failed" in state.counts for state in found)
-    return 1 if wrong else 0
+    if not any((workdir / name).exists() for name in ("runs", "comparisons", "progress.json")):
+        raise InputError(f"{workdir}: no work directory; name one of `harness compare` or `harness study run`")
+    states = read_progress(workdir)
+    for name in sorted(comparison_files(workdir).keys() - {state["name"] for state in states}):
+        runs = [
+            {"label": f"{run['row']} · {run['base_model']} · seed {seed_text(seed_of(run))}"} | _outcome(workdir, run)
+            for run in (read_comparison_file(workdir, name) or {"runs": []})["runs"]
+        ]
+        phase = "interrupted" if any(run["state"] == "waiting" for run in runs) else "ended"
+        states.append({"name": name, "kind": "comparison", "phase": phase, "reason": "", "updated": 0.0,
+                       "remaining_seconds": None, "runs": runs})  # fmt: skip
+    return states
 
 
-def _tree(state: State) -> dict[str, Any]:
-    """A state as JSON has it: no numbers that are none."""
-    tree = asdict(state)
-    tree["counts"] = state.counts
-    clean: dict[str, Any] = _finite(tree)
-    return clean
+def _outcome(workdir: Path, run: dict[str, Any]) -> dict[str, str]:
+    from harness.results.store import RunFolder
+
+    try:
+        record = RunFolder(workdir, run["id"]).read()
+    except InputError as error:
+        return {"state": "failed", "text": str(error)}
+    if record is None or record.status == "trained":
+        return {"state": "waiting", "text": ""}
+    return {"state": "n/a" if record.unavailable else record.status, "text": record.reason}
 
 
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(one) for one in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+def _show(state: dict[str, Any]) -> None:
+    from harness.runs.progress import describe_duration, describe_remaining
 
-
-def _print(state: State, now: float, *, blank: bool) -> None:
-    from harness.live.remaining import clock, duration
-    from harness.live.state import groups
-
-    if blank:
-        tell()
-    noun = "trials" if state.kind == "study" else "runs"
-    line = f"{state.kind} {one_line(state.name)}: {state.phase}, {state.ended} of {len(state.cells)} {noun} have ended"
-    if state.phase == "running":
-        line += f"; {state.left.told(now)}" if state.left is not None else "; how long it takes is not known yet"
-    tell(line)
-    if state.reason:
-        tell(f"  {one_line(state.reason)}")
-    if state.host:
-        told = f", told {duration(max(0.0, now - state.time))} ago" if state.phase == "running" else ""
-        by = f"{one_line(state.host)}, process {state.pid} ({one_line(state.executor)})"
-        tell(f"  by {by}, since {clock(state.begun, now)}{told}")
-    for (row, base), cells in groups(state.cells).items():
-        tell(
-            f"  {one_line(row)} · {one_line(base)}: {_seeds(cells)}" if base else f"  {one_line(row)}: {_seeds(cells)}"
-        )
-    for one in state.in_work[:SHOWN]:
-        tell(f"  in work: {_worker(one, now)}")
-    if len(state.in_work) > SHOWN:
-        tell(f"  in work: {len(state.in_work) - SHOWN} more (--json has them all)")
-    trouble = [c for c in state.cells if c.state in ("failed", "collapsed", "diverged", "n/a")]
-    lost = [c for c in state.cells if c.state == "waiting" and c.reason]
-    for cell in (*trouble, *lost)[:SHOWN]:
-        tell(f"  {'waits again' if cell.state == 'waiting' else cell.state}: {one_line(cell.label)}: "
-             f"{one_line(cell.reason)}")  # fmt: skip
-    if len(trouble) + len(lost) > SHOWN:
-        tell(f"  and {len(trouble) + len(lost) - SHOWN} more without a score (--json has them all)")
-    for score in state.scores:
-        within = f" [{score.low:.2f}, {score.high:.2f}]" if score.low is not None and score.high is not None else ""
-        spread = f" ± {score.deviation:.2f}" if not within and score.deviation is not None else ""
-        tell(f"  so far: {one_line(score.row)} · {one_line(score.base_model)}: {one_line(score.column)} "
-             f"{score.mean:.2f}{within or spread} (n = {score.n})")  # fmt: skip
-    if state.phase not in ("running", "ended") and state.ended < len(state.cells):
-        tell("  nothing is lost, the same command goes on" + (f": {one_line(state.command)}" if state.command else ""))
-
-
-def _seeds(cells: list[Cell]) -> str:
-    """ "1, 2 finished; 3 running"."""
-    by_state: dict[str, list[str]] = {}
-    for cell in cells:
-        by_state.setdefault(cell.state, []).append(cell.seed or cell.label)
-    return "; ".join(
-        f"{', '.join(map(one_line, seeds)) if len(seeds) < 9 else len(seeds)} {state}"
-        for state, seeds in by_state.items()
-    )
-
-
-def _worker(one: InWork, now: float) -> str:
-    from harness.live.remaining import duration
-
-    seen = one.seen
-    at = f"{seen.step}/{seen.steps} updates" if seen.steps else one_line(seen.text)
-    speed = f", {seen.speed:.3g} updates/s" if seen.speed and seen.steps else ""
-    left = f", {duration(one.left)} of training left" if one.left is not None else ""
-    age = duration(max(0.0, now - seen.time))
-    return f"{one_line(one.label)}: {at}{speed}{left}; {one_line(seen.host)}, process {seen.pid}, told {age} ago"
+    counts = Counter(run["state"] for run in state["runs"])
+    summary = ", ".join(f"{count} {name}" for name, count in counts.most_common())
+    ago = f", updated {describe_duration(time.time() - state['updated'])} ago" if state["updated"] else ""
+    left = describe_remaining(state["remaining_seconds"])
+    tell(f"{state['kind']} {one_line(state['name'])}: {state['phase']}{ago}{f', {left}' if left else ''}: {summary}")
+    if state["reason"]:
+        tell(f"  {one_line(state['reason'])}")
+    for run in state["runs"]:
+        steps = f"step {run['step']:,} of {run['steps']:,}, " if run.get("steps") and run["state"] == "running" else ""
+        if run["state"] in ("running", "failed", "collapsed", "diverged", "n/a"):
+            tell(f"  {run['state']}: {one_line(run['label'])}: {steps}{one_line(run['text'])}")

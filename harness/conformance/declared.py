@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, get_args
 
 from harness.conformance.subject import BrokenPromiseError, Subject, expect
@@ -118,11 +117,7 @@ def wrong_corpus(s: Subject) -> str:
 
 
 def _one_item(s: Subject) -> Any:
-    from harness.sources.corpus.corpus import Corpus
-    from harness.sources.corpus.text_store import StoreWriter
+    from harness.sources.corpus.corpus import corpus_in_memory
 
-    texts = [b"Only one of its kind.", b"There is no other.", b"There are many."]
-    with StoreWriter(3 if s.text == "pairs" else 1) as writer:
-        writer.add(texts[: 3 if s.text == "pairs" else 1])
-        store = writer.finish()
-    return Corpus("one.txt", s.text, store, path=Path("one.txt"), skipped=0)  # type: ignore[arg-type]
+    pair = ("Only one of its kind.", "There is no other.", "There are many.")
+    return corpus_in_memory([pair if s.text == "pairs" else pair[0]], s.text, "one.txt")  # type: ignore[arg-type]

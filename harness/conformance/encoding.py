@@ -120,7 +120,7 @@ def sentence_transformer(s: Subject) -> str:
     """`SentenceTransformer(path).encode` gives the same vectors.
 
     A method whose vectors stock modules cannot express has a class of `harness.modules` in its modules.json
-    (`harness.encoder.layout.whole_method`), or writes a layout of its own, without modules.json.
+    (`harness.encoder.layout`), or writes a layout of its own, without modules.json.
     """
     method, path = s.fitted, s.folder / "model"
     if not path.exists():
@@ -129,7 +129,7 @@ def sentence_transformer(s: Subject) -> str:
         return "does not apply: a layout of its own (no modules.json), read by Method.load"
     from sentence_transformers import SentenceTransformer
 
-    from harness.encoder.layout.whole_method import is_whole_method, names_our_modules
+    from harness.encoder.layout import is_whole_method, names_our_modules
     from harness.encoder.quiet import quiet_transformers
 
     with quiet_transformers():

@@ -1,1 +1,1 @@
-"""Contamination: which texts of the tasks were in the text that a row was trained on."""
+"""Contamination: which texts of the tasks occur in the text that a row was trained or selected on."""

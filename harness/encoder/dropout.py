@@ -1,15 +1,20 @@
-"""Different dropout rates for the two views of one forward pass, without touching the files of transformers.
+"""Different dropout rates for the two views of one forward pass, and passes without padding, around transformers.
 
 Source: SCD, spec of its patched modelling files: embedding dropout, attention-probability dropout, attention-output
 dropout and feed-forward-output dropout take the rate of the view a row belongs to. Here the first half of the rows is
 view a, the second half view b.
 
-Two doors lead in. Hidden states pass through `nn.Dropout` modules, which `attach` replaces. Attention probabilities are
-dropped inside a fused kernel that takes one scalar rate, so transformers' attention registry gets a function that
-calls the kernel once a half. Models outside that registry (MPNet, DeBERTa) drop their probabilities by an `nn.Dropout`,
-which the first door covers: probabilities are (rows, heads, length, length), hidden states (rows, length, d).
-ModernBERT, whose checkpoints drop nothing, has no module behind its attention then: rates act on its embeddings, in its
-feed-forward blocks and on attention probabilities.
+Hidden states pass through `nn.Dropout` modules, which `attach` replaces. Attention probabilities are dropped inside a
+fused kernel that takes one scalar rate, so transformers' attention registry gets a function that calls the kernel once
+for each half. Models outside that registry (MPNet, DeBERTa) drop their probabilities by an `nn.Dropout`, which is
+replaced too: probabilities are (rows, heads, length, length), hidden states (rows, length, d). ModernBERT, whose
+checkpoints drop nothing, has no dropout module after its attention: rates act on its embeddings, in its feed-forward
+blocks and on attention probabilities.
+
+A pass without padding (`packed_pass`) works for any model whose tokens are mixed only in transformers' attention
+functions. There is no list of such models; `packs` tries each: BERT, RoBERTa, XLM-R, DistilBERT, ModernBERT and Qwen3
+are among them, whatever their mask (all tokens, a sliding window, the past alone); MPNet, whose attention is its own,
+is not.
 """
 
 from __future__ import annotations
@@ -23,9 +28,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from harness.encoder import jagged_attention
+from harness.encoder import packing as attention
 from harness.encoder.packing import Packing
-from harness.encoder.quiet import quiet_transformers
+from harness.encoder.quiet import evaluation, quiet_transformers
 from harness.errors import InputError
 
 if TYPE_CHECKING:
@@ -41,7 +46,7 @@ class ViewRates:
     Attributes:
         packing: of the packed batch that the transformer now reads; None where it is padded.
         jagged: may attention over a packed batch read rows of unequal length? Not where it is computed again in the
-            backward pass: torch cannot keep such tensors for that.
+            backward pass: torch cannot save such tensors for that.
     """
 
     def __init__(self) -> None:
@@ -98,7 +103,7 @@ class ViewRates:
         return None
 
     def check_used(self, model_type: str) -> None:
-        """Raise InputError where a rate was asked for and the model has no place that took it."""
+        """Raise InputError where a rate is set and the model has no place that uses it."""
         for place, pair in (("hidden", self.hidden), ("attention", self.attention)):
             if pair is not None and place not in self.used:
                 other = {"hidden": "attention", "attention": "hidden"}[place]
@@ -149,10 +154,10 @@ def _attend(
     rates: ViewRates | None = getattr(module, "view_rates", None)
     packing = rates.packing if rates is not None else None
     if rates is not None and packing is not None and packing.holds(query.transpose(1, 2)):
-        jagged = rates.jagged and jagged_attention.has_kernels(query)
-        if jagged and jagged_attention.fits(query, key, attention_mask, packing, kwargs):
+        jagged = rates.jagged and attention.has_kernels(query)
+        if jagged and attention.fits(query, key, attention_mask, packing, kwargs):
             drops = _drops(rates, packing, module.training) or (dropout,)
-            return jagged_attention.attend(query, key, value, packing, drops, kwargs.get("scaling")), None
+            return attention.attend(query, key, value, packing, drops, kwargs.get("scaling")), None
         query, key, value = (packing.pad(states.transpose(1, 2)).transpose(1, 2) for states in (query, key, value))
         output, _ = _attend(module, query, key, value, attention_mask, dropout, **kwargs)
         return packing.pack(output), None
@@ -215,6 +220,57 @@ def attach(transformer: PreTrainedModel) -> ViewRates:
             if isinstance(child, nn.Dropout):
                 setattr(module, name, PerViewDropout(child.p, rates))
         module.view_rates = rates  # type: ignore[assignment]  # any module may be the one that calls the attention
-    with quiet_transformers():  # a model outside the attention registry warns and keeps its own attention
+    with quiet_transformers():  # a model outside the attention registry warns and uses its own attention
         transformer.set_attn_implementation(ATTENTION)
     return rates
+
+
+_SAME = 1e-4  # what rounding may change in float32, as a share of the largest number
+
+
+def packed_pass(
+    transformer: PreTrainedModel, rates: ViewRates, features: dict[str, Tensor], **options: Any
+) -> tuple[tuple[Tensor, ...], Tensor]:
+    """A forward pass of collated `features` (rows, length) without their padding, padded again at the end.
+
+    The transformer gets ids, types and positions (1, tokens) and the mask (rows, length) as it is, by which the mask
+    function that `attach` registers sees that the batch is packed.
+
+    Returns the hidden states of every layer where `options` ask for them, else none, and the last ones; each (rows,
+    length, d), and 0 at padding. There must be several rows: of one, `_mask` cannot see that it is packed.
+    """
+    packing = Packing(features["attention_mask"])
+    given = {name: packing.pack(tensor) for name, tensor in features.items() if name != "attention_mask"}
+    given.setdefault("position_ids", packing.pack(_positions(transformer, features["input_ids"])))
+    with rates.packed(packing):
+        output = transformer(**given, attention_mask=features["attention_mask"], **options)
+    states = tuple(packing.pad(state) for state in output.get("hidden_states") or ())
+    return states, packing.pad(output.last_hidden_state)
+
+
+def packs(transformer: PreTrainedModel, rates: ViewRates, features: dict[str, Tensor]) -> bool:
+    """Does a packed pass of collated `features` give the states of a padded one?
+
+    Compared in evaluation mode, up to the rounding of float32 or of the half precision that autocast sets. Nothing is
+    drawn at random.
+    """
+    device, mask = features["input_ids"].device.type, features["attention_mask"] == 1
+    rough = torch.is_autocast_enabled(device)
+    tolerance = 4 * torch.finfo(torch.get_autocast_dtype(device)).eps if rough else _SAME
+    with evaluation(transformer), torch.no_grad():
+        expected = transformer(**features).last_hidden_state[mask]
+        try:
+            found = packed_pass(transformer, rates, features)[1][mask]
+        except (TypeError, ValueError, IndexError, RuntimeError):  # of a model's own attention, or of a GPU's kernels
+            return False
+    return float((found - expected).abs().max()) <= tolerance * float(expected.abs().max())
+
+
+def _positions(transformer: PreTrainedModel, ids: Tensor) -> Tensor:
+    """The positions (rows, length) that the model would give the padded rows."""
+    embeddings: Any = getattr(transformer, "embeddings", None)
+    own = getattr(embeddings, "create_position_ids_from_input_ids", None)  # RoBERTa and related models
+    if own is not None:
+        positions: Tensor = own(ids, embeddings.padding_idx)
+        return positions
+    return torch.arange(ids.shape[1], device=ids.device).expand(ids.shape)

@@ -1,4 +1,4 @@
-"""The family of a base model: what a paper means by "BERT-base", told from the configuration and never from the name.
+"""The family of a base model: what a paper means by "BERT-base", read from its configuration, never from its name.
 
 Type, width, depth and vocabulary decide. A model that a user has trained further, renamed or copied into a folder keeps
 its family; recipes (`harness.recipes`) are declared by family.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from harness.encoder.layout.loading import no_model
+from harness.encoder.layout import no_model
 from harness.encoder.quiet import quiet_transformers
 
 if TYPE_CHECKING:

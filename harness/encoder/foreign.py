@@ -1,28 +1,30 @@
-"""Models that our encoder does not know (prompts, word vectors, other modules), run by sentence-transformers itself."""
+"""Models that our encoder does not know (word vectors, other modules), run by sentence-transformers; and prompts that
+the makers of a model wrote into its configuration."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
-from harness.encoder.layout.loading import refuse_pickled
+from harness.encoder.layout import CONFIG, model_folder
 from harness.encoder.model import Encoder
 from harness.encoder.quiet import quiet_transformers
 from harness.encoder.sentences import clean
 from harness.errors import InputError, UnsupportedModel
+from harness.files.reading import read_json
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 
 class ForeignEncoder:
-    """A SentenceTransformer behind `Encoder.encode`; it can be evaluated, not trained.
+    """A SentenceTransformer with the interface of `Encoder.encode`; it can be evaluated, not trained.
 
     Attributes:
-        why: what our own encoder did not understand.
+        why: what our own encoder does not support.
     """
 
     def __init__(self, model: SentenceTransformer, why: str) -> None:
@@ -31,13 +33,13 @@ class ForeignEncoder:
 
     @property
     def modules(self) -> str:
-        """The modules in their order, and the prompt that stands before every text, if there is one."""
+        """The modules in their order, and the prompt that is put before every text, if there is one."""
         names = " > ".join(type(module).__name__ for module in self.model)
         return f'{names}, prompt "{self.default_prompt}"' if self.default_prompt else names
 
     @property
     def default_prompt(self) -> str:
-        """What stands before every text; empty: nothing."""
+        """What is put before every text; empty: nothing."""
         return str(self.model.prompts.get(self.model.default_prompt_name or "", ""))
 
     @property
@@ -54,14 +56,14 @@ class ForeignEncoder:
         self.model.to(device)
 
     def limit_length(self, tokens: int) -> None:
-        """Keep at most so many tokens of a sentence."""
+        """Cut sentences to so many tokens."""
         self.model.max_seq_length = min(tokens, self.model.max_seq_length or tokens)
 
     def without_prompt(self, name: str) -> None:
-        """Put no prompt before texts any more: they bring their own.
+        """Put no default prompt before texts any more: they include their own.
 
         Raises:
-            InputError: the model pools without the words of a prompt, which it could not tell from the text.
+            InputError: the model leaves prompts out of its pooling, and could not separate one from the text.
         """
         if any(getattr(module, "include_prompt", True) is False for module in self.model):
             raise InputError(
@@ -70,7 +72,7 @@ class ForeignEncoder:
         self.model.default_prompt_name = None
 
     def encode(self, sentences: str | Sequence[str], *, show_progress_bar: bool = False, **options: Any) -> Any:
-        """Vectors as `Encoder.encode`; the options of that method.
+        """Vectors as `Encoder.encode`, with the options of that method.
 
         Raises:
             InputError: something that is not a string.
@@ -78,13 +80,13 @@ class ForeignEncoder:
         if isinstance(sentences, str):
             return self.encode([sentences], show_progress_bar=show_progress_bar, **options)[0]
         texts = [clean(text, row) for row, text in enumerate(sentences)]
+        options.pop("precision", None)  # float32 always
         if options.get("device") is not None:
             self.model.to(options.pop("device"))
         if not texts:
             empty = torch.empty(0, int(self.model.get_embedding_dimension() or 0))
             as_tensor = options.get("convert_to_tensor") or not options.get("convert_to_numpy", True)
             return empty if as_tensor else empty.numpy()
-        options.pop("precision", None)  # float32 always
         with quiet_transformers():
             vectors = self.model.encode(texts, show_progress_bar=show_progress_bar, **options)
         return vectors.float() if isinstance(vectors, torch.Tensor) else vectors.astype("float32", copy=False)
@@ -101,7 +103,7 @@ def open_model(name: str) -> Encoder | ForeignEncoder:
     know a part of it. A plain transformer gets mean pooling.
 
     Raises:
-        InputError: no such model, a damaged one, or one that needs code of its own.
+        InputError: no such model, a damaged one, pickled weights, or one that needs code of its own.
     """
     try:
         return Encoder.load(name)
@@ -110,39 +112,65 @@ def open_model(name: str) -> Encoder | ForeignEncoder:
 
 
 def run_by_sentence_transformers(name: str, why: str) -> ForeignEncoder:
-    """A model as sentence-transformers runs it, from a folder that holds no pickled weights.
+    """A model as sentence-transformers runs it, from a folder without pickled weights.
 
     Raises:
-        InputError: it cannot be loaded, or a module's weights are there as a pickle alone.
+        InputError: it cannot be loaded, or a module's weights are pickled.
     """
     from sentence_transformers import SentenceTransformer
 
-    from harness.sources import resolve_model
-
+    folder = model_folder(name)
     options = {"use_safetensors": True}
     try:
-        resolved = Path(resolve_model(name))
-        folder = resolved if resolved.is_dir() else _without_pickles(name)
-        for file in folder.rglob("pytorch_model*.bin"):  # each module may bring weights
-            refuse_pickled(name, file.parent)
         with quiet_transformers():
             model = SentenceTransformer(str(folder), device="cpu", trust_remote_code=False, model_kwargs=options)
-    except InputError:
-        raise
-    except Exception as error:  # whatever a module of a stranger raises
+    except Exception as error:  # whatever the module of another library raises
         if "pytorch_model.bin" in str(error):  # a module has no other weights, and these were not downloaded
             raise InputError(
-                f'model "{name}": a module beside its transformer has its weights as a pickle alone '
-                "(pytorch_model.bin), which is not read; give one with safetensors files"
+                f'model "{name}": the weights of one of its modules are a pickle (pytorch_model.bin), which is not '
+                "read; give a model with safetensors files"
             ) from None
         reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
         raise InputError(f"{why}; sentence-transformers cannot load it either: {reason:.200}") from None
     return ForeignEncoder(model.eval(), why)
 
 
-def _without_pickles(name: str) -> Path:
-    """A model of the hub in a folder here: all but what is pickled or made for other libraries."""
-    from huggingface_hub import snapshot_download
+def own_prompts(name: str) -> dict[str, str]:
+    """Key -> text as the makers of a model wrote them, without empty ones; none where they wrote none.
 
-    others = ["*.bin", "*.pt", "*.pth", "*.pkl", "*.ckpt", "*.h5", "*.msgpack", "*.ot", "onnx/*", "openvino/*"]
-    return Path(snapshot_download(name, ignore_patterns=others))
+    Args:
+        name: a hub id, a folder or embedded:NAME.
+    """
+    from harness.sources import resolve_model
+    from harness.sources.remote.hub import hub_file
+
+    resolved = resolve_model(name)
+    file = Path(resolved) / CONFIG
+    if not Path(resolved).is_dir():
+        try:
+            file = hub_file(resolved, CONFIG, kind="model")
+        except InputError:  # most models have no such file
+            return {}
+    found = read_json(file).get("prompts") if file.is_file() else None
+    return {str(key): str(text) for key, text in found.items() if text} if isinstance(found, dict) else {}
+
+
+def chosen_prompts(
+    name: str, model: Any, own: Mapping[str, str], asked: Mapping[str, str] | Literal["own"] | None
+) -> tuple[dict[str, str] | None, list[str]]:
+    """The prompts for the texts of tasks, and the keys of a model's own prompts that are not used.
+
+    A model that sentence-transformers runs puts its default prompt before every text, unless others are requested.
+
+    Raises:
+        InputError: the model has none of its own, or leaves prompts out of its pooling.
+    """
+    foreign = isinstance(model, ForeignEncoder)
+    if asked is None:
+        default = model.default_prompt if foreign else ""
+        return None, [key for key, text in own.items() if text != default]
+    if asked == "own" and not own:
+        raise InputError(f'prompts "own": {name} has none in its {CONFIG}; give them, as {{"STS": "query: "}}')
+    if foreign:
+        model.without_prompt(name)
+    return dict(own if asked == "own" else asked), []

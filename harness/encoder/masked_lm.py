@@ -69,20 +69,6 @@ class MaskedLM(nn.Module):
             head = cls(embeddings, dense, norm, torch.zeros(rows), _activation(config))
         return head.to(encoder.device)
 
-    @classmethod
-    def of(cls, model: PreTrainedModel) -> Self:
-        """The head of a whole masked language model; its parameters are the model's own.
-
-        Raises:
-            InputError: it has none of this form.
-        """
-        parts = _parts(model)
-        if parts is None:
-            raise InputError(
-                f'a model of type "{model.config.model_type}" has no masked-language head that is known here'
-            )
-        return cls(model.get_input_embeddings(), *parts)
-
     def forward(self, states: Tensor) -> Tensor:
         """Logits (..., vocabulary) of token states (..., d).
 

@@ -1,13 +1,46 @@
-"""The encoder that the rest of the harness knows: a network, with where it comes from and where it goes."""
+"""The encoder that the rest of the harness uses: a network that is read from and written to folders.
+
+A saved encoder is a chain of sentence-transformers' own modules, whose classes read and write their files. One is ours:
+the second copy of an echo (`harness.modules.SecondCopy`).
+"""
 
 from __future__ import annotations
 
+import inspect
+import json
+import re
+from dataclasses import asdict
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self
 
-from harness.encoder.layout import loading, reading, saving
+import torch
+from torch import nn
+
+from harness.encoder import loading
+from harness.encoder.layout import (
+    CONFIG,
+    MODULES,
+    SAVED_METHOD,
+    SECOND_COPY,
+    card_text,
+    model_folder,
+    staged_folder,
+    update_json,
+    write_json,
+)
 from harness.encoder.network import Network
-from harness.encoder.pooling import Pooling
+from harness.encoder.pooling import Normalize, Pooling, TokenConvolution
+from harness.encoder.quiet import quiet_transformers
+from harness.errors import InputError, UnsupportedModel
+from harness.files.reading import read_json
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+_CHAIN = re.compile(
+    "Transformer( WeightedLayerPooling)?( WordWeights)?( CNN)?( SecondCopy)? Pooling( Dense| Normalize)*"
+)
+_MODES = {"cls": "cls", "mean": "mean", "max": "max", "lasttoken": "last"}  # of sentence-transformers and of ours
 
 
 class Encoder(Network):
@@ -22,7 +55,8 @@ class Encoder(Network):
         `max_length` defaults to the smallest of the tokenizer's limit, the model's positions and 512.
 
         Raises:
-            InputError: no such model, a pooling that it does not have, or a `max_length` beyond its positions.
+            InputError: no such model, pickled weights, a pooling that it does not have, or a `max_length` beyond its
+                positions.
         """
         return loading.from_pretrained(cls, name, Pooling.parse(pooling, first_layer), max_length)
 
@@ -32,9 +66,40 @@ class Encoder(Network):
         pooling, and dense or normalisation modules. A plain transformer gets mean pooling.
 
         Raises:
-            InputError: no such model, a damaged file, or a module that we do not know.
+            InputError: no such model, pickled weights, or a damaged file.
+            UnsupportedModel: a module or a setting that is not known here.
         """
-        return reading.load(cls, str(path))
+        name = str(path)
+        folder = model_folder(name)
+        if not (folder / MODULES).is_file():
+            return cls.from_pretrained(name)
+        chain = _chain(name, folder)
+        parts, after = _read_modules(name, folder, chain)
+        config = read_json(folder / CONFIG) if (folder / CONFIG).is_file() else {}
+        if config.get("default_prompt_name"):
+            raise UnsupportedModel(f'{name}: puts the prompt "{config["default_prompt_name"]}" before every sentence')
+        settings, pooling = parts["Transformer"], _pooling(name, parts, config.get("harness"))
+        if set(settings["modality_config"]) != {"text"}:
+            raise UnsupportedModel(f"{name}: reads more than plain text")
+        # The transformer was cut when it was saved, and its pooler became a Dense module: neither is done again here.
+        transformer, tokenizer, _ = loading.read_parts(name, folder / chain[0][1], Pooling("mean"))
+        if settings.get("do_lower_case"):
+            _lower_case(tokenizer)
+        length = int(settings.get("max_seq_length") or tokenizer.model_max_length)
+        length = min(length, loading.positions_of(transformer))
+        encoder = cls(
+            transformer, tokenizer, pooling=pooling, max_length=length, token_module=_convolution(name, parts)
+        )
+        frame, copies = encoder.echo_frame, parts.get("SecondCopy")
+        if copies != (None if frame is None else {"pooling": pooling.name, **asdict(frame)}):
+            raise UnsupportedModel(f"{name}: its pooling, its tokenizer and its module SecondCopy do not fit together")
+        if frame is not None:
+            encoder.max_length = 2 * length - frame.total  # the tokenizer cuts one copy
+        head = _head(name, after)
+        if head and isinstance(head[-1], nn.Linear):
+            encoder.affine = head.pop()  # type: ignore[assignment]
+        encoder.head = nn.Sequential(*head)
+        return encoder.eval()
 
     def save(self, path: str | Path, *, card: str = "") -> None:
         """Write the SentenceTransformer layout (safetensors, no code to trust) into the folder `path`.
@@ -43,6 +108,219 @@ class Encoder(Network):
         The folder appears whole or not at all; an earlier saved model in its place is replaced.
 
         Raises:
-            InputError: `path` holds something that is not a saved model.
+            InputError: `path` holds something that is not a saved model, or a part of the encoder has no counterpart.
         """
-        saving.save(self, Path(path), card)
+        path = Path(path)
+        if path.exists() and not (path.is_dir() and ((path / MODULES).exists() or not any(path.iterdir()))):
+            raise InputError(f"{path} exists and is not a saved model; choose another folder or remove it")
+        with staged_folder(path) as staged:
+            _write_transformer(self, staged)
+            rows = [{"idx": 0, "name": "0", "path": "", "type": _type_of("Transformer")}]
+            with torch.random.fork_rng(devices=[]):  # modules are drawn at random before they get their weights
+                modules = _modules_of(self)
+            for index, module in enumerate(modules, start=1):
+                kind = SECOND_COPY if isinstance(module, dict) else f"{type(module).__module__}.{type(module).__name__}"
+                place = f"{index}_{kind.rpartition('.')[2]}"
+                (staged / place).mkdir()
+                if isinstance(module, dict):
+                    write_json(staged / place / "config.json", module)
+                else:
+                    module.save(str(staged / place))
+                rows.append({"idx": index, "name": str(index), "path": place, "type": kind})
+            write_json(staged / MODULES, rows)
+            own = {"pooling": self.pooling.name, "first_layer": self.pooling.first_layer}
+            defaults: dict[str, Any] = {"prompts": {}, "default_prompt_name": None, "similarity_fn_name": "cosine"}
+            write_json(staged / CONFIG, {"__version__": {}, **defaults, "harness": own})
+            (staged / "README.md").write_text(_card(self, card), "utf-8")
+
+
+def _chain(name: str, folder: Path) -> list[tuple[str, str]]:
+    """Kind and path of each module, in order."""
+    try:
+        rows = json.loads((folder / MODULES).read_text("utf-8"))
+        types, paths = [str(row["type"]) for row in rows], [str(row.get("path", "")) for row in rows]
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise InputError(f"{name}: {MODULES} is damaged: {error}") from error
+    if types == [SAVED_METHOD]:
+        raise InputError(f"{name}: a saved method that is more than one encoder; open it with `harness.load_model`")
+    kinds = [kind.rpartition(".")[2] for kind in types]
+    if not _CHAIN.fullmatch(" ".join(kinds)):
+        raise UnsupportedModel(f"{name}: {MODULES} holds {' > '.join(kinds)}; known is {_CHAIN.pattern}")
+    return list(zip(kinds, paths, strict=True))
+
+
+def _read_modules(name: str, folder: Path, chain: list[tuple[str, str]]) -> tuple[dict[str, Any], list[Any]]:
+    """The modules up to the pooling by kind, and those after it; of Transformer and SecondCopy the settings."""
+    from sentence_transformers.sentence_transformer import modules
+
+    before: dict[str, Any] = {}
+    after: list[Any] = []
+    for kind, path in chain:
+        try:
+            if kind == "Transformer":
+                before[kind] = modules.Transformer.load_config(str(folder), subfolder=path)
+            elif kind == "SecondCopy":
+                before[kind] = read_json(folder / path / "config.json")
+            elif kind in ("WeightedLayerPooling", "WordWeights"):
+                before[kind] = None  # the name of the pooling says what they do
+            else:
+                with torch.random.fork_rng(devices=[]):  # drawn at random before the weights are read
+                    module = getattr(modules, kind).load(str(folder), subfolder=path).float()
+                if "Pooling" in before:
+                    after.append(module)
+                else:
+                    before[kind] = module
+        except Exception as error:  # safetensors, json and torch raise classes of their own
+            reason = " ".join(str(error).split()) or type(error).__name__
+            raise InputError(f"{name}: {path or 'its root'} cannot be read as {kind}: {reason:.300}") from error
+    return before, after
+
+
+def _pooling(name: str, parts: dict[str, Any], own: Any) -> Pooling:
+    """The rule that our configuration names, or the mode of Pooling.
+
+    Modules between transformer and pooling are read where our configuration says what they do: layers are averaged by
+    a WeightedLayerPooling, WordWeights of ones let padding count as zeros before a CNN, and a single one at the mask
+    token lets the pooling read that token.
+    """
+    named = own or parts.get("SecondCopy")
+    given = parts["Pooling"].pooling_mode
+    if isinstance(named, dict):
+        return Pooling.parse(str(named.get("pooling")), int(named.get("first_layer", 1)))
+    if given not in _MODES or not {"Transformer", "CNN", "Pooling"}.issuperset(parts):
+        raise UnsupportedModel(f"{name}: the pooling {given!r} of {', '.join(parts)} is none of ours")
+    return Pooling(_MODES[given])
+
+
+def _convolution(name: str, parts: dict[str, Any]) -> TokenConvolution | None:
+    cnn = parts.get("CNN")
+    if cnn is None:
+        return None
+    if any(stride != 1 for stride in cnn.stride_sizes) or any(width % 2 == 0 for width in cnn.kernel_sizes):
+        raise UnsupportedModel(f"{name}: its CNN has strides or even widths, which is not supported")
+    module = TokenConvolution(cnn.in_embedding_dimension, cnn.out_channels, cnn.kernel_sizes)
+    module.convs = cnn.convs
+    return module
+
+
+def _head(name: str, modules: list[Any]) -> list[nn.Module]:
+    """What Dense and Normalize modules do to a vector."""
+    steps: list[nn.Module] = []
+    for module in modules:
+        names = {module.module_input_name, module.module_output_name}
+        if names != {"sentence_embedding"} or getattr(module, "use_residual", False):
+            raise UnsupportedModel(f"{name}: {MODULES} holds a {module} that is not supported")
+        if not hasattr(module, "linear"):
+            steps.append(Normalize())
+            continue
+        steps.append(module.linear)
+        if not isinstance(module.activation_function, nn.Identity):
+            steps.append(module.activation_function)
+    return steps
+
+
+def _lower_case(tokenizer: PreTrainedTokenizerBase) -> None:
+    from tokenizers import normalizers
+
+    backend = tokenizer.backend_tokenizer
+    parts = [normalizers.Lowercase()] if backend.normalizer is None else [normalizers.Lowercase(), backend.normalizer]
+    backend.normalizer = normalizers.Sequence(parts)
+
+
+def _write_transformer(encoder: Network, folder: Path) -> None:
+    transformer, pooling, frame = encoder.transformer, encoder.pooling, encoder.echo_frame
+    if encoder.tokenizer.is_fast:
+        # It remembers where it last cut; the files must not depend on what was encoded before.
+        encoder.tokenizer.backend_tokenizer.no_truncation()
+    with quiet_transformers():
+        transformer.save_pretrained(folder)
+        encoder.tokenizer.save_pretrained(folder)
+    if pooling.prompt is not None or frame is not None:
+        # A model's own class would build its tokenizer without the template.
+        update_json(folder / "tokenizer_config.json", tokenizer_class="PreTrainedTokenizerFast")
+    if pooling.layers(_depth(encoder)) != (_depth(encoder),):
+        update_json(folder / "config.json", output_hidden_states=True)
+    longest = encoder.max_length if frame is None else frame.cut(encoder.max_length)  # readers cut one copy
+    settings: dict[str, Any] = {"max_seq_length": longest, "do_lower_case": False}
+    if "add_pooling_layer" in inspect.signature(type(transformer)).parameters:
+        settings["model_args"] = {"add_pooling_layer": False}  # else a reader would add one with random weights
+    write_json(folder / "sentence_bert_config.json", settings)
+
+
+def _modules_of(encoder: Network) -> list[Any]:
+    """The modules after the transformer: sentence-transformers' own, and of our SecondCopy its configuration.
+
+    Raises:
+        InputError: a part of the encoder that none of them can express.
+    """
+    from sentence_transformers.sentence_transformer import modules
+
+    pooling, depth, tokens = encoder.pooling, _depth(encoder), encoder.token_module
+    width = int(encoder.transformer.config.hidden_size)
+    chain: list[Any] = []
+    if pooling.layers(depth) != (depth,):
+        # The average of layers is linear, so that taking it before or after the tokens are reduced is the same.
+        weights = torch.bincount(torch.tensor(pooling.layers(depth)), minlength=depth + 1).float()
+        chain.append(modules.WeightedLayerPooling(width, depth, 0, nn.Parameter(weights)))
+    if tokens is not None:
+        if not isinstance(tokens, TokenConvolution) or pooling.reads == "mask":
+            raise InputError(
+                f"a token module of type {type(tokens).__name__} cannot be saved with the pooling {pooling.name}; use "
+                "a TokenConvolution, and a pooling that does not read the mask token"
+            )
+        chain.append(_word_weights(encoder, {}, others=1))  # times the mask, so that padding is zeros
+        width = tokens.out_features
+        chain.append(modules.CNN(tokens.inputs, tokens.filters, list(tokens.widths)))
+        chain[-1].load_state_dict(tokens.state_dict())
+    if pooling.reads == "mask":  # the mean of one token is that token's state
+        chain.append(_word_weights(encoder, {str(encoder.tokenizer.mask_token): 1}, others=0))
+    if encoder.echo_frame is not None:
+        chain.append({"pooling": pooling.name, **asdict(encoder.echo_frame)})
+    modes = {ours: theirs for theirs, ours in _MODES.items()}
+    chain.append(modules.Pooling(width, modes["last" if pooling.reads == "last" else pooling.mode]))
+    for step in (*encoder.head, *([] if encoder.affine is None else [encoder.affine])):
+        if isinstance(step, nn.Linear):
+            chain.append(modules.Dense(step.in_features, step.out_features, step.bias is not None, nn.Identity()))
+            chain[-1].linear.load_state_dict(step.state_dict())
+        elif isinstance(step, Normalize):
+            chain.append(modules.Normalize())
+        elif isinstance(chain[-1], modules.Dense) and type(step).__module__.startswith("torch.nn.modules."):
+            chain[-1].activation_function = step
+        else:
+            raise InputError(f"a head with {type(step).__name__} in this place cannot be saved")
+    return chain
+
+
+def _word_weights(encoder: Network, named: dict[str, float], *, others: float) -> Any:
+    """A weight for some tokens of the vocabulary, and one for all others."""
+    from sentence_transformers.sentence_transformer import modules
+
+    rows = int(encoder.transformer.config.vocab_size)
+    words = [word or "" for word in encoder.tokenizer.convert_ids_to_tokens(list(range(rows)))]
+    return modules.WordWeights(words, named, others)
+
+
+def _type_of(kind: str) -> str:
+    from sentence_transformers.sentence_transformer import modules
+
+    return f"{getattr(modules, kind).__module__}.{kind}"
+
+
+def _depth(encoder: Network) -> int:
+    return int(encoder.transformer.config.num_hidden_layers)
+
+
+def _card(encoder: Network, card: str) -> str:
+    about = f"""
+## Model
+
+| | |
+|---|---|
+| architecture | {encoder.transformer.config.model_type} |
+| parameters | {sum(p.numel() for p in encoder.parameters()):,} |
+| pooling | {encoder.pooling.name} |
+| dimension | {encoder.dimension} |
+| longest input | {encoder.max_length} tokens |
+"""
+    text = card.strip() or "# Sentence embeddings\n\nA sentence encoder saved by the harness."
+    return card_text(text, ours=encoder.echo_frame is not None, after=about)

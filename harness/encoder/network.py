@@ -1,12 +1,15 @@
-"""From token ids to vectors: a transformer, a pooling rule, and what stands between them (a module over tokens) and
-after them (dense layers, normalisation, an affine map). No files: those are read and written above."""
+"""From token ids to vectors: a transformer, a module over tokens, a pooling rule, dense layers, an affine map.
+
+No files here: `harness.encoder.loading` and `harness.encoder.model` read and write them.
+"""
 
 from __future__ import annotations
 
 import copy
 import inspect
+import logging
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Self
@@ -14,16 +17,15 @@ from typing import TYPE_CHECKING, Any, Self
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
 
-from harness.encoder.batching import token_budget_batches
-from harness.encoder.dropout import Rates, attach
-from harness.encoder.echo import EchoFrame
-from harness.encoder.eval_mode import evaluation
-from harness.encoder.micro_batches import cuts, in_parts
-from harness.encoder.packed_pass import check_packs, packed_pass
+from harness.encoder import packing
+from harness.encoder.dropout import Rates, attach, packed_pass, packs
 from harness.encoder.pooling import Pooling, average_layers, one_token, reduce_tokens
 from harness.encoder.precision import autocast
-from harness.encoder.sentences import clean
+from harness.encoder.prompts import EchoFrame
+from harness.encoder.quiet import evaluation
+from harness.encoder.sentences import clean, token_budget_batches
 from harness.encoder.work import passes
 from harness.errors import InputError
 from harness.machine.distributed import share
@@ -32,12 +34,13 @@ from harness.machine.progress import encoding_bar
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+_LOG = logging.getLogger(__name__)
 # Tokens a batch holds per unit of `batch_size`. Sentences average some 25 tokens, so short ones make wider batches.
 # Small batches stay in a CPU's cache; a GPU needs wide ones to be busy.
 _TOKENS_PER_ROW = {"cpu": 24, "cuda": 256}
 _SAME = 1e-3  # distance of two views, as a share of their length, that rounding may explain; dropout makes it 0.1
-_AT_ONCE = 4096  # texts in one call of a tokenizer, which keeps far more of each than its ids until it returns
-_WINDOW = 65_536  # distinct sentences tokenised at a time, which bounds the memory of a million of them
+AT_ONCE = 4096  # texts in one call of a tokenizer, which holds far more of each than its ids until it returns
+WINDOW = 65_536  # distinct sentences tokenised at a time, which bounds the memory of a million of them
 
 
 class Network(nn.Module):
@@ -50,7 +53,7 @@ class Network(nn.Module):
             d' its `out_features`; None for none. Assign a `TokenConvolution` to set it.
         head: modules applied to the pooled vector (the checkpoint's tanh pooler, dense layers, normalisation).
         affine: a linear map applied last, such as a whitening; None for none. Assign an `nn.Linear` to set it.
-        max_length: tokens kept of a sentence, special tokens included.
+        max_length: tokens of the longest row, special tokens included; longer sentences are cut.
         micro_batch: sentences (with both views) that `forward` and `two_views` encode at a time where a gradient is
             wanted, so that a large batch needs the memory of a small one; None for all.
         packed: does the transformer read batches without their padding in training? Set it by `pack_batches`.
@@ -83,7 +86,8 @@ class Network(nn.Module):
         self._depth = int(transformer.config.num_hidden_layers)
         self.micro_batch: int | None = None
         self.packed = False
-        self._views_differ = False  # told by the first batch of training
+        self._check_packed = False  # is a packed pass to be compared with a padded one, for the first batch on a GPU?
+        self._views_differ = False  # known after the first batch of training
         self._checkpoints_rates = False
 
     def checkpoint_gradients(self) -> None:
@@ -106,16 +110,28 @@ class Network(nn.Module):
         self._checkpoints_rates = True
         self.view_rates.jagged = False
 
-    def pack_batches(self) -> None:
+    def pack_batches(self, *, where_possible: bool = False) -> None:
         """In training, give the transformer the real tokens of a batch alone; its vectors are the same, but for
         rounding and for which of them are dropped.
 
+        Args:
+            where_possible: encode padded batches, with one line in the log, if the model cannot read packed ones, or
+                if the kernels of a GPU give other vectors for the first batch.
+
         Raises:
-            InputError: it cannot read such a batch: tried on three short rows.
+            InputError: the model cannot read such a batch (tried with three short rows), unless `where_possible`.
         """
         rows = [[token % 7 + 2 for token in range(length)] for length in (3, 8, 5)]
-        check_packs(self.transformer, self.view_rates, self._placed(self.collate(rows)))
-        self.packed = True
+        self.packed = packs(self.transformer, self.view_rates, self._placed(self.collate(rows)))
+        self._check_packed = self.packed and where_possible
+        if not self.packed:
+            why = f'a model of type "{self.transformer.config.model_type}" cannot read a batch without padding'
+            if not where_possible:
+                raise InputError(
+                    f"{why}: its tokens are mixed outside of transformers' attention functions; "
+                    "leave packed at auto or false, or choose another base model"
+                )
+            _LOG.warning("packed: %s; its batches are padded", why)
 
     @property
     def dimension(self) -> int:
@@ -132,7 +148,7 @@ class Network(nn.Module):
 
     @cached_property
     def echo_frame(self) -> EchoFrame | None:
-        """Where the copies of a sentence stand, for a pooling that reads the second of two."""
+        """Where the copies of a sentence are, for a pooling that reads the second of two."""
         return EchoFrame.of(self.tokenizer) if self.pooling.echo is not None else None
 
     def tokenize(self, texts: Sequence[str], max_length: int | None = None) -> list[list[int]]:
@@ -142,11 +158,11 @@ class Network(nn.Module):
         limit = self.max_length if max_length is None else min(max_length, self.max_length)
         limit = limit if self.echo_frame is None else self.echo_frame.cut(limit)
         whole = [clean(text, row) for row, text in enumerate(texts)]
-        parts = (self._ids(whole[start : start + _AT_ONCE], limit) for start in range(0, len(whole), _AT_ONCE))
+        parts = (self._ids(whole[start : start + AT_ONCE], limit) for start in range(0, len(whole), AT_ONCE))
         ids = [row for part in parts for row in part]
         if all(ids):
             return ids
-        # A tokenizer without special tokens makes nothing of an empty string; one unknown token stands for it.
+        # A tokenizer without special tokens makes nothing of an empty string; it gets one unknown token.
         filler = self.tokenizer.unk_token_id
         return [row or [0 if filler is None else int(filler)] for row in ids]
 
@@ -180,9 +196,9 @@ class Network(nn.Module):
         passes(self, features["attention_mask"])
         with share(len(features["attention_mask"])) as part:
             own = {name: tensor[part.rows] for name, tensor in features.items()}
-            slices = cuts(len(own["attention_mask"]), self.micro_batch)
+            slices = _cuts(len(own["attention_mask"]), self.micro_batch)
             parts = [self._placed({name: tensor[rows] for name, tensor in own.items()}) for rows in slices]
-            return part.gather(torch.cat(in_parts(self._vectors, parts)))
+            return part.gather(torch.cat(self._in_parts(self._vectors, parts)))
 
     def two_views(
         self,
@@ -214,7 +230,7 @@ class Network(nn.Module):
         passes(self, [*ids_a, *ids_b])
         with share(len(ids_a)) as part:
             a, b = ids_a[part.rows], ids_b[part.rows]
-            slices = cuts(len(a), self.micro_batch)
+            slices = _cuts(len(a), self.micro_batch)
             parts = [self._placed(self.collate([*a[rows], *b[rows]])) for rows in slices]
 
             def encode(features: dict[str, Tensor]) -> Tensor:
@@ -225,7 +241,7 @@ class Network(nn.Module):
                         self.view_rates.check_used(str(self.transformer.config.model_type))
                 return vectors.reshape(2, rows // 2, -1)
 
-            view_a, view_b = torch.cat(in_parts(encode, parts), dim=1)
+            view_a, view_b = torch.cat(self._in_parts(encode, parts), dim=1)
             if differ_by and self.training and not self._views_differ:
                 self._refuse_equal(view_a, view_b, differ_by)
             return part.gather(view_a), part.gather(view_b)
@@ -278,7 +294,7 @@ class Network(nn.Module):
         out = torch.empty(count, self.dimension, device=self.device if as_tensor else "cpu")
         with evaluation(self), encoding_bar(len(places), show=show_progress_bar) as advance:
             distinct = iter(places.items())
-            while window := list(islice(distinct, _WINDOW)):
+            while window := list(islice(distinct, WINDOW)):
                 ids = self.tokenize([text for text, _ in window])
                 rows = torch.tensor([row for _, row in window], device=out.device)
                 for batch in self._batches(ids, batch_size):
@@ -288,8 +304,8 @@ class Network(nn.Module):
                             vectors = functional.normalize(vectors, dim=-1)
                     out[rows[torch.tensor(batch, device=out.device)]] = vectors.to(out.device)
                     advance(len(batch))
-        for start in range(0, len(again), _WINDOW):
-            part = slice(start, start + _WINDOW)
+        for start in range(0, len(again), WINDOW):
+            part = slice(start, start + WINDOW)
             out[torch.tensor(again[part], device=out.device)] = out[torch.tensor(firsts[part], device=out.device)]
         result = out[0] if single else out
         return result if as_tensor else result.numpy()
@@ -358,7 +374,41 @@ class Network(nn.Module):
     def _run(self, features: dict[str, Tensor], *, every_layer: bool = False) -> tuple[tuple[Tensor, ...], Tensor]:
         """What the transformer gives as its hidden states (of every layer, or none) and as the last one."""
         options = {"output_hidden_states": True} if every_layer else {}
-        if self.packed and self.training and not bool(features["attention_mask"].all()):
-            return packed_pass(self.transformer, self.view_rates, features, **options)
+        mask = features["attention_mask"]
+        if self.packed and self.training and len(mask) > 1 and not bool(mask.all()):
+            if self._check_packed and self.view_rates.jagged and packing.has_kernels(features["input_ids"]):
+                self._compare_packed(features)
+            if self.packed:
+                return packed_pass(self.transformer, self.view_rates, features, **options)
         output = self.transformer(**features, **options)
         return output.hidden_states if every_layer else (), output.last_hidden_state
+
+    def _in_parts(
+        self, encode: Callable[[dict[str, Tensor]], Tensor], parts: Sequence[dict[str, Tensor]]
+    ) -> list[Tensor]:
+        """`encode` of every part; of several only the results are stored, and the backward pass encodes each once more.
+
+        GradCache (Gao et al., RepL4NLP 2021): the memory of the layers is that of one part, the gradient is that of the
+        whole batch. PyTorch's checkpointing restores for each part the random numbers of CPU and device and the
+        autocast of the first pass, and complains where the second differs in shape.
+
+        Args:
+            encode: a function of its argument, the weights and the generators of random numbers alone.
+            parts: on the device that encodes them, whose generator is restored.
+        """
+        if len(parts) == 1 or not torch.is_grad_enabled():
+            return [encode(features) for features in parts]
+        self.view_rates.jagged = False  # what is computed again must have plain tensors
+        return [checkpoint(encode, features, use_reentrant=False) for features in parts]
+
+    def _compare_packed(self, features: dict[str, Tensor]) -> None:
+        self._check_packed = False
+        self.packed = packs(self.transformer, self.view_rates, features)
+        if not self.packed:
+            _LOG.warning("packed: vectors without padding differ from padded ones on this device; batches are padded")
+
+
+def _cuts(rows: int, size: int | None) -> list[slice]:
+    """0 .. rows - 1 in slices of `size`, the last one shorter; one slice where `size` is None."""
+    size = size or max(rows, 1)
+    return [slice(start, min(start + size, rows)) for start in range(0, max(rows, 1), size)]

@@ -1,18 +1,24 @@
-"""Batches without padding: inside the transformer the tokens of all rows stand in one long row, one after another.
+"""Batches without padding: inside the transformer the tokens of all rows form one long row, one after another.
 
 Embeddings, linear layers, normalisations, activations and dropout work on one token at a time, so they need no padding.
-Attention alone needs rows: `harness.encoder.dropout` pads what it is given and packs what it returns, or has kernels
-read them as they lie (`harness.encoder.jagged_attention`).
+Attention alone needs rows. On a GPU torch has kernels for rows of unequal length (`attend`): flash attention in half
+precision, a memory-efficient one in fp32. A processor has none: there, `harness.encoder.dropout` pads what attention is
+given and packs what it returns.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 
 class Packing:
-    """Where the tokens of a padded batch stand in a packed one.
+    """The places of a padded batch's tokens in a packed one.
 
         >>> import torch
         >>> packing = Packing(torch.tensor([[1, 1, 0], [1, 1, 1]]))
@@ -49,8 +55,8 @@ class Packing:
         return tensor.dim() > 1 and tensor.shape[0] == 1 and tensor.shape[1] == self.tokens
 
     def part(self, first: int, last: int) -> tuple[slice, Tensor, int, int]:
-        """Rows `first` to `last`: where their tokens stand in the packed batch, where each row begins among them (with
-        the end of the last), and the length of the shortest and the longest. Computed once for all layers."""
+        """Rows `first` to `last`: the places of their tokens in the packed batch, where each row begins among them (and
+        where the last ends), and the lengths of the shortest and the longest. Computed once for all layers."""
         if (first, last) not in self._parts:
             lengths = self._mask.sum(1)
             begin = int(lengths[:first].sum())
@@ -69,3 +75,48 @@ class Packing:
         answer = mask.dtype == torch.bool and torch.equal(mask, padding)
         self._known.append((mask, answer))
         return answer
+
+
+def has_kernels(states: Tensor) -> bool:
+    """Has the device of `states` kernels for rows of unequal length?"""
+    return states.is_cuda
+
+
+def fits(query: Tensor, key: Tensor, mask: Tensor | None, packing: Packing, options: Mapping[str, Any]) -> bool:
+    """Do all tokens of a row meet, and does the model request nothing else? Other attention has no such kernels.
+
+    Args:
+        mask: of the padded batch.
+        options: what a model gives to transformers' attention functions besides tensors.
+    """
+    if query.shape[1] != key.shape[1] or any(options.get(name) is not None for name in ("position_bias", "softcap")):
+        return False
+    return mask is not None and packing.all_meet(mask)
+
+
+def attend(
+    query: Tensor, key: Tensor, value: Tensor, packing: Packing, rates: tuple[float, ...], scale: float | None
+) -> Tensor:
+    """softmax(q k^T scale) v inside each row.
+
+    Args:
+        query, key, value: (1, heads, tokens, d of a head), packed.
+        rates: dropout of the probabilities: of all rows, or of view a and view b.
+        scale: of the products; d ** -0.5 when None.
+
+    Returns:
+        (1, tokens, heads, d of a head).
+    """
+    outputs = []
+    places = [0, packing.rows] if len(rates) == 1 else [0, packing.rows // 2, packing.rows]
+    for (first, last), rate in zip(pairwise(places), rates, strict=True):
+        tokens, offsets, shortest, longest = packing.part(first, last)
+        q, k, v = (
+            torch.nested.nested_tensor_from_jagged(
+                states[0, :, tokens].transpose(0, 1).contiguous(), offsets, min_seqlen=shortest, max_seqlen=longest
+            ).transpose(1, 2)
+            for states in (query, key, value)
+        )
+        part = functional.scaled_dot_product_attention(q, k, v, dropout_p=rate, scale=scale)
+        outputs.append(part.transpose(1, 2).values())
+    return torch.cat(outputs).unsqueeze(0)

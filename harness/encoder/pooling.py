@@ -1,4 +1,9 @@
-"""How the hidden states of a transformer become one vector a sentence: names, parsing and the formulas."""
+"""How the hidden states of a transformer become one vector a sentence: names, parsing, formulas, and modules around.
+
+`TokenConvolution` differs from sentence-transformers' `CNN` in the treatment of padding. There the transformer's output
+at padding leaks into the last tokens of a sentence, so that a vector depends on what else is in its batch. Here padding
+counts as zeros. A saved model expresses this by a `WordWeights` of ones before the `CNN`: it multiplies by the mask.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +13,11 @@ from dataclasses import dataclass
 from typing import Literal, Self, cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn import functional
 
 from harness.config import nearest
-from harness.encoder.echo import DEFAULT, Echo
-from harness.encoder.prompts import Prompt
+from harness.encoder.prompts import DEFAULT, Echo, Prompt
 from harness.errors import InputError
 
 Mode = Literal["cls", "mean", "max"]
@@ -38,7 +43,7 @@ class Pooling:
     | layer:K:cls, layer:K:mean, layer:K:max | the same on H_K |
     | last | H_L at the last token |
     | prompt:TEMPLATE | H_L at the token of the template that is read, see `harness.encoder.prompts` |
-    | echo, echo:TEMPLATE | mean of H_L over the second of two copies of the sentence, see `harness.encoder.echo` |
+    | echo, echo:TEMPLATE | mean of H_L over the second of two copies of the sentence, see `harness.encoder.prompts` |
     | echo_last, echo_last:TEMPLATE | H_L at the last token of the second copy |
 
     `first_layer` is 1 as in SimCSE's present code and BERT-flow; 0 (the static embeddings) reproduces the published
@@ -158,3 +163,39 @@ def average_layers(hidden_states: Sequence[Tensor], layers: Sequence[int]) -> Te
     if len(set(layers)) == 1:
         return hidden_states[layers[0]]
     return torch.stack([hidden_states[layer].float() for layer in layers]).mean(dim=0)
+
+
+class TokenConvolution(nn.Module):
+    """Convolutions of several odd widths side by side, `filters` each, stride 1, length kept, no activation.
+
+    IS-BERT (Zhang et al., EMNLP 2020) takes widths 1, 3 and 5 with 256 filters each.
+    """
+
+    def __init__(self, inputs: int, filters: int = 256, widths: Sequence[int] = (1, 3, 5)) -> None:
+        super().__init__()
+        if not widths or any(width < 1 or width % 2 == 0 for width in widths):
+            raise InputError(f"the widths of a token convolution must be odd numbers, not {list(widths)}")
+        if filters < 1:
+            raise InputError(f"a token convolution needs at least 1 filter, not {filters}")
+        self.inputs, self.filters, self.widths = inputs, filters, tuple(widths)
+        self.convs = nn.ModuleList(nn.Conv1d(inputs, filters, width, padding=width // 2) for width in self.widths)
+
+    @property
+    def out_features(self) -> int:
+        """d' of the token vectors: filters times widths."""
+        return self.filters * len(self.widths)
+
+    def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:
+        """Token vectors (n, length, d) to (n, length, d'), zero where `mask` (n, length) is 0."""
+        kept = mask.unsqueeze(1).to(tokens.dtype)
+        channels = tokens.transpose(1, 2) * kept
+        out = torch.cat([conv(channels) for conv in self.convs], dim=1)
+        return (out * kept.to(out.dtype)).transpose(1, 2)
+
+
+class Normalize(nn.Module):
+    """Scale rows to unit length."""
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        """(n, d) to (n, d)."""
+        return functional.normalize(vectors, dim=-1)

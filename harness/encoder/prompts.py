@@ -1,19 +1,28 @@
-"""Prompts: a sentence inside a template, and the one token of it whose state is the sentence's vector.
+"""Templates around a sentence: a prompt, of which one token is read, and an echo, which repeats the sentence.
 
-The template becomes a part of the tokenizer (its post-processor), so that a saved model brings it along, every library
-that reads the folder puts it around sentences, and cutting a long sentence never cuts the template.
+A template becomes a part of the tokenizer (its post-processor), so that a saved model includes it, every library that
+reads the folder puts it around sentences, and a long sentence is cut without cutting the template.
+
+Under causal attention the first tokens of a sentence cannot see its last ones; those of a second copy can. An echo
+gives the sentence twice, and the vector is made of the tokens of the second copy. A sentence is cut before it is
+doubled, so both copies are always equal.
 
 Sources: PromptBERT (Jiang et al., EMNLP 2022), which reads [MASK]; PromptEOL (Jiang et al., EMNLP 2024), which reads
-the last token of a causal model.
+the last token of a causal model; Springer et al., "Repetition improves language model embeddings", ICLR 2025 (arXiv
+2402.15449).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, Self
 
+import torch
+from tokenizers import normalizers
 from tokenizers.processors import TemplateProcessing
+from torch import Tensor
 
 from harness.encoder.sentences import clean
 from harness.errors import InputError
@@ -23,6 +32,8 @@ if TYPE_CHECKING:
 
 SENTENCE, MASK = "[X]", "[MASK]"
 HOW = f"{SENTENCE} stands for the sentence, once; {MASK}, once, for the token that is read, or the last token is"
+DEFAULT = f"Rewrite the sentence: {SENTENCE}, rewritten sentence: {SENTENCE}"
+_TWICE = f"{SENTENCE} stands for the sentence, twice, with something between"
 
 
 @dataclass(frozen=True)
@@ -80,29 +91,24 @@ class Prompt:
         Raises:
             InputError: it is none of the library "tokenizers", or lacks the mask token.
         """
-        require_fast(tokenizer)
+        _require_fast(tokenizer)
         before, after = self.pieces(tokenizer)
-        specials = [
-            {"id": name, "ids": ids, "tokens": tokenizer.convert_ids_to_tokens(ids)}
-            for name, ids in (("before", before), ("after", after))
-            if ids
-        ]
-        names = [str(special["id"]) for special in specials]
-        single = " ".join(part for part in ("before", "$A", "after") if part == "$A" or part in names)
-        tokenizer.backend_tokenizer.post_processor = TemplateProcessing(single=single, special_tokens=specials)
-        tokenizer.padding_side = "right"
-        if tokenizer.pad_token is None:  # as causal models have none; what stands at padding is never read
-            tokenizer.pad_token = tokenizer.eos_token
+        _set_template(tokenizer, ("before", "$A", "after"), {"before": before, "after": after})
 
 
-def require_fast(tokenizer: PreTrainedTokenizerBase) -> None:
-    """Refuse a tokenizer that cannot hold a template.
-
-    Raises:
-        InputError: it is none of the library "tokenizers".
-    """
+def _require_fast(tokenizer: PreTrainedTokenizerBase) -> None:
     if not tokenizer.is_fast:
         raise InputError(f"prompt: a tokenizer of type {type(tokenizer).__name__} cannot hold a template")
+
+
+def _set_template(tokenizer: PreTrainedTokenizerBase, order: Sequence[str], pieces: dict[str, list[int]]) -> None:
+    """Make `tokenizer` put `pieces` (name -> ids) around every text, which `order` calls "$A"; padding on the right."""
+    specials = [
+        {"id": name, "ids": ids, "tokens": tokenizer.convert_ids_to_tokens(ids)} for name, ids in pieces.items() if ids
+    ]
+    single = " ".join(name for name in order if name == "$A" or pieces[name])
+    tokenizer.backend_tokenizer.post_processor = TemplateProcessing(single=single, special_tokens=specials)
+    tokenizer.padding_side = "right"
 
 
 def frame_of(tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], list[int]]:
@@ -121,3 +127,135 @@ def rows(
     cleaned = [clean(text, place) for place, text in enumerate(texts)]
     cut = tokenizer(cleaned, add_special_tokens=False, truncation=True, max_length=max(words, 1))["input_ids"]
     return [[*before, *row, *after] for row in cut]
+
+
+@dataclass(frozen=True)
+class Echo:
+    """A template such as `Rewrite the sentence: [X], rewritten sentence: [X]`.
+
+    A blank before both `[X]` belongs to the sentence: tokenizers that glue it to the next word see the word as they
+    know it. `[X]` is tokenised by itself, the template around it once.
+    """
+
+    before: str
+    between: str
+    after: str
+
+    @classmethod
+    def parse(cls, template: str) -> Self:
+        """The echo that `template` writes.
+
+        Raises:
+            ValueError: it has not two `[X]` with something between.
+        """
+        parts = template.split(SENTENCE)
+        if len(parts) != 3 or not parts[1].strip():
+            raise ValueError(f"must be a template, not {template!r}: {_TWICE}")
+        return cls(*parts)
+
+    def apply(self, tokenizer: PreTrainedTokenizerBase) -> None:
+        """Make `tokenizer` put every text into the template, twice; padding goes to the right.
+
+        Raises:
+            InputError: it is none of the library "tokenizers".
+        """
+        _require_fast(tokenizer)
+        first, last = frame_of(tokenizer)
+
+        def ids(text: str) -> list[int]:
+            return [int(i) for i in tokenizer(text, add_special_tokens=False)["input_ids"]]
+
+        spaced = self.before.endswith(" ") and self.between.endswith(" ")
+        glued = spaced and ids("a a") != [*ids("a"), *ids("a")]  # the blank is a part of the word that follows
+        cut = -1 if spaced else None
+        pieces = {
+            "before": [*first, *ids(self.before[:cut])],
+            "between": ids(self.between[:cut]),
+            "after": [*ids(self.after), *last],
+        }
+        _set_template(tokenizer, ("before", "$A", "between", "$A", "after"), pieces)
+        backend = tokenizer.backend_tokenizer
+        if glued:
+            blank = normalizers.Prepend(" ")
+            own = backend.normalizer
+            backend.normalizer = blank if own is None else normalizers.Sequence([own, blank])
+
+
+@dataclass(frozen=True)
+class EchoFrame:
+    """How many tokens are before, between and after the two copies of a sentence.
+
+    >>> frame = EchoFrame(before=5, between=4, after=1)
+    >>> frame.cut(32), frame.longest(32)  # a sentence of 11 tokens: 10 + 2 * 11
+    (21, 32)
+    >>> frame.longest(31)
+    30
+    """
+
+    before: int
+    between: int
+    after: int
+
+    @classmethod
+    def of(cls, tokenizer: PreTrainedTokenizerBase) -> Self:
+        """The frame of a tokenizer to which an echo was applied.
+
+        Raises:
+            InputError: no echo was applied.
+        """
+        mask = tokenizer("a", return_special_tokens_mask=True)["special_tokens_mask"]
+        runs = [(special, len(list(run))) for special, run in groupby(mask)]
+        before = runs.pop(0)[1] if runs[0][0] else 0
+        after = runs.pop()[1] if runs[-1][0] else 0
+        if len(runs) != 3:
+            raise InputError("echo: this tokenizer gives a sentence once, not twice; save the model again")
+        return cls(before, runs[1][1], after)
+
+    def pieces(self, tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], list[int], list[int]]:
+        """The ids before, between and after the copies of every sentence of `tokenizer`."""
+        row = tokenizer("a")["input_ids"]
+        middle = (len(row) - self.total) // 2 + self.before
+        return row[: self.before], row[middle : middle + self.between], row[len(row) - self.after :]
+
+    @property
+    def total(self) -> int:
+        """Tokens that are not the sentence's."""
+        return self.before + self.between + self.after
+
+    def cut(self, limit: int) -> int:
+        """Where a tokenizer has to cut, which counts the sentence once, for rows of at most `limit` tokens.
+
+        One token is left of every sentence, however small the limit.
+        """
+        return self.total + max((limit - self.total) // 2, 1)
+
+    def longest(self, limit: int) -> int:
+        """Tokens of the longest row within `limit`: one less where a half token would be left to each copy."""
+        return 2 * self.cut(limit) - self.total
+
+    def second(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """`mask` (n, length) without all but the second copy in rows of `ids` (n, length), padded on the right.
+
+        A row without a sentence keeps all of its tokens: an empty text has a vector, too.
+
+        >>> frame = EchoFrame(before=1, between=1, after=0)
+        >>> ids = torch.tensor([[9, 4, 5, 8, 4, 5], [9, 4, 8, 4, 0, 0]])
+        >>> frame.second(ids, (ids > 0).long()).tolist()
+        [[0, 0, 0, 0, 1, 1], [0, 0, 0, 1, 0, 0]]
+
+        Raises:
+            InputError: the copies of a row are not alike.
+        """
+        words = mask.sum(dim=1, keepdim=True) - self.total
+        n = words // 2
+        place = torch.arange(ids.shape[1], device=ids.device)
+        start = self.before + n + self.between
+        second = (place >= start) & (place < start + n)
+        first = ids.gather(1, (place - n - self.between).clamp(min=0))
+        alike = (ids == first) | ~second
+        if not bool((alike.all(dim=1, keepdim=True) & (words % 2 == 0) & (words >= 0)).all()):
+            raise InputError(
+                'pooling "echo": this method changes the tokens of a sentence, so that the second copy is not the '
+                "first again; choose another pooling"
+            )
+        return torch.where(n == 0, mask, second.to(mask.dtype))

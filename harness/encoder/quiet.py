@@ -1,14 +1,16 @@
-"""Silence transformers' progress bars and load reports around calls whose outcome we check ourselves."""
+"""States for a while: transformers without its reports, and a module in evaluation mode."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from torch import nn
+
 
 @contextmanager
 def quiet_transformers() -> Iterator[None]:
-    """Only errors and no bars inside the block; the former settings come back afterwards."""
+    """Only errors and no progress bars inside the block, around calls whose outcome we check ourselves."""
     from transformers.utils import logging
 
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
@@ -20,3 +22,15 @@ def quiet_transformers() -> Iterator[None]:
         logging.set_verbosity(verbosity)
         if bars:
             logging.enable_progress_bar()  # type: ignore[no-untyped-call]
+
+
+@contextmanager
+def evaluation(module: nn.Module) -> Iterator[None]:
+    """Evaluation mode inside the block; afterwards exactly the modules that were training train again."""
+    training = [part for part in module.modules() if part.training]
+    module.eval()
+    try:
+        yield
+    finally:
+        for part in training:
+            part.training = True

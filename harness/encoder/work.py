@@ -1,6 +1,6 @@
-"""How much training asks of encoders: word pieces that went through them, and operations in products of matrices.
+"""The work of encoders in training: tokens that they encoded, and operations in products of matrices.
 
-An update costs, for each word piece, 6 N operations, N the number of weights in products of matrices: 2 N forward and
+A training step costs, for each token, 6 N operations, N the number of weights in products of matrices: 2 N forward and
 4 N back (Kaplan et al. 2020, section 2.1). To that comes what attention multiplies, 12 L d t for a piece of a row of t,
 with L layers of width d (Chowdhery et al. 2022, PaLM, appendix B). Weights and passes without a gradient count their
 forward pass alone. Padding, what checkpointing computes twice, and heads are not in it.
@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 
 class Work:
-    """What was asked of all encoders inside of `counted`.
+    """The work of all encoders inside of `counted`.
 
         >>> from harness.encoder import Encoder
         >>> work = Work()
@@ -30,7 +30,7 @@ class Work:
         6
 
     Attributes:
-        tokens: word pieces, special tokens included and padding not; those of two views are counted twice.
+        tokens: tokens, special tokens included and padding not; those of two views are counted twice.
         flops: operations in products of matrices, forward and back; a product and a sum are two.
     """
 
@@ -39,7 +39,7 @@ class Work:
         self._costs: WeakKeyDictionary[nn.Module, _Cost] = WeakKeyDictionary()
 
     def take(self) -> tuple[int, float]:
-        """What was added since it was last asked: tokens and flops, which begin at nothing again."""
+        """Tokens and flops since the last call; both counters are set to zero."""
         taken = self.tokens, self.flops
         self.tokens, self.flops = 0, 0.0
         return taken
@@ -58,7 +58,7 @@ class Work:
         if cost is None:
             cost = self._costs[module] = _cost(module)
         weights = cost.trained + cost.frozen
-        back = 2 * cost.trained / max(weights, 1) if torch.is_grad_enabled() else 0.0  # beside a forward pass
+        back = 2 * cost.trained / max(weights, 1) if torch.is_grad_enabled() else 0.0  # relative to a forward pass
         tokens = sum(lengths)
         forward = 2 * weights * tokens + 4 * cost.attention * sum(n * n for n in lengths)
         self.tokens += tokens
@@ -69,14 +69,14 @@ _work: ContextVar[Work | None] = ContextVar("work", default=None)
 
 
 def passes(module: nn.Module, rows: Tensor | Sequence[Sequence[int]]) -> None:
-    """Tell `Work.counted` of a pass through `module`, before it is made: of a mask (n, length) or of rows of ids.
+    """Report a pass through `module` to `Work.counted`, before it is made: of a mask (n, length) or of rows of ids.
 
     A mask that lies on a GPU is waited for, so give that of `Network.collate`.
 
     >>> work = Work()
     >>> with work.counted():
     ...     passes(nn.Linear(3, 5), [[1, 2], [3, 4]])
-    >>> work.tokens, work.flops  # 6 x 15 weights x 4 word pieces
+    >>> work.tokens, work.flops  # 6 x 15 weights x 4 tokens
     (4, 360.0)
     """
     work = _work.get()
@@ -85,7 +85,7 @@ def passes(module: nn.Module, rows: Tensor | Sequence[Sequence[int]]) -> None:
 
 
 class _Cost(NamedTuple):
-    trained: float  # weights that a word piece is multiplied with, and that learn
+    trained: float  # weights that a token is multiplied with, and that learn
     frozen: float  # the others
     attention: int  # layers times their width
 

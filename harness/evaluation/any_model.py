@@ -10,15 +10,14 @@ from typing import Any, Literal
 
 from harness import registry
 from harness.encoder import Encoder
-from harness.encoder.foreign import ForeignEncoder, open_model
-from harness.encoder.layout.whole_method import is_whole_method
-from harness.encoder.own_prompts import chosen_prompts, own_prompts
+from harness.encoder.foreign import ForeignEncoder, chosen_prompts, open_model, own_prompts
+from harness.encoder.layout import is_whole_method
 from harness.errors import HarnessError, InputError
 from harness.evaluation.vector_cache import EmbeddingCache, StoredVectors, folder_hash
-from harness.identity.code import code_ids
-from harness.identity.models import model_fingerprint
+from harness.identity import model_fingerprint
 from harness.machine.environment import device_name
 from harness.method import METHOD_FILE, Method, saved_settings
+from harness.results.spec import NUMERICS, method_version
 from harness.sources import resolve_model
 from harness.sources.remote.cache_folder import cache_root
 from harness.tasks.prompts import Prompts
@@ -105,12 +104,15 @@ def public_name(name: str, given: str | None, revision: str | None) -> tuple[str
     """Name (ORG/NAME) and revision under which the results of a model are published.
 
     Raises:
-        InputError: a folder or embedded model for which no name is given, or one that is not ORG/NAME.
+        InputError: a folder or embedded model for which no name is given, one that is not ORG/NAME, or a revision
+            that cannot be the name of a folder.
     """
     folder = Path(resolve_model(name))
     public = given or name
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", public) or (given is None and folder.is_dir()):
         raise InputError(f'--model-name: expected ORG/NAME, as on the hub, not "{public}"')
+    if revision and not re.fullmatch(r"\w[\w.-]*", revision):  # it names a folder of the results
+        raise InputError(f'--revision: expected the name of a commit, branch or tag, not "{revision}"')
     return public, revision or (folder_hash(folder)[:40] if folder.is_dir() else model_fingerprint(name))
 
 
@@ -157,6 +159,6 @@ def stored_vectors(
     if content == "None":  # a hub without commits
         return None
     cache = EmbeddingCache(cache_root() / "embeddings")
-    code = code_ids(type(opened.model))[0]
+    code = f"{NUMERICS}.{method_version(type(opened.model))}"
     apart = {"prompt": "in the text"} if prompted and isinstance(opened.model, ForeignEncoder) else {}
     return cache.of(content, opened.pooling, code=code, device=device_name(device), max_length=max_length, **apart)

@@ -23,13 +23,15 @@ def architecture(method: Method) -> str:
     """
     own: dict[str, Any] = {}
     if type(method).encode is not Method.encode:
-        own = {"method": method.name, "config": method.config.for_id(), "base": method.base_model}
+        own = {"method": method.name, "config": method.config.model_dump(mode="json"), "base": method.base_model}
     try:
         encoder = method.encoder
     except NotFitted:
         encoder = None
     if not isinstance(encoder, Encoder) or not hasattr(encoder, "transformer"):
-        return content_id(own or {"method": method.name, "config": method.config.for_id(), "base": method.base_model})
+        return content_id(
+            own or {"method": method.name, "config": method.config.model_dump(mode="json"), "base": method.base_model}
+        )
     config = encoder.transformer.config
     pooling = encoder.pooling.name
     return content_id(

@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 import numpy as np
 
 from harness.errors import HarnessError, InputError
-from harness.evaluation.vector_sample import vector_sample
 from harness.files.faults import storage_fault
 from harness.results.missing import missing
 from harness.results.text_ids import stacked
@@ -28,14 +27,13 @@ def joined(parts: Sequence[TaskResult]) -> TaskResult:
         whole.notes += part.notes
         whole.missing |= part.missing
         whole.artifacts |= part.artifacts
+        whole.errors |= part.errors
         whole.figures |= part.figures
         whole.cost = {key: whole.cost.get(key, 0.0) + part.cost.get(key, 0.0) for key in whole.cost | part.cost}
     pairs = [part.pairs for part in parts if part.pairs is not None]
     outcomes = [part.outcomes for part in parts if part.outcomes is not None]
     whole.pairs = stacked(pairs) if pairs else None
     whole.outcomes = stacked(outcomes) if outcomes else None
-    samples = [part.sample for part in parts if part.sample is not None]
-    whole.sample = stacked(samples) if samples else None
     if whole.cost.get("encode_seconds"):
         encoded = whole.cost["sentences"] - whole.cost.get("sentences_cached", 0.0)
         whole.cost["sentences_per_second"] = encoded / whole.cost["encode_seconds"]
@@ -88,22 +86,17 @@ def _check_number(count: int, most: int | None) -> None:
         raise InputError(f"asks for {count:,} sentences; a rehearsal encodes up to {most:,} (rehearsal.sentences)")
 
 
-def error_file(task: str) -> str:
-    """Where a run keeps the traceback of a task that failed."""
-    return f"errors/{''.join(c if c.isalnum() or c in '-.' else '-' for c in task)}.txt"
-
-
 def set_aside(result: TaskResult, unread: Mapping[str, Exception], unscored: Mapping[str, Exception]) -> None:
     """Enter the tasks without scores: those whose data could not be read, and those that could not be scored with it.
 
-    The program's own faults are kept with their tracebacks as artifacts.
+    The program's own faults keep their tracebacks.
     """
     for name, error in {**unread, **unscored}.items():
         why = missing(error, was_read=name in unscored)
         result.missing[name] = why
         result.notes.append(f"{name}: no scores: {why}")
         if why.kind == "failed":
-            result.artifacts[error_file(name)] = "".join(traceback.format_exception(error))
+            result.errors[name] = "".join(traceback.format_exception(error))
 
 
 def evaluate(
@@ -138,7 +131,6 @@ def evaluate(
     readable, unread = each(tasks, lambda task: announced(task, most))
     if prompts is not None:
         readable = [(task, [] if of_mteb(task) else texts) for task, texts in readable]
-    announced_by = {task_key(task): some for task, some in readable}
     before = prompts.before([task for task, _ in readable if not needs_model(task)]) if prompts is not None else {}
     shared = ((before.get(task_key(task), ""), some) for task, some in readable if not needs_model(task))
     texts = list(dict.fromkeys(prompt + text if prompt else text for prompt, some in shared for text in some))
@@ -159,10 +151,7 @@ def evaluate(
         if prompts is not None:
             vectors = PromptedVectors(table, prompts, before.get(task_key(task), ""))
             how = f"{pooling}, {prompts.label}"
-        result = task.evaluate(vectors, pooling=how)
-        if task.suite != "geometry":  # whose texts are those of another task
-            result.sample = vector_sample(task, announced_by[task_key(task)], vectors, result.pairs)
-        return result
+        return task.evaluate(vectors, pooling=how)
 
     scored, unscored = each([task for task, _ in readable], score)
     result = joined([part for _, part in scored])

@@ -1,4 +1,4 @@
-"""What an executor promises: every job comes to an answer, whichever process it was done in, or lost in."""
+"""The interface of executors: every job gets an answer, whichever process ran it, or lost it."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import os
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Protocol, Self
 
 from pydantic import field_validator
 
 from harness.config import Config, option
-from harness.executors.post import Post
 
-RETRIES = 3  # a job whose worker died is given to another one so many times
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")  # of the libraries that compute in a worker
 TICK = 1.0  # seconds between two calls of `tick`
+
+_leave = False
 
 
 class ExecutorSettings(Config):
@@ -30,13 +30,13 @@ class ExecutorSettings(Config):
     """
 
     name: str = option("serial", "serial, processes, ray, slurm or one of another package")
-    workers: int | None = option(None, "how many jobs run at a time; empty: as many as cores or GPUs allow", ge=1)
-    cpus_per_cell: int | None = option(None, "cores of a job; empty: this machine's, shared among the workers", ge=1)
-    gpus_per_cell: float = option(0.0, "GPUs of a job, also a part of one; several train it together", ge=0)
-    memory_per_cell: float | None = option(None, "GiB of a job, for engines that place jobs by it", gt=0)
-    retries: int = option(RETRIES, "how often a job whose worker died is given to another", ge=0)
-    address: str = option("", "ray: where the cluster is, as auto or ray://HOST:10001; empty: one on this machine")
-    slurm: dict[str, str] = option({}, "slurm: what sbatch is given, as {partition = 'gpu', time = '4:00:00'}")
+    workers: int | None = option(None, "runs at a time; default: as many as cores or GPUs allow", ge=1)
+    cpus_per_cell: int | None = option(None, "cores of a run; default: this machine's, shared among the workers", ge=1)
+    gpus_per_cell: float = option(0.0, "GPUs of a run, or a part of one; several train it together", ge=0)
+    memory_per_cell: float | None = option(None, "GiB of a run, for engines that place jobs by it", gt=0)
+    retries: int = option(3, "how often a run whose worker died is given to another worker", ge=0)
+    address: str = option("", "ray: address of the cluster, such as auto or ray://HOST:10001; default: this machine")
+    slurm: dict[str, str] = option({}, "slurm: options of sbatch, as {partition = 'gpu', time = '4:00:00'}")
 
     @field_validator("slurm", mode="before")
     @classmethod
@@ -51,37 +51,24 @@ class ExecutorSettings(Config):
         return value
 
 
-@dataclass(frozen=True)
-class Job:
-    """A call that another process can make.
+class Job(Protocol):
+    """Whatever has an id, and can be pickled."""
 
-        >>> Job("first", max, (1, 2)).key
-        'first'
-
-    Attributes:
-        key: names the job; no two of a list have the same.
-        call: a function that can be imported, and what it is called with: all of it can be pickled.
-    """
-
-    key: str
-    call: Callable[..., Any]
-    arguments: tuple[Any, ...] = ()
+    @property
+    def id(self) -> str: ...
 
 
 @dataclass(frozen=True)
 class Answer:
     """How a job ended.
 
-        >>> Answer(Job("first", max, (1, 2)), value=2).error is None
-        True
-
     Attributes:
-        value: what the call returned.
+        value: what the function returned.
         error: what it raised instead.
-        lost: why no worker came to the end of it, after all tries; empty otherwise.
+        lost: why no worker came to the end of it, after all retries; empty otherwise.
     """
 
-    job: Job
+    job: Any
     value: Any = None
     error: BaseException | None = None
     lost: str = ""
@@ -90,46 +77,35 @@ class Answer:
 class Executor(ABC):
     """Runs jobs; a plugin of `harness.executors`.
 
-        >>> from harness.executors.serial import Serial
-        >>> with Serial(ExecutorSettings(), work) as executor:
-        ...     [answer.value for answer in executor.run([Job("first", max, (1, 2))], tick=lambda: None)]
-        [2]
+    It is used as a context manager, in which its engine is available. The work directory is on a disk that all workers
+    see. It raises `InputError` where its engine is not installed, or its settings do not suit it.
 
-    It is used as a context, in which its engine is there; it raises `InputError` where that is not installed, or the
-    settings are none for it.
+    Attributes:
+        parallel: do jobs run in other processes?
+        local: do all jobs run on this machine?
     """
 
     name: ClassVar[str]
-    elsewhere: ClassVar[bool] = True
-    """Do jobs run in other processes?"""
-    post: Post | None = None
-    """Carries small texts between jobs and coordinator, within the context; None: that takes a disk that all see."""
+    parallel: ClassVar[bool] = True
+    local: bool = True
 
     def __init__(self, settings: ExecutorSettings, workdir: Path) -> None:
-        """`workdir` is the work directory of what is run, for an engine that keeps files."""
         self.settings, self.workdir = settings, workdir
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(  # noqa: B027 - an engine that is started by nobody needs no end
+    def __exit__(  # noqa: B027 - most engines need no end
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Let the engine go."""
-
-    @property
-    def here(self) -> bool:
-        """Do all jobs run on this machine?"""
-        return True
+        """Release the engine."""
 
     @abstractmethod
-    def run(self, jobs: Sequence[Job], tick: Callable[[], None]) -> Iterator[Answer]:
-        """An answer for every job, as they end; started in the order of `jobs`.
+    def run(self, function: Callable[[Any], Any], queue: deque[Any], tick: Callable[[], None]) -> Iterator[Answer]:
+        """Call `function(job)` for every job of the queue; an answer for each, as they end.
 
-        A `deque` is emptied as its jobs are started. Whoever takes the answers may put more jobs into it meanwhile.
-
-        `tick` is called about once a second, also while answers come all the time. What `tick` or the caller raises
-        ends all jobs: none runs on when the iterator is closed.
+        Jobs start in the order of the queue, which is emptied. Whoever takes the answers may add jobs to it. `tick` is
+        called about once a second. When the iterator is closed, all jobs are ended.
         """
 
     def room(self, jobs: int) -> int:
@@ -144,25 +120,29 @@ class Executor(ABC):
         return max(1, min(jobs, given or cores()))
 
     def threads(self, jobs: int) -> int:
-        """Threads of one of these workers, so that all of them use no more than the cores there are."""
+        """Threads of one of these workers, so that all of them use no more than the available cores."""
         return self.settings.cpus_per_cell or max(1, cores() // self.workers(jobs))
 
 
-def queued(jobs: Sequence[Job]) -> deque[Job]:
-    """Jobs as `Executor.run` takes them: the caller's own queue, or one of what it was given.
+class Serial(Executor):
+    """The default: one job after the other in this process. What a job raises is raised."""
 
-    >>> len(queued([Job("first", max, (1, 2))]))
-    1
-    """
-    return jobs if isinstance(jobs, deque) else deque(jobs)
+    name = "serial"
+    parallel = False
+
+    def run(self, function: Callable[[Any], Any], queue: deque[Any], tick: Callable[[], None]) -> Iterator[Answer]:
+        """As `Executor.run`."""
+        while queue:
+            job = queue.popleft()
+            yield Answer(job, function(job))
+
+    def room(self, jobs: int) -> int:
+        """As `Executor.room`."""
+        return 1
 
 
-def seldom(tick: Callable[[], None]) -> Callable[[], None]:
-    """`tick` for an executor that asks for it each time it looks: about once in `TICK` seconds.
-
-    >>> often = seldom(lambda: print("tick"))
-    >>> often()
-    """
+def limit_rate(tick: Callable[[], None]) -> Callable[[], None]:
+    """`tick`, called about once in `TICK` seconds however often the result is called."""
     last = time.monotonic()
 
     def ticks() -> None:
@@ -175,25 +155,39 @@ def seldom(tick: Callable[[], None]) -> Callable[[], None]:
 
 
 def cores() -> int:
-    """Processor cores that this process may use.
-
-    >>> cores() >= 1
-    True
-    """
+    """Processor cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def use_threads(count: int) -> None:
-    """Have this process compute with so many threads. Called first thing in a worker, before torch is imported.
-
-    >>> import torch
-    >>> before = torch.get_num_threads()
-    >>> use_threads(before)
-    >>> torch.get_num_threads() == before
-    True
-    """
+    """Have this process compute with so many threads. A worker calls it first, before torch is imported."""
     for name in THREADS:
         os.environ[name] = str(count)
     import torch
 
     torch.set_num_threads(count)
+
+
+def request_leave(leave: bool = True) -> None:
+    """Have the job of this worker write a checkpoint and end, as the worker is about to be taken away."""
+    global _leave
+    _leave = leave
+
+
+def leave_requested() -> bool:
+    """Is this worker about to be taken away?"""
+    return _leave
+
+
+def executor_settings(
+    given: str | Mapping[str, Any] | ExecutorSettings | None, experiment: ExecutorSettings
+) -> ExecutorSettings:
+    """The executor that the caller names, with the experiment's settings where the caller names none.
+
+    Raises:
+        InputError: unknown key, value out of range.
+    """
+    if given is None or isinstance(given, ExecutorSettings):
+        return given or experiment
+    keys = {"name": given} if isinstance(given, str) else dict(given)
+    return ExecutorSettings.parse({**experiment.model_dump(exclude_unset=True), **keys}, "executor")

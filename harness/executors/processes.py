@@ -1,4 +1,4 @@
-"""Several processes on this machine, by the package pebble: a worker that dies takes its own job along and no other."""
+"""Several processes on this machine, by the package pebble: a worker that dies affects its own job only."""
 
 from __future__ import annotations
 
@@ -6,55 +6,55 @@ import multiprocessing
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from queue import Empty, SimpleQueue
 from typing import Any
 
 from harness.errors import InputError
-from harness.executors.executor import TICK, Answer, Executor, Job, queued, seldom, use_threads
+from harness.executors.executor import TICK, Answer, Executor, limit_rate, use_threads
 from harness.machine.child_process import end_with_parent
 
 
 class Processes(Executor):
-    """Workers that stay for the next job: what one has loaded, its next job need not load again.
+    """Workers that stay for the next job, so that loaded text and models are reused.
 
-    A worker takes the GPU whose turn it is, so that no more of them share one than `gpus_per_cell` says.
+    Each worker takes the next GPU, so that no more of them share one than `gpus_per_cell` says.
     """
 
     name = "processes"
 
-    def run(self, jobs: Sequence[Job], tick: Callable[[], None]) -> Iterator[Answer]:
+    def run(self, function: Callable[[Any], Any], queue: deque[Any], tick: Callable[[], None]) -> Iterator[Answer]:
         """As `Executor.run`."""
         try:
             from pebble import ProcessExpired, ProcessPool
         except ImportError:
             raise InputError('executor "processes" needs pebble: pip install "sentence-harness[processes]"') from None
-        queue = queued(jobs)
         if not queue:
             return
-        count = self.room(sys.maxsize if queue is jobs else len(queue))  # more may come into a queue of the caller's
+        count = self.room(sys.maxsize)  # the caller may add jobs
         context = multiprocessing.get_context("spawn")  # a fork would share locks of torch's threads
-        place = context.Value("i", 0)  # each new worker takes the next one
-        told = place, self._devices(), self.threads(count)
+        place = context.Value("i", 0)  # each new worker takes the next number
+        initial = place, self._devices(), self.threads(count)
 
         def new_pool() -> Any:
-            return ProcessPool(max_workers=count, initializer=_begin, initargs=told, context=context)
+            return ProcessPool(max_workers=count, initializer=_begin, initargs=initial, context=context)
 
-        def start(job: Job, tries: int) -> None:
+        def start(job: Any, tries: int) -> None:
             future: Future[Any]
             try:
-                future = pool.schedule(job.call, args=job.arguments)
-            except RuntimeError:  # the pool has just been given up
+                future = pool.schedule(function, args=(job,))
+            except RuntimeError:  # the pool has just broken
                 future = Future()
                 future.set_exception(BrokenProcessPool())
             waiting[future] = (job, tries)
             future.add_done_callback(done.put)
 
-        pool, broken, ticks = new_pool(), 0, seldom(tick)
-        waiting: dict[Future[Any], tuple[Job, int]] = {}
-        done: SimpleQueue[Future[Any]] = SimpleQueue()  # `concurrent.futures.wait` looks at all of them each time
+        pool, broken, ticks = new_pool(), 0, limit_rate(tick)
+        waiting: dict[Future[Any], tuple[Any, int]] = {}
+        done: SimpleQueue[Future[Any]] = SimpleQueue()  # `concurrent.futures.wait` would check all of them each time
         try:
             while queue or waiting:
                 while queue:
@@ -66,13 +66,13 @@ class Processes(Executor):
                 except Empty:
                     if pool.active:
                         continue
-                    # Given up before it had taken the jobs in: pebble ends none of their futures.
+                    # It broke before it had taken the jobs in: pebble ends none of their futures.
                     future, error = next(iter(waiting)), BrokenProcessPool()
                 if future not in waiting:
-                    continue  # of a pool that was given up
+                    continue  # of a pool that broke
                 job, tries = waiting.pop(future)
                 if isinstance(error, BrokenProcessPool):
-                    # A worker died while none had a job in hand, as at their start: pebble then gives the pool up.
+                    # A worker died while none had a job, as at their start: pebble then ends the pool.
                     pool.stop()
                     pool.join()
                     pool, broken = new_pool(), broken + 1
@@ -82,7 +82,7 @@ class Processes(Executor):
                         if broken <= self.settings.retries:
                             start(job, tries)
                         else:
-                            yield Answer(job, lost=f"workers ended {broken} times before they had begun a job")
+                            yield Answer(job, lost=f"workers ended {broken} times before they started a job")
                     continue
                 broken = 0
                 if not isinstance(error, ProcessExpired):
@@ -96,7 +96,7 @@ class Processes(Executor):
             pool.join()
 
     def room(self, jobs: int) -> int:
-        """As many as asked for, else as the GPUs have room for, else as there are cores."""
+        """`workers` of the settings, else as many as the GPUs, else the cores, allow."""
         share = self.settings.gpus_per_cell
         if not share:
             return self.workers(jobs)
@@ -106,7 +106,7 @@ class Processes(Executor):
         return min(jobs, self.settings.workers or (devices if share > 1 else int(devices / share)))
 
     def _devices(self) -> list[str]:
-        """For each place its GPUs, as CUDA_VISIBLE_DEVICES names them; none where no GPU is asked for."""
+        """For each worker its GPUs, as CUDA_VISIBLE_DEVICES names them; none where no GPU is requested."""
         names = _visible() if self.settings.gpus_per_cell else []
         whole = max(1, int(self.settings.gpus_per_cell))
         return [",".join(names[i : i + whole]) for i in range(0, len(names) - whole + 1, whole)]
@@ -135,7 +135,7 @@ def _begin(next_place: Any, devices: list[str], threads: int) -> None:
 
 
 def _why(exitcode: int, tries: int) -> str:
-    """What is known of a worker that ended within a job."""
+    """Why a worker ended during a job, as far as it is known."""
     how = f"signal {-exitcode}" if exitcode < 0 else f"exit code {exitcode}"
-    memory = "; for want of memory more often than not" if exitcode == -9 else ""
-    return f"its worker ended {tries} time{'s' if tries > 1 else ''} within it (last by {how}{memory})"
+    memory = "; most often the memory does not suffice" if exitcode == -9 else ""
+    return f"its worker ended {tries} time{'s' if tries > 1 else ''} during it (last by {how}{memory})"

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from harness.errors import InputError
-from harness.executors.executor import TICK, Answer, Executor, Job, cores, queued, seldom, use_threads
-from harness.executors.post import Box
+from harness.executors.executor import TICK, Answer, Executor, ExecutorSettings, cores, limit_rate, use_threads
 
-_ANSWERED = 5.0  # seconds within which the post answers; else it is tried again later
-_WAITING = 2000  # tasks: more that run at a time need `workers`; Ray looks at all of them at each answer
+_WAITING = 2000  # tasks: Ray checks all of them at each answer; to run more at a time, set `workers`
 
 
 class Ray(Executor):
@@ -25,14 +25,13 @@ class Ray(Executor):
 
     name = "ray"
 
-    @property
-    def here(self) -> bool:
-        """As `Executor.here`."""
-        return not self.settings.address
+    def __init__(self, settings: ExecutorSettings, workdir: Path) -> None:
+        super().__init__(settings, workdir)
+        self.local = not settings.address
 
     def __enter__(self) -> Self:
-        """Be connected; a cluster that the caller is connected to already is used as it is."""
-        # Without it Ray hides all devices from a task that asks for none, and what it measures there is a CPU.
+        """Connect to Ray; an existing connection is reused."""
+        # Without it Ray hides all devices from a task that requests none.
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         address = self.settings.address
@@ -45,8 +44,6 @@ class Ray(Executor):
         self.own = not ray.is_initialized()
         if self.own:
             self._connect(ray)
-        if not self.here:  # machines that may share no disk
-            self.post = _ByActor(ray.remote(num_cpus=0, max_restarts=-1)(Box).remote())
         return self
 
     def _connect(self, ray: Any) -> None:
@@ -65,15 +62,13 @@ class Ray(Executor):
         """End the connection, and the cluster that was started for it."""
         import ray
 
-        self.post = None
         if self.own:
             ray.shutdown()
 
-    def run(self, jobs: Sequence[Job], tick: Callable[[], None]) -> Iterator[Answer]:
+    def run(self, function: Callable[[Any], Any], queue: deque[Any], tick: Callable[[], None]) -> Iterator[Answer]:
         """As `Executor.run`."""
         import ray
 
-        queue = queued(jobs)
         if not queue:
             return
         threads = self._cpus(len(queue))
@@ -86,13 +81,13 @@ class Ray(Executor):
             **({"memory": int(memory * 2**30)} if memory else {}),
         )(_called)
         most = self.settings.workers or _WAITING
-        waiting: dict[Any, Job] = {}
-        ticks = seldom(tick)
+        waiting: dict[Any, Any] = {}
+        ticks = limit_rate(tick)
         try:
             while queue or waiting:
                 while queue and len(waiting) < most:
                     job = queue.popleft()
-                    waiting[task.options(name=job.key).remote(threads, job.call, job.arguments)] = job
+                    waiting[task.options(name=job.id).remote(threads, function, job)] = job
                 done, _ = ray.wait(list(waiting), timeout=TICK)
                 if done:  # and all others that have ended
                     done, _ = ray.wait(list(waiting), num_returns=len(waiting), timeout=0)
@@ -104,7 +99,7 @@ class Ray(Executor):
                 ray.cancel(reference, force=True)
 
     def room(self, jobs: int) -> int:
-        """As many as asked for, else as the cluster has cores and GPUs for now."""
+        """`workers` of the settings, else as many as the cluster has cores and GPUs for now."""
         import ray
 
         if self.settings.workers is not None:
@@ -120,36 +115,13 @@ class Ray(Executor):
         return self.settings.cpus_per_cell or (1 if self.settings.address else self.threads(jobs))
 
 
-class _ByActor:
-    """A `Box` in a process of the cluster, which any job reaches; Ray starts another one where it is lost."""
-
-    def __init__(self, box: Any) -> None:
-        self._box = box
-
-    def exchange(self, job: str, told: Mapping[str, str], wanted: Sequence[str]) -> Mapping[str, str]:
-        """As `Post.exchange`."""
-        return dict(self._answer(self._box.exchange.remote(job, told, wanted)))
-
-    def turn(self, left: Mapping[str, str]) -> Mapping[str, Mapping[str, str]]:
-        """As `Post.turn`."""
-        return dict(self._answer(self._box.turn.remote(left)))
-
-    def _answer(self, reference: Any) -> Any:
-        import ray
-
-        try:
-            return ray.get(reference, timeout=_ANSWERED)
-        except ray.exceptions.RayError as error:
-            raise ConnectionError(str(error)) from None
-
-
-def _called(threads: int, call: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+def _called(threads: int, function: Callable[[Any], Any], job: Any) -> Any:
     """A job in its worker."""
     use_threads(threads)
-    return call(*arguments)
+    return function(job)
 
 
-def _answer(ray: Any, reference: Any, job: Job) -> Answer:
+def _answer(ray: Any, reference: Any, job: Any) -> Answer:
     try:
         return Answer(job, ray.get(reference))
     except ray.exceptions.RayTaskError as error:

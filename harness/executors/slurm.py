@@ -6,14 +6,22 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from harness.errors import InputError, RunError, StopAsked
-from harness.executors.executor import TICK, Answer, Executor, Job, queued, seldom, use_threads
-from harness.executors.leaving import leave, leaving, stay
+from harness.errors import InputError, RunError, StopRequested
+from harness.executors.executor import (
+    TICK,
+    Answer,
+    Executor,
+    leave_requested,
+    limit_rate,
+    request_leave,
+    use_threads,
+)
 
 _RULE = "-" * 22  # what submitit sets a traceback between
 _ARRAY = 1000  # jobs: more in one array SLURM refuses, unless its administrator has allowed it
@@ -25,24 +33,19 @@ class Slurm(Executor):
     """Jobs of `sbatch`; `slurm` holds its options (partition, account, time, qos, ...).
 
     A preemption or the time limit arrives as a signal: the job is queued again, and its run goes on from its
-    checkpoint. What is asked and answered lies in the work directory, on a disk that all nodes share.
+    checkpoint. Jobs and answers are files of the work directory, on a disk that all nodes share.
     """
 
     name = "slurm"
     cluster = "slurm"
+    local = False
 
-    @property
-    def here(self) -> bool:
-        """As `Executor.here`."""
-        return False
-
-    def run(self, jobs: Sequence[Job], tick: Callable[[], None]) -> Iterator[Answer]:
+    def run(self, function: Callable[[Any], Any], queue: deque[Any], tick: Callable[[], None]) -> Iterator[Answer]:
         """As `Executor.run`."""
         try:
             import submitit
         except ImportError:
             raise InputError('executor "slurm" needs submitit: pip install "sentence-harness[slurm]"') from None
-        queue = queued(jobs)
         if not queue:
             return
         threads = self.settings.cpus_per_cell or 4
@@ -56,25 +59,24 @@ class Slurm(Executor):
             executor.update_parameters(**self._parameters(threads))
         except (RuntimeError, ValueError, NameError, TypeError) as error:
             raise InputError(f"executor slurm: {str(error).splitlines()[0]}") from None
-        waiting: dict[Any, tuple[Job, int]] = {}
-        ticks = seldom(tick)
+        waiting: dict[Any, tuple[Any, int]] = {}
+        ticks = limit_rate(tick)
         well: dict[Path, bool] = {}  # the folder of each array: has all of it gone well?
         try:
             while queue or waiting:
                 if queue and (count := self._next(len(queue), len(waiting))):
-                    asked_for = [queue.popleft() for _ in range(count)]
+                    jobs = [queue.popleft() for _ in range(count)]
                     with executor.batch():  # one array of jobs
-                        array = [executor.submit(Queued(threads, job.call, job.arguments)) for job in asked_for]
-                    waiting |= {job: (asked, 0) for job, asked in zip(array, asked_for, strict=True)}
-                done = [job for job in waiting if job.done()]
-                for job in done:
-                    asked, tries = waiting.pop(job)
-                    answer = _answer(submitit, job, asked)
-                    folder = job.paths.folder
+                        array = [executor.submit(Queued(threads, function, job)) for job in jobs]
+                    waiting |= {submitted: (job, 0) for submitted, job in zip(array, jobs, strict=True)}
+                done = [submitted for submitted in waiting if submitted.done()]
+                for submitted in done:
+                    job, tries = waiting.pop(submitted)
+                    answer = _answer(submitit, submitted, job)
+                    folder = submitted.paths.folder
                     well[folder] = well.get(folder, True) and not (answer.lost or answer.error)
                     if answer.lost and tries < self.settings.retries:
-                        again = executor.submit(Queued(threads, asked.call, asked.arguments))
-                        waiting[again] = (asked, tries + 1)
+                        waiting[executor.submit(Queued(threads, function, job))] = (job, tries + 1)
                     else:
                         yield answer
                 ticks()
@@ -82,11 +84,11 @@ class Slurm(Executor):
                     time.sleep(TICK)
             _sweep([folder for folder, whole in well.items() if whole], root)
         finally:
-            for job in waiting:
-                job.cancel(check=False)
+            for submitted in waiting:
+                submitted.cancel(check=False)
 
     def room(self, jobs: int) -> int:
-        """As many as asked for; else all of them, and the cluster says when."""
+        """`workers` of the settings; else all of them, and the cluster decides when."""
         return min(jobs, self.settings.workers or jobs)
 
     def _next(self, jobs: int, waiting: int) -> int:
@@ -120,31 +122,31 @@ class Slurm(Executor):
 class Queued:
     """A job as submitit keeps it, and queues it again when its time is up or another job takes its place.
 
-    At submitit's signal the call is told to leave, and has a while to write its checkpoint.
+    At submitit's signal the job is requested to leave, and has a while to write its checkpoint.
     """
 
-    def __init__(self, threads: int, call: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
-        self.threads, self.call, self.arguments = threads, call, arguments
+    def __init__(self, threads: int, function: Callable[[Any], Any], job: Any) -> None:
+        self.threads, self.function, self.job = threads, function, job
 
     def __call__(self) -> Any:
         use_threads(self.threads)
-        stay()
+        request_leave(False)
         number = getattr(signal, f"SIG{os.environ.get('SUBMITIT_PREEMPT_SIGNAL', 'USR2')}")
         queue_again = signal.getsignal(number)
         if not callable(queue_again):  # submitit has not started this process
-            return self.call(*self.arguments)
+            return self.function(self.job)
 
-        def told(*_: Any) -> None:
-            if not leaving():
+        def leave(*_: Any) -> None:
+            if not leave_requested():
                 signal.signal(signal.SIGALRM, queue_again)
                 signal.alarm(GRACE)
-            leave()
+            request_leave()
 
-        signal.signal(number, told)
+        signal.signal(number, leave)
         try:
-            return self.call(*self.arguments)
-        except StopAsked:
-            if leaving():
+            return self.function(self.job)
+        except StopRequested:
+            if leave_requested():
                 queue_again(number, None)  # and end this process
             raise
         finally:
@@ -169,16 +171,16 @@ def _sweep(folders: Iterable[Path], root: Path) -> None:
             empty.rmdir()
 
 
-def _answer(submitit: Any, job: Any, asked: Job) -> Answer:
+def _answer(submitit: Any, submitted: Any, job: Any) -> Answer:
     try:
-        return Answer(asked, job.result())
+        return Answer(job, submitted.result())
     except submitit.core.utils.FailedJobError as error:  # what it raised, as text: the process is gone
         _, _, trace = str(error).partition(_RULE)
         lines = [line for line in trace.partition(_RULE)[0].splitlines() if line.strip()] or ["failed"]
-        return Answer(asked, error=RunError(lines[-1]))
+        return Answer(job, error=RunError(lines[-1]))
     except submitit.core.utils.UncompletedJobError as error:
         lines = [line for line in str(error).splitlines() if line.strip()]
-        return Answer(asked, lost=f"its job ended without an answer ({lines[0] if lines else job.state})"[:300])
+        return Answer(job, lost=f"its job ended without an answer ({lines[0] if lines else submitted.state})"[:300])
 
 
 def _minutes(text: str) -> int:

@@ -6,6 +6,7 @@ import json
 import logging
 import re
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from harness.files.redaction import redacted
@@ -33,6 +34,12 @@ def _picture(acting: re.Match[str]) -> str:
 def one_line(text: str) -> str:
     """`visible`, with white space folded: what a message on a terminal may hold."""
     return " ".join(visible(text).split())
+
+
+def join_some(names: Sequence[str], most: int = 5) -> str:
+    """ "a, b, c and 4 more": the first `most` names, and how many follow."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def told(line: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-KEY = "facts"  # among what a run keeps of a task in figures.json
+KEY = "facts"  # among what a run keeps of a task in details.json
 
 SENTENCES = "the example; equal texts are drawn together"
 PAIRS = "the pair; pairs that share sentences are drawn together"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.results.record import Record, Score
-from harness.results.run_folder import RunFolder
+from harness.results.store import RunFolder
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -96,7 +96,9 @@ def costs(records: Iterable[Record]) -> pd.DataFrame:
     ['finished', 'finished']
     """
     lines = [
-        {**_run(r), "status": r.status, "steps": r.training.get("steps"), **r.cost} for r in records if not r.lacking
+        {**_run(r), "status": r.status, "steps": r.training.get("steps"), **r.cost}
+        for r in records
+        if not r.unavailable
     ]
     named = [name for name in COSTS if name != "..."]
     further = list(dict.fromkeys(key for line in lines for key in line if key not in named))
@@ -129,7 +131,7 @@ def pairs(workdir: Path, records: Iterable[Record]) -> pd.DataFrame:
     >>> pairs(work, harness.load(work).records).groupby("row", observed=True).size().to_dict()
     {'cls': 240, 'mean': 240}
     """
-    kept = [r for r in records if r.status == "finished" and RunFolder(workdir, r.id).pairs_file.exists()]
+    kept = [r for r in records if r.status == "finished" and RunFolder(workdir, r.id).examples_file.exists()]
     return _of_files(kept, [RunFolder(workdir, record.id).pairs() for record in kept], list(PAIRS))
 
 

@@ -1,14 +1,11 @@
-"""Why a task has no scores: what the task says, the record keeps and a report prints."""
+"""Why a task has no scores: what the task says, the record holds and a report prints."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from harness.errors import InputError
-
-_FAILED = "failed: "  # how a record on disk tells a fault of the program from other reasons
 
 
 @dataclass(frozen=True)
@@ -16,7 +13,7 @@ class Missing:
     """A reason, and of which kind it is.
 
     Attributes:
-        kind: "data": it could not be read, and is asked for again; "unfit": it was read, but does not suit the method
+        kind: "data": it could not be read, and is requested again; "unfit": it was read, but does not suit the method
             or the task; "failed": a fault of the program, tried again by the next evaluation.
         text: one line for the reader.
     """
@@ -29,18 +26,7 @@ class Missing:
 
 
 def missing(error: Exception, *, was_read: bool) -> Missing:
-    """What an error says about a task, whose data was read before it or was not."""
+    """The reason that an error gives for a task whose data was, or was not, read before it."""
     if isinstance(error, InputError):
         return Missing("unfit" if was_read else "data", str(error))
-    return Missing("failed", f"{_FAILED}{type(error).__name__}: {str(error).partition(chr(10))[0]}")
-
-
-def from_record(reasons: Mapping[str, Any], unfit: Collection[str]) -> dict[str, Any]:
-    """Reasons by task from a record on disk, where they are texts, and `unfit` names some of their tasks."""
-    return {task: _kept(why, task in unfit) if isinstance(why, str) else why for task, why in reasons.items()}
-
-
-def _kept(text: str, unfit: bool) -> Missing:
-    if unfit:
-        return Missing("unfit", text)
-    return Missing("failed" if text.startswith(_FAILED) else "data", text)
+    return Missing("failed", f"failed: {type(error).__name__}: {str(error).partition(chr(10))[0]}")

@@ -190,7 +190,11 @@ def results(record: Record) -> str:
     lines += [
         f"\nNot evaluated: {markdown_text(task)}: {markdown_text(why.text)}" for task, why in record.missing.items()
     ]
-    lines += ["", f"One run with seed {seed_text(record.drawn)}. How each number was measured: `{SCORES_FILE}`.", ""]
+    lines += [
+        "",
+        f"One run with seed {seed_text(record.random_seed)}. How each number was measured: `{SCORES_FILE}`.",
+        "",
+    ]
     lines += ["## How it was made", "", "| | |", "|---|---|"]
     lines += [f"| {name} | {markdown_text(text)} |" for name, text in _made(record)]
     return "\n".join(lines) + "\n"
@@ -200,7 +204,7 @@ def _made(record: Record) -> list[tuple[str, str]]:
     rows = [("method", record.method), ("base model", record.base_model), ("labels", _labels(record))]
     if c := record.corpus:
         rows.append(("text", f"{c.get('uri')} ({c.get('count')} {c.get('kind')}, sha256 {str(c.get('sha256'))[:16]})"))
-    rows += [("record", record.id), ("seed", seed_text(record.drawn))]
+    rows += [("record", record.id), ("seed", seed_text(record.random_seed))]
     if versions := record.environment.get("versions"):
         kept = ("torch", "transformers", "sentence-transformers")
         rows.append(("versions", ", ".join(f"{name} {versions[name]}" for name in kept if name in versions)))

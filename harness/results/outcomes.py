@@ -1,4 +1,4 @@
-"""What a score was made of: one number an example, so that examples can be drawn anew (`outcomes.parquet` of a run).
+"""What a score was made of: one number an example, so that examples can be drawn anew (in `examples.parquet` of a run).
 
 A row holds one example of one score (`COLUMNS`). The score is the mean over its subsets of `score_of` each subset: the
 mean of `outcome`, or where there is a `target` what the metric makes of both. `unit` is what a bootstrap draws: rows of

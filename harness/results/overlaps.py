@@ -1,34 +1,33 @@
-"""What tasks share with a text that was trained or selected on: `WORKDIR/overlap/<id>.json`, a file for each text."""
+"""The texts that tasks share with a training text or dev set: `WORKDIR/overlap/<id>.json`, a file for each text."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from harness.errors import InputError
 from harness.files.atomic import sweep, write_atomic
 from harness.files.hashing import content_id
 from harness.files.reading import read_json
-from harness.results.migrations import OVERLAP
 
-SELECTION = "selection"  # the kind of a dev set among texts
+SELECTION = "selection"  # the kind of a text that is a dev set
 
 
 class TaskOverlap(BaseModel):
-    """One task against one text.
+    """One task compared with one text.
 
     Attributes:
         data: sha256 of the task's data.
-        texts: how many distinct texts it has, by their normal form; `equal` and `near`: how many of these the other
+        texts: number of distinct texts of the task, in normal form; `equal` and `near`: how many of them the other
             text holds word for word, and nearly.
-        pairs: how many pairs or other examples it scores, each by itself; 0 where it scores none so.
-        touched: subset -> those that have such a text on either side, by their number (as in pairs.parquet; as in
-            outcomes.parquet of all subsets together, under "").
+        pairs: number of examples (pairs or single texts) that are scored one by one; 0 for other tasks.
+        touched: subset -> numbers of the examples with such a text on either side (as numbered in the run's pairs;
+            under "" as in its outcomes).
         examples: a few (text of the task, nearly equal text).
-        unchecked: why nothing of this is known; empty where it is.
+        unchecked: why the task was not compared; empty if it was.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -45,36 +44,31 @@ class TaskOverlap(BaseModel):
 
     @property
     def share(self) -> float:
-        """Of its texts, those that are equal or nearly equal; in [0, 1]."""
+        """Share of its texts that are equal or nearly equal, in [0, 1]."""
         return (self.equal + self.near) / self.texts if self.texts else 0.0
 
     @property
     def touched_share(self) -> float:
-        """Of its pairs or examples, those that have such a text; in [0, 1]."""
+        """Share of its examples that have such a text, in [0, 1]."""
         return sum(map(len, self.touched.values())) / self.pairs if self.pairs else 0.0
 
 
 class Overlap(BaseModel):
-    """One text against all tasks that it was checked against. `rule` names how; `text` is what records say of it."""
+    """One text compared with tasks. rule: how; text: its description as in a record; tasks: by "SOURCE:TASK"."""
 
-    schema_version: int = OVERLAP.version
+    schema_version: Literal[1] = 1
     rule: str
     text: dict[str, Any]
-    tasks: dict[str, TaskOverlap] = {}  # by "SOURCE:TASK"
-
-    @model_validator(mode="before")
-    @classmethod
-    def _of_today(cls, tree: Any) -> Any:
-        return OVERLAP.migrated(tree, "overlap") if isinstance(tree, dict) and OVERLAP.key in tree else tree
+    tasks: dict[str, TaskOverlap] = {}
 
 
 def overlap_file(workdir: Path, text: Mapping[str, Any]) -> Path:
-    """Where the overlap with a text is kept, by its content and by what is read from it (sentences or documents)."""
+    """The file of a text, named by its content and by what is read from it (sentences or documents)."""
     return workdir / "overlap" / f"{content_id([text.get('sha256'), text.get('kind', SELECTION)])}.json"
 
 
 def read_overlap(workdir: Path, text: Mapping[str, Any]) -> Overlap | None:
-    """What is known of a record's `corpus` or `dev`; None where nothing was checked, or the file is damaged."""
+    """The stored result for a record's `corpus` or `dev`; None if there is none, or the file is damaged."""
     file = overlap_file(workdir, text)
     try:
         return Overlap.model_validate(read_json(file)) if file.is_file() else None
@@ -83,7 +77,7 @@ def read_overlap(workdir: Path, text: Mapping[str, Any]) -> Overlap | None:
 
 
 def write_overlap(workdir: Path, overlap: Overlap) -> None:
-    """Write it whole; the caller keeps others from writing it meanwhile."""
+    """Replace the file of a text. The caller holds its lock."""
     file = overlap_file(workdir, overlap.text)
     sweep(file)
     write_atomic(file, overlap.model_dump_json() + "\n")

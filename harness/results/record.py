@@ -1,21 +1,18 @@
-"""Records on disk are the truth about every run: `WORKDIR/runs/<id>/{record.json, pairs.parquet, outcomes.parquet,
-figures.json, curves.jsonl}`.
-
-Reports, tracking and studies read these; nothing else is needed to rebuild a table.
-"""
+"""The record of a run: its specification and its outcome. Reports, tracking and studies read nothing else."""
 
 from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, computed_field, field_serializer, model_validator
+from pydantic import BaseModel, ConfigDict, model_validator
 
-from harness.results.migrations import RECORD
-from harness.results.missing import Missing, from_record
-from harness.seeds import seed_of
+from harness.errors import InputError
+from harness.results.missing import Missing
+from harness.results.spec import RunSpec
 
-Status = Literal["finished", "collapsed", "diverged", "pruned", "failed"]  # pruned: a study gave it up
-WITHOUT = "without"  # in the identity of a run whose row asks for something that is not there: it depends on no more
+SCHEMA = 1
+Status = Literal["trained", "finished", "collapsed", "diverged", "pruned", "failed"]
+Supervision = Literal["untrained", "unsupervised", "transductive", "supervised"]
 
 
 class Score(BaseModel):
@@ -40,96 +37,131 @@ class Score(BaseModel):
     comparable: str
 
     @property
-    def made_by(self) -> str:
-        """The task that gives this score, by source and name: "STS-B@layer:4:cls" is one of many of "layers:STS-B"."""
+    def task_key(self) -> str:
+        """The task that gives this score, as "SOURCE:TASK"; "STS-B@layer:4:cls" is one score of "layers:STS-B"."""
         pairs, at, _ = self.task.partition("@layer:")
         return f"{self.source}:{f'layers:{pairs}' if at else self.task}"
 
 
 class Record(BaseModel):
-    """Everything known about one run (one cell of a comparison: row label x base model x seed)."""
+    """Everything known about one run.
+
+    Attributes:
+        status: "trained" (the weights are saved, nothing is scored yet), "finished", or how it ended otherwise;
+            "pruned" runs were stopped by a study.
+        reason: why it collapsed, diverged, was pruned or failed.
+        row, comparison: the label and the comparison under which the run was first executed.
+        missing: task -> why it has no scores.
+        protocols: protocol id -> what was hashed.
+        evaluation: "SOURCE:TASK" -> version of the code that scored it.
+        training: steps, best_step, best_dev, initial_dev, final statistics, notes.
+        architecture: of the encoder, as the measured cost of inference is stored by; empty where it was not measured.
+        cost: train_seconds, train_cpu_seconds, train_gpu_seconds, dev_seconds, encode_seconds, evaluate_seconds,
+            sentences_per_second, sentences, sentences_cached, peak_memory_bytes, parameters, corpus_sentences_seen;
+            train_tokens, train_tokens_per_second, train_flops; mfu (a share of peak_flops); load_start and load_end
+            (processes that wanted to run, mean over the minute before).
+        environment: python, platform, cpu, device, precision, threads, versions.
+        files: name in the run's folder -> sha256 of the weights, examples, details and curve.
+        removed: the same of weights that were scored and then removed (`keep` of the experiment).
+        command: what reproduces the run.
+        started, finished: ISO 8601, UTC.
+    """
 
     model_config = ConfigDict(extra="forbid", ser_json_inf_nan="constants")
 
-    schema_version: int = RECORD.version
+    schema_version: int = SCHEMA
     id: str
+    spec: RunSpec
     comparison: str
-    rehearsal: bool = False  # made with a small model, little text and few updates, to try a file out
     status: Status
-    reason: str = ""  # why it collapsed, diverged or failed; empty when finished
-    row: str  # label of the table row: the method's name, or the name given in the experiment file
-    method: str
-    config: dict[str, Any]  # the method's whole resolved config
-    base_model: str
-    seed: int
-    supervision: Literal["untrained", "unsupervised", "transductive", "supervised"]
-    corpus: dict[str, Any] | None = None  # uri, kind, count, sha256
-    inputs: dict[str, str] = {}  # what else the method reads -> content hash (word vectors, another model)
-    identity: dict[str, Any] = {}  # what its id hashes beside method and config; {} in records of schema version 1
-    dev: dict[str, Any] | None = None  # task, source, sha256 of the selection set
+    reason: str = ""
+    row: str
+    supervision: Supervision
     scores: list[Score] = []
-    missing: dict[str, Missing] = {}  # task -> why it has no scores: averages over it are not complete
-    protocols: dict[str, dict[str, Any]] = {}  # protocol id -> what was hashed
-    evaluation: dict[str, str] = {}  # task -> hash of the code that scored it: a change asks for new scores, not for
-    #                                  new training
-    training: dict[str, Any] = {}  # steps, best_step, best_dev, initial_dev, final statistics
-    architecture: str = ""  # of the encoder, as `harness.results.inference` knows its cost; "" where not measured
-    cost: dict[str, float] = {}  # train_seconds, train_cpu_seconds, train_gpu_seconds, encode_seconds,
-    #                              evaluate_seconds, sentences_per_second, sentences, sentences_cached,
-    #                              peak_memory_bytes, parameters, corpus_sentences_seen; train_tokens,
-    #                              train_tokens_per_second, train_flops: word pieces through encoders and their
-    #                              operations (harness.encoder.work); mfu, a share of peak_flops; load_start, load_end:
-    #                              processes that wanted to run, mean over the minute before
-    environment: dict[str, Any] = {}  # python, platform, cpu, device, precision, threads, versions
-    files: dict[str, str] = {}  # name in the run's folder -> sha256, of weights, pairs, outcomes, figures, curve
-    removed: dict[str, str] = {}  # the same of weights that were scored and not kept (`keep` of the experiment)
-    command: str = ""  # what reproduces this run
-    started: str = ""  # ISO 8601, UTC
+    missing: dict[str, Missing] = {}
+    protocols: dict[str, dict[str, Any]] = {}
+    evaluation: dict[str, str] = {}
+    training: dict[str, Any] = {}
+    architecture: str = ""
+    cost: dict[str, float] = {}
+    environment: dict[str, Any] = {}
+    files: dict[str, str] = {}
+    removed: dict[str, str] = {}
+    command: str = ""
+    started: str = ""
     finished: str = ""
 
     @model_validator(mode="before")
     @classmethod
-    def _of_today(cls, tree: Any) -> Any:
-        """As a record of today, where an earlier version wrote it."""
-        if not isinstance(tree, dict):
-            return tree
-        if RECORD.key in tree:
-            tree = RECORD.migrated(tree, f"record {tree.get('id')}")
-        rest = {key: given for key, given in tree.items() if key != "unfit"}
-        if isinstance(rest.get("missing"), dict):
-            rest["missing"] = from_record(rest["missing"], tree.get("unfit") or ())
-        return rest
+    def _check_schema(cls, tree: Any) -> Any:
+        if (isinstance(tree, dict) and tree.get("schema_version", SCHEMA) != SCHEMA) or (
+            isinstance(tree, dict) and "spec" not in tree and "identity" in tree
+        ):
+            raise InputError(
+                f"record {tree.get('id')}: written by another version of the harness; use a new work directory, or "
+                "read it with the version that wrote it"
+            )
+        return tree
 
-    @model_validator(mode="after")
-    def _known_seed(self) -> Record:
-        _ = self.drawn
-        return self
+    @property
+    def method(self) -> str:
+        return self.spec.method
 
-    @field_serializer("missing")
-    def _texts(self, missing: dict[str, Missing]) -> dict[str, str]:
-        return {task: why.text for task, why in missing.items()}
+    @property
+    def config(self) -> dict[str, Any]:
+        return self.spec.config
 
-    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def base_model(self) -> str:
+        return self.spec.base_model
+
+    @property
+    def seed(self) -> int:
+        return self.spec.seed
+
+    @property
+    def random_seed(self) -> int:
+        """Its seed, which only some streams of random numbers may have (`harness.seeds.PartSeed`)."""
+        return self.spec.random_seed
+
+    @property
+    def corpus(self) -> dict[str, Any] | None:
+        return self.spec.corpus
+
+    @property
+    def dev(self) -> dict[str, Any] | None:
+        return self.spec.dev
+
+    @property
+    def inputs(self) -> dict[str, str]:
+        return self.spec.inputs
+
+    @property
+    def rehearsal(self) -> bool:
+        return self.spec.rehearsal
+
+    @property
+    def unavailable(self) -> bool:
+        """Was nothing tried, as its row needs something that is not available here? `reason` says what."""
+        return bool(self.spec.missing)
+
     @property
     def unfit(self) -> list[str]:
-        """Those of the missing whose data was there, but did not suit the method or the task."""
+        """Those of the missing tasks whose data was read, but did not suit the method or the task."""
         return [task for task, why in self.missing.items() if why.kind == "unfit"]
 
     @property
-    def lacking(self) -> bool:
-        """Was nothing tried, as its row asks for something that is not there? `reason` says for what."""
-        return WITHOUT in self.identity
-
-    @property
-    def drawn(self) -> int:
-        """Its seed, which only some streams of random numbers may have (`harness.seeds.PartSeed`)."""
-        return seed_of({**self.identity, "seed": self.seed})
-
-    @property
     def seconds(self) -> float:
-        """What it took: training, its dev evaluations, encoding and scoring; what was never done counts nothing."""
+        """Seconds of training, dev evaluations, encoding and scoring; what was reused counts nothing."""
         parts = ("train_seconds", "dev_seconds", "encode_seconds", "evaluate_seconds")
         return sum(self.cost.get(part, 0.0) for part in parts)
+
+    def labelled(self, row: str, comparison: str, base_model: str | None = None) -> Record:
+        """The record as a row of a comparison, which may know the base model by another name."""
+        spec = self.spec if base_model in (None, self.base_model) else self.spec.model_copy(
+            update={"base_model": base_model}
+        )  # fmt: skip
+        return self.model_copy(update={"row": row, "comparison": comparison, "spec": spec})
 
     def score(self, task: str, metric: str = "spearman", aggregation: str = "all", split: str = "test") -> float | None:
         """The value of one score, or None where it was not computed."""

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 
-from harness.errors import InputError
 from harness.tasks.base import Array
+from harness.tasks.senteval.classifier import get_optimizer
 from harness.tasks.senteval.engine import Params
-from harness.tasks.senteval.fits.problem import OPTIMIZERS
 
 dotdict = Params
+__all__ = ["cosine", "create_dictionary", "dotdict", "get_optimizer"]
 
 
 def cosine(u: Array, v: Array) -> float:
@@ -31,24 +30,3 @@ def create_dictionary(sentences: Iterable[Sequence[str]], threshold: int = 0) ->
     kept = {word: n for word, n in counts.items() if n >= threshold} | marks
     words = sorted(kept, key=lambda word: -kept[word])
     return words, {word: place for place, word in enumerate(words)}
-
-
-def get_optimizer(text: str) -> tuple[type[Any], dict[str, float]]:
-    """A class of `torch.optim` and its settings: "adam,lr=0.01" -> (Adam, {"lr": 0.01}).
-
-    Raises:
-        InputError: an unknown optimiser, or a setting that is not NAME=NUMBER.
-    """
-    from torch import optim
-
-    classes: dict[str, type[Any]] = {
-        "adadelta": optim.Adadelta, "adagrad": optim.Adagrad, "adam": optim.Adam, "adamax": optim.Adamax,
-        "asgd": optim.ASGD, "rmsprop": optim.RMSprop, "rprop": optim.Rprop, "sgd": optim.SGD,
-    }  # fmt: skip
-    name, *settings = text.split(",")
-    if name not in classes:
-        raise InputError(f'optimiser "{text}": known: {", ".join(sorted(OPTIMIZERS))}')
-    try:
-        return classes[name], {key: float(value) for key, value in (part.split("=") for part in settings)}
-    except ValueError:
-        raise InputError(f'optimiser "{text}": expected NAME=NUMBER after the name, as in "{name},lr=0.1"') from None

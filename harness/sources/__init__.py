@@ -1,7 +1,6 @@
 """Where text comes from: the embedded suite, hub data sets, SentEval's files, MTEB's STS sets and local files."""
 
-from harness.sources.corpus.corpus import Corpus, Kind, Pair, load_corpus
-from harness.sources.corpus.given import TrainingText, corpus_of
+from harness.sources.corpus.corpus import Corpus, Kind, Pair, TrainingText, corpus_of, load_corpus
 from harness.sources.embedded import EMBEDDED_MODELS, embedded_rows, resolve_model
 from harness.sources.pair_sets import PairSet, Subset, load_sts
 from harness.sources.senteval.similarity import senteval_root

@@ -42,18 +42,19 @@ class TaskResult:
     that do not say. `notes` are sentences for the reader about anything unusual (NaN vectors, constant scores). `cost`
     has seconds and counts by name. `missing` says of each task without scores why it has none: an average over its
     suite is not complete. `figures` has by task what is drawn rather than tabled (a spectrum, a histogram), as plain
-    lists and numbers; `artifacts` are texts to keep as files of the run, by relative path.
+    lists and numbers; `artifacts` are results of other tools, file name -> text, and `errors` has the traceback of each
+    task that failed.
     """
 
     scores: list[Score] = field(default_factory=list)
     protocols: dict[str, dict[str, Any]] = field(default_factory=dict)
     pairs: pd.DataFrame | None = None
     outcomes: pd.DataFrame | None = None
-    sample: pd.DataFrame | None = None  # a few of the vectors: `harness.results.vector_samples`
     notes: list[str] = field(default_factory=list)
     cost: dict[str, float] = field(default_factory=dict)
     missing: dict[str, Missing] = field(default_factory=dict)
     artifacts: dict[str, str] = field(default_factory=dict)
+    errors: dict[str, str] = field(default_factory=dict)
     figures: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
@@ -65,7 +66,7 @@ class Task(Protocol):
         >>> task.name, task.source, len(set(task.texts())) <= 480
         ('Embedded-STS-natural', 'embedded', True)
 
-    A class may have a `version`, as `harness.method.Method` has one: raised, its scores are made anew. It may have a
+    A class may have an attribute `version`: raise it when its scores change, and they are computed again. It may have a
     property `tested`, the texts of the examples that its outcomes number (`first` and `second`, empty where there is
     one a side), if each of them is judged by itself: scores without some of them can then be told.
     """
@@ -177,7 +178,7 @@ def unit_rows(x: Array) -> NDArray[np.float64]:
 
 
 def task_key(task: Task) -> str:
-    """What tells a task from those of the same name whose data comes from elsewhere; as `Score.made_by`.
+    """What tells a task from those of the same name whose data comes from elsewhere; as `Score.task_key`.
 
     >>> from harness.tasks.catalogue import resolve_tasks
     >>> task_key(resolve_tasks(["Embedded-STS-natural"], source="senteval")[0])

@@ -33,8 +33,8 @@ def layer_vectors(encoder: Encoder, texts: Sequence[str], *, poolings: Sequence[
     """
     import torch
 
-    from harness.encoder.eval_mode import evaluation
     from harness.encoder.pooling import reduce_tokens
+    from harness.encoder.quiet import evaluation
 
     ids = encoder.tokenize(texts)
     order = sorted(range(len(ids)), key=lambda row: len(ids[row]))

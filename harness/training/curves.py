@@ -37,7 +37,7 @@ class Curves:
         """A line; `flush` writes it."""
         self.lines.append({"step": step, "kind": kind, **values})
 
-    def flush(self) -> None:
-        """Write all lines to the file."""
+    def flush(self, *, durable: bool = True) -> None:
+        """Write all lines to the file; `durable` waits until they are on the disk."""
         if self.file is not None:
-            write_atomic(self.file, "".join(json.dumps(line) + "\n" for line in self.lines))
+            write_atomic(self.file, "".join(json.dumps(line) + "\n" for line in self.lines), durable=durable)

@@ -1,6 +1,6 @@
 """One gradient descent that can be killed at any moment: its updates, its curve, its checkpoints.
 
-The trainer of methods, masked-language pretraining and the flow are subclasses. Each draws its own batches, computes
+The trainer of methods and the flow are subclasses. Each draws its own batches, computes
 its own loss, and decides when it evaluates and when it ends.
 """
 
@@ -18,7 +18,7 @@ from zipfile import ZipFile
 import torch
 from torch import Tensor, nn
 
-from harness.errors import InputError, StopAsked, TrainingStopped
+from harness.errors import InputError, StopRequested, TrainingStopped
 from harness.files.atomic import write_atomic
 from harness.method import FitContext
 from harness.training.curves import Curves
@@ -119,7 +119,7 @@ class Descent:
         """Write a checkpoint if the last one is older than `context.checkpoint_seconds`; was one written?
 
         Raises:
-            StopAsked: by `context.stop`; the checkpoint is that of this update.
+            StopRequested: by `context.stop`; the checkpoint is that of this update.
         """
         asked = self._asked_to_stop()
         if not asked and time.monotonic() - self._saved <= self.context.checkpoint_seconds:
@@ -140,7 +140,7 @@ class Descent:
             write_atomic(self._file, buffer.getvalue())
         self._saved = time.monotonic()
         if asked:
-            raise StopAsked
+            raise StopRequested
         return True
 
     def _asked_to_stop(self) -> bool:

@@ -42,8 +42,6 @@ from harness.views.batch import Batch
 if TYPE_CHECKING:
     from harness.sources import Corpus, TrainingText
 
-WARM_UP = "warm-up from 0"  # the correction of configs whose schedule has the warm-up of `TrainedMethod.schedule`
-
 
 class TrainingConfig(MethodConfig):
     """Optimisation, as the Hugging Face Trainer's defaults that SimCSE and SCD inherit.
@@ -58,7 +56,7 @@ class TrainingConfig(MethodConfig):
     max_steps: int | None = option(None, "upper bound on updates; empty: no bound", ge=1)
     train_length: int = option(32, "word pieces kept in training, special tokens included", ge=4)
     warmup: float = option(0.0, "share of the updates with rising learning rate", ge=0, lt=1)
-    warmup_steps: int | None = option(None, "updates with rising rate; empty: the share warmup", ge=1, neutral=None)
+    warmup_steps: int | None = option(None, "updates with rising rate; empty: the share warmup", ge=1)
     weight_decay: float = option(0.0, "decoupled weight decay (none on biases and LayerNorm)", ge=0)
     max_grad_norm: float = option(1.0, "gradient norm is clipped to this", gt=0)
     eval_every: int = option(125, "updates between two evaluations on the dev set", ge=1)
@@ -70,21 +68,19 @@ class TrainingConfig(MethodConfig):
     bucket: int = option(
         32, "batches per length-sorted megabatch, for less padding; 1: random batches, as the originals have", ge=1
     )
-    drop_last: bool = option(False, "leave out an epoch's last batch where it is shorter", neutral=False)
+    drop_last: bool = option(False, "leave out an epoch's last batch where it is shorter")
     log_every: int = option(5, "updates between two lines of the training curve", ge=1)
     min_std: float = option(0.01, "collapse guard: least spread of the unit-length dev embeddings (1 = sphere)", ge=0)
     min_rank: float = option(1.5, "collapse guard: least effective rank of the dev embeddings", ge=0)
     micro_batch: int | None = option(
-        None,
-        "sentences (or pairs) encoded at a time, to need less memory for the same gradient; empty: all",
-        ge=1,
-        neutral=None,
+        None, "sentences (or pairs) encoded at a time, to need less memory for the same gradient; empty: all", ge=1
     )
     gradient_checkpointing: bool = option(
-        False, "keep only what enters each layer and compute the rest twice, to need less memory", neutral=False
+        False, "keep only what enters each layer and compute the rest twice, to need less memory"
     )
-    packed: bool = option(
-        False, "batches enter the transformer without their padding: faster, above all with bucket = 1", neutral=False
+    packed: Literal["auto", True, False] = option(
+        "auto",
+        "encode batches without their padding, which is faster: true, false, or auto (where the base model can)",
     )
 
     in_parts: ClassVar[bool] = False
@@ -99,11 +95,6 @@ class TrainingConfig(MethodConfig):
                 "memory too)"
             )
         return value
-
-    def corrections(self) -> list[str]:
-        """Warm-up began at 1/warm instead of 0, patience with the untrained weights, until November 2026."""
-        warm = [WARM_UP] if self.warmup else []
-        return [*super().corrections(), *warm, *(["patience"] if self.patience is not None else [])]
 
     def warm_updates(self, steps: int) -> int:
         """With how many of `steps` updates the learning rate rises; a share is rounded up, as transformers does."""
@@ -133,13 +124,13 @@ class TrainedMethod(Method):
     Config: ClassVar[type[MethodConfig]] = TrainingConfig
 
     def load_base(self) -> Encoder:
-        """As `Method.load_base`, ready to be trained in the memory that the config leaves it, packed or padded."""
+        """As `Method.load_base`, ready to be trained with the memory that the config allows, packed or padded."""
         encoder = super().load_base()
         encoder.micro_batch = self.config.micro_batch
         if self.config.gradient_checkpointing:
             encoder.checkpoint_gradients()
         if self.config.packed:
-            encoder.pack_batches()
+            encoder.pack_batches(where_possible=self.config.packed == "auto")
         return encoder
 
     def heads(self, encoder: Encoder) -> nn.Module:
@@ -374,6 +365,8 @@ class Trainer(Descent):
             self.best = {"step": self.step, "dev": seen["spearman"]}
             if self.team.main:
                 self.best["sha256"] = self.best_weights.keep(encoder, self.step)
+        if self.team.main:
+            self.curves.flush(durable=False)  # whoever watches the run reads its dev scores there
         if self.context.on_dev is not None:
             self.context.on_dev(self.step, seen["spearman"])
 
@@ -407,6 +400,7 @@ class Trainer(Descent):
             "initial_dev": self.initial_dev,
             "final": self.last,
             "precision": self.precision,
+            **({"packed": True} if getattr(self.encoder, "packed", False) else {}),
             **({"stopped_early": True} if self.stopped_early else {}),
             **({"notes": [note]} if note else {}),
             **({"processes": self.team.size} if self.team.size > 1 else {}),

@@ -43,7 +43,6 @@ class ViewConfig(Config):
         "dropout view: rate of attention probabilities in both views; empty: as attention_dropout says",
         ge=0,
         lt=1,
-        neutral=None,
     )
     native_dropout: bool = option(False, "views without dropout: keep the checkpoint's own (default: none)")
     shuffle: float = option(

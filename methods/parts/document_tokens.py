@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.encoder.layout.loading import tokens_of
+from harness.encoder.loading import tokens_of
 from harness.errors import InputError
 
 if TYPE_CHECKING:

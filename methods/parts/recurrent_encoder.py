@@ -14,9 +14,7 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from harness.encoder import Encoder
-from harness.encoder.layout.card_text import card_text
-from harness.encoder.layout.saving import staged_folder
-from harness.encoder.layout.whole_method import make_sentence_transformer
+from harness.encoder.layout import card_text, make_sentence_transformer, staged_folder
 from harness.encoder.pooling import reduce_tokens
 from harness.encoder.quiet import quiet_transformers
 from harness.encoder.sentences import clean

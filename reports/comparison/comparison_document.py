@@ -22,10 +22,10 @@ SECTIONS = {
     "differences": "What differs between rows",
     "base": "Against the untrained base",
     "certainty": "How sure is it",
-    "contamination": "Was the test text trained on",
+    "contamination": "Test text in the training data",
     "space": "Alignment and uniformity",
     "layers": "Layers and poolings",
-    "explore": "Explore",
+    "explore": "Single examples",
     "training": "Training",
     "tuning": "Tuning",
     "cost": "Cost",
@@ -33,7 +33,8 @@ SECTIONS = {
 _LAST = {"run": "How it was run", "limits": "Limits"}  # limits: what reading the others has shown stands there too
 _BY_PART = ("scores", "mteb", "differences")  # a file with parts has these once for each
 _VARIED_ALONE = 'Its runs differ in some streams of random numbers alone: see "Where the spread comes from".'
-_NOT_SCORED = ("geometry", "layers", "efficiency")  # suites that look at a model rather than score it
+BASELINES = frozenset({"simcse"})  # methods that papers of the field compare theirs with
+_NOT_SCORED = ("geometry", "layers", "efficiency")  # suites that describe a model rather than score it
 
 
 def built_in() -> list[TableBuilder]:
@@ -54,9 +55,9 @@ def built_in() -> list[TableBuilder]:
     from reports.tables.cost_table import cost_table
     from reports.tables.efficiency_table import efficiency_tables
     from reports.tables.geometry_table import geometry_tables
+    from reports.tables.interim_analyses import interim_analyses_table
     from reports.tables.languages import multilingual_table
     from reports.tables.limits import limits
-    from reports.tables.looks_table import looks_table
     from reports.tables.row_cards import how_it_was_run
     from reports.tables.row_differences import difference_table
     from reports.tables.spread_table import spread_table
@@ -72,7 +73,7 @@ def built_in() -> list[TableBuilder]:
         TableBuilder("differences", lambda c, _: difference_table(c), 900),
         TableBuilder("base", against_base, 100),
         TableBuilder("base", forest, 200),
-        TableBuilder("certainty", looks_table, 40),
+        TableBuilder("certainty", interim_analyses_table, 40),
         TableBuilder("certainty", all_pairs, 50),
         TableBuilder("certainty", strip, 100),
         TableBuilder("certainty", spread_table, 150),
@@ -135,12 +136,11 @@ def _part(part: Comparison, builders: list[TableBuilder]) -> Section:
 
 def _over_tasks(comparison: Comparison, significance: Significance) -> list[Table | Figure | None]:
     from reports.figures.rank_diagram import diagrams
-    from reports.papers.definition import baselines
     from reports.stats.score_matrices import score_matrices
     from reports.tables.task_aggregates import aggregate_table
 
     matrices = list(score_matrices(comparison))
-    tables = [aggregate_table(comparison, matrix, baselines()) for matrix in matrices]
+    tables = [aggregate_table(comparison, matrix, BASELINES) for matrix in matrices]
     return [*tables, *(figure for matrix in matrices for figure in diagrams(comparison, matrix))]
 
 
@@ -177,11 +177,11 @@ def _facts(comparison: Comparison) -> list[tuple[str, str]]:
     tasks = {key for key in tasks if not key[0].startswith("geometry:")}
     own = [row for row in comparison.rows if not (row.added or row.elsewhere)]
     added = sum(row.added and not row.elsewhere for row in comparison.rows)
-    beside = Counter(row.elsewhere for row in comparison.rows if row.elsewhere)
+    elsewhere = Counter(row.elsewhere for row in comparison.rows if row.elsewhere)
     facts = [
         (str(len(own)), "row" if len(own) == 1 else "rows"),
         *([(str(added), "untrained start added" if added == 1 else "untrained starts added")] if added else []),
-        *((str(count), f"set beside: {source}") for source, count in beside.items()),
+        *((str(count), f"compared with: {source}") for source, count in elsewhere.items()),
         (str(len(comparison.base_models)), "base model" if len(comparison.base_models) == 1 else "base models"),
         (count, "seed a row" if count == "1" else "seeds a row"),
         (str(runs), "run" if runs == 1 else "runs"),

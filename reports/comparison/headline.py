@@ -1,5 +1,5 @@
 """The main conclusion of a comparison: at most two sentences, which a referee can quote; one more, and the first, where
-rows that were made elsewhere stand beside its own."""
+rows that were made elsewhere are compared with its own."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from reports.document.table import number_text
 from reports.read.comparison_runs import Comparison, ResultRow, base_name
-from reports.read.looks import Looks
+from reports.read.interim_analyses import InterimAnalyses
 from reports.read.seeded import seeded
 from reports.stats.estimate import Estimate
 from reports.stats.significance import NOT_JUDGED, Difference, Leaders, Significance, untrained_base
@@ -16,11 +16,11 @@ from reports.stats.training_gain import remark
 from reports.stats.verdicts import Block
 
 _MOST_BASES = 3  # base models that a sentence has room for
-_MOST_OWN = 3  # rows that are each set against those made elsewhere
+_MOST_OWN = 3  # rows that are each compared with those made elsewhere
 
 
 def headline(comparison: Comparison, significance: Significance) -> str:
-    """The main conclusion, from the first target that has pairs: how the comparison's own rows stand to those made
+    """The main conclusion, from the first target that has pairs: how the comparison's own rows compare with those made
     elsewhere, which row is ahead, and what training gained."""
     parts: tuple[list[str], list[str], list[str]] = ([], [], [])
     several = len(comparison.base_models) > 1
@@ -32,8 +32,8 @@ def headline(comparison: Comparison, significance: Significance) -> str:
                 if text:
                     place.append(f"on {base_name(base)}, {text}" if several else text)
     sentences = [_sentence(texts) for texts in parts if texts]
-    if sentences and comparison.looks is not None:
-        sentences[0] += f"; {_looked(comparison.looks)}"
+    if sentences and comparison.analyses is not None:
+        sentences[0] += f"; {_analysed(comparison.analyses)}"
     ended = [row for row in comparison.rows if not row.finished]
     lost = f"without a result: {_list([f'{row.label} ({_ending(row)})' for row in ended])}" if ended else ""
     if not sentences:
@@ -54,16 +54,16 @@ def _sentence(texts: Sequence[str]) -> str:
     return text[0].upper() + text[1:] if text.startswith(("on ", "trained ", "against ")) else text
 
 
-def _looked(looks: Looks) -> str:
-    """How seeds were added, of which every verdict knows."""
-    count = f"{len(looks.seeds)} look{'' if len(looks.seeds) == 1 else 's'}"
-    if not looks.ended:
+def _analysed(analyses: InterimAnalyses) -> str:
+    """How seeds were added, which every verdict takes into account."""
+    count = f"{len(analyses.seeds)} interim analys{'is' if len(analyses.seeds) == 1 else 'es'}"
+    if not analyses.ended:
         return f"seeds are being added, {count} so far"
     return f"seeds were added where a decision was open, {count}"
 
 
 def _ending(row: ResultRow) -> str:
-    return "not run" if row.lacking else row.status
+    return "not run" if row.unavailable else row.status
 
 
 def _conclusion(rows: list[ResultRow], significance: Significance, target: Target) -> tuple[str, str, str]:
@@ -76,12 +76,12 @@ def _conclusion(rows: list[ResultRow], significance: Significance, target: Targe
     if leaders is None:
         value, row = max(scored, key=lambda item: item[0])
         text = f"{row.label} has the highest score on {target.title}, {100 * value:.2f}"
-        return "", f"{text}; with one seed a row, nobody can tell which is better", ""
-    beside = _beside(rows, significance, target)
-    return beside, _best(leaders, significance, rows, target), _gains(rows, significance, target)
+        return "", f"{text}; with one seed a row, it cannot be decided which is better", ""
+    elsewhere = _elsewhere(rows, significance, target)
+    return elsewhere, _best(leaders, significance, rows, target), _gains(rows, significance, target)
 
 
-def _beside(rows: list[ResultRow], significance: Significance, target: Target) -> str:
+def _elsewhere(rows: list[ResultRow], significance: Significance, target: Target) -> str:
     """How the comparison's own rows stand to those that were made elsewhere, corrected for as many differences."""
     own = [row for row in rows if not (row.elsewhere or row.added)]
     others = [row for row in rows if row.elsewhere]
@@ -95,7 +95,7 @@ def _beside(rows: list[ResultRow], significance: Significance, target: Target) -
             for verdict, phrase in (
                 ("better", "above"),
                 ("worse", "below"),
-                ("not separable", "not to be told apart from"),
+                ("not separable", "not significantly different from"),
                 (NOT_JUDGED, "not judged (one seed) against"),
             )
             if any(d.verdict == verdict for _, d in mine)
@@ -126,7 +126,7 @@ def _gains(rows: list[ResultRow], significance: Significance, target: Target) ->
     for verdict, phrase in (
         ("better", "above it"),
         ("worse", "below it"),
-        ("not separable", "not to be told apart from it"),
+        ("not separable", "not significantly different from it"),
         (NOT_JUDGED, "not judged (one seed)"),
     ):
         names = [_against(row, d) for row, d in found if d.verdict == verdict]
@@ -161,14 +161,15 @@ def _best(leaders: Leaders, significance: Significance, rows: list[ResultRow], t
         text = f"{named} scores highest on {target.title}"
     if tied:
         others = "the other rows" if len(tied) == len(leaders.others) > 2 else _list([r.label for r in leaders.tied])
-        text += f"{';' if behind else ', but'} {others} cannot be told apart from it"
+        verb = "is" if len(tied) == 1 else "are"
+        text += f"{';' if behind else ', but'} {others} {verb} not significantly different from it"
         needed = Block(rows, significance, target).needed(best, leaders.tied[0])
         if needed:
             gap = 100 * next(d.estimate.value for row, d in leaders.others if row.key == leaders.tied[0].key)
             about = f"about {needed} seeds a row would be needed"
             text += f" ({about} for a difference of {gap:.1f} points, as to {leaders.tied[0].label})"
         else:
-            text += " (more seeds would not tell: it takes more test pairs)"
+            text += " (more seeds would not help: it takes more test pairs)"
     if leaders.unjudged:
         text += f"; {NOT_JUDGED}: {_list([row.label for row in leaders.unjudged])}"
     return text

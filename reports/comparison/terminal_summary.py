@@ -133,7 +133,7 @@ def _legend(cells: list[Cell], without: list[str], *, several: bool) -> list[str
     said = []
     if any(cell.rank == 1 for cell in cells):
         best = "best mean of its base model" if several else "best mean of its column"
-        said.append(f"* {best}, which may be chance: the report and `harness verdict` say what can be told apart")
+        said.append(f"* {best}, which may be chance: the report and `harness verdict` test the differences")
     if any(cell.spread for cell in cells):
         said.append("± standard deviation over seeds")
     states = dict.fromkeys(cell.state for cell in cells if cell.state in ABSENT)

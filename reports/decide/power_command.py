@@ -38,10 +38,10 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(args: argparse.Namespace) -> int:
     """Print the table of seeds and differences for each base model."""
-    from harness import reading
+    from reports.decide.power_answer import power
 
-    asked = ("difference", "on", "block", "comparison", "sd", "pairs_sd", "rows", "correlation")
-    answer = reading.power(args.workdir, **{name: getattr(args, name) for name in asked})
+    options = ("difference", "on", "block", "comparison", "sd", "pairs_sd", "rows", "correlation")
+    answer = power(args.workdir, **{name: getattr(args, name) for name in options})
     if args.json:
         tell_json(answer.data)
     else:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from harness.config import nearest
 from harness.errors import InputError
-from harness.results.manifest import manifest_files
+from harness.results.store import comparison_files
 from reports.read.comparison_runs import Comparison, ResultRow, base_name, comparisons, read_comparison
 from reports.stats.significance import Significance
 from reports.stats.suite_targets import known_targets
@@ -28,7 +28,7 @@ def comparison_of(workdir: Path, name: str, part: str = "") -> Comparison:
     if not workdir.is_dir():
         raise InputError(f"{workdir}: no such folder; give the work directory of `harness compare`")
     if not name:
-        known = list(manifest_files(workdir)) or list(comparisons(workdir))
+        known = list(comparison_files(workdir)) or list(comparisons(workdir))
         if len(known) != 1:
             said = f"it holds {', '.join(known)}: name one with --comparison" if known else "it holds no runs"
             raise InputError(f"{workdir}: {said}")
@@ -93,10 +93,7 @@ def question_of(comparison: Comparison, on: str) -> Question:
             raise InputError(f"--on {on}: not known{nearest(on, names)}; known: {some}")
         target = found
     if why := significance.unknown(target):
-        raise InputError(
-            f"{comparison.name}: on {target.title} nothing can be judged: {why}; `harness compare --rescore outcomes` "
-            "scores runs of before for them"
-        )
+        raise InputError(f"{comparison.name}: on {target.title} nothing can be judged: {why}")
     return Question(comparison, target, significance)
 
 

@@ -1,4 +1,4 @@
-"""The decider of `harness compare --until decided`: which rows get another seed (entry point `harness.deciders`)."""
+"""The interim analyses of `harness compare --until decided`: which rows get another seed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from harness.comparison.until import Key, Look
+from harness.runs.until import Analysis, Key
 from reports.read.comparison_runs import read_comparison
 from reports.stats.estimate import Floats
 from reports.stats.sequential import SHARE, Boundary, standing
@@ -14,42 +14,40 @@ from reports.stats.significance import Significance
 from reports.stats.simultaneous import ALPHA, SeedSpread
 from reports.stats.verdicts import ALIKE, BETTER, Block, kind_of
 
-LEADS, BEATEN, SAME, HOPELESS, OPEN = "leads", "out", "no difference that matters", "will hardly be told", "open"
+LEADS, BEATEN, SAME, HOPELESS, OPEN = "leads", "out", "no difference that matters", "unlikely to be decided", "open"
 
 
-class Sequential:
-    """Looks by the boundary of `reports.stats.sequential`, one base model at a time."""
+RULE = (
+    f"after every seed, at {ALPHA} x {SHARE} x the share of the information that all seeds would give, for all pairs "
+    "of rows together"
+)
 
-    rule = (
-        f"after every seed, at {ALPHA} x {SHARE} x the share of the information that all seeds would give, for all "
-        "pairs of rows together"
-    )
 
-    def __call__(self, workdir: Path, comparison: str) -> Look:
-        """See `harness.comparison.until.Decider`."""
-        known = read_comparison(workdir, comparison)
-        assert known.looks is not None
-        significance = Significance(known)
-        target = significance.first
-        if target is None:
-            return Look(frozenset())
-        contending: set[Key] = set()
-        said = []
-        for base in known.base_models:
-            rows = [row for row in known.rows if row.base_model == base and row.supervision != "supervised"]
-            block = Block(rows, significance, target)
-            if len(block.judged) < 2:
-                continue
-            states = _states(block, Boundary(known.looks.first, known.looks.most), known.looks.equivalence)
-            open_ = OPEN in states
-            contending |= {
-                row.key for row, state in zip(block.judged, states, strict=True) if open_ and state in (LEADS, OPEN)
-            }
-            said += [
-                {"row": row.label, "base_model": base, "seeds": len(block.runs(row)), "state": state}
-                for row, state in zip(block.judged, states, strict=True)
-            ]
-        return Look(frozenset(contending), tuple(said), target.title)
+def analyse(workdir: Path, comparison: str) -> Analysis:
+    """An interim analysis by the boundary of `reports.stats.sequential`, one base model at a time."""
+    known = read_comparison(workdir, comparison)
+    assert known.analyses is not None
+    significance = Significance(known)
+    target = significance.first
+    if target is None:
+        return Analysis(frozenset())
+    contending: set[Key] = set()
+    rows_so_far = []
+    for base in known.base_models:
+        rows = [row for row in known.rows if row.base_model == base and row.supervision != "supervised"]
+        block = Block(rows, significance, target)
+        if len(block.judged) < 2:
+            continue
+        states = _states(block, Boundary(known.analyses.first, known.analyses.most), known.analyses.equivalence)
+        open_ = OPEN in states
+        contending |= {
+            row.key for row, state in zip(block.judged, states, strict=True) if open_ and state in (LEADS, OPEN)
+        }
+        rows_so_far += [
+            {"row": row.label, "base_model": base, "seeds": len(block.runs(row)), "state": state}
+            for row, state in zip(block.judged, states, strict=True)
+        ]
+    return Analysis(frozenset(contending), tuple(rows_so_far), target.title)
 
 
 def _states(block: Block, boundary: Boundary, equivalence: float) -> list[str]:
@@ -76,6 +74,3 @@ def _states(block: Block, boundary: Boundary, equivalence: float) -> list[str]:
         named = {BEATEN: found.beaten[i], SAME: found.alike[i], HOPELESS: found.hopeless[i]}
         states.append(LEADS if i == leader else next((state for state, holds in named.items() if holds), OPEN))
     return states
-
-
-DECIDER = Sequential()

@@ -118,7 +118,7 @@ def _told(base: str, block: Block, title: str) -> list[str]:
             for line in cells
         ),
         _MARKED,
-        "cannot be told apart, best first:",
+        "not significantly different, best first:",
         *(f"  {one_line(text)}" for text in groups_text(block)),
         *([said] if said else []),
     ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from harness.errors import InputError
 from harness.files.printable import tell_json, tell_lines
 
 
@@ -16,7 +15,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="say which of two rows is better and how sure that is; or all pairs of rows",
         description="From the records of a work directory: better, worse, no difference that matters or cannot tell "
         "yet, with an interval over seeds and examples that is corrected for all pairs of rows. Without A and B: a "
-        "matrix of all differences, and groups of rows that cannot be told apart.",
+        "matrix of all differences, and groups of rows that are not significantly different.",
         epilog="example: harness verdict work/demo SimCSE SCD --on STS",
     )
     parser.add_argument("workdir", type=Path, metavar="WORKDIR")
@@ -31,7 +30,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument(
         "--without-overlap", action="store_true",
-        help="leave out the examples of which a text stood in the training text of a row",
+        help="leave out test examples that occur in the training data of a row",
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="machine-readable")
     parser.set_defaults(run=run)
@@ -39,13 +38,11 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(args: argparse.Namespace) -> int:
     """Print the verdict."""
-    from harness import reading
+    from reports.decide.verdict_answer import verdict
 
-    if len(args.rows) not in (0, 2):
-        raise InputError("harness verdict WORKDIR A B: name two rows, or none for all pairs")
-    answer = reading.verdict(
+    answer = verdict(
         args.workdir,
-        *args.rows,
+        args.rows,
         on=args.on,
         block=args.block,
         comparison=args.comparison,

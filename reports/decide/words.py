@@ -30,12 +30,12 @@ def paragraph(verdict: Verdict, block: Block, equivalence: float) -> str:
     start = {
         BETTER: f"{a} is better than {b} on {title}",
         ALIKE: f"{a} and {b} differ by nothing that matters (less than {equivalence:g} points) on {title}",
-        OPEN: f"Whether {a} or {b} is better on {title} cannot be told yet",
+        OPEN: f"Whether {a} or {b} is better on {title} cannot be decided yet",
     }.get(verdict.kind, f"{a} is worse than {b} on {title}")
     p = "p < 0.001" if e.p < 1e-3 else f"p = {e.p:.3f}"
     text = f"{start}: {numbers}; interval and {p} are corrected for all pairs of {len(block.judged)} rows"
-    looks = block.significance.comparison.looks
-    text += f" and {len(looks.seeds)} looks." if looks is not None else "."
+    analyses = block.significance.comparison.analyses
+    text += f" and {len(analyses.seeds)} interim analyses." if analyses is not None else "."
     if verdict.another_seed is not None and 0 < verdict.another_seed < 1:
         text += f" One more seed of {a} would be ahead of one of {b} with probability {verdict.another_seed:.2f}."
     if verdict.detectable is not None:
@@ -54,6 +54,7 @@ def _count(seeds: int) -> str:
 def as_json(verdict: Verdict, block: Block, equivalence: float) -> dict[str, Any]:
     """Every number of a verdict; differences in points."""
     d = verdict.difference
+    analyses = block.significance.comparison.analyses
     return {
         "a": verdict.a.label,
         "b": verdict.b.label,
@@ -67,7 +68,7 @@ def as_json(verdict: Verdict, block: Block, equivalence: float) -> dict[str, Any
         "high": 100 * d.estimate.high,
         "p": d.estimate.p if d.judged else None,
         "corrected_for_rows": len(block.judged),
-        **({"corrected_for_looks": len(looks.seeds)} if (looks := block.significance.comparison.looks) else {}),
+        **({"corrected_for_interim_analyses": len(analyses.seeds)} if analyses is not None else {}),
         "equivalence": equivalence,
         "another_seed_ahead": verdict.another_seed,
         "detectable": verdict.detectable,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -67,23 +67,7 @@ class Figure:
         return self.draw(self.plot, "pdf")
 
 
-@dataclass(frozen=True)
-class Widget:
-    """A part of the page that one handles; other formats have its title and caption alone.
-
-    Attributes:
-        kind: the script that draws it: "examples", "map".
-        data: what that is given, plain; every text in it is data, and shown as text.
-    """
-
-    key: str
-    title: str
-    caption: str
-    kind: str
-    data: Mapping[str, Any]
-
-
-Block = Text | Table | Figure | Facts | Widget
+Block = Text | Table | Figure | Facts
 
 
 @dataclass
@@ -106,9 +90,6 @@ class Document:
 
     def tables(self) -> list[Table]:
         return [block for section in self.sections for block in section.blocks if isinstance(block, Table)]
-
-    def widgets(self) -> list[Widget]:
-        return [block for section in self.sections for block in section.blocks if isinstance(block, Widget)]
 
     def figures(self) -> list[Figure]:
         return [block for section in self.sections for block in section.blocks if isinstance(block, Figure)]

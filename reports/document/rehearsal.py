@@ -9,8 +9,8 @@ from reports.document.table import Table
 
 MARK = "[rehearsal]"
 SENTENCE = (
-    "Rehearsal: small stand-ins for base models, texts and numbers of updates show that every row runs; the numbers "
-    "say nothing of the methods and join none of a paper."
+    "Rehearsal: small stand-ins for base models, texts and numbers of training steps show that every row runs; the "
+    "numbers say nothing of the methods and join none of a paper."
 )
 
 

@@ -1,1 +1,1 @@
-"""What one explores beside the tables: single examples, slices of them, a map of the space."""
+"""Single examples and slices of tasks: `harness examples` and the report's section."""

@@ -1,81 +1,48 @@
-"""What every row made of every example of a task: its score, and how wrong that is.
+"""How each row scores each example of a task, and the examples that are worth a look.
 
-Rows are compared by errors, not by scores: a cosine of 0.8 is high in one space and low in another. The error of a pair
-is how far its place among all pairs by cosine is from its place by gold score, as a share of all places (0: the same
-place, 1: first instead of last); that of a classified text is 1 where it is wrong; that of a query 1 less its score.
-Both are means over the seeds of a row.
+Rows are compared by errors, not by scores, since a cosine of 0.8 is high in one embedding space and low in another. The
+error of a pair is the distance between its rank by cosine and its rank by gold score, as a share of all ranks (0: equal
+ranks, 1: first instead of last); a classified text has error 1 if it is wrong; a query 1 minus its score. Errors are
+means over the seeds of a row.
+
+Runs store ids of texts, not texts, since licences of data sets may forbid copies. Texts are read from the tasks' data.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
-from harness.errors import InputError
+from harness.errors import HarnessError, InputError
+from harness.files.printable import one_line
 from harness.results.outcomes import is_mean
-from harness.results.run_folder import RunFolder
-from reports.explore.known_texts import Known, known_texts
-from reports.explore.traits import TRAITS
-from reports.read.comparison_runs import Comparison, ResultRow
+from harness.results.store import RunFolder
+from harness.results.text_ids import pair_units, text_id
+from harness.tasks.catalogue import SOURCES, resolve_tasks
+from reports.read.comparison_runs import Comparison, ResultRow, base_name
 from reports.read.examples import Examples, read_examples
 from reports.stats.estimate import Floats
 
-_SETS = ("v_measure",)  # scores of sets, of which no example can be shown
-_USUAL = ("spearman", "accuracy")  # of several scores of one task the one that is shown
+_SETS = ("v_measure",)  # metrics of whole sets, which have no examples
+_USUAL = ("spearman", "accuracy")  # the metric that is shown of a task with several
 
 Key = tuple[str, str]  # of a row
+Texts = list[tuple[str, ...]]
 
 
 @dataclass
 class ExploredTask:
-    """The n examples of one score of a task, as all rows that were scored on the same ones see them.
+    """The n examples of one task, and the runs that were scored on them: row key -> record id -> examples."""
 
-    Attributes:
-        runs: row key -> record id -> the examples of each of its runs that were scored on these.
-    """
-
+    task: str
+    source: str
+    metric: str
     examples: Examples
     runs: Mapping[Key, Mapping[str, Examples]]
-
-    @property
-    def task(self) -> str:
-        return self.examples.score[0]
-
-    @property
-    def source(self) -> str:
-        return self.examples.score[1]
-
-    @property
-    def metric(self) -> str:
-        return self.examples.score[3]
-
-    @property
-    def n(self) -> int:
-        return len(self.examples.outcome)
-
-    @cached_property
-    def known(self) -> Known:
-        """The texts, where the data can be had here."""
-        return known_texts(self.examples)
-
-    @cached_property
-    def gold(self) -> list[str]:
-        """Gold scores of pairs, classes; "" where there is none."""
-        target = self.examples.target
-        if np.isnan(target).all():
-            return self.known.gold
-        return [f"{value:g}" for value in np.round(target, 3).tolist()]
-
-    @cached_property
-    def scores(self) -> dict[Key, Floats]:
-        """Row key -> (n,) mean over seeds of the cosine, of right or wrong, or of the query's score."""
-        return {key: np.mean([run.outcome for run in runs.values()], axis=0) for key, runs in self.runs.items()}
 
     @cached_property
     def errors(self) -> dict[Key, Floats]:
@@ -83,47 +50,26 @@ class ExploredTask:
         return {key: np.mean([error(run) for run in runs.values()], axis=0) for key, runs in self.runs.items()}
 
     @cached_property
-    def traits(self) -> dict[str, tuple[tuple[str, ...], NDArray[np.int64]]]:
-        """Trait -> the names of its slices, and the number of the slice of each example, -1 without texts."""
-        found = {}
-        have = [place for place, texts in enumerate(self.known.texts) if texts]
-        for trait in TRAITS:
-            named, numbers = trait.slices([self.known.texts[place] for place in have])
-            if named:
-                found[trait.key] = named, _spread(numbers, have, self.n)
-        if (gold := self._by_gold()) is not None:
-            found["gold"] = gold
-        return found
-
-    def _by_gold(self) -> tuple[tuple[str, ...], NDArray[np.int64]] | None:
-        """Gold scores in three equal ranges of their scale; classes as they are."""
+    def known(self) -> tuple[Texts, list[str], str]:
+        """(n,) one or two texts of each example, () if unknown; (n,) gold scores or labels; why texts are unknown."""
         target = self.examples.target
-        if not np.isnan(target).any() and np.ptp(target) > 0:
-            low, high = float(target.min()), float(target.max())
-            ends = np.linspace(low, high, 4)
-            named = tuple(f"{a:.3g} to {b:.3g}" for a, b in pairwise(ends))
-            return named, np.clip(np.searchsorted(ends[1:-1], target, side="right"), 0, 2)
-        classes = sorted(set(self.known.gold) - {""})
-        if not 1 < len(classes) <= 12:
-            return None
-        place = {label: number for number, label in enumerate(classes)}
-        named = tuple(f"class {label}" for label in classes)
-        return named, np.array([place.get(label, -1) for label in self.known.gold])
+        gold = ["" if np.isnan(value) else f"{value:g}" for value in np.round(target, 3)]
+        try:
+            texts, labels = _read_texts(self.examples)
+        except (HarnessError, OSError, ValueError) as fault:
+            return [()] * len(target), gold, f"the data of {self.task} cannot be read here: {one_line(str(fault))}"
+        lacking = sum(not some for some in texts)
+        why = f"{lacking:,} of {len(texts):,} examples of {self.task} are not in the data found here" if lacking else ""
+        return texts, labels or gold, why
 
-
-def trait_titles() -> dict[str, str]:
-    """Title of each way to slice, by key."""
-    return {**{trait.key: trait.title for trait in TRAITS}, "gold": "Gold"}
-
-
-def _spread(numbers: Sequence[int], places: Sequence[int], n: int) -> NDArray[np.int64]:
-    whole = np.full(n, -1)
-    whole[list(places)] = numbers
-    return whole
+    def rows(self, comparison: Comparison, base_model: str = "") -> list[ResultRow]:
+        """The rows that have the task, in the order of the comparison; of one base model if it is given."""
+        every = [row for row in comparison.rows if row.key in self.runs]
+        return [row for row in every if base_model in ("", row.base_model, base_name(row.base_model))]
 
 
 def error(examples: Examples) -> Floats:
-    """(n,) how wrong a run is on each example, 0 to 1 (see above)."""
+    """(n,) the error of one run on each example, 0 to 1."""
     metric, target, outcome = examples.score[3], examples.target, examples.outcome
     if is_mean(metric, target):
         return np.asarray(np.clip(1 - outcome, 0, 1))
@@ -131,52 +77,102 @@ def error(examples: Examples) -> Floats:
         return np.asarray(outcome != target, dtype=np.float64)
     from scipy.stats import rankdata
 
-    apart = np.abs(rankdata(outcome) - rankdata(target))
-    return np.asarray(apart / max(len(target) - 1, 1))
+    return np.asarray(np.abs(rankdata(outcome) - rankdata(target)) / max(len(target) - 1, 1))
 
 
-def explored_tasks(comparison: Comparison, wanted: Callable[[str, str], bool] | None = None) -> list[ExploredTask]:
-    """Every task of a comparison whose runs kept what each example scored, in the order met, one score each.
-
-    Args:
-        wanted: of (task, source), which to read; all without it. Damaged runs are left out, with a warning.
-    """
+def read_tasks(comparison: Comparison, wanted: Callable[[str], bool] = lambda task: True) -> list[ExploredTask]:
+    """Every task of a comparison whose runs stored examples, with one metric each; damaged runs cause a warning."""
     found: dict[tuple[str, str, str, str], dict[Key, dict[str, Examples]]] = {}
     for row in comparison.rows:
         for record in row.finished:
             try:
                 for examples in read_examples(RunFolder(comparison.workdir, record.id), comparison.left_out):
-                    task, source, _, metric = examples.score
-                    if metric not in _SETS and (wanted is None or wanted(task, source)):
+                    if examples.score[3] not in _SETS and wanted(examples.score[0]):
                         found.setdefault(examples.score, {}).setdefault(row.key, {})[record.id] = examples
             except (OSError, ValueError, KeyError, InputError) as fault:
                 comparison.warnings.append(f"examples of run {record.id} are unreadable ({type(fault).__name__})")
-    tasks: dict[tuple[str, str], ExploredTask] = {}
-    for score, by_row in found.items():
-        one = _same_examples(by_row)
-        if score[:2] not in tasks or (score[3] in _USUAL and tasks[score[:2]].metric not in _USUAL):
-            tasks[score[:2]] = one
+    tasks: dict[Key, ExploredTask] = {}
+    for (task, source, _, metric), runs in found.items():
+        if (task, source) not in tasks or (metric in _USUAL and tasks[task, source].metric not in _USUAL):
+            tasks[task, source] = _with_same_examples(runs)
     return list(tasks.values())
 
 
-def _same_examples(by_row: Mapping[Key, Mapping[str, Examples]]) -> ExploredTask:
-    """The runs that were scored on the examples that most were."""
-    every = [run for runs in by_row.values() for run in runs.values()]
-    usual = Counter(run.digest for run in every).most_common(1)[0][0]
-    alike = {key: {name: run for name, run in runs.items() if run.digest == usual} for key, runs in by_row.items()}
-    same = [run for run in every if run.digest == usual]
-    first = next((run for run in same if run.texts is not None), same[0])
-    return ExploredTask(first, {key: runs for key, runs in alike.items() if runs})
+def _with_same_examples(runs: Mapping[Key, Mapping[str, Examples]]) -> ExploredTask:
+    """The runs that were scored on the examples that most runs were scored on."""
+    every = [one for by_id in runs.values() for one in by_id.values()]
+    usual = Counter(one.digest for one in every).most_common(1)[0][0]
+    same = {key: {run: one for run, one in by_id.items() if one.digest == usual} for key, by_id in runs.items()}
+    first = next(one for one in every if one.digest == usual)
+    task, source, _, metric = first.score
+    return ExploredTask(task, source, metric, first, {key: by_id for key, by_id in same.items() if by_id})
 
 
-def restricted(examples: Examples, mask: NDArray[np.bool_]) -> Examples:
-    """Some of the examples of a run."""
-    texts = examples.texts[mask] if examples.texts is not None else None
-    return replace(
-        examples, part=examples.part[mask], target=examples.target[mask], outcome=examples.outcome[mask], texts=texts
-    )
+def _read_texts(examples: Examples) -> tuple[Texts, list[str]]:
+    """The texts of n examples, and their labels if the task has labels."""
+    name, source, _, _ = examples.score
+    (task,) = resolve_tasks([name], **({"source": source} if source in SOURCES else {}))
+    if (tested := getattr(task, "tested", None)) is not None:
+        first, second = tested.first, tested.second
+        units = pair_units(first, second) if second else np.array([text_id(text) for text in first])
+        if np.array_equal(units, examples.texts[:, 0]):  # the data is the one that was scored
+            texts: Texts = list(zip(first, second, strict=True)) if second else [(text,) for text in first]
+            return texts, [f"{label:g}" for label in tested.labels.tolist()]
+    by_id = {text_id(text): text for text in reversed(list(dict.fromkeys(task.texts())))}
+    if not by_id:
+        raise InputError("the task creates its texts while it is scored")
+    found = [tuple(by_id.get(int(one), "") for one in ids) for ids in examples.texts]
+    return [some if all(some) else () for some in found], []
 
 
-def rows_of(comparison: Comparison, task: ExploredTask) -> list[ResultRow]:
-    """The rows that have the task, in the order of the comparison."""
-    return [row for row in comparison.rows if row.key in task.runs]
+@dataclass(frozen=True)
+class Chosen:
+    """One example. example: its number in the task's data, from 1; ids: of its texts; texts: () if unknown.
+
+    scores and errors: of each row, means over its seeds; by: what it was chosen by.
+    """
+
+    task: str
+    source: str
+    example: int
+    ids: tuple[str, ...]
+    texts: tuple[str, ...]
+    gold: str
+    scores: Mapping[str, float]
+    errors: Mapping[str, float]
+    by: float
+
+
+def choose_differing(task: ExploredTask, a: ResultRow, b: ResultRow, most: int, text: str = "") -> list[Chosen]:
+    """The examples on which two rows differ most in error; `by` is positive where `a` has the smaller error."""
+    by = task.errors[b.key] - task.errors[a.key]
+    return _choose(task, [a, b], by, np.abs(by), most, text)
+
+
+def choose_hard(task: ExploredTask, rows: Sequence[ResultRow], most: int, text: str = "") -> list[Chosen]:
+    """The examples that most rows get wrong, by the median of their errors."""
+    by = np.median([task.errors[row.key] for row in rows], axis=0)
+    return _choose(task, rows, by, by, most, text)
+
+
+def _choose(
+    task: ExploredTask, rows: Sequence[ResultRow], by: Floats, size: Floats, most: int, text: str
+) -> list[Chosen]:
+    """The `most` examples of the largest size above 0; only those with a text that contains `text`."""
+    texts, gold, _ = task.known
+    order = [int(place) for place in np.argsort(-size, kind="stable") if size[place] > 0]
+    if text:
+        order = [place for place in order if any(text.casefold() in one.casefold() for one in texts[place])]
+    labels = [row.label for row in rows]
+    names = [f"{r.label} ({base_name(r.base_model)})" if labels.count(r.label) > 1 else r.label for r in rows]
+
+    def of_rows(values: Mapping[Key, Floats], place: int) -> dict[str, float]:
+        return {name: round(float(values[row.key][place]), 4) for name, row in zip(names, rows, strict=True)}
+
+    scores = {row.key: np.mean([run.outcome for run in task.runs[row.key].values()], axis=0) for row in rows}
+    stored, chosen = task.examples.texts, []
+    for place in order[:most]:
+        ids = tuple(f"{int(one) % 2**64:016x}" for one in stored[place])
+        values = of_rows(scores, place), of_rows(task.errors, place), round(float(by[place]), 4)
+        chosen.append(Chosen(task.task, task.source, place + 1, ids, texts[place], gold[place], *values))
+    return chosen

@@ -103,7 +103,7 @@ def development(comparison: Comparison, target: Target | None = None) -> Figure 
             plot,
             "development",
             "Dev score and collapse statistics during training",
-            "Thick: mean over seeds; thin: single seeds. Points at 1, 2, 4, 8, ... updates select nothing. "
+            "Thick: mean over seeds; thin: single seeds. Points at 1, 2, 4, 8, ... training steps select nothing. "
             f"Effective rank and spread that fall towards zero show a collapse.{_long(comparison, 'dev')}{others}",
             f"Line plots over training steps of {', '.join(title for _, title, _ in have)} for {names}.",
         )

@@ -1,1 +1,1 @@
-"""The reports of papers: definitions, our runs beside published numbers."""
+"""The reports of papers: definitions, our runs next to published numbers."""

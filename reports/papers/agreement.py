@@ -8,53 +8,60 @@ from dataclasses import dataclass
 from typing import Literal
 
 from reports.document.table import number_text
-from reports.papers.reported import ONE, Reported
 from reports.stats.estimate import mean_sd
 
 Kind = Literal["inside", "above", "below", "one seed", "not comparable", "not measured", "not published"]
-ROUNDING = 0.05  # a method without a seed agrees within this, in points: half of a paper's last decimal at one digit
-
-
-@dataclass(frozen=True)
-class Obstacle:
-    """Something that is another one than the paper's, so that two numbers cannot be compared."""
-
-    what: Literal["base model", "training data", "recipe", "protocol", "reference"]
-    detail: str
-
-    def __str__(self) -> str:
-        return f"other {self.what}: {self.detail}" if self.what == "recipe" else f"other {self.what} ({self.detail})"
+ROUNDING = 0.05  # half of the last decimal that a paper prints at one digit, in points
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """`kind` for machines, `text` for readers; the interval where there is one.
+    """`kind` for programs, `text` and `short` for readers, the interval where there is one.
 
-    `reason`: of a number that was not measured, why; `obstacles`: of one that is not comparable.
+    `reasons`: why a number is not comparable, as sentences; why it was not measured, as one clause.
     """
 
     kind: Kind
     text: str
     low: float | None = None
     high: float | None = None
-    reason: str = ""
-    obstacles: tuple[Obstacle, ...] = ()
+    reasons: tuple[str, ...] = ()
 
     @classmethod
     def not_measured(cls, reason: str) -> Verdict:
-        """There is no number of ours, and why."""
-        return cls("not measured", f"not measured: {reason}", reason=reason)
+        return cls("not measured", f"Not measured: {reason}.", reasons=(reason,))
 
     @property
     def short(self) -> str:
-        """The first reason in full, of further obstacles only what is another one."""
-        if not self.obstacles:
-            return self.text.partition("; ")[0]
-        first, *others = self.obstacles
-        return "; ".join(dict.fromkeys((f"not comparable: {first}", *(f"other {one.what}" for one in others))))
+        """The first reason in full, further ones without their details."""
+        if self.kind != "not comparable":
+            return self.text
+        kinds = dict.fromkeys(f"{reason.partition(':')[0]}." for reason in self.reasons[1:])
+        return " ".join(("Not comparable.", self.reasons[0], *kinds))
 
 
-def prediction_of_difference(
+def predict_mean(values: Sequence[float], confidence: float = 0.95, *, runs: int = 1) -> tuple[float, float]:
+    """Where the mean of `runs` more runs is expected: mean +- t(n - 1, (1 + confidence) / 2) * s * sqrt(1/runs + 1/n).
+
+    s is the sample standard deviation (n - 1 in the denominator) of n >= 2 values that are taken as independent draws
+    of one normal distribution: then the mean of m others minus theirs has variance sigma^2 (1/m + 1/n), and over
+    s sqrt(1/m + 1/n) it is Student's t with n - 1 degrees of freedom (Hahn and Meeker, "Statistical Intervals", 1991,
+    section 4.8; Geisser, "Predictive Inference", 1993). Published runs use the same test pairs, so the chance of the
+    pairs does not enter.
+
+    Raises:
+        ValueError: fewer than two values, or a confidence outside of (0, 1).
+    """
+    if len(values) < 2 or not 0 < confidence < 1:
+        raise ValueError(f"needs two values and a confidence in (0, 1), got {len(values)} and {confidence}")
+    from scipy.special import stdtrit
+
+    mean, sd = mean_sd(values)
+    half = float(stdtrit(len(values) - 1, (1 + confidence) / 2)) * (sd or 0) * math.sqrt(1 / runs + 1 / len(values))
+    return mean - half, mean + half
+
+
+def predict_difference(
     difference: float, sides: Sequence[Sequence[float]], confidence: float = 0.95, *, runs: int = 1
 ) -> tuple[float, float]:
     """Where the difference of the means of `runs` more runs of each side is expected.
@@ -63,7 +70,7 @@ def prediction_of_difference(
 
     Args:
         difference: of the means of both sides.
-        sides: values of each side that a seed enters, two or more each.
+        sides: values of each side that depends on a seed, two or more each.
     """
     from scipy.special import stdtrit
 
@@ -84,43 +91,39 @@ def judge(
     *,
     deterministic: bool = False,
     sides: Sequence[Sequence[float]] = (),
-    obstacles: Sequence[Obstacle] = (),
-    unmeasured: str = "",
+    reasons: Sequence[str] = (),
+    missing: str = "",
     digits: int = 2,
-    reported: Reported = ONE,
+    runs: int = 1,
 ) -> Verdict:
     """The verdict on one published number.
 
     Args:
         published: the number; None where its cell is blank.
-        values: our runs' values, one a seed; empty: nothing was measured.
-        deterministic: no seed enters the method: it agrees within `ROUNDING`, one run says it all.
-        sides: of a difference between rows whose seeds are not the same, the values of the sides that a seed enters.
-        obstacles: why the two cannot be compared, from the records.
-        unmeasured: why there is no value of ours.
-        reported: what the published number is made of, one run or several.
+        values: our runs' values, one per seed; empty: nothing was measured.
+        deterministic: the method does not depend on a seed, so its one value agrees within `ROUNDING`.
+        sides: of a difference between rows with different seeds, the values of the sides that depend on a seed.
+        reasons: why the two cannot be compared, as sentences.
+        missing: why there is no value of ours, as a clause.
+        digits: decimals of the interval in the text.
+        runs: how many runs the published number is the mean of.
     """
     if not values:
-        return Verdict.not_measured(unmeasured) if unmeasured else Verdict("not measured", "not measured")
+        return Verdict.not_measured(missing or "not evaluated")
     if published is None:
-        return Verdict("not published", "no legible published number")
-    if obstacles:
-        said = "; ".join(map(str, obstacles))
-        return Verdict("not comparable", f"not comparable: {said}", obstacles=tuple(obstacles))
+        return Verdict("not published", "The published number is not legible.")
+    if reasons:
+        return Verdict("not comparable", f"Not comparable. {' '.join(reasons)}", reasons=tuple(reasons))
+    mean = mean_sd(values)[0]
     if deterministic:
-        mean = mean_sd(values)[0]
         low, high = mean - ROUNDING, mean + ROUNDING
-        where = f"within rounding (± {ROUNDING})"
+        what = f"our value ± {ROUNDING} (rounding)"
     elif min((len(side) for side in sides), default=len(values)) < 2:
-        return Verdict("one seed", "one seed: no interval")
+        return Verdict("one seed", "One seed: there is no interval.")
     else:
-        mean = mean_sd(values)[0]
-        low, high = prediction_of_difference(mean, sides, runs=reported.runs) if sides else reported.interval(values)
-        what = f"for {reported.text} " if reported.text else ""
-        where = f"{what}[{number_text(low, digits)}, {number_text(high, digits)}]"
-    # Binary fractions: a number on the bound itself is inside.
-    if low - 1e-9 <= published <= high + 1e-9:
-        return Verdict("inside", f"inside our interval {where}", low, high)
-    if published > high:
-        return Verdict("above", f"above our interval {where}", low, high)
-    return Verdict("below", f"below our interval {where}", low, high)
+        low, high = predict_difference(mean, sides, runs=runs) if sides else predict_mean(values, runs=runs)
+        of = f" for a mean of {runs} runs" if runs > 1 else ""
+        what = f"our interval{of}: {number_text(low, digits)} to {number_text(high, digits)}"
+    # A number on the bound itself is inside, whatever its binary fraction.
+    kind: Kind = "above" if published > high + 1e-9 else "below" if published < low - 1e-9 else "inside"
+    return Verdict(kind, f"{kind.capitalize()} {what}.", low, high)

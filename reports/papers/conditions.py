@@ -1,86 +1,230 @@
-"""What makes a run one of a paper's rows, and what makes it another one than the paper's: model, text, recipe."""
+"""What makes a run one of a paper's rows, and what makes it another one: base model, training text, settings."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
-from harness.results.record import Record
-from reports.papers import recipes, training_text
-from reports.papers.agreement import Obstacle
-from reports.papers.definition import Definition, PaperRow
+from harness import registry
+from harness.errors import InputError
+from harness.method import Method
+from reports.papers.definition import Data, Definition, PaperRow
 from reports.read.comparison_runs import ResultRow, rehearsed
-from reports.read.run_library import matches
+from reports.read.run_library import Record, matches, same_value, value_of
 
-_WEIGHTS = ("base_model", "model", "vectors")  # what a rehearsal replaces by something small
+_WEIGHTS = ("base_model", "model", "vectors")  # a rehearsal replaces these by something small
+_REHEARSED = "mini"  # the family whose preset a rehearsal follows, whatever the paper's base model
+_SCHEDULE = "eval_every"  # how often the dev set is scored is a remark, not another setting
+_MEMORY = ("micro_batch", "gradient_checkpointing", "packed")
+_FIRST = ("learning_rate", "batch_size", "epochs", "max_steps", "temperature", "projector", "pooling")
+_MOSTLY = 0.95  # of the entries: a run that saw fewer was trained on a part of the text
+_SMALL = 1e-3  # a number below it is shown as 3e-5
+_REVISION = re.compile(r"^(hf://datasets/[^/]+/[^/@?]+)@[^/?]*")
 
 
 class Conditions:
-    """The conditions that a definition states for its rows, asked of runs that were made or are planned."""
+    """The conditions that a definition states for its rows, checked on runs that were made or are planned.
+
+    Reasons why a run is not the paper's are sentences "Another KIND: DETAIL.".
+    """
 
     def __init__(self, definition: Definition) -> None:
         self.definition = definition
 
-    def is_of(self, spec: PaperRow, record: Record) -> bool:
-        """Whether a run is one of a paper's row: its method, as `where` says, and on its text where that is the point.
+    def is_of(self, row: PaperRow, record: Record) -> bool:
+        """Whether a run belongs to a paper's row: its method and what `where` says.
 
-        A rehearsal has what its own recipe says where the row has what the paper's says, and may have a stand-in for
-        the text.
+        A rehearsal can have what its own preset says where the row has what the paper's says, and another text.
         """
-        if record.method != spec.method or not matches(record, self._where(spec, record)):
+        if record.method != row.method or not matches(record, self._where(row, record)):
             return False
-        wanted = self.definition.data.get(spec.data)
-        if not spec.by_text or wanted is None:
+        if "corpus" not in row.where or is_text(self.definition.data[row.where["corpus"]], record):
             return True
-        stands_in = rehearsed(record) and not any(
-            training_text.is_text(text, record) for text in self.definition.data.values()
-        )
-        return stands_in or training_text.is_text(wanted, record)
+        return rehearsed(record) and not any(is_text(text, record) for text in self.definition.data.values())
 
-    def _where(self, spec: PaperRow, record: Record) -> dict[str, Any]:
+    def _where(self, row: PaperRow, record: Record) -> dict[str, Any]:
         if not rehearsed(record):
-            return spec.where
+            return row.fixed
         families = [self.definition.family(base) for base in self.definition.bases]
-        asked = {key: value for key, value in spec.where.items() if key not in _WEIGHTS}
-        return {key: recipes.rehearsed_values(spec, families, key, value) for key, value in asked.items()}
+        return {
+            key: _rehearsed_value(row, families, key, value) for key, value in row.fixed.items() if key not in _WEIGHTS
+        }
 
-    def base(self, base: str, spec: PaperRow, base_model: str) -> list[Obstacle]:
-        """`base`: as the published file names the paper's."""
-        names = {base_model, base_model.rstrip("/").rsplit("/", 1)[-1]}  # of a file of vectors, its own name
-        own = names & set(spec.same_weights) if spec.same_weights else self.definition.same_base(base, base_model)
-        return [] if own else [Obstacle("base model", f"{base_model}, not {base}")]
+    def other_base(self, base: str, row: PaperRow, base_model: str) -> list[str]:
+        """Why a base model is not the paper's; `base`: the paper's, as the published file names it."""
+        names = {base_model, base_model.rstrip("/").rsplit("/", 1)[-1]}  # a file of vectors is known by its own name
+        same = row.weights in names if row.weights else self.definition.same_base(base, base_model)
+        return [] if same else [f"Another base model: {base_model} instead of {base}."]
 
-    def text(self, spec: PaperRow, row: ResultRow) -> list[Obstacle]:
-        """How the training text differs from the paper's."""
-        wanted = self.definition.data.get(spec.data)
-        if wanted is None or row.records[0].supervision == "untrained":
-            return []
-        said = dict.fromkeys(training_text.difference(wanted, record) for record in row.finished)  # in the order met
-        return [Obstacle("training data", detail) for detail in said if detail]
+    def other_training(self, row: PaperRow, ours: ResultRow, base: str = "") -> list[str]:
+        """How a row of ours was trained differently from the paper's row on `base`, by default on its own base model.
 
-    def recipe(self, base: str, spec: PaperRow, row: ResultRow) -> list[Obstacle]:
-        """In which of the hyperparameters that a published row on `base` states our runs differ."""
-        family = self.definition.family(base)
-        unlike = dict.fromkeys(text for r in row.finished for text in recipes.differences(r, spec, family))
-        return [Obstacle("recipe", ", ".join(unlike))] if unlike else []
+        On a base model that the paper does not have only the text is compared.
+        """
+        base = base or self.published_base(ours.base_model)
+        wanted, reasons = self.definition.data.get(row.data), []
+        if wanted is not None and ours.records[0].supervision != "untrained":
+            texts = dict.fromkeys(text_difference(wanted, record) for record in ours.finished)
+            reasons = [f"Another training text: {detail}." for detail in texts if detail]
+        if base:
+            family = self.definition.family(base)
+            unlike = dict.fromkeys(text for record in ours.finished for text in other_settings(record, row, family))
+            reasons += [f"Other settings: {', '.join(unlike)}."] if unlike else []
+        return reasons
 
-    def obstacles(self, base: str, spec: PaperRow, row: ResultRow) -> list[Obstacle]:
+    def reasons(self, base: str, row: PaperRow, ours: ResultRow) -> list[str]:
         """Why a row of ours is not the row that a paper publishes on `base`."""
-        return [*self.base(base, spec, row.base_model), *self.text(spec, row), *self.recipe(base, spec, row)]
-
-    def of_training(self, spec: PaperRow, row: ResultRow) -> list[Obstacle]:
-        """How a row of ours was trained otherwise than the paper's row on the same base model; on a base model that the
-        paper does not have, the text alone says it."""
-        published = self.published_base(row.base_model)
-        recipe = self.recipe(published, spec, row) if published else []
-        return [*self.text(spec, row), *recipe]
+        return [*self.other_base(base, row, ours.base_model), *self.other_training(row, ours, base)]
 
     def published_base(self, base_model: str) -> str:
-        """Our name of a base model as the published file names it; "" of one that the paper does not have."""
+        """The name of a base model in the published file; "" for one that the paper does not have."""
         return next((base for base in self.definition.bases if self.definition.same_base(base, base_model)), "")
 
-    def remarks(self, base: str, spec: PaperRow, row: ResultRow) -> tuple[str, ...]:
-        """What of the training is unlike a published row's on `base` without making it another thing."""
-        wanted, family = self.definition.data.get(spec.data), self.definition.family(base)
-        texts = [training_text.remark(wanted, record) for record in row.finished] if wanted else []
-        said = [text for record in row.finished for text in recipes.schedule(record, spec, family)]
-        return tuple(dict.fromkeys(text for text in (*texts, *said) if text))
+    def remarks(self, base: str, row: PaperRow, ours: ResultRow) -> tuple[str, ...]:
+        """Differences from a published row on `base` that do not make another row: a few entries, the dev schedule."""
+        wanted, family = self.definition.data.get(row.data), self.definition.family(base)
+        remarks: dict[str, None] = {}
+        for record in ours.finished:
+            count = (record.corpus or {}).get("count")
+            if wanted and wanted.count and isinstance(count, int) and not text_difference(wanted, record):
+                remarks |= {f"Trained on {count:,} of {wanted.count:,} entries.": None} if count != wanted.count else {}
+        for record in ours.finished:
+            if _SCHEDULE in (paper := _unlike(record, row, family)):
+                given = shown(value_of(record, _SCHEDULE))
+                text = f"Scored on the dev set every {given} training steps instead of {shown(paper[_SCHEDULE])}."
+                remarks[text] = None
+        return tuple(remarks)
+
+
+# --- settings ---------------------------------------------------------------------------------------------------------
+
+
+@cache
+def _options(method: str, preset: str, family: str) -> dict[str, Any]:
+    """Every option of a method as a preset sets it for a family; {} where the method is not installed.
+
+    Raises:
+        InputError: no such preset, or it has no values for the family.
+    """
+    try:
+        plugin: type[Method] = registry.load(registry.METHODS, method)
+    except InputError:
+        return {}
+    where = f'preset of method "{method}"'
+    return plugin.configure({}, preset=preset, family=family, where=where).model_dump(mode="json")
+
+
+def stated(row: PaperRow, family: str) -> dict[str, Any]:
+    """The options that the preset of a published row states for a family, without those in `where`."""
+    if not row.preset or not row.method:
+        return {}
+    free = {*row.where, *_MEMORY}
+    return {key: value for key, value in _options(row.method, row.preset, family).items() if key not in free}
+
+
+def other_settings(record: Record, row: PaperRow, family: str) -> list[str]:
+    """The options in which a run differs from a published row, as "learning_rate 3e-4 instead of 3e-5".
+
+    Those that usually decide a score most come first. Options without effect on this run are left out.
+    """
+    unlike = {key: value for key, value in _unlike(record, row, family).items() if key != _SCHEDULE}
+    ordered = sorted(unlike, key=lambda key: _FIRST.index(key) if key in _FIRST else len(_FIRST))
+    texts = [f"{key} {shown(value_of(record, key))} instead of {shown(unlike[key])}" for key in ordered]
+    bound, planned = record.spec.max_steps, record.training.get("planned_steps")
+    cut = isinstance(bound, int) and planned in (None, bound) and value_of(record, "max_steps") != bound
+    return [f"stopped after {bound:,} training steps", *texts] if cut and "max_steps" not in unlike else texts
+
+
+def _unlike(record: Record, row: PaperRow, family: str) -> dict[str, Any]:
+    """The options of a run that are not the paper's, with the paper's values."""
+    paper = stated(row, family)
+    every = {**paper, **{key: value for key, value in row.fixed.items() if not isinstance(value, list)}}
+    return {
+        key: value
+        for key, value in paper.items()
+        if not _equal(value_of(record, key), value) and has_effect(record, key, every)
+    }
+
+
+def _equal(given: Any, wanted: Any) -> bool:
+    if isinstance(given, list | tuple) and isinstance(wanted, list | tuple):
+        return len(given) == len(wanted) and all(map(_equal, given, wanted))
+    return same_value(given, wanted)
+
+
+def has_effect(record: Record, key: str, paper: Mapping[str, Any]) -> bool:
+    """Whether an option affects the run or the published row: the strength of an unused augmentation does not."""
+    try:
+        declared = registry.load(registry.METHODS, record.method).Config.sweeps().get(key, {})
+    except InputError:
+        return True
+    when: Mapping[str, Any] = declared.get("when", {})
+    return all(_meets(value_of(record, k), w) or _meets(paper.get(k), w) for k, w in when.items())
+
+
+def _meets(value: Any, wanted: Any) -> bool:
+    """As conditions of options are meant: any of a list; a part of "eda+shuffle" counts as equal."""
+    if isinstance(wanted, list):
+        return any(_meets(value, one) for one in wanted)
+    return bool(value == wanted) or (isinstance(value, str) and wanted in value.split("+"))
+
+
+def _rehearsed_value(row: PaperRow, families: list[str], key: str, value: Any) -> Any:
+    """What a rehearsal can have where `where` has `value`: also its own preset's, where the paper's preset has it."""
+    if not row.preset or isinstance(value, list):
+        return value
+    try:
+        paper = [_options(row.method, row.preset, family).get(key) for family in families]
+        own = _options(row.method, row.preset, _REHEARSED).get(key, value)
+    except InputError:  # the preset has no values for one of them
+        return value
+    return [value, own] if any(same_value(one, value) for one in paper) else value
+
+
+def shown(value: Any) -> str:
+    """A value in as few digits as identify it: 3e-5, 0.005, 4096 x 4096, none."""
+    if value is None or value == "":
+        return "none"
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, float):
+        text = f"{value:.6g}" if abs(value) >= _SMALL or value == 0 else f"{value:.5e}"
+        mantissa, exponent, power = text.partition("e")
+        return f"{mantissa.rstrip('0').rstrip('.')}e{int(power)}" if exponent else text
+    if isinstance(value, list | tuple):
+        return " x ".join(map(shown, value)) or "none"
+    return str(value)
+
+
+# --- texts ------------------------------------------------------------------------------------------------------------
+
+
+def is_text(wanted: Data, record: Record) -> bool:
+    """Whether a run's text is this one or a part of it, by name, whatever the revision of the data set."""
+    corpus = record.corpus or {}
+    known = {_plain(uri) for uri in wanted.uris}
+    return any(isinstance(name, str) and _plain(name) in known for name in (corpus.get("name"), corpus.get("uri")))
+
+
+def text_difference(wanted: Data, record: Record) -> str:
+    """How a run's training text differs from the paper's; "" where it is the same."""
+    corpus = record.corpus or {}
+    uri, count, entries = str(corpus.get("uri", "none")), corpus.get("count"), wanted.count
+    if not is_text(wanted, record):
+        amount = f", {count:,} entries" if isinstance(count, int) else ""
+        return f"{uri}{amount}, instead of {wanted.text}"
+    if entries and isinstance(count, int) and abs(count - entries) > wanted.tolerance * entries:
+        return f"{count:,} of {entries:,} entries"
+    seen = record.cost.get("corpus_sentences_seen")
+    if entries and seen and seen < _MOSTLY * entries and not record.config.get("patience"):
+        return f"only {seen:,.0f} of {entries:,} entries were seen"
+    return ""
+
+
+def _plain(uri: str) -> str:
+    """A name without the parts that say how it is read: the revision, and which columns hold the text."""
+    place, _, query = _REVISION.sub(r"\1", uri).partition("?")
+    left = "&".join(part for part in query.split("&") if part and not part.startswith(("revision=", "columns=")))
+    return f"{place}?{left}" if left else place

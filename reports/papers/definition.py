@@ -1,239 +1,337 @@
-"""What a paper's report consists of: its tables, which of our scores its columns are, and which of our rows its rows.
+"""Definitions of papers' reports: which tables a paper has, and which of our scores and runs fill them.
 
-A definition is a TOML file. Those of the four papers lie in `reports/papers/definitions`; a user names their own.
+A definition is a TOML file; its name is the report's. Those of the four papers are in `reports/papers/definitions`; a
+user passes the path of another one. `docs/how-to/reports.md` describes the keys.
 """
 
 from __future__ import annotations
 
+import csv
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 
 from harness.config import Config, nearest
+from harness.errors import InputError
 from harness.files.reading import read_toml
-from reports.papers.figure_spec import PaperFigure
-from reports.papers.reported import ONE, Reported
+from harness.results.published import folders
 
 FOLDER = Path(__file__).parent / "definitions"
 SUFFIX = ".toml"
-
-# What an average is taken over is code, not configuration: `column_values` knows these, and "mteb:CATEGORY" and
-# "mteb-task:NAME".
+# Averages and statistics are code (`measured`); "mteb:CATEGORY" and "mteb-task:NAME" are averages too.
 AVERAGES = (
     "sts", "sts-mean", "sts-wmean", "sts-years", "transfer", "downstream", "downstream-without-snli", "probing", "half",
     "mteb",
 )  # fmt: skip
 STATISTICS = {"max": 1.0, "q75": 0.75, "q50": 0.5}
+ABLATIONS = ("levels", "amounts", "additions")
+FIGURES = ("alignment-uniformity", "histograms", "layers", "tradeoff", "scan", *ABLATIONS)
+PUBLISHED_COLUMNS = {"table", "model", "base_model", "task", "metric", "value", "source_mark", "notes"}
+
+Published = dict[str, str]
+"""A row of a CSV file of published numbers."""
 
 
 class Data(Config):
-    """Text that a paper trained on."""
+    """A text that a paper trained on."""
 
-    text: str = Field(description="as a reader knows it")
-    uris: list[str] = Field(default=[], description="what the same text is called here: names of corpora, whole URIs")
+    text: str = Field(description="a description for readers")
+    uris: list[str] = Field(default=[], description="names of the same text here: corpora of the catalogue, whole URIs")
     count: int | None = Field(default=None, description="number of its entries", ge=1)
     tolerance: float = Field(default=0, description="share of the entries by which a copy may differ", ge=0, lt=1)
-    sha256: list[str] = Field(default=[], description="its content hashes: equal content is this text by any name")
 
     @model_validator(mode="after")
-    def _whole_names(self) -> Self:
+    def _check_names(self) -> Self:
         if pattern := next((uri for uri in self.uris if "*" in uri), ""):
             raise ValueError(f'data "{self.text}": "{pattern}" is a pattern; name the text, as wiki1m or hf://...')
         return self
 
 
 class PaperColumn(Config):
-    """A column: what the published file calls it, and which of our scores it is.
+    """A column of a table. With `each`: one column per name, which replaces "{}" in the other keys.
 
-    With `each`, one column for every name in it, "{}" standing for the name in `published`, `title`, `task`, `average`.
+    `score` is one of "TASK METRIC [AGGREGATION]", "average NAME", "trials max|q75|q50" (over the trials of a study),
+    "difference TITLE" (to the reference row, in the column of that title) and "loss TITLE" (the same with the opposite
+    sign); "dev" at the end of the first two means the dev split. Without a score the column is the paper's alone.
     """
 
-    each: list[str] = Field(default=[])
-    published: str = Field(default="", description="task of the published file; empty: a column of ours alone")
-    published_metric: str = Field(default="", description="its metric, where a task has several")
-    title: str = ""
-    sub: str = ""
-    group: str = ""
-    task: str = Field(default="", description="our task; empty (and no average): a column of the paper alone")
-    metric: str = "spearman"
-    aggregation: str = ""
-    split: str = "test"
-    source: str = "senteval"
-    average: str = ""
-    statistic: Literal["", "max", "q75", "q50"] = Field(default="", description="over the trials of a study")
-    delta: str = Field(default="", description="title of the column whose difference to the reference row this is")
-    sign: Literal[-1, 1] = Field(default=1, description="of the difference: -1 is the reference minus the row")
-    scale: float = 100
-    digits: int = Field(default=2, ge=0, le=6)
-    better: Literal["higher", "lower", ""] = ""
-    protocol: dict[str, str] = Field(default={}, description="what our protocol must say for numbers to be comparable")
-    unstated: str = Field(default="", description="what the paper does not say, so that nothing is comparable")
-    cannot: str = Field(default="", description="why no run can make its numbers on public data")
+    each: list[str] = Field(default=[], description="names that replace {}")
+    title: str = Field(default="", description='head of the column, as "Avg. · 7 tasks"')
+    group: str = Field(default="", description="head above several columns")
+    published: str = Field(default="", description='task of the published file, or "TASK | METRIC"')
+    score: str = Field(default="", description="what we measure")
+    digits: int = Field(default=2, ge=0, le=6, description="decimals shown")
+    cannot: str = Field(default="", description="why our numbers cannot be compared, or why there are none")
 
     @model_validator(mode="after")
-    def _one_meaning(self) -> Self:
-        ways = [w for w in ("task", "average", "statistic", "delta") if getattr(self, w)]
-        if len(ways) > 1:
-            raise ValueError(f'column "{self.title}": {" and ".join(ways)} exclude each other')
-        known = self.average in AVERAGES or self.average.startswith(("mteb:", "mteb-task:"))
-        if self.average and not known:
-            raise ValueError(f'unknown average "{self.average}"{nearest(self.average, list(AVERAGES))}')
+    def _check_score(self) -> Self:
+        kind, name = self.kind, self.name
+        if kind == "average" and name not in AVERAGES and not name.startswith(("mteb:", "mteb-task:")):
+            raise ValueError(f'column "{self.title}": unknown average "{name}"{nearest(name, list(AVERAGES))}')
+        if kind == "trials" and name not in STATISTICS:
+            raise ValueError(f'column "{self.title}": unknown statistic "{name}"; known: {", ".join(STATISTICS)}')
+        if self.score and not (name if kind else self.metric):
+            raise ValueError(f'column "{self.title}": score "{self.score}": expected TASK METRIC [AGGREGATION]')
         return self
 
     @property
-    def measured(self) -> bool:
-        """Something of ours can stand in it."""
-        return bool(self.task or self.average or self.statistic or self.delta)
+    def kind(self) -> str:
+        """ "average", "trials", "difference" or "loss"; "" for the score of a task, or for none."""
+        word = self.score.partition(" ")[0]
+        return word if word in ("average", "trials", "difference", "loss") else ""
 
-    def named(self, name: str) -> PaperColumn:
-        fields = ("published", "title", "task", "average")
-        filled = {field: getattr(self, field).replace("{}", name) for field in fields}
-        filled["published"] = filled["published"] or name
-        filled["title"] = filled["title"] or name
-        return self.model_copy(update={**filled, "each": []})
+    @property
+    def split(self) -> str:
+        return "dev" if self.score.endswith(" dev") else "all" if self.score.startswith("geometry:") else "test"
+
+    @property
+    def name(self) -> str:
+        """The task; or the average, the statistic, the title of the column whose difference it is."""
+        words = self.score if self.difference else self.score.removesuffix(" dev")
+        return words.partition(" ")[2] if self.kind else words.partition(" ")[0]
+
+    @property
+    def metric(self) -> str:
+        return "" if self.kind else self.score.removesuffix(" dev").partition(" ")[2].partition(" ")[0]
+
+    @property
+    def aggregation(self) -> str:
+        return self.score.removesuffix(" dev").partition(" ")[2].partition(" ")[2]
+
+    @property
+    def difference(self) -> int:
+        """1 for the row minus the reference, -1 for the reference minus the row, 0 for a column of scores."""
+        return {"difference": 1, "loss": -1}.get(self.kind, 0)
+
+    @property
+    def scale(self) -> float:
+        """Factor from a score to the unit of the column: geometry and costs have units of their own."""
+        return 1 if self.score.startswith(("geometry:", "efficiency:")) else 100
+
+    @property
+    def better(self) -> Literal["higher", "lower", ""]:
+        if self.difference or self.score.startswith("geometry:"):
+            return ""
+        return "lower" if self.metric.endswith("_seconds") else "higher"
+
+    @property
+    def head(self) -> str:
+        """The title without its second line."""
+        return self.title.partition(" · ")[0]
+
+    def prints(self, published: Published) -> bool:
+        """Whether a published number belongs into this column."""
+        task, _, metric = self.published.partition(" | ")
+        return bool(task) and task == published["task"] and metric in ("", published["metric"])
+
+    def spread(self) -> list[PaperColumn]:
+        """One column per name of `each`; without names, itself."""
+        if not self.each:
+            return [self.model_copy(update={"title": self.title or self.published})]
+        columns = []
+        for name in self.each:
+            keys = {key: getattr(self, key).replace("{}", name) for key in ("published", "score")}
+            title = self.title.replace("{}", name) or name
+            columns.append(self.model_copy(update={**keys, "title": title, "published": keys["published"] or name}))
+        return columns
 
 
 class PaperRow(Config):
-    """A row of a table: the published models that it is, and which of our runs it is.
+    """A row of a table: the published models and the runs of ours that belong to it.
 
-    `where` selects by configuration: key -> value, or a list of values any of which will do; "*" in a text stands for
-    anything in the last part of a path; keys "corpus.uri", "corpus.count" look at the training data, "base_model" at
-    what was started from. `preset` is the paper's recipe for the row: a run that differs from it in an option that
-    neither `where` fixes nor the paper scans is another recipe's.
+    `where` selects runs by their configuration: option -> value, or a list of values. "*" in a text matches anything in
+    the last part of a path; "*" alone matches any value, for options that the paper searched. "base_model" is what
+    training started from, "corpus.uri" and "corpus.count" are of the training text, and "corpus" is a key of [data]
+    whose text the run must have.
     """
 
     label: str
-    published: list[str] = Field(default=[])
-    method: str = Field(default="", description="our method; empty: a row of the paper alone")
-    where: dict[str, Any] = Field(default={})
-    supervised: bool = False
-    data: str = Field(default="", description="key of the text that the paper trained it on")
-    same_weights: list[str] = Field(default=[], description="the very weights of the published row")
-    by_text: bool = Field(default=False, description="a run on another text than `data` is none of this row")
-    preset: str = Field(default="", description="our preset with the paper's settings; empty: it states none")
-    scanned: list[str] = Field(default=[], description="options that the paper searched: any value is the paper's")
-    reported: Reported | None = Field(default=None, description="what its numbers are made of; empty: the table's")
-    study: str = Field(default="", description="our study that makes the row's numbers, in a table of studies")
+    published: list[str] = Field(default=[], description="models of the published file")
+    method: str = Field(default="", description="our method; empty: none of ours")
+    where: dict[str, Any] = Field(default={}, description="configuration of the runs")
+    preset: str = Field(default="", description="preset with the paper's settings, from which runs must not differ")
+    data: str = Field(default="", description="key of the text that the paper trained on")
+    weights: str = Field(default="", description="the published weights that the row evaluates")
+    supervised: bool = Field(default=False, description="trained on labels: not ranked")
     cannot: str = Field(default="", description="why no run can make its numbers on public data")
-    reference: str = Field(default="", description="label of the row that its differences go to")
+
+    @property
+    def fixed(self) -> dict[str, Any]:
+        """`where` without the options that may have any value."""
+        return {key: value for key, value in self.where.items() if value != "*" and key != "corpus"}
 
 
 class PaperTable(Config):
-    """A table of the paper. `published`: its names in the published file."""
+    """A table of the paper. A row can be given by the label that it has in an earlier table."""
 
     key: str = Field(pattern=r"^[A-Za-z0-9][\w.-]*$", max_length=80)
     title: str
     caption: str = ""
-    kind: Literal["tasks", "study", "spaces", "layers"] = "tasks"
-    published: list[str] = Field(default=[])
+    published: list[str] = Field(default=[], description="its names in the published file")
     columns: str = Field(default="", description="key of the column set")
-    suites: list[str] = Field(default=[], description="our suites that fill it, for the commands")
-    headline: list[str] = Field(default=[], description="titles of the columns that the page joins row by row")
-    reference: str = Field(default="", description="label of the row that differences go to")
-    reference_model: str = Field(default="", description="its published model, where the row has several")
-    transposed: bool = Field(default=False, description="columns of the definition as lines")
-    notes: list[str] = Field(default=[])
-    reported: Reported | None = Field(default=None, description="what its numbers are made of; empty: the paper's")
     rows: list[PaperRow] = Field(default=[])
-    fields: dict[str, str] = Field(default={}, description="spaces: published task -> our config key")
-    used_with: dict[str, dict[str, Any]] = Field(
-        default={}, description="spaces: our config key -> what a run must have for its value to count as tried"
+    headline: list[str] = Field(default=[], description="columns of the summary of all tables")
+    reference: list[str] = Field(
+        default=[], description="rows that differences go to, by label or published model; of several, by method"
     )
-    papers: list[str] = Field(default=[], description="spaces: how the paper's name begins in the file")
+    studies: list[str] = Field(default=[], description="studies of ours whose trials are its numbers")
+    options: dict[str, str] = Field(default={}, description="of a table of search spaces: published task -> our option")
 
-    def reference_of(self, row: PaperRow) -> PaperRow | None:
-        """The row that a row's differences go to; None where there is none."""
-        label = row.reference or self.reference
-        return next((one for one in self.rows if one.label == label), None) if label else None
+    def reference_of(self, row: PaperRow) -> tuple[PaperRow, list[str]] | None:
+        """The row that differences of `row` go to, a reference row being its own, and its published models."""
+        found = [
+            (one, [name] if name in one.published else one.published)
+            for name in self.reference
+            for one in self.rows
+            if name in (one.label, *one.published)
+        ]
+        return min(found, key=lambda pair: (pair[0] is not row, pair[0].method != row.method), default=None)
+
+
+class PaperFigure(Config):
+    """A figure of the report; a definition can give the kind alone where it needs no other key."""
+
+    kind: Literal[FIGURES]  # type: ignore[valid-type]
+    key: str = Field(default="", pattern=r"^[\w.-]*$", max_length=80)
+    title: str = ""
+    method: str = Field(default="", description="our method whose runs or trials it shows")
+    where: dict[str, Any] = Field(default={}, description="configuration of these runs")
+    factors: dict[str, str] = Field(
+        default={}, description='option -> label of its axis, one panel each; "A+B": two options together'
+    )
+    same: list[str] = Field(default=[], description="options whose most frequent value all runs shown share")
+    columns: str = Field(default="", description="column set: the first column that most runs have is drawn")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_kind_alone(cls, value: Any) -> Any:
+        return {"kind": value} if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _check_keys(self) -> Self:
+        needed = ("key", "title", "method", "factors") if self.kind in ("scan", *ABLATIONS) else ()
+        for key in (*needed, "columns") if self.kind in ABLATIONS else needed:
+            if not getattr(self, key):
+                raise ValueError(f'figure "{self.key or self.kind}" of kind "{self.kind}" lacks the key "{key}"')
+        most = {"scan": 2, "amounts": 1}.get(self.kind, len(self.factors))
+        if len(self.factors) > most:
+            raise ValueError(f'figure "{self.key}": {len(self.factors)} factors; "{self.kind}" draws at most {most}')
+        return self
 
 
 class Definition(Config):
-    """A paper's report. Keys of `bases` are base models as the published file names them."""
+    """The report of a paper."""
 
-    name: str = Field(pattern=r"^[A-Za-z0-9][\w.-]*$")
     title: str
-    paper: str
     description: str = ""
     published: str = Field(description="CSV file of published numbers")
-    bases: dict[str, list[str]] = Field(default={})
-    families: dict[str, str] = Field(
-        default={}, description="base model -> its family of recipes, where that is not its name"
-    )
-    statements: dict[str, str] = Field(
-        default={}, description="published table that is a passage of text -> what its numbers are made from"
-    )
-    reported: Reported = Field(default=ONE, description="what a number is made of: runs, and whether mean or best")
+    runs: int = Field(default=1, ge=1, description="runs whose mean each published number is")
+    bases: dict[str, list[str]] = Field(default={}, description="base model of the published file -> our names of it")
+    families: dict[str, str] = Field(default={}, description="base model -> family of presets, where its name is none")
+    protocol: dict[str, str] = Field(default={}, description="protocol of the published STS scores")
     data: dict[str, Data] = Field(default={})
     columns: dict[str, list[PaperColumn]] = Field(default={})
     tables: list[PaperTable] = Field(min_length=1)
     figures: list[PaperFigure] = Field(default=[])
-    baseline: str = Field(default="", description="our method that papers of its field hold theirs against")
-    folder: Path = Field(default=FOLDER, exclude=True)
+    _path: Path = PrivateAttr(default=FOLDER / f"definition{SUFFIX}")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _repeat_rows(cls, values: Any) -> Any:
+        """Replace a label in the rows of a table by the row that has it in an earlier table."""
+        tables = values.get("tables") if isinstance(values, dict) else None
+        if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+            return values
+        known: dict[Any, Any] = {}
+        repeated = []
+        for table in tables:
+            rows = table.get("rows", [])
+            if isinstance(rows, list):
+                rows = [known.get(row, row) if isinstance(row, str) else row for row in rows]
+                known |= {str(row.get("label")): row for row in rows if isinstance(row, dict)}
+            repeated.append({**table, "rows": rows})
+        return {**values, "tables": repeated}
 
     @model_validator(mode="after")
-    def _names_exist(self) -> Self:
-        keyed = [figure.key for figure in self.figures if figure.key]
-        for what, names in (("tables", [t.key for t in self.tables]), ("figures", keyed), *self._labels()):
-            twice = [name for name, count in Counter(names).items() if count > 1]
-            if twice:
-                raise ValueError(f'{what}: "{twice[0]}" stands there twice')
+    def _check_references(self) -> Self:
+        """Every name that refers to a table, row, column or text exists, and none is used twice."""
+        _check_unique("tables", [table.key for table in self.tables])
+        _check_unique("figures", [figure.key for figure in self.figures if figure.key])
         for figure in self.figures:
-            if fault := figure.fault():
-                raise ValueError(fault)
-            if figure.columns and figure.columns not in self.columns:
-                known = ", ".join(self.columns) or "none"
-                raise ValueError(f'figure "{figure.key}": no column set "{figure.columns}"; known: {known}')
+            _check_known(f'figure "{figure.key}"', [figure.columns], ["", *self.columns])
         for table in self.tables:
-            if table.kind != "spaces" and table.columns not in self.columns:
-                known = ", ".join(self.columns) or "none"
-                raise ValueError(f'table "{table.key}": no column set "{table.columns}"; known: {known}')
+            place = f'table "{table.key}"'
+            _check_known(place, [table.columns], [*self.columns, *([""] if table.options else [])])
             labels = [row.label for row in table.rows]
+            _check_unique(f"rows of {place}", labels)
+            _check_known(place, table.reference, [*labels, *(model for row in table.rows for model in row.published)])
             for row in table.rows:
-                for name, pool in ((row.reference, labels), (row.data, list(self.data))):
-                    if name and name not in pool:
-                        raise ValueError(f'table "{table.key}", row "{row.label}": no "{name}"{nearest(name, pool)}')
-            if table.reference and table.reference not in labels:
-                raise ValueError(f'table "{table.key}": no row "{table.reference}"{nearest(table.reference, labels)}')
-            titles = [column.title for column in self.columns_of(table)]
-            for title in (*table.headline, *(c.delta for c in self.columns_of(table) if c.delta)):
-                if title not in titles:
-                    raise ValueError(f'table "{table.key}": no column "{title}"{nearest(title, titles)}')
+                texts = [row.data, *([row.where["corpus"]] if "corpus" in row.where else [])]
+                _check_known(f'{place}, row "{row.label}"', texts, ["", *self.data])
+            columns = self.spread(table.columns)
+            heads = [column.head for column in columns]
+            _check_known(place, [*table.headline, *(c.name for c in columns if c.difference)], heads)
         return self
 
-    def _labels(self) -> list[tuple[str, list[str]]]:
-        return [(f'rows of table "{table.key}"', [row.label for row in table.rows]) for table in self.tables]
+    @property
+    def name(self) -> str:
+        return self._path.stem
 
-    def columns_of(self, table: PaperTable) -> list[PaperColumn]:
-        """The columns of a table, those with `each` spread out."""
-        columns: list[PaperColumn] = []
-        for column in self.columns.get(table.columns, []):
-            columns += [column.named(name) for name in column.each] if column.each else [column]
-        return columns
+    @property
+    def folder(self) -> Path:
+        return self._path.parent
 
-    def reported_as(self, table: PaperTable, row: PaperRow) -> Reported:
-        """What a row's published numbers are made of: what the row says, else its table, else the paper."""
-        return row.reported or table.reported or self.reported
+    def spread(self, key: str) -> list[PaperColumn]:
+        """The columns of a set, those with `each` spread out."""
+        return [one for column in self.columns.get(key, []) for one in column.spread()]
 
-    def family(self, published: str) -> str:
-        """The family of recipes that a base model of the published file belongs to."""
-        return self.families.get(published, published)
+    def family(self, base: str) -> str:
+        """The family of presets of a base model of the published file."""
+        return self.families.get(base, base)
 
-    def same_base(self, published: str, ours: str) -> bool:
-        """Whether our name of a base model means the weights that the published file names."""
-        return ours == published or ours in self.bases.get(published, [])
+    def same_base(self, base: str, ours: str) -> bool:
+        """Whether our name of a base model means the weights that the published file calls `base`."""
+        return ours == base or ours in self.bases.get(base, [])
+
+    def published_rows(self, file: str = "") -> list[Published]:
+        """The rows of a published CSV file: next to the definition, else in the packages that carry such files.
+
+        Raises:
+            InputError: no such file, or not a CSV file with the columns of published numbers.
+        """
+        name = file or self.published
+        places = [self.folder / name, *(folder / name for folder in folders())]
+        path = next((path for path in places if path.is_file()), None)
+        if path is None:
+            raise InputError(f'definition "{self.name}": no published file "{name}" next to it or in a package')
+        try:
+            with path.open(newline="", encoding="utf-8") as stream:
+                rows = [{k: v or "" for k, v in row.items() if k is not None} for row in csv.DictReader(stream)]
+        except (OSError, UnicodeDecodeError, csv.Error) as error:
+            raise InputError(f"{path}: cannot be read as CSV ({error})") from None
+        if rows and not set(rows[0]) >= PUBLISHED_COLUMNS:
+            raise InputError(f"{path}: lacks the columns {', '.join(sorted(PUBLISHED_COLUMNS - set(rows[0])))}")
+        return rows
+
+
+def _check_unique(what: str, names: Sequence[str]) -> None:
+    if twice := [name for name, count in Counter(names).items() if count > 1]:
+        raise ValueError(f'{what}: "{twice[0]}" is defined twice')
+
+
+def _check_known(place: str, names: Sequence[Any], known: Sequence[str]) -> None:
+    for name in names:
+        if name not in known:
+            near = nearest(str(name), list(known))
+            raise ValueError(f'{place}: unknown "{name}"{near}; known: {", ".join(filter(None, known)) or "none"}')
 
 
 def names() -> list[str]:
-    """Definitions that ship with this package."""
+    """The definitions that ship with this package."""
     return sorted(path.stem for path in FOLDER.glob(f"*{SUFFIX}"))
-
-
-def baselines() -> frozenset[str]:
-    """The methods that the definitions of this package name as baselines."""
-    definitions = (load(name) for name in names())
-    return frozenset(d.baseline for d in definitions if d is not None and d.baseline)
 
 
 def is_file(name: str) -> bool:
@@ -242,7 +340,7 @@ def is_file(name: str) -> bool:
 
 
 def load(name: str) -> Definition | None:
-    """A definition by its name or its file; None where no definition has that name.
+    """A definition by its name or its file; None when no definition has that name.
 
     Raises:
         InputError: no such file, not TOML, or not a definition; one line with the place.
@@ -250,4 +348,6 @@ def load(name: str) -> Definition | None:
     path = Path(name) if is_file(name) else FOLDER / f"{name}{SUFFIX}"
     if not is_file(name) and name not in names():
         return None
-    return Definition.parse({**read_toml(path), "folder": path.parent}, str(path))
+    definition = Definition.parse(read_toml(path), str(path))
+    definition._path = path
+    return definition

@@ -1,26 +1,28 @@
-"""Every published number of a paper beside ours, with what can be said about the two."""
+"""Every published number of a paper with our number for it, and what can be said about the two."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 from harness import registry
 from harness.errors import InputError
-from reports.papers.agreement import Obstacle, Verdict, judge
-from reports.papers.candidates import Candidates, trained
-from reports.papers.column_values import NOTHING, Lack, Measured, difference, measure, of_trials
+from reports.papers.agreement import Verdict, judge
 from reports.papers.conditions import Conditions
-from reports.papers.definition import Definition, PaperColumn, PaperRow, PaperTable
-from reports.papers.published_file import Published, published_file
+from reports.papers.definition import Definition, PaperColumn, PaperFigure, PaperRow, PaperTable, Published
+from reports.papers.measured import NOTHING, Measured, measure, measure_trials, subtract
 from reports.read.comparison_runs import ResultRow
-from reports.read.run_library import RunLibrary, ScoredTrial, TrialSetting
+from reports.read.run_library import RunLibrary, ScoredTrial, TrialSetting, trained_on
 from reports.stats.estimate import mean_sd
+
+COMPARED = ("inside", "above", "below")
+Training = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a published number stands in a definition."""
+    """The cell of a definition's table that a published number belongs to."""
 
     table: PaperTable
     row: PaperRow
@@ -28,23 +30,42 @@ class Place:
 
 
 @dataclass(frozen=True)
-class MatchedNumber:
-    """One published number, what we measured for it, and the verdict."""
+class Number:
+    """A published number, its place in the definition, what we measured for it, and the verdict.
+
+    Attributes:
+        place: None for a number of no table, as one that a passage of text states.
+        ours: our row that `measured` is of.
+        remarks: differences from the paper's runs that do not prevent the comparison.
+    """
 
     published: Published
-    value: float | None
     place: Place | None
-    row: ResultRow | None
-    ours: Measured
     verdict: Verdict
-    remarks: tuple[str, ...] = ()  # what is unlike the paper's without making it another thing
+    ours: ResultRow | None = None
+    measured: Measured = NOTHING
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def value(self) -> float | None:
+        return _number(self.published["value"])
 
     @property
     def difference(self) -> float | None:
-        """Ours minus published, where the two mean the same."""
-        if self.value is None or self.verdict.kind not in ("inside", "above", "below", "one seed"):
+        """Ours minus published, where the two can be compared."""
+        if self.value is None or self.verdict.kind not in (*COMPARED, "one seed"):
             return None
-        return mean_sd(self.ours.values)[0] - self.value
+        return mean_sd(self.measured.values)[0] - self.value
+
+
+def trained(row: ResultRow) -> Training | None:
+    """What rows trained alike share, the training text first; None of a row without training."""
+    run = (row.finished or row.records)[0]
+    return None if run.corpus is None else trained_on(run)
+
+
+def _tasks(rows: list[ResultRow] | tuple[ResultRow, ...]) -> int:
+    return len({s.task for row in rows for r in row.finished for s in r.scores})
 
 
 class Matching:
@@ -54,94 +75,146 @@ class Matching:
         self.definition = definition
         self.library = library
         self.conditions = Conditions(definition)
-        self.published = published_file(definition)
+        self.published = definition.published_rows()
+        self._columns = {key: definition.spread(key) for key in definition.columns}
+        self._candidates: dict[int, dict[str, list[ResultRow]]] = {}
         self._measured: dict[tuple[int, int], Measured] = {}
         self._deterministic: dict[str, bool] = {}
-        self._candidates = Candidates(definition, library, self.conditions)
+
+    # --- the paper's side ---------------------------------------------------------------------------------------------
+
+    def columns(self, part: PaperTable | PaperFigure) -> list[PaperColumn]:
+        """The columns of a table or a figure; the same objects at each call."""
+        return self._columns.get(part.columns, [])
 
     @cached_property
-    def places(self) -> dict[tuple[str, str, str, str], Place]:
-        """(table, model, task, metric) of a published number -> its place; the first table that has it."""
-        by_number: dict[tuple[str, str, str, str], Place] = {}
-        for table in self.definition.tables:
-            columns = self.columns(table)
-            rows = {model: row for row in table.rows for model in row.published}
-            for p in self.published:
-                key = (p["table"], p["model"], p["task"], p["metric"])
-                if p["table"] not in table.published or p["model"] not in rows or key in by_number:
-                    continue
-                for column in columns:
-                    if column.published == p["task"] and column.published_metric in ("", p["metric"]):
-                        by_number[key] = Place(table, rows[p["model"]], column)
-                        break
-        return by_number
+    def places(self) -> list[Place | None]:
+        """The place of each published number: the first table, row and column that have it."""
+        return [next(self._places_of(p), None) for p in self.published]
 
-    def place_of(self, p: Published) -> Place | None:
-        return self.places.get((p["table"], p["model"], p["task"], p["metric"]))
+    def _places_of(self, p: Published) -> Any:
+        for table in self.definition.tables:
+            if p["table"] in table.published:
+                row = next((row for row in reversed(table.rows) if p["model"] in row.published), None)
+                column = next((column for column in self.columns(table) if column.prints(p)), None)
+                if row is not None and column is not None:
+                    yield Place(table, row, column)
+
+    def numbers_of(self, table: PaperTable, row: PaperRow) -> list[Number]:
+        """The published numbers of a row of a table."""
+        return [n for n in self.numbers if n.place and n.place.table is table and n.place.row is row]
+
+    def bases_of(self, table: PaperTable, row: PaperRow) -> set[str]:
+        """The base models on which a table of the paper has a row."""
+        places = zip(self.published, self.places, strict=True)
+        return {p["base_model"] for p, place in places if place and place.table is table and place.row is row}
+
+    def reference_bases(self, place: Place) -> set[str]:
+        """The base models on which the paper has the row that differences of a place go to."""
+        reference = place.table.reference_of(place.row)
+        models = reference[1] if reference else []
+        return {p["base_model"] for p in self.published if p["table"] in place.table.published and p["model"] in models}
+
+    # --- our side -----------------------------------------------------------------------------------------------------
 
     def candidates(self, row: PaperRow) -> dict[str, list[ResultRow]]:
-        """Our rows for a row of the paper, by base model; the best known first (see `Candidates`)."""
-        return self._candidates.of(row)
+        """Our rows for a row of the paper by base model, the nearest to the paper first.
+
+        No rehearsal, on the paper's text and with its settings, trained as most rows of a table of differences are,
+        most finished seeds, most tasks, most training data, newest. Never by score.
+        """
+        if id(row) in self._candidates:
+            return self._candidates[id(row)]
+        shared = self._shared_training(row)
+
+        def order(one: ResultRow) -> tuple[Any, ...]:
+            wanted, had = shared.get(one.base_model), trained(one)
+            unlike = None not in (wanted, had) and had != wanted
+            reasons = self.conditions.other_training(row, one)
+            count = max(((r.corpus or {}).get("count") or 0 for r in one.records), default=0)
+            newest = tuple(-ord(c) for c in max((r.finished for r in one.records), default=""))
+            return one.rehearsal, len(reasons), unlike, -len(one.finished), -_tasks([one]), -count, newest, one.key
+
+        by_base: dict[str, list[ResultRow]] = {}
+        for one in self._found(row):
+            by_base.setdefault(one.base_model, []).append(one)
+        self._candidates[id(row)] = {base: sorted(rows, key=order) for base, rows in by_base.items()}
+        return self._candidates[id(row)]
+
+    def _found(self, row: PaperRow) -> list[ResultRow]:
+        rows = self.library.find(row.method) if row.method else []
+        return [one for one in rows if self.conditions.is_of(row, one.records[0])]
+
+    def _shared_training(self, row: PaperRow) -> dict[str, Training]:
+        """Base model -> the training that most rows share of the table of differences that `row` is in."""
+        table = next((t for t in self.definition.tables if t.reference and any(r is row for r in t.rows)), None)
+        if table and any("corpus" in other.where for other in table.rows):  # the text is the difference
+            return {}
+        by_base: dict[str, dict[Training, list[ResultRow]]] = {}
+        for other in table.rows if table else []:
+            first: dict[tuple[str, Training], ResultRow] = {}
+            for one in self._found(other):
+                if one.finished and (training := trained(one)) is not None:
+                    first.setdefault((one.base_model, training), one)
+            for (base, training), one in first.items():
+                by_base.setdefault(base, {}).setdefault(training, []).append(one)
+
+        def merit(item: tuple[Training, list[ResultRow]]) -> tuple[Any, ...]:
+            training, rows = item
+            count = (rows[0].finished[0].corpus or {}).get("count")
+            seeds = sum(len(row.finished) for row in rows)
+            return len(rows), seeds, _tasks(rows), count if isinstance(count, int) else 0, repr(training)
+
+        return {base: max(trainings.items(), key=merit)[0] for base, trainings in by_base.items()}
 
     def measure(self, row: ResultRow, column: PaperColumn) -> Measured:
+        """The number of a row of ours in a column of scores."""
         key = (id(row), id(column))
         if key not in self._measured:
-            self._measured[key] = measure(self.library, row, column)
+            self._measured[key] = measure(self.library, row, column, self.definition.protocol)
         return self._measured[key]
 
-    @cached_property
-    def _columns(self) -> dict[str, list[PaperColumn]]:
-        return {table.key: self.definition.columns_of(table) for table in self.definition.tables}
-
-    def columns(self, table: PaperTable) -> list[PaperColumn]:
-        """The same objects at each call."""
-        return self._columns[table.key]
-
-    def column_set(self, key: str) -> list[PaperColumn]:
-        """The columns of a set of the definition, as figures use them."""
-        return self.definition.columns[key]
-
-    def value(self, table: PaperTable, spec: PaperRow, row: ResultRow, column: PaperColumn) -> Measured:
-        """A cell of ours in a table of tasks; differences are to the reference row on the same base model."""
-        if not column.delta:
-            return self.measure(row, column) if column.measured else NOTHING
-        base = next(c for c in self.columns(table) if c.title == column.delta)
-        reference = table.reference_of(spec)
-        if reference is None or reference is spec:
+    def value(self, place: Place, ours: ResultRow) -> Measured:
+        """A cell of ours in a table; a difference is to the reference row on the same base model, trained alike."""
+        if not place.column.difference:
+            return self.measure(ours, place.column) if place.column.score else NOTHING
+        found = place.table.reference_of(place.row)
+        if found is None or found[0] is place.row:
             return NOTHING
-        label = reference.label
-        same = self.candidates(reference).get(row.base_model, [])
-        if not same:
-            return _no_difference(f'"{label}" was not measured on this base model')
-        alike = self._alike(spec, row, reference)
+        reference = found[0]
+        same = self.candidates(reference).get(ours.base_model, [])
+        alike = self._trained_alike(place.row, ours, reference)
         if not alike:
-            return _no_difference(f'"{label}" was not trained alike (text, updates, dev set)')
-        gap = difference(self.measure(row, base), self.measure(alike[0], base), column.sign)
+            why = "trained alike (text, training steps, dev set)" if same else "measured on this base model"
+            return Measured(missing=f'no difference: "{reference.label}" was not {why}')
+        scores = next(c for c in self.columns(place.table) if c.head == place.column.name)
+        gap = subtract(self.measure(ours, scores), self.measure(alike[0], scores), place.column.difference)
         if gap.by_seed and alike[0] is not same[0]:
-            gap = replace(gap, partly=f'to a row "{label}" trained as this one, which the table does not show')
+            remark = f'The difference is to a row "{reference.label}" that was trained alike and is not shown.'
+            gap = replace(gap, partly=remark)
         return gap
 
-    def _alike(self, spec: PaperRow, row: ResultRow, reference: PaperRow) -> list[ResultRow]:
-        """Our rows of a reference that were trained as `row` was, so that a difference to them means something."""
-        same = [r for r in self.candidates(reference).get(row.base_model, []) if r.rehearsal == row.rehearsal]
-        if spec.by_text or reference.by_text or any(k.startswith("corpus.") for k in (*spec.where, *reference.where)):
+    def _trained_alike(self, row: PaperRow, ours: ResultRow, reference: PaperRow) -> list[ResultRow]:
+        """Our rows of a reference that were trained as `ours` was, so that the difference means something."""
+        same = [r for r in self.candidates(reference).get(ours.base_model, []) if r.rehearsal == ours.rehearsal]
+        if any(key.partition(".")[0] == "corpus" for key in (*row.where, *reference.where)):
             return same  # the text is the difference
-        return [r for r in same if None in (trained(r), trained(row)) or trained(r) == trained(row)]
+        return [r for r in same if None in (trained(r), trained(ours)) or trained(r) == trained(ours)]
 
-    def of_study(self, spec: PaperRow, setting: TrialSetting, column: PaperColumn) -> Measured:
-        """A statistic over the trials of one setting, of whichever study."""
-        return of_trials([t for t in self.trials_of(spec) if t.setting == setting], column.statistic)
-
-    def trials_of(self, spec: PaperRow) -> list[ScoredTrial]:
-        """The trials that have a row's method and configuration; what several studies scored counts once."""
+    def trials_of(self, row: PaperRow) -> list[ScoredTrial]:
+        """The trials that belong to a row; what several studies scored counts once."""
         by_runs: dict[tuple[str, ...], ScoredTrial] = {}
         for t in self.library.trials:
-            if self.conditions.is_of(spec, t.runs[0]):
+            if self.conditions.is_of(row, t.runs[0]):
                 by_runs.setdefault(tuple(r.id for r in t.runs), t)
         return list(by_runs.values())
 
-    def deterministic(self, method: str) -> bool:
-        """Whether no seed enters a method; unknown ones count as random."""
+    def value_of_study(self, row: PaperRow, setting: TrialSetting, column: PaperColumn) -> Measured:
+        """A statistic over the trials of one setting, of any study."""
+        return measure_trials([t for t in self.trials_of(row) if t.setting == setting], column.name)
+
+    def _is_deterministic(self, method: str) -> bool:
+        """Whether a method does not depend on a seed; unknown methods count as random."""
         if method not in self._deterministic:
             try:
                 self._deterministic[method] = bool(registry.load(registry.METHODS, method).card.deterministic)
@@ -149,118 +222,91 @@ class Matching:
                 self._deterministic[method] = False
         return self._deterministic[method]
 
+    # --- both ---------------------------------------------------------------------------------------------------------
+
     @cached_property
-    def rows(self) -> list[MatchedNumber]:
+    def numbers(self) -> list[Number]:
         """One entry for each published number, in the order of the file."""
-        return [self._join(p) for p in self.published]
+        return [self._match(p, place) for p, place in zip(self.published, self.places, strict=True)]
 
-    def _join(self, p: Published) -> MatchedNumber:
-        value = _number(p["value"])
-        place = self.place_of(p)
-
-        if place is None or not place.row.method or not place.column.measured:
-            return MatchedNumber(p, value, place, None, NOTHING, self._nothing(p, place))
-        if place.column.statistic:
-            return self._join_study(p, value, place)
-        found = self.candidates(place.row)
-        by_base = {base: own for base, rows in found.items() if (own := [row for row in rows if not row.rehearsal])}
-        if not by_base:
-            why = place.row.cannot or place.column.cannot or ("rehearsed only" if found else "no run of it")
-            return MatchedNumber(p, value, place, None, NOTHING, Verdict.not_measured(why))
-        order = sorted(by_base, key=lambda b: (bool(self.conditions.base(p["base_model"], place.row, b)), b))
-        chosen: tuple[ResultRow, Measured] | None = None
-        for base in order:
-            for row in by_base[base]:
-                ours = self.value(place.table, place.row, row, place.column)
-                if chosen is None or (ours.by_seed and not chosen[1].by_seed):
-                    chosen = row, ours
-        assert chosen is not None
-        row, ours = chosen
-        obstacles = self.conditions.obstacles(p["base_model"], place.row, row)
-        obstacles += [Obstacle("protocol", text) for text in ours.unlike]
-        obstacles += self._reference_obstacles(p, place, row)
-        if place.column.unstated:
-            obstacles.append(Obstacle("protocol", f"{place.column.unstated} not stated by the paper"))
-        reported = self.definition.reported_as(place.table, place.row)
-        if place.column.delta and reported.by == "best" and reported.runs > 1:
-            obstacles.append(Obstacle("protocol", f"a difference of {reported.text} each"))
-        # Asked last, since the answer imports the methods.
-        ask = bool(ours.by_seed) and not obstacles
-        sides = self._random_sides(place, row, ours) if ask else ()
-        verdict = judge(
-            value,
-            ours.values,
-            deterministic=ask and not sides and self.deterministic(row.records[0].method),
-            sides=sides,
-            obstacles=list(dict.fromkeys(obstacles)),
-            unmeasured=ours.missing,
-            digits=place.column.digits,
-            reported=reported,
-        )
-        remarks = self.conditions.remarks(p["base_model"], place.row, row) if ours.by_seed else ()
-        return MatchedNumber(p, value, place, row, ours, verdict, remarks)
-
-    def _random_sides(self, place: Place, row: ResultRow, ours: Measured) -> tuple[tuple[float, ...], ...]:
-        """The sides of a difference that a seed enters, where it is not taken seed by seed."""
-        reference = place.table.reference_of(place.row)
-        if not ours.sides or reference is None:
-            return ()
-        methods = row.records[0].method, reference.method
-        return tuple(side for side, method in zip(ours.sides, methods, strict=True) if not self.deterministic(method))
-
-    def _nothing(self, p: Published, place: Place | None) -> Verdict:
-        """Of a number that nothing of ours can stand beside."""
+    def _match(self, p: Published, place: Place | None) -> Number:
         if place is None:
-            why = self.definition.statements.get(p["table"], "")
-        else:
-            why = place.row.cannot or place.column.cannot or ("" if place.row.method else "no method of ours")
-        return Verdict.not_measured(why) if why else Verdict("not measured", "not measured here")
+            return Number(p, None, Verdict.not_measured("a statement of the text, which no table has"))
+        row, column = place.row, place.column
+        if not row.method or not column.score:
+            why = row.cannot or column.cannot or ("no column of ours" if row.method else "no method of this harness")
+            return Number(p, place, Verdict.not_measured(why))
+        if column.kind == "trials":
+            return self._match_study(p, place)
+        found = self.candidates(row)
+        by_base = {base: own for base, rows in found.items() if (own := [one for one in rows if not one.rehearsal])}
+        if not by_base:
+            why = row.cannot or ("only rehearsals ran it" if found else "no run of it")
+            return Number(p, place, Verdict.not_measured(why))
+        # Of the paper's base model first; the first row that has the number.
+        order = sorted(by_base, key=lambda base: (bool(self.conditions.other_base(p["base_model"], row, base)), base))
+        pairs = [(one, self.value(place, one)) for base in order for one in by_base[base]]
+        ours, measured = next((pair for pair in pairs if pair[1].by_seed), pairs[0])
+        reasons = [] if not measured.by_seed else self._reasons(p, place, ours, measured)
+        ask = bool(measured.by_seed) and not reasons  # only then: the answer imports the methods
+        sides = self._random_sides(place, ours, measured) if ask else ()
+        verdict = judge(
+            _number(p["value"]),
+            measured.values,
+            deterministic=ask and not sides and self._is_deterministic(ours.records[0].method),
+            sides=sides,
+            reasons=reasons,
+            missing=measured.missing,
+            digits=column.digits,
+            runs=self.definition.runs,
+        )
+        remarks = self.conditions.remarks(p["base_model"], row, ours) if measured.by_seed else ()
+        return Number(p, place, verdict, ours, measured, remarks)
 
-    def _reference_obstacles(self, p: Published, place: Place, row: ResultRow) -> list[Obstacle]:
-        """A difference to a row that stands on another base model in the paper, or that is not the paper's here."""
+    def _reasons(self, p: Published, place: Place, ours: ResultRow, measured: Measured) -> list[str]:
+        """Why our number cannot be compared with the published one."""
+        reasons = self.conditions.reasons(p["base_model"], place.row, ours)
+        reasons += [f"Another protocol: {text}." for text in measured.unlike]
+        reference = place.table.reference_of(place.row) if place.column.difference else None
+        if reference is not None and reference[0] is not place.row:
+            bases = self.reference_bases(place)
+            if bases and p["base_model"] not in bases:
+                reasons.append(f"Another reference row: the paper's is on {', '.join(sorted(bases))}.")
+            else:
+                alike = self._trained_alike(place.row, ours, reference[0])
+                reasons += self.conditions.other_training(reference[0], alike[0]) if alike else []
+        if place.column.cannot:
+            reasons.append(f"Perhaps another protocol: {place.column.cannot}.")
+        return list(dict.fromkeys(reasons))
+
+    def _random_sides(self, place: Place, ours: ResultRow, measured: Measured) -> tuple[tuple[float, ...], ...]:
+        """The sides of a difference that depend on a seed, where it is not taken seed by seed."""
         reference = place.table.reference_of(place.row)
-        if not place.column.delta or reference is None or reference is place.row:
-            return []
-        bases = self.reference_bases(place)
-        if bases and p["base_model"] not in bases:
-            return [Obstacle("reference", f"on {', '.join(sorted(bases))}")]
-        alike = self._alike(place.row, row, reference)
-        return self.conditions.of_training(reference, alike[0]) if alike else []
+        if not measured.sides or reference is None:
+            return ()
+        methods = ours.records[0].method, reference[0].method
+        sides = zip(measured.sides, methods, strict=True)
+        return tuple(side for side, method in sides if not self._is_deterministic(method))
 
-    def reference_bases(self, place: Place) -> set[str]:
-        """The base models on which the paper has the row that a row's differences go to."""
-        reference = place.table.reference_of(place.row)
-        if reference is None:
-            return set()
-        models = [place.table.reference_model] if place.table.reference_model else reference.published
-        return {q["base_model"] for q in self.published if q["table"] in place.table.published and q["model"] in models}
-
-    def _join_study(self, p: Published, value: float | None, place: Place) -> MatchedNumber:
-        """Of the first setting that may be compared with the paper's, else of the first that has the row."""
-        by_setting: list[tuple[list[Obstacle], Measured]] = []
+    def _match_study(self, p: Published, place: Place) -> Number:
+        """From the first setting that can be compared with the paper's, else from the first that has the row."""
+        found: list[tuple[list[str], Measured]] = []
         for setting in self.library.settings:
-            ours = self.of_study(place.row, setting, place.column)
-            if ours.by_seed:
-                runs = tuple(r for r in (self.library.by_id.get(i) for i in ours.records) if r)
-                row = ResultRow(place.row.label, setting.base_model, runs)
-                obstacles = self.conditions.obstacles(p["base_model"], place.row, row)
-                if place.column.source and (setting.dev_task, setting.dev_source) != ("STS-B", place.column.source):
-                    selected = f"selected on {setting.dev_task} {setting.dev_source}"
-                    obstacles.append(Obstacle("protocol", selected))
-                by_setting.append((obstacles, ours))
-        if not by_setting:
-            return MatchedNumber(
-                p, value, place, None, NOTHING, Verdict.not_measured(place.row.cannot or "no study of it")
-            )
-        obstacles, ours = min(by_setting, key=lambda one: len(one[0]))
-        verdict = judge(value, ours.values, obstacles=obstacles)
+            measured = self.value_of_study(place.row, setting, place.column)
+            if measured.by_seed:
+                runs = tuple(self.library.by_id[i] for i in measured.records if i in self.library.by_id)
+                ours = ResultRow(place.row.label, setting.base_model, runs)
+                reasons = self.conditions.reasons(p["base_model"], place.row, ours)
+                if (setting.dev_task, setting.dev_source) != ("STS-B", "senteval"):
+                    reasons.append(f"Another protocol: selected on {setting.dev_task} of {setting.dev_source}.")
+                found.append((reasons, measured))
+        if not found:
+            return Number(p, place, Verdict.not_measured(place.row.cannot or "no study of it"))
+        reasons, measured = min(found, key=lambda one: len(one[0]))
+        verdict = judge(_number(p["value"]), measured.values, reasons=reasons)
         if verdict.kind == "one seed":
-            verdict = Verdict("one seed", "one study: no interval")
-        return MatchedNumber(p, value, place, None, ours, verdict)
-
-
-def _no_difference(why: str) -> Measured:
-    return Measured({}, lacks=(Lack(f"no difference: {why}"),))
+            verdict = replace(verdict, text="One study: there is no interval.")
+        return Number(p, place, verdict, None, measured)
 
 
 def _number(text: str) -> float | None:

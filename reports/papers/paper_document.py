@@ -1,158 +1,165 @@
-"""A paper's report: each of its tables with our runs beside the published rows, its figures, every number joined."""
+"""A paper's report: its tables with our runs and the published rows, its figures, and every number with its verdict."""
 
 from __future__ import annotations
 
+import csv
+import io
+from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
-from harness.comparison.experiment import presets, read_experiment
-from reports.document.blocks import Block, Document, Facts, Section, Text
+from reports.document.blocks import Block, Document, Section, Text
 from reports.document.rehearsal import marked
 from reports.papers.definition import Definition, PaperTable
-from reports.papers.joined_table import joined_table
-from reports.papers.matched_numbers import as_csv, counts, plain
-from reports.papers.matching import Matching
-from reports.papers.paper_figures import figures
-from reports.papers.paper_tables import Filled, paper_table
-from reports.papers.search_spaces import search_spaces
-from reports.papers.study_summaries import study_summaries
+from reports.papers.figures import blocks_of_file, paper_figures
+from reports.papers.matching import Matching, Number
+from reports.papers.paper_tables import Filled, paper_table, search_spaces, summary_table
 from reports.read.comparison_runs import ResultRow, base_name
 from reports.read.run_library import RunLibrary
+from reports.stats.estimate import mean_sd
+from reports.write.markdown import csv_text
 
-_COMPARED = ("inside", "above", "below")
+HEAD = (
+    "table", "model", "base_model", "task", "metric", "published", "source_mark", "notes", "our row", "our base model",
+    "ours", "sd", "n", "low", "high", "difference", "verdict", "reason", "remarks", "protocols", "runs", "report",
+)  # fmt: skip
 _KINDS = {
-    "one seed": "beside a single run",
+    "one seed": "compared with a single run",
     "not comparable": "measured but not comparable",
     "not measured": "not measured",
-    "not published": "illegible",
+    "not published": "not legible",
 }
 
 
 def describe(definition: Definition, library: RunLibrary) -> tuple[Document, dict[str, str], dict[str, Any]]:
-    """The document; further files of the report by their path; further data for data.json."""
-    matching = Matching(definition, library)
-    sections: list[Section] = []
-    shown: list[ResultRow] = []
-    blocks_of_file = _blocks_of(definition.name)
-    for table in definition.tables:
-        if table.kind == "spaces":
-            spaces = search_spaces(matching, table)
-            sections += [Section(table.key, _short(table), [spaces])] if spaces else []
-            continue
-        filled = paper_table(matching, table)
-        blocks: list[Block] = [filled.table] if filled.table else []
-        blocks += _said(matching, table, filled, blocks_of_file)
-        sections.append(Section(table.key, _short(table), blocks))
-        known = {row.key for row in shown}
-        shown += [row for row in filled.rows if row.key not in known]
-    sections += [
-        section for section in (figures(matching, shown), study_summaries(library, definition)) if section.blocks
-    ]
-    if (together := joined_table(matching)) is not None:
-        sections.append(Section("joined", "Published and measured", [together]))
+    """The document; further files of the report by their path; further keys of data.json."""
+    from reports.read.provenance import provenance_of
     from reports.tables.row_cards import how_it_was_run
     from reports.tables.row_differences import difference_table
 
+    matching = Matching(definition, library)
+    sections: list[Section] = []
+    shown: list[ResultRow] = []
+    for table in definition.tables:
+        heading = table.title.partition(" · ")[0]
+        if table.options:
+            spaces = search_spaces(matching, table)
+            sections += [Section(table.key, heading, [spaces])] if spaces else []
+            continue
+        filled = paper_table(matching, table)
+        blocks: list[Block] = [filled.table] if filled.table else []
+        sections.append(Section(table.key, heading, blocks + _missing_rows(definition, table, filled)))
+        known = {row.key for row in shown}
+        shown += [row for row in filled.rows if row.key not in known]
+    figures = paper_figures(matching, shown)
     comparison = library.as_comparison(definition.name, shown, definition.title)
-    if (differences := difference_table(comparison)) is not None:
-        sections.append(Section("differences", "What differs between our rows", [differences]))
+    for key, title, block in (
+        ("joined", "Published and measured", summary_table(matching)),
+        ("differences", "Differences between our rows", difference_table(comparison)),
+    ):
+        figures += [Section(key, title, [block])] if block is not None else []
+    sections += figures
     if shown:
         sections.append(Section("run", "How it was run", how_it_was_run(comparison)))
     sections.append(Section("limits", "Limits", [_limits(matching, shown, comparison.warnings)]))
     document = Document(
-        definition.title,
-        _headline(matching),
-        _facts(matching, shown),
-        sections,
-        f"{definition.paper}. {definition.description}",
+        definition.title, _headline(matching.numbers), _facts(matching, shown), sections, definition.description
     )
-    from reports.read.provenance import provenance_of
-
-    cited = {r.id: r for row in shown for r in row.records}  # by the rows, and by the numbers of studies
-    cited |= {i: library.by_id[i] for j in matching.rows for i in j.ours.records if i in library.by_id}
-    document.origin = provenance_of(cited.values(), library.workdir)
+    used = {r.id: r for row in shown for r in row.records}  # of the rows, and of the numbers of studies
+    used |= {i: library.by_id[i] for one in matching.numbers for i in one.measured.records if i in library.by_id}
+    document.origin = provenance_of(used.values(), library.workdir)
     rehearsal = any(row.rehearsal for row in shown)
-    report = "rehearsal" if rehearsal else ""
-    files = {"tables/joined.csv": as_csv(matching.rows, report)}
-    data = {"report": definition.name, "joined": plain(matching.rows, report)}
-    if rehearsal:
-        return marked(document), files, {**data, "rehearsal": True}
-    return document, files, data
+    lines = plain(matching.numbers, "rehearsal" if rehearsal else "")
+    files, data = {"tables/joined.csv": as_csv(lines)}, {"report": definition.name, "joined": lines}
+    return (marked(document), files, {**data, "rehearsal": True}) if rehearsal else (document, files, data)
 
 
-def _short(table: PaperTable) -> str:
-    return table.title.partition(" · ")[0]
+def plain(numbers: Iterable[Number], report: str = "") -> list[dict[str, Any]]:
+    """Every published number with ours, as plain data for CSV and JSON. `report`: its kind, "rehearsal"."""
+    lines = []
+    for one in numbers:
+        measured, p, verdict = one.measured, one.published, one.verdict
+        mean, sd = mean_sd(measured.values) if measured.by_seed else (None, None)
+        values = (
+            p["table"], p["model"], p["base_model"], p["task"], p["metric"], one.value, p["source_mark"], p["notes"],
+            one.ours.label if one.ours else None, one.ours.base_model if one.ours else None,
+            mean, sd, len(measured.by_seed) or None, verdict.low, verdict.high, one.difference,
+            verdict.kind, verdict.text, " ".join(one.remarks), list(measured.protocols), list(measured.records), report,
+        )  # fmt: skip
+        lines.append(dict(zip(HEAD, values, strict=True)))
+    return lines
 
 
-def _headline(matching: Matching) -> str:
-    """What became of the published numbers, in two sentences at most."""
-    by_kind = counts(matching.rows)
-    total, compared = len(matching.rows), sum(by_kind.get(kind, 0) for kind in _COMPARED)
-    rest = ", ".join(f"{by_kind[kind]} {text}" for kind, text in _KINDS.items() if by_kind.get(kind))
-    if not compared:
+def as_csv(lines: Iterable[dict[str, Any]]) -> str:
+    """The lines of `plain` as CSV; numbers in full."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(HEAD)
+    for line in lines:
+        writer.writerow([_field(value) for value in line.values()])
+    return out.getvalue()
+
+
+def _field(value: Any) -> str:
+    if value is None or isinstance(value, float):
+        return "" if value is None else repr(value)
+    return csv_text(" ".join(value) if isinstance(value, list) else str(value))
+
+
+def _headline(numbers: list[Number]) -> str:
+    """How many published numbers agree, in two sentences at most."""
+    counts = Counter(str(one.verdict.kind) for one in numbers)
+    inside, above, below = counts["inside"], counts["above"], counts["below"]
+    rest = ", ".join(f"{counts[kind]} {text}" for kind, text in _KINDS.items() if counts[kind])
+    if not (compared := inside + above + below):
         return (
-            "No published number was measured here on the paper's own base model, text, recipe and protocol with "
-            f"several seeds. Of {total}: {rest}."
+            "No published number was measured here on the paper's own base model, text, settings and protocol with "
+            f"several seeds. Of {len(numbers)}: {rest}."
         )
-    inside, above, below = (by_kind.get(kind, 0) for kind in _COMPARED)
     return (
-        f"{compared} of {total} published numbers were measured here under the paper's own conditions: {inside} within "
-        f"what our runs let expect (95 %), {above} above and {below} below."
+        f"{compared} of {len(numbers)} published numbers were measured here under the paper's own conditions: {inside} "
+        f"inside the interval that our runs let expect (95 %), {above} above and {below} below."
         + (f" Of the others: {rest}." if rest else "")
     )
 
 
 def _facts(matching: Matching, shown: list[ResultRow]) -> list[tuple[str, str]]:
-    bases = list(dict.fromkeys(row.base_model for row in shown))
+    bases = len({row.base_model for row in shown})
     runs = sum(len(row.records) for row in shown)
     return [
         (str(len(matching.definition.tables)), "tables"),
-        (str(len(matching.rows)), "published numbers"),
-        (str(sum(bool(j.ours.by_seed) for j in matching.rows)), "with a number of ours"),
+        (str(len(matching.numbers)), "published numbers"),
+        (str(sum(bool(one.measured.by_seed) for one in matching.numbers)), "with a number of ours"),
         (str(len(shown)), "row of ours" if len(shown) == 1 else "rows of ours"),
         (str(runs), "run" if runs == 1 else "runs"),
-        (str(len(bases)), "base model" if len(bases) == 1 else "base models"),
+        (str(bases), "base model" if bases == 1 else "base models"),
     ]
 
 
-def _blocks_of(paper: str) -> list[str] | None:
-    """The blocks of the experiment file that is called as the paper is; None where none is installed."""
-    return list(read_experiment(paper).blocks) if paper in presets() else None
-
-
-def _said(matching: Matching, table: PaperTable, filled: Filled, blocks_of_file: list[str] | None) -> list[Block]:
-    """What of the table could not be measured here, and the command that would."""
+def _missing_rows(definition: Definition, table: PaperTable, filled: Filled) -> list[Block]:
+    """How many rows of the paper have no comparable number of ours, and the commands that measure them."""
     if not filled.missing:
         return []
-    items = tuple((label, reason) for label, reason in filled.missing)
-    commands: list[str] = []
-    if table.kind == "study":
-        wanted = dict.fromkeys(row.study for row in table.rows if row.study and any(row.label == m for m, _ in items))
-        commands += [f"harness study run {study} --workdir WORKDIR" for study in wanted]
-    elif blocks_of_file is not None:
-        part = f" --only {table.key}" if table.key in blocks_of_file else ""
-        commands.append(f"harness compare {matching.definition.name}{part} --workdir WORKDIR")
-    total = sum(bool(row.published) for row in table.rows)
-    title = f"Published rows without a comparable number of ours: {len(items)} of {total}"
-    blocks: list[Block] = [Facts(f"missing-{table.key}", title, items, tuple(commands))]
-    if not filled.measured:
-        how = f" To fill it: {commands[0]}" if commands else ""
-        more = f" (and {len(commands) - 1} more below)" if len(commands) > 1 else ""
-        why = f": {filled.reason}" if filled.reason else ""
-        blocks.insert(0, Text((f"Nothing of this table was measured in this work directory{why}.{how}{more}",)))
-    return blocks
+    blocks = blocks_of_file(definition.name)
+    commands = [f"harness study run {study} --workdir WORKDIR" for study in table.studies]
+    if not commands and blocks is not None:
+        part = f" --only {table.key}" if table.key in blocks else ""
+        commands = [f"harness compare {definition.name}{part} --workdir WORKDIR"]
+    text = f"{filled.missing} of {filled.printed} published rows have no comparable number of ours; the cells say why."
+    return [Text((f"{text} To measure them: {'; '.join(commands)}" if commands else text,))]
 
 
 def _limits(matching: Matching, shown: list[ResultRow], warnings: list[str]) -> Text:
-    said = [
-        "The interval of a row holds its spread over seeds on the same test pairs, under a normal distribution; with "
-        "few seeds it is wide, and a published number inside of it is no proof of agreement.",
-        "Comparable means: the same weights of the base model, the same training text and size, the hyperparameters "
-        "that the paper states, the same data, preparation and metric of the score, as the records say. How often "
-        "weights were selected on the dev set may differ, and is told.",
+    limits = [
+        "The interval of a row holds its standard deviation over seeds on the same test pairs, under a normal "
+        "distribution. With few seeds it is wide, and a published number inside it is no proof of agreement.",
+        "Comparable means: the same weights of the base model, the same training text and size, the settings that the "
+        "paper states, and the same data, preparation and metric of the score, as the records say. How often the dev "
+        "set was scored may differ; a note says so.",
     ]
     if any(len(row.finished) == 1 for row in shown):
-        said.append("A row with one seed has no spread: its difference to a published number says little.")
+        limits.append("A row with one seed has no standard deviation; its difference to the paper says little.")
     if len({row.base_model for row in shown}) > 1 or any(base_name(r.base_model) == "mini-bert" for r in shown):
-        said.append("Small base models show how methods order among themselves, not what a paper's model reaches.")
-    all_warnings = [*matching.library.warnings, *warnings]
-    return Text((*said, *(f"Warning: {text}." for text in dict.fromkeys(all_warnings))), bullets=True)
+        limits.append("Small base models show how methods rank among themselves, not what a paper's model reaches.")
+    every = dict.fromkeys([*matching.library.warnings, *warnings])
+    return Text((*limits, *(f"Warning: {text}." for text in every)), bullets=True)

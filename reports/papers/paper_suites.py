@@ -1,28 +1,62 @@
-"""What each paper evaluates, under its own protocol, as a suite (entry points `harness.suites`)."""
+"""What each paper evaluates, as a suite (entry points `harness.suites`), and the averages that DeCLUTR takes."""
 
 from __future__ import annotations
 
 from harness.tasks import efficiency, layers, sts
+from harness.tasks.averages import Mean, Number
 from harness.tasks.geometry import alignment_uniformity as geometry
 from harness.tasks.mteb.benchmark_suites import EN_V1
 from harness.tasks.senteval import probing, transfer
+from harness.tasks.senteval.downstream import REGRESSORS
 from harness.tasks.suite import Suite
-from reports.papers.declutr_averages import DECLUTR_DOWNSTREAM, declutr_means
+
+# The eighteen downstream tasks of DeCLUTR (Giorgi et al. 2020, section 4.3 and table S3), by our task names.
+_ACCURACIES = ("CR", "MR", "MPQA", "SUBJ", "SST2", "SST5", "TREC", "SNLI", "SICK-E")
+DECLUTR_DOWNSTREAM = (*_ACCURACIES, "MRPC", *REGRESSORS, *sts.YEARS, "caption-retrieval")
 
 
-def _joined(about: str, *suites: Suite) -> Suite:
-    """Several suites, each with its averages, as one."""
+def declutr_means(split: str = "test") -> dict[str, Mean]:
+    """The averages of DeCLUTR by name: "half" is "Avg." of table 1, "tasks" is "all" of its script (all 28 tasks).
+
+    The numbers are those that its script takes on "test" or "dev": on dev the accuracy alone of MRPC and Pearson's
+    correlation of the regressors. STS12-16 have no dev set and enter both with the same number.
+    """
+    mrpc = Number("MRPC", "accuracy", split=split)
+    numbers: dict[str, Number | Mean] = {
+        **{task: Number(task, "accuracy", split=split) for task in (*_ACCURACIES, *probing.PROBING)},
+        "MRPC": Mean("MRPC", (mrpc, Number("MRPC", "f1"))) if split == "test" else mrpc,
+        **{task: Number(task, "spearman" if split == "test" else "pearson", split=split) for task in REGRESSORS},
+        **{task: Number(task, "spearman", "mean") for task in sts.YEARS},
+        "caption-retrieval": Number("caption-retrieval", "recall", "mean of six recalls", split),
+    }
+
+    def mean(title: str, *tasks: str) -> Mean:
+        return Mean(f"DeCLUTR, {title}, {split}", tuple(numbers[task] for task in tasks))
+
+    downstream, probes = mean("downstream tasks", *DECLUTR_DOWNSTREAM), mean("probing tasks", *probing.PROBING)
+    without = [task for task in DECLUTR_DOWNSTREAM if task != "SNLI"]
+    half = f"DeCLUTR, half downstream and half probing (table 1), {split}"
+    return {
+        "downstream": downstream,
+        "downstream-without-snli": mean("downstream tasks without SNLI", *without),
+        "probing": probes,
+        "half": Mean(half, (downstream, probes)),
+        "tasks": mean("all tasks alike", *DECLUTR_DOWNSTREAM, *probing.PROBING),
+    }
+
+
+def _join(about: str, *suites: Suite) -> Suite:
     tasks = tuple(task for suite in suites for task in suite.tasks)
     return Suite(tasks, about, averages=tuple(mean for suite in suites for mean in suite.averages))
 
 
-SCD = _joined(
+SCD = _join(
     "as SCD (and SimCSE) evaluate: seven STS by cosine, seven transfer tasks, alignment and uniformity",
     sts.SUITE,
     transfer.SUITE,
     geometry.SUITE,
 )
-NONCONTRASTIVE = _joined(
+NONCONTRASTIVE = _join(
     "as the non-contrastive study evaluates: MTEB's 56 English sets, alignment and uniformity", EN_V1, geometry.SUITE
 )
 DECLUTR = Suite(
@@ -30,7 +64,7 @@ DECLUTR = Suite(
     "as DeCLUTR evaluates: its 18 downstream tasks (STS by mean, regressors, COCO), 10 probing tasks",
     averages=tuple(mean for split in ("test", "dev") for mean in declutr_means(split).values()),
 )
-SELF_GUIDED = _joined(
+SELF_GUIDED = _join(
     "as SG-OPT evaluates: seven STS by cosine, seven transfer tasks, layers, time",
     sts.SUITE,
     transfer.SUITE,

@@ -13,14 +13,20 @@ from harness import registry
 from harness.config import nearest
 from harness.errors import InputError
 from harness.results.facts import Facts, facts_of
-from harness.results.manifest import asked, manifest_files, read_manifest, read_records
 from harness.results.record import Record, Score
-from harness.results.run_folder import RunFolder
-from harness.seeds import PartSeed, seed_fields, seed_of
+from harness.results.spec import RunSpec
+from harness.results.store import (
+    RunFolder,
+    comparison_files,
+    limit_to_tasks,
+    read_comparison_file,
+    read_records,
+)
+from harness.seeds import PartSeed
 from harness.tasks.catalogue import tasks_of
 from reports.read.configuration import same_configuration
 from reports.read.examples import LeftOut
-from reports.read.looks import Looks, looks_of
+from reports.read.interim_analyses import InterimAnalyses, read_interim_analyses
 
 SUPERVISION = ("untrained", "transductive", "unsupervised", "supervised")
 SEEDLESS = ("untrained", "transductive", "supervised")  # no seed takes part in these: one run is all there is to know
@@ -34,7 +40,7 @@ def base_name(base_model: str) -> str:
 
 def rehearsed(record: Record) -> bool:
     """Was the run made to try a file out, on stand-ins for what its row names?"""
-    return bool(getattr(record, "rehearsal", False))
+    return record.rehearsal
 
 
 @dataclass(frozen=True)
@@ -47,8 +53,8 @@ class ResultRow:
     Attributes:
         held: runs with another seed in some streams alone: they say where spread comes from.
         added: it is in no file: the untrained start of rows that are, evaluated so that their gain is known.
-        elsewhere: whose it is, of a row that was made elsewhere and set beside those of the file; else empty.
-        start: id of the run of its own untrained start; "" where the manifest names none, as earlier ones do.
+        elsewhere: whose it is, of a row that was made elsewhere and compared with those of the file; else empty.
+        start: id of the run of its own untrained start; "" where the comparison file names none.
     """
 
     label: str
@@ -85,9 +91,9 @@ class ResultRow:
         return "finished" if self.finished else self.records[0].status
 
     @property
-    def lacking(self) -> str:
-        """What the row asks for and could not have, so that nothing of it was tried; else empty."""
-        return self.records[0].reason if all(record.lacking for record in self.records) else ""
+    def unavailable(self) -> str:
+        """What the row needs and is not available, so that nothing of it was tried; else empty."""
+        return self.records[0].reason if all(record.unavailable for record in self.records) else ""
 
     @property
     def pooling(self) -> str | None:
@@ -118,7 +124,7 @@ class ResultRow:
 
 @dataclass
 class Comparison:
-    """All rows of a comparison, in the order of the report's tables, and access to what lies beside the records."""
+    """All rows of a comparison, in the order of the report's tables, and access to what lies next to the records."""
 
     name: str
     workdir: Path
@@ -127,12 +133,12 @@ class Comparison:
     description: str = ""
     parts: tuple[Comparison, ...] = ()  # the blocks of its file, each with its own rows and tasks
     set_aside: tuple[Record, ...] = ()  # runs of an older configuration of the same row, in no table
-    looks: Looks | None = None  # of a comparison whose seeds were added until it was decided
+    analyses: InterimAnalyses | None = None  # of a comparison whose seeds were added until it was decided
     warnings: list[str] = field(default_factory=list)  # filled while pairs and curves are read
     left_out: Mapping[tuple[str, str], LeftOut] = field(default_factory=dict)  # see `reports.read.without_overlap`
     show_texts: bool = False  # its page may hold texts of all data sets, not of the embedded suite alone
-    schedule: Mapping[str, Any] = field(default_factory=dict)  # how often rows met the dev set, as the manifest says it
-    not_beside: tuple[Mapping[str, str], ...] = ()  # rows made elsewhere that could not be set beside: source, row, why
+    schedule: Mapping[str, Any] = field(default_factory=dict)  # how often rows were scored on the dev set
+    not_compared: tuple[Mapping[str, str], ...] = ()  # rows made elsewhere that could not be compared: source, row, why
 
     @property
     def records(self) -> list[Record]:
@@ -143,12 +149,12 @@ class Comparison:
         """Runs with another seed in some streams alone."""
         return [record for row in self.rows for record in row.held]
 
-    def at_look(self, number: int) -> Comparison:
-        """The comparison as it was at one of its looks, from 1."""
-        since = self.looks.since if self.looks is not None else {}
+    def at_analysis(self, number: int) -> Comparison:
+        """The comparison as it was at one of its interim analyses, from 1."""
+        since = self.analyses.since if self.analyses is not None else {}
         known = [[r for r in row.records if since.get((*row.key, r.seed), 1) <= number] for row in self.rows]
         rows = (replace(row, records=tuple(left)) for row, left in zip(self.rows, known, strict=True) if left)
-        return replace(self, rows=tuple(rows), looks=None)
+        return replace(self, rows=tuple(rows), analyses=None)
 
     @cached_property
     def base_models(self) -> list[str]:
@@ -203,7 +209,7 @@ class Comparison:
     def columns(self, suite: str) -> list[tuple[str, str]]:
         """(task, source) of every test score of a suite, in the order of the papers, else as first met.
 
-        A task of the suite whose data was missing stands among them too: an average without it must not look whole.
+        A task of the suite whose data was missing is among them too: an average without it must not appear complete.
         """
         met = dict.fromkeys(
             (s.source, s.task) for r in self.records for s in r.scores if s.suite == suite and s.split != "dev"
@@ -237,8 +243,8 @@ def _row(label: str, base_model: str, records: Iterable[Record]) -> tuple[Result
         same = same_configuration(record, model)
         if record.status == "finished":
             same = same and _data(record) == _data(model)
-        if same and record.drawn not in kept:
-            kept[record.drawn] = record
+        if same and record.random_seed not in kept:
+            kept[record.random_seed] = record
         else:
             aside.append(record)
     own = [kept[seed] for seed in sorted(kept) if not isinstance(seed, PartSeed)]
@@ -246,19 +252,19 @@ def _row(label: str, base_model: str, records: Iterable[Record]) -> tuple[Result
     return ResultRow(label, base_model, tuple(own or held[:1]), tuple(held)), aside
 
 
-def _rows(records: Iterable[Record], manifest: Mapping[str, Any]) -> tuple[tuple[ResultRow, ...], list[Record]]:
+def _rows(records: Iterable[Record], comparison_file: Mapping[str, Any]) -> tuple[tuple[ResultRow, ...], list[Record]]:
     """Records by label and base model, and those that a newer configuration replaces."""
-    cells = {(cell["id"], cell["row"]): cell for cell in manifest.get("cells", ())}
+    runs = {(run["id"], run["row"]): run for run in comparison_file.get("runs", ())}
     grouped: dict[tuple[str, str], list[Record]] = {}
     for record in records:
         grouped.setdefault((record.row, record.base_model), []).append(record)
     rows, aside = [], []
     for (label, base_model), members in grouped.items():
         row, old = _row(label, base_model, members)
-        listed = [cells[key] for r in row.records if (key := (r.id, label)) in cells]
-        added = any(cell.get("counterpart") for cell in listed)
-        start = next((cell["untrained"] for cell in listed if "untrained" in cell), "")
-        elsewhere = next((cell["against"] for cell in listed if "against" in cell), "")
+        listed = [runs[key] for r in row.records if (key := (r.id, label)) in runs]
+        added = any(run.get("added") for run in listed)
+        start = next((run["start"] for run in listed if "start" in run), "")
+        elsewhere = next((run["source"] for run in listed if "source" in run), "")
         rows.append(replace(row, added=added, start=start, elsewhere=elsewhere))
         aside += old
     rows.sort(key=lambda r: (r.base_model, SUPERVISION.index(r.supervision)))  # inside: the order of the experiment
@@ -266,34 +272,32 @@ def _rows(records: Iterable[Record], manifest: Mapping[str, Any]) -> tuple[tuple
 
 
 def _part(
-    name: str, workdir: Path, manifest: dict[str, Any], block: dict[str, Any], records: Iterable[Record]
+    name: str, workdir: Path, comparison_file: dict[str, Any], block: dict[str, Any], records: Iterable[Record]
 ) -> Comparison:
     """One block of a comparison: its own runs alone, with the scores that it asks for."""
-    cells = {(c["id"], c["row"]) for c in manifest["cells"] if block["name"] in c["blocks"]}
-    own = [asked(record, block["tasks"]) for record in records if (record.id, record.row) in cells]
-    rows, _ = _rows(own, manifest)
-    schedule = manifest.get("schedule") or {}
+    runs = {(run["id"], run["row"]) for run in comparison_file["runs"] if block["name"] in run["blocks"]}
+    own = [limit_to_tasks(record, block["tasks"]) for record in records if (record.id, record.row) in runs]
+    rows, _ = _rows(own, comparison_file)
+    schedule = comparison_file.get("schedule") or {}
     return Comparison(block["name"], workdir, rows, block["title"], block.get("description", ""), schedule=schedule)
 
 
-def _stand_in(cell: dict[str, Any], name: str, records: list[Record], entries: list[Any], reason: str) -> Record:
-    """A failed run in the place of one whose record cannot be read.
-
-    As its row's other runs describe it; where there is none, as the experiment does (`entries`).
-    """
-    drawn = seed_fields(seed_of(cell))
-    lost = {"id": cell["id"], "seed": cell["seed"], "status": "failed", "reason": reason, "identity": drawn}
+def _failed_record(run: dict[str, Any], name: str, records: list[Record], entries: list[Any], reason: str) -> Record:
+    """A failed record in the place of one that cannot be read, described by its row's other runs or the experiment."""
+    seed = {"seed": run["seed"], "vary": tuple(run.get("vary", ())), "held": run.get("held")}
+    lost = {"id": run["id"], "status": "failed", "reason": reason}
     for r in records:
-        if (r.row, r.base_model) == (cell["row"], cell["base_model"]):
-            return r.model_copy(update={**lost, "scores": [], "missing": {}, "training": {}, "cost": {}})
-    entry = next((e for e in entries if isinstance(e, dict) and (e.get("name") or e.get("method")) == cell["row"]), {})
+        if (r.row, r.base_model) == (run["row"], run["base_model"]):
+            spec = r.spec.model_copy(update=seed)
+            return r.model_copy(update={**lost, "spec": spec, "scores": [], "missing": {}, "training": {}, "cost": {}})
+    entry = next((e for e in entries if isinstance(e, dict) and (e.get("name") or e.get("method")) == run["row"]), {})
     method = str(entry.get("method") or "unknown")
     try:
         supervision = registry.load(registry.METHODS, method).card.supervision
     except InputError:
         supervision = "unsupervised"
-    about = {"comparison": name, "row": cell["row"], "method": method, "base_model": cell["base_model"]}
-    return Record(**lost, **about, config=entry.get("config") or {}, supervision=supervision)
+    spec = RunSpec(method=method, config=entry.get("config") or {}, base_model=run["base_model"], **seed)
+    return Record(**lost, spec=spec, comparison=name, row=run["row"], supervision=supervision)
 
 
 def read_comparison(workdir: Path, name: str) -> Comparison:
@@ -304,40 +308,40 @@ def read_comparison(workdir: Path, name: str) -> Comparison:
     """
     damaged: dict[str, str] = {}
     try:
-        manifest = read_manifest(workdir, name) or {}
+        tree = read_comparison_file(workdir, name) or {}
         records = read_records(workdir, comparison=name, damaged=damaged)
-        entries = (manifest.get("experiment") or {}).get("methods", [])
-        lost = [c for c in manifest.get("cells", []) if c["id"] in damaged]
-        records += [_stand_in(c, name, records, entries, damaged[c["id"]]) for c in lost]
-        looks = looks_of(manifest)
+        entries = (tree.get("experiment") or {}).get("methods", [])
+        lost = [run for run in tree.get("runs", []) if run["id"] in damaged]
+        records += [_failed_record(run, name, records, entries, damaged[run["id"]]) for run in lost]
+        analyses = read_interim_analyses(tree)
     except (ValueError, KeyError, TypeError, AttributeError):
-        file = manifest_files(workdir).get(name, workdir)
-        raise InputError(f"{file}: damaged; `harness compare` with the same experiment writes it anew") from None
+        file = comparison_files(workdir).get(name, workdir)
+        raise InputError(f"{file}: damaged; `harness compare` with the same experiment writes it again") from None
     if not records:
         known = comparisons(workdir)
         text = f"known: {', '.join(known)}" if known else "it holds no runs: run `harness compare` first"
         raise InputError(f'{workdir}: no runs of a comparison "{name}"{nearest(name, list(known))}; {text}')
-    rows, aside = _rows(records, manifest)
-    parts = tuple(_part(name, workdir, manifest, block, records) for block in manifest.get("blocks", ()))
-    title, description = manifest.get("title") or name, (manifest.get("description") or "").strip()
+    rows, aside = _rows(records, tree)
+    parts = tuple(_part(name, workdir, tree, block, records) for block in tree.get("blocks", ()))
+    title, description = tree.get("title") or name, (tree.get("description") or "").strip()
     warnings = list(damaged.values())
-    schedule = manifest.get("schedule") or {}
+    schedule = tree.get("schedule") or {}
     return Comparison(
-        name, workdir, rows, title, description, parts, tuple(aside), looks=looks, warnings=warnings, schedule=schedule,
-        not_beside=tuple(manifest.get("not_beside", ())),
+        name, workdir, rows, title, description, parts, tuple(aside), analyses=analyses, warnings=warnings,
+        schedule=schedule, not_compared=tuple(tree.get("left_out", ())),
     )  # fmt: skip
 
 
 def comparisons(workdir: Path) -> dict[str, int]:
     """Name of every comparison in a work directory -> number of its runs.
 
-    Runs that were set beside those of a comparison here are no comparison of their own.
+    Runs made elsewhere that a comparison is compared with are no comparison of their own.
     """
     guests: set[str] = set()
-    for name in manifest_files(workdir):
-        with suppress(InputError):  # told by who asks for it
-            guests |= {cell["id"] for cell in (read_manifest(workdir, name) or {})["cells"] if "against" in cell}
-    names = set(manifest_files(workdir))
+    for name in comparison_files(workdir):
+        with suppress(InputError):  # reported where that comparison is read
+            guests |= {run["id"] for run in (read_comparison_file(workdir, name) or {})["runs"] if "source" in run}
+    names = set(comparison_files(workdir))
     counts: dict[str, int] = {}
     for record in read_records(workdir, damaged={}):
         if record.id not in guests or record.comparison in names:

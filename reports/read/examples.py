@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.results.run_folder import RunFolder
+from harness.results.store import RunFolder
 from harness.results.text_ids import PAIR_IDS, text_id
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 _OWN_UNITS = 2**32  # ids of texts are 64 random bits; a number below is a set's or a fold's
 
 
-LeftOut = Mapping[str, frozenset[int]]  # subset -> numbers of pairs, as pairs.parquet has them; "" -> of other examples
+LeftOut = Mapping[str, frozenset[int]]  # subset -> numbers of pairs; "" -> numbers of other examples
 
 
 def kept_pairs(pairs: Any, left_out: LeftOut | None) -> Any:
@@ -46,7 +46,7 @@ class Examples:
         score: (task, source, split, metric).
         part: (n,) number of the part of the task that an example belongs to; the score is the mean over parts.
         target, outcome: (n,), as in `harness.results.outcomes`; gold score and cosine of a pair.
-        texts: (n, 1 or 2) what is drawn anew, None where the run is of a version that did not keep it.
+        texts: (n, 1 or 2) ids of the texts: examples that share one are resampled together.
         digest: the same for runs that were scored on the same examples.
     """
 
@@ -54,7 +54,7 @@ class Examples:
     part: Ids
     target: Floats
     outcome: Floats
-    texts: Ids | None
+    texts: Ids
     digest: bytes
 
 
@@ -68,13 +68,11 @@ def read_examples(
     Raises:
         OSError, ValueError, KeyError: a file that is damaged.
     """
-    if folder.pairs_file.exists():
-        frame = folder.pairs()
-        for (task, source), every in frame[frame["split"] == "test"].groupby(["task", "source"], sort=False):
-            if len(rows := kept_pairs(every, left_out.get((str(task), str(source))))):
-                yield _pairs(str(task), str(source), rows)
-    frame = folder.outcomes()
-    for about, rows in frame.groupby(["task", "source", "split", "metric"], sort=False):
+    pairs, outcomes = folder.pairs_and_outcomes()
+    for (task, source), every in pairs[pairs["split"] == "test"].groupby(["task", "source"], sort=False):
+        if len(rows := kept_pairs(every, left_out.get((str(task), str(source))))):
+            yield _pairs(str(task), str(source), rows)
+    for about, rows in outcomes.groupby(["task", "source", "split", "metric"], sort=False):
         task, source, split, metric = map(str, about)
         if len(kept := kept_outcomes(rows, left_out.get((task, source)))):
             yield _outcomes((task, source, split, metric), kept)
@@ -82,8 +80,7 @@ def read_examples(
 
 def _pairs(task: str, source: str, rows: pd.DataFrame) -> Examples:
     gold = rows["gold"].to_numpy(dtype=np.float64)
-    known = all(name in rows and not rows[name].isna().any() for name in PAIR_IDS)
-    texts = np.stack([rows[name].to_numpy(dtype=np.int64) for name in PAIR_IDS], axis=1) if known else None
+    texts = np.stack([rows[name].to_numpy(dtype=np.int64) for name in PAIR_IDS], axis=1)
     outcome = np.nan_to_num(rows["score"].to_numpy(dtype=np.float64))
     digest = _digest(rows["pair"].to_numpy(), gold)
     return Examples((task, source, "test", "spearman"), np.zeros(len(gold), np.int64), gold, outcome, texts, digest)

@@ -6,11 +6,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from harness.results.manifest import read_manifest
 from harness.results.record import Record
+from harness.results.store import read_comparison_file
 from harness.seeds import seed_fields
 from harness.tasks.catalogue import tasks_of
-from harness.tracking.tracker import logged_runs
 
 # How a comparison was run, beyond what each record says by itself.
 _CONDITIONS = ("suites", "source", "max_steps", "device", "precision")
@@ -20,34 +19,31 @@ def provenance_of(records: Iterable[Record], workdir: Path) -> dict[str, Any]:
     """Plain data for `Document.origin`; what several runs share is written once.
 
     Returns:
-        "runs": id -> row, comparison, seed, status, command, bound on its updates, the MLflow run where tracked, and
-        indices into
+        "runs": id -> row, comparison, seed, status, command, bound on its training steps, and indices into
         "setups" (method, whole config, base model, corpus, selection set and inputs with their fingerprints) and
         "environments" (machine and versions); "experiments": comparison -> suites, budget, device and precision.
     """
     records = sorted(records, key=lambda r: (r.comparison, r.id))
-    tracked = logged_runs(workdir)
     setups, environments = _Numbered(), _Numbered()
-    manifests = {name: _manifest(workdir, name) for name in dict.fromkeys(r.comparison for r in records)}
+    experiments_ = {name: _experiment(workdir, name) for name in dict.fromkeys(r.comparison for r in records)}
     runs: dict[str, dict[str, Any]] = {}
     for r in records:
         entry: dict[str, Any] = {
             "row": r.row,
             "comparison": r.comparison,
-            **seed_fields(r.drawn),
+            **seed_fields(r.random_seed),
             "status": r.status,
             "reason": r.reason,
             "command": r.command,
-            "mlflow": tracked.get((r.comparison, r.row, r.id), ""),
             "trained": bool(r.training.get("precision")),
-            "max_steps": r.identity.get("max_steps") or "",
-            "setup": setups.index(_setup(r, manifests[r.comparison])),
+            "max_steps": r.spec.max_steps or "",
+            "setup": setups.index(_setup(r, experiments_[r.comparison])),
             "environment": environments.index(r.environment),
         }
         runs[r.id] = {key: value for key, value in entry.items() if value is not False and value != ""}
     experiments = {
-        name: _conditions(manifest, [r for r in records if r.comparison == name])
-        for name, manifest in manifests.items()
+        name: _conditions(experiment, [r for r in records if r.comparison == name])
+        for name, experiment in experiments_.items()
     }
     return {"runs": runs, "setups": setups.items, "environments": environments.items, "experiments": experiments}
 
@@ -64,9 +60,9 @@ class _Numbered:
         return self.items.index(value)
 
 
-def _manifest(workdir: Path, name: str) -> dict[str, Any]:
+def _experiment(workdir: Path, name: str) -> dict[str, Any]:
     try:
-        experiment = (read_manifest(workdir, name) or {}).get("experiment")
+        experiment = (read_comparison_file(workdir, name) or {}).get("experiment")
     except (OSError, ValueError):
         experiment = None
     return experiment if isinstance(experiment, dict) else {}
@@ -96,9 +92,9 @@ def _columns(r: Record, experiment: dict[str, Any]) -> dict[str, str] | None:
 
 
 def _conditions(experiment: dict[str, Any], records: list[Record]) -> dict[str, Any]:
-    """The experiment's settings, and what its runs were scored on beyond them for other comparisons; where no manifest
-    tells (a study's runs), what the scores show."""
-    made = (s.made_by.removeprefix(f"{s.source}:") for r in records for s in r.scores)
+    """The experiment's settings, and what its runs were scored on beyond them for other comparisons; without a
+    comparison file (a study's runs), what the scores show."""
+    made = (s.task_key.removeprefix(f"{s.source}:") for r in records for s in r.scores)
     tasks = dict.fromkeys([*made, *(task for r in records for task in r.missing)])
     if experiment:
         conditions = {key: experiment[key] for key in _CONDITIONS if experiment.get(key) is not None}

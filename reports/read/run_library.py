@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import InputError
-from harness.results.manifest import added_runs, read_records
-from harness.results.record import Record, Score
+from harness.results.record import Record as Record  # for `reports.papers`
+from harness.results.record import Score as Score
+from harness.results.store import added_starts, read_records
 from harness.seeds import PartSeed
 from reports.read.comparison_runs import Comparison, ResultRow, rehearsed
 from reports.read.configuration import configuration, default_of
@@ -22,7 +23,7 @@ from reports.read.configuration import configuration, default_of
 
 @dataclass(frozen=True)
 class TrialSetting:
-    """What trials share whose scores may stand in one statistic: base model, dev set, training text and updates."""
+    """What trials with comparable scores share: base model, dev set, training text and training steps."""
 
     base_model: str
     dev_task: str
@@ -30,11 +31,11 @@ class TrialSetting:
     uri: str
     entries: int
     kind: str
-    updates: str
+    steps: str
     digests: tuple[str, str]  # of the dev set and of the training text
 
     def __str__(self) -> str:
-        return f"{self.dev_task} dev, {self.entries:,} {self.kind}, {self.updates} updates"
+        return f"{self.dev_task} dev, {self.entries:,} {self.kind}, {self.steps} training steps"
 
 
 @dataclass(frozen=True)
@@ -155,7 +156,7 @@ def _group(record: Record) -> tuple[str, str, str]:
 
 
 def trained_on(record: Record) -> tuple[Any, ...]:
-    """Fingerprints of the training text and the dev set, and the number of updates: what rows trained alike share."""
+    """Fingerprints of the training text and the dev set, and the number of training steps."""
     data = [(part or {}).get("sha256") for part in (record.corpus, record.dev)]
     return (*data, record.training.get("planned_steps"))
 
@@ -242,9 +243,9 @@ def read_library(workdir: Path) -> RunLibrary:
         whole = read_records(workdir, damaged=damaged)
     except OSError as error:
         raise InputError(f"{workdir}: its runs cannot be read ({error.strerror})") from None
-    added = added_runs(workdir)
+    added = added_starts(workdir)
     # Runs that share streams belong to where spread comes from.
-    records = [r for r in whole if r.id not in added and not isinstance(r.drawn, PartSeed)]
+    records = [r for r in whole if r.id not in added and not isinstance(r.random_seed, PartSeed)]
     rows, older = _rows(records)
     library = RunLibrary(workdir, tuple(rows), warnings=[damaged[key] for key in sorted(damaged)], older=older)
     library.trials = tuple(_trials(workdir, {r.id: r for r in records}, library.warnings))

@@ -10,7 +10,7 @@ import numpy as np
 
 from harness.errors import InputError
 from harness.results.facts import DRAWS
-from harness.results.run_folder import RunFolder
+from harness.results.store import RunFolder
 from reports.read.comparison_runs import Comparison
 from reports.read.examples import Examples, Ids, read_examples
 from reports.stats.estimate import Floats
@@ -54,15 +54,14 @@ class ExampleScores:
         return found
 
     def _scored(self, examples: Examples) -> Scored:
-        if examples.texts is not None:
-            self._texts[examples.score, examples.digest] = examples.texts
+        self._texts[examples.score, examples.digest] = examples.texts
         moved, values = np.zeros(len(examples.part)), []
         parts = np.unique(examples.part)
         for part in parts:
             here = examples.part == part if len(parts) > 1 else slice(None)
             value, moved[here] = influence(examples.score[3], examples.target[here], examples.outcome[here])
             values.append(value)
-        units = len(np.unique(examples.texts, axis=0)) if examples.texts is not None else len(moved)
+        units = len(np.unique(examples.texts, axis=0))
         # Squared deviations from a mean of n lie below those from the true one by (n - 1) / n.
         facts = self.comparison.facts.get(examples.score[0])
         if facts is not None and facts.unit == DRAWS:
@@ -80,7 +79,7 @@ class ExampleScores:
         return self._usual[score]
 
     def texts(self, score: ScoreKey) -> Ids | None:
-        """(n, 1 or 2) ids of the texts of the examples that `of` is about; None where no run kept them."""
+        """(n, 1 or 2) ids of the texts of the examples that `of` is about; None where no run stored them."""
         scored = next(iter(self.of(score).values()), None)
         return None if scored is None else self._texts.get((score, scored.digest))
 

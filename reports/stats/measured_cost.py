@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from harness.results.inference import PROCESSOR, InferenceCost, read_inference
+from harness.results.measurements import PROCESSOR, InferenceCost, read_inference
 from harness.results.record import Record
 from reports.read.comparison_runs import Comparison, ResultRow
 

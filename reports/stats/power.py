@@ -30,7 +30,7 @@ class Design:
         correlation: of the scores of two rows with the same seed. Verdicts do not use it (they hold with and without),
             but it takes spread out of differences.
         sides: the two rows whose difference is to be found.
-        level: of the verdict; less where a comparison is looked at several times.
+        level: of the verdict; less where a comparison has several interim analyses.
         pools: (rows,) a name for each row: those of one name say together how far seeds lie apart; empty: all do.
     """
 

@@ -1,21 +1,21 @@
-"""Seeds added until a decision stands: how often one may look, and who gets another seed.
+"""Seeds added until a decision stands: how often one may analyse, and which row gets another seed.
 
-Whoever adds seeds until p < 0.05 finds a difference between equal rows in 10 to 20 % of comparisons. Here every look at
-a difference has a level of its own,
+Whoever adds seeds until p < 0.05 finds a difference between equal rows in 10 to 20 % of comparisons. Here every interim
+analysis of a difference has a level of its own,
 
     0.05 x 0.25 x I / I_N,
 
 which the fixed test (`reports.stats.simultaneous`) is made at: I is the inverse of the variance that the difference has
 now, I_N the one that it would have with the most seeds. Where seeds say little yet, little of the 5 % is spent; where
-the chance of the examples outweighs theirs, a first look is nearly as good as a last, and no seeds are spent to come to
-a higher level. All looks together stay below 5 %. The shape is error spending (Lan & DeMets, Biometrika 70, 1983)
-between Pocock's constant and O'Brien and Fleming's; nominal levels carry over to tests with few degrees of freedom
-(Pocock, Biometrika 64, 1977). Of those tried (docs/statistics.md), it needs one constant for all N, and finds as much
-as a fixed design with the fewest seeds. The constant is by simulation: over unequal spreads, rows that stop and rows
-that go on. The first look has three seeds: of two, no level is low enough for tails that long.
+the chance of the examples outweighs theirs, a first analysis is nearly as good as a last, and no seeds are spent to
+come to a higher level. All analyses together stay below 5 %. The shape is error spending (Lan & DeMets, Biometrika 70,
+1983) between Pocock's constant and O'Brien and Fleming's; nominal levels carry over to tests with few degrees of
+freedom (Pocock, Biometrika 64, 1977). Of those tried (docs/statistics.md), it needs one constant for all N, and finds
+as much as a fixed design with the fewest seeds. The constant is by simulation: over unequal spreads, rows that stop and
+rows that go on. The first analysis has three seeds: of two, no level is low enough for tails that long.
 
-All looks' intervals hold at once (repeated confidence intervals: Jennison & Turnbull, JRSS B 51, 1989), so that a
-difference lies in all of them, and p is the smallest of the looks', each divided by its share of 0.05.
+The intervals of all analyses hold at once (repeated confidence intervals: Jennison & Turnbull, JRSS B 51, 1989), so
+that a difference lies in all of them, and p is the smallest of all analyses, each divided by its share of 0.05.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ from reports.stats.simultaneous import ALPHA, Family, SeedSpread, critical_value
 
 Booleans = NDArray[np.bool_]
 
-SHARE = 0.25  # of 0.05, at the last look
+SHARE = 0.25  # of 0.05, at the last analysis
 HOPE = 0.1  # less chance of a decision with all seeds that may come, and no more are spent
 
 
 @dataclass(frozen=True)
 class Boundary:
-    """A comparison that is looked at after every seed.
+    """A comparison with an interim analysis after every seed.
 
     Attributes:
-        first, most: seeds of a row at the first and at the last look.
+        first, most: seeds of a row at the first and at the last analysis.
     """
 
     first: int
     most: int
 
     def share(self, first: Floats, second: Floats, counts: Floats, others: Floats, pairs: Floats) -> Floats:
-        """Of 0.05, what a look at differences is made at; all of it where there is one look. Arrays of one shape.
+        """Of 0.05, the level of an analysis of differences; all of it where there is one analysis. Arrays of one shape.
 
         Args:
             first, second: what seeds add to the variances of the means of both sides.
@@ -83,11 +83,11 @@ def standing(
     means: Floats, better: Booleans, alike: Booleans, spread: SeedSpread, counts: Floats, pairs: Floats,
     family: Family, boundary: Boundary, margin: float,
 ) -> Standing:  # fmt: skip
-    """Who stays in contention after a look; leading dimensions are comparisons.
+    """Who stays in contention after an interim analysis; leading dimensions are comparisons.
 
     Args:
         means: (..., rows).
-        better: (..., rows, rows) row i was found better than row j, at this or an earlier look.
+        better: (..., rows, rows) row i was found better than row j, at this or an earlier analysis.
         alike: (..., rows, rows) their difference was found to be none that matters.
         spread: of the rows' means; counts: (..., rows) of how many seeds, 0 where none enters.
         pairs: variance of the differences that comes from the drawn pairs, (..., rows, rows) or one for all.
@@ -111,7 +111,7 @@ def _chance(
     means: Floats, lead: NDArray[np.intp], spread: SeedSpread, counts: Floats, pairs: Floats, family: Family,
     most: int, margin: float,
 ) -> Floats:  # fmt: skip
-    """(..., rows) how likely a row and the leader are told apart, or found alike, once both have `most` seeds.
+    """(..., rows) how likely a row and the leader are found different, or found alike, once both have `most` seeds.
 
     What their difference will be then is drawn from what is known now (stochastic curtailment: Lan, Simon & Halperin,
     Communications in Statistics C 1, 1982); the spreads are taken as they were estimated.
@@ -132,14 +132,14 @@ def _chance(
     return np.asarray(apart + alike)
 
 
-def over_looks(estimates: Sequence[Estimate]) -> Estimate:
-    """One estimate of all looks: the last one's value, an interval that holds at every look, and p of all of them.
+def combine_analyses(estimates: Sequence[Estimate]) -> Estimate:
+    """One estimate from all analyses: the last one's value, an interval that holds at every analysis, and p of all.
 
-    Looks whose difference has the other sign than the last one's have no say in p, and the last value lies in its
+    Analyses whose difference has the other sign than the last one's do not count for p, and the last value lies in its
     interval: who was ahead by chance at first is not called better. p <= 0.05 exactly where the interval excludes 0.
 
     Args:
-        estimates: of each look, its interval at 0.05 times its share and its p divided by that.
+        estimates: of each analysis, its interval at 0.05 times its share and its p divided by that.
     """
     value = estimates[-1].value
     low, high = max(e.low for e in estimates), min(e.high for e in estimates)

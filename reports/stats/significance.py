@@ -22,7 +22,7 @@ from reports.read.seeded import seeded
 from reports.stats.clusters import Chance, chance
 from reports.stats.estimate import Estimate, Floats
 from reports.stats.example_scores import ExampleScores, Scored
-from reports.stats.sequential import Boundary, over_looks
+from reports.stats.sequential import Boundary, combine_analyses
 from reports.stats.simultaneous import (
     ALPHA,
     AllPairs,
@@ -92,7 +92,7 @@ class Significance:
 
     Examples are drawn anew for all rows and tasks together: rows are paired. Nothing is simulated: what a bootstrap of
     texts approaches is computed (`reports.stats.clusters`). Of a comparison whose seeds were added until it was
-    decided, every difference is that of all its looks.
+    decided, every difference combines all its interim analyses.
     """
 
     def __init__(
@@ -117,11 +117,11 @@ class Significance:
         self._chance: dict[Target, tuple[Chance, dict[tuple[str, str], int]]] = {}
         self._known: dict[tuple[Pool, Target], dict[tuple[str, str], tuple[float, float]]] = {}
         self._boundary, self._earlier = Boundary(1, 1), list[Significance]()
-        if comparison.looks is not None:
-            looks, boundary = comparison.looks, Boundary(comparison.looks.first, comparison.looks.most)
+        if comparison.analyses is not None:
+            analyses, boundary = comparison.analyses, Boundary(comparison.analyses.first, comparison.analyses.most)
             self._earlier = [
-                Significance(comparison.at_look(look), whole=self, families=families)
-                for look in range(1, len(looks.seeds))
+                Significance(comparison.at_analysis(number), whole=self, families=families)
+                for number in range(1, len(analyses.seeds))
             ]
             for one in (*self._earlier, self):
                 one._boundary = boundary
@@ -180,11 +180,6 @@ class Significance:
         return sum(
             len(next(iter(self._scored(one).values())).influence) for one in target.measures if self._scored(one)
         )
-
-    def knows_texts(self, target: Target) -> bool:
-        """Whether the examples of all its tasks are known by their texts, so that those that share one are drawn
-        together."""
-        return all(self._texts(one) is not None for one in target.measures)
 
     def by_seed(self, row: ResultRow, target: Target) -> Runs | None:
         """The runs of a row that have all tasks of the target, scored on the examples that most runs were."""
@@ -262,7 +257,7 @@ class Significance:
     def between(
         self, pairs: Sequence[tuple[ResultRow, ResultRow]], target: Target, family: Family
     ) -> list[Difference | None]:
-        """Each (row, other row): mean(row) - mean(other), corrected for a family of comparisons, and for all looks.
+        """Each (row, other row): mean(row) - mean(other), corrected for a family and all interim analyses.
 
         None where a side lacks a task of the target.
         """
@@ -278,14 +273,14 @@ class Significance:
                 if d is not None and d.judged and courses[place]:
                     courses[place].insert(-1, d.estimate)
         return [
-            replace(d, estimate=over_looks(course)) if d is not None and course else d
+            replace(d, estimate=combine_analyses(course)) if d is not None and course else d
             for d, course in zip(last, courses, strict=True)
         ]
 
     def _at_this_look(
         self, pairs: Sequence[tuple[ResultRow, ResultRow]], target: Target, family: Family
     ) -> list[Difference | None]:
-        """Differences by the seeds of this look alone: intervals at 0.05 times its share, p divided by that."""
+        """Differences by the seeds of this analysis alone: intervals at 0.05 times its share, p divided by that."""
         results: list[Difference | None] = [None] * len(pairs)
         groups: dict[bool, list[tuple[int, Floats, tuple[int, int]]]] = {True: [], False: []}
         for place, (a, b) in enumerate(pairs):
@@ -313,7 +308,7 @@ class Significance:
         return results
 
     def level(self, a: ResultRow, b: ResultRow, target: Target) -> float:
-        """The level of the last look at the difference of two judged rows; 0.05 where seeds were fixed beforehand."""
+        """The level of the last interim analysis of the difference of two judged rows; 0.05 if seeds were fixed."""
         sides = [self.spread(row, target)[0] for row in (a, b)]
         counts = [len(runs.seeds) if (runs := self.by_seed(row, target)) is not None else 0 for row in (a, b)]
         drawn = self.examples_variance(a, target, b)
@@ -357,7 +352,7 @@ def _trained(row: ResultRow) -> bool:
 def untrained_base(row: ResultRow, rows: Sequence[ResultRow]) -> tuple[ResultRow | None, str]:
     """The untrained row that a row starts from: same base model, pooling and text length, nothing learnt.
 
-    The one that the comparison's manifest names; in records of before, the one that is configured so. None where there
+    The one that comparison file names, else the one that is configured so. None where there
     is none, and then why: never another one in its place. Untrained rows, and models that others trained, have neither
     a start nor a reason.
     """
@@ -374,7 +369,7 @@ def untrained_base(row: ResultRow, rows: Sequence[ResultRow]) -> tuple[ResultRow
         return None, ""
     if how is None:
         return None, "it does not start from an encoder whose vectors are pooled"
-    length = f" and {how[2]} word pieces" if how[2] is not None else ""
+    length = f" and {how[2]} tokens" if how[2] is not None else ""
     return None, f"no untrained run with {row.pooling} pooling{length} was stored"
 
 

@@ -12,7 +12,7 @@ only where the spreads are equal. Dunnett's C on each row's own variance holds, 
 - the chance of the examples is known (`reports.stats.clusters`), so it has infinite freedom.
 
 How often equal rows are separated by it, over rows, seeds and spreads, and how often unlike ones are stands in
-docs/statistics.md, by tests/campaigns/error_rates.py.
+docs/statistics.md, by tools/campaigns/error_rates.py.
 """
 
 from __future__ import annotations

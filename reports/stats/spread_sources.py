@@ -129,10 +129,10 @@ class Decomposition:
 
 def decomposition(row: ResultRow, significance: Significance, target: Target) -> Decomposition | None:
     """Of one row by a target; None where no two runs differ in some streams alone."""
-    plain = {record.seed: record for record in row.records if not isinstance(record.drawn, PartSeed)}
+    plain = {record.seed: record for record in row.records if not isinstance(record.random_seed, PartSeed)}
     groups: dict[tuple[int, tuple[Stream, ...]], list[Record]] = {}
     for record in row.held:
-        seed = record.drawn
+        seed = record.random_seed
         assert isinstance(seed, PartSeed)
         first = [plain[seed.held]] if seed.held in plain else []
         groups.setdefault((seed.held, seed.vary), first).append(record)

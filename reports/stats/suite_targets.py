@@ -21,7 +21,7 @@ MTEB_TITLES = {
     "mteb-en-v2": "MTEB (English, v2)",
     "mteb-quick": "MTEB, quick selection",
 }
-_LOOKED_AT = ("geometry", "layers", "efficiency")  # suites that look at a model rather than score it
+_DESCRIPTIVE = ("geometry", "layers", "efficiency")  # suites that describe a model rather than score it
 
 
 def registered(suite: str) -> Suite | None:
@@ -126,7 +126,7 @@ def _mteb(comparison: Comparison) -> Iterator[tuple[tuple[str, ...], Target]]:
 
 def _suite(comparison: Comparison, suite: str) -> Iterator[tuple[tuple[str, ...], Target]]:
     about = registered(suite)
-    if any(word in suite for word in _LOOKED_AT) or (about is not None and not about.higher_is_better):
+    if any(word in suite for word in _DESCRIPTIVE) or (about is not None and not about.higher_is_better):
         return
     measures = suite_measures(comparison, suite)
     if (average := transfer_average(comparison, suite)) is not None:

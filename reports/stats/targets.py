@@ -82,8 +82,8 @@ def asked_of_most(
 ) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """Those of some (task, source) that most finished rows were asked for, and the others.
 
-    A task whose data was missing was asked for: an average without it must not look whole. Where no task is one of most
-    rows, all are.
+    A task whose data was missing was asked for: an average without it must not appear complete. Where no task is one of
+    most rows, all are.
     """
     finished = [row for row in rows if row.finished]
     count = dict.fromkeys(tasks, 0)

@@ -105,7 +105,7 @@ class Block:
         return Design(deviations, pairs, self.family, sides=sides, level=level, pools=pools)
 
     def level(self, a: ResultRow, b: ResultRow) -> float:
-        """What the last look at the difference of two judged rows is made at."""
+        """The level of the last interim analysis of the difference of two judged rows."""
         return self.significance.level(a, b, self.target)
 
     def seeds(self) -> Floats:

@@ -58,7 +58,7 @@ def _table(block: Block, base: str) -> Table:
         "Row minus column in points. *: more than chance at 0.05, corrected for all pairs of the table's rows; without "
         "a mark: not separable, it may be chance; ?: one seed, not judged.",
         *filter(None, [seen_text(block)]),
-        f"Cannot be told apart, best first: {groups}.",
+        f"Not significantly different, best first: {groups}.",
     ]
     if alike:
         legend.append(f"{alike} of {len(differences)} differences are less than 0.5 points with their whole interval.")

@@ -1,88 +1,67 @@
-"""Which share of each task's texts stands in what rows were trained or selected on."""
+"""The share of each task's texts that occurs in what rows were trained or selected on."""
 
 from __future__ import annotations
 
-from harness.results.overlaps import TaskOverlap
 from reports.document.blocks import Block, Text
 from reports.document.table import Cell, Column, Table, TableRow
 from reports.read.comparison_runs import Comparison, base_name
-from reports.read.overlaps import TRAINING, TextOverlap, checked, data_of, text_overlaps
+from reports.read.overlaps import TRAINING, TextOverlap, checked, scored_tasks, text_overlaps
 
-LARGE = 0.05  # of a task's texts: said among the limits
-_NOT_SCORED = ("geometry", "layers", "efficiency")
-_ROWS_NAMED = 4
-
-
-def tasks_of(comparison: Comparison) -> list[tuple[str, str]]:
-    """(task, source) of everything that is scored by its texts, as first met."""
-    met = ((s.task, s.source) for r in comparison.records for s in r.scores if s.suite not in _NOT_SCORED)
-    return [key for key in dict.fromkeys(met) if not key[0].startswith("geometry:")]
+LARGE = 0.05  # share of a task's texts from which on the limits mention it
+_COLUMNS = (
+    Column("task", "Task", numeric=False),
+    Column("texts", "Texts"),
+    Column("equal", "Equal", "%"),
+    Column("all", "Equal or nearly", "%"),
+    Column("pairs", "Examples with one", "%"),
+)
 
 
 def contamination(comparison: Comparison) -> list[Block]:
-    """The table of overlaps with more than nothing, and what it does not know."""
-    texts = text_overlaps(comparison)
-    lines: list[TableRow] = []
-    said: list[str] = []
-    unknown: dict[str, list[str]] = {}
-    clean: dict[str, list[str]] = {}
-    for task, source in tasks_of(comparison):
-        known = checked(texts, task, source, data_of(comparison, task, source))
-        for text, one in known:
-            if one.equal + one.near:
-                lines.append(_line(text, task, one))
-            else:
-                clean.setdefault(f"{text.name} ({text.use})", []).append(task)
-        for text in texts:
-            if text not in [t for t, _ in known]:
-                unknown.setdefault(f"{text.name} ({text.use})", []).append(task)
-    said += [f"None of the texts of {_some(tasks)} is in {text}." for text, tasks in clean.items()]
-    said += [
-        f"Not checked against {text}: {_some(tasks)}; harness compare with the same experiment checks tasks whose "
-        "texts are known before they are scored."
-        for text, tasks in unknown.items()
-    ]
-    said += _unknown_text(comparison)
-    if not lines:
-        return [Text(tuple(said), bullets=True)] if texts else []
-    lines.sort(key=lambda line: -(line.cells[3].value or 0))
-    lines = [
-        line for text in sorted(texts, key=lambda t: t.use != TRAINING) for line in lines if line.block == _head(text)
-    ]
+    """One table of all overlaps, and the texts and tasks without overlap or without a check."""
+    texts, tasks = text_overlaps(comparison), scored_tasks(comparison)
+    rows: list[TableRow] = []
+    notes: list[str] = []
+    for text in texts:
+        found = {task: checked(text, task, source, data) for (task, source), data in tasks.items()}
+        met = {task: one for task, one in found.items() if one is not None and one.share}
+        for task, one in sorted(met.items(), key=lambda item: -item[1].share):
+            examples = _percent(one.touched_share) if one.pairs else Cell("–", state="empty")
+            count = Cell(f"{one.texts:,}", value=one.texts)
+            cells = (Cell(task), count, _percent(one.equal / one.texts), _percent(one.share), examples)
+            rows.append(TableRow(cells, f"{text.name}, {text.use} of {_some(text.rows, 4)}"))
+        clean = [task for task, one in found.items() if one is not None and not one.share]
+        unknown = [task for task, one in found.items() if one is None]
+        notes += [f"No overlap with {_named(text)}: {_some(clean)}."] if clean else []
+        notes += [f"Not compared with {_named(text)}: {_some(unknown)}."] if unknown else []
+    if not texts:
+        return []
+    said = Text((*notes, *_unknown_text(comparison)), bullets=True)
     table = Table(
         "contamination",
-        "Texts of the tasks in the training text",
-        "Distinct texts of each task that stand in what rows were trained or selected on: word for word (whatever "
-        "case, punctuation and white space), or nearly (by shared word n-grams), and the scored pairs or other "
-        "examples that have such a text.",
+        "Text of the tasks in the training data",
+        "Distinct texts of each task that occur in what rows were trained or selected on: equal in their words, or "
+        "nearly equal by shared word n-grams; and the scored examples that have such a text.",
+        _COLUMNS,
+        tuple(rows),
         (
-            Column("task", "Task", numeric=False),
-            Column("texts", "Texts"),
-            Column("equal", "Equal", "%"),
-            Column("all", "Equal or nearly", "%"),
-            Column("pairs", "Examples with one", "%"),
-        ),
-        tuple(lines),
-        (
-            "The whole text is checked that was offered: a run of few updates may have seen a part of it. Scores "
-            "without such examples: harness report build --without-overlap, harness verdict --without-overlap.",
+            "The whole text was compared; a run of few training steps may have seen only a part. --without-overlap of "
+            "harness verdict and harness report build scores without these examples.",
         ),
     )
-    return [table, Text(tuple(said), bullets=True)] if said else [table]
+    return [table, said] if rows else [said]
 
 
-def _head(text: TextOverlap) -> str:
-    rows = ", ".join(text.rows[:_ROWS_NAMED])
-    more = f" and {len(text.rows) - _ROWS_NAMED} more" if len(text.rows) > _ROWS_NAMED else ""
-    use = "training text" if text.use == TRAINING else "dev set"
-    return f"{text.name}, {use} of {rows}{more}"
-
-
-def _line(text: TextOverlap, task: str, one: TaskOverlap) -> TableRow:
-    pairs = _percent(one.touched_share) if one.pairs else Cell("–", state="empty")
-    texts = Cell(f"{one.texts:,}", value=one.texts)
-    cells = (Cell(task), texts, _percent(one.equal / one.texts), _percent(one.share), pairs)
-    return TableRow(cells, block=_head(text))
+def remarks(comparison: Comparison) -> list[str]:
+    """A sentence for each training text that holds much of the tasks' text."""
+    said = []
+    for text in (one for one in text_overlaps(comparison) if one.use == TRAINING):
+        found = [(one, t) for (t, s), data in scored_tasks(comparison).items() if (one := checked(text, t, s, data))]
+        much = sorted((pair for pair in found if pair[0].share >= LARGE), key=lambda pair: -pair[0].share)
+        shares = ", ".join(f"{task} {_percent(one.share).text} %" for one, task in much)
+        said += [f"Test sentences occur in the training text {text.name}: {shares}. Scores without them: "
+                 "--without-overlap."] if much else []  # fmt: skip
+    return said
 
 
 def _percent(share: float) -> Cell:
@@ -90,40 +69,25 @@ def _percent(share: float) -> Cell:
     shown = f"{100 * share:.1f}"
     if shown == "100.0":
         shown = "100" if share == 1 else "> 99.9"
-    if shown == "0.0" and share:
-        shown = "< 0.1"
-    return Cell(shown, value=100 * share, state="value")
+    return Cell("< 0.1" if shown == "0.0" and share else shown, value=100 * share, state="value")
 
 
 def _unknown_text(comparison: Comparison) -> list[str]:
-    """What nobody here can check."""
+    """What cannot be checked here."""
     bases = ", ".join(base_name(base) for base in comparison.base_models)
-    said = [f"Of the text that base models ({bases}) were pretrained on nothing is known here, nor was it checked."]
     elsewhere = [row.label for row in comparison.rows if row.supervision == "supervised" and not row.records[0].corpus]
-    if elsewhere:
-        said.append(f"Trained elsewhere, on text that is not known here: {_some(elsewhere)}.")
     own = [row.label for row in comparison.rows if row.supervision == "transductive"]
-    if own:
-        said.append(f"Fitted to the sentences of each task, all of which they have so seen: {_some(own)}.")
-    return said
+    return [
+        f"Overlap with the pretraining data of the base models ({bases}) was not checked.",
+        *([f"Trained elsewhere, on unknown text: {_some(elsewhere)}."] if elsewhere else []),
+        *([f"Fitted to the unlabelled sentences of each task: {_some(own)}."] if own else []),
+    ]
 
 
-def _some(names: list[str], most: int = 12) -> str:
+def _named(text: TextOverlap) -> str:
+    return f"{text.name} ({text.use})"
+
+
+def _some(names: list[str] | tuple[str, ...], most: int = 12) -> str:
     names = list(dict.fromkeys(names))
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
-
-
-def remarks(comparison: Comparison) -> list[str]:
-    """A sentence for each training text in which much of the tasks' text stands."""
-    texts = text_overlaps(comparison)
-    much: dict[str, list[tuple[float, str]]] = {}
-    for task, source in tasks_of(comparison):
-        for text, one in checked(texts, task, source, data_of(comparison, task, source)):
-            if text.use == TRAINING and one.share >= LARGE:
-                much.setdefault(text.name, []).append((one.share, task))
-    return [
-        f"Sentences of the tests stood in the training text {name}: "
-        + ", ".join(f"{task} {_percent(share).text} %" for share, task in sorted(found, key=lambda f: -f[0]))
-        + ". Scores without them: --without-overlap."
-        for name, found in much.items()
-    ]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from harness.results.inference import PROCESSOR
+from harness.results.measurements import PROCESSOR
 from reports.document.table import Cell, Column, Table, TableRow
 from reports.read.comparison_runs import Comparison, ResultRow
 from reports.stats.estimate import mean_sd
@@ -82,7 +82,7 @@ def cost_table(comparison: Comparison) -> Table:
     ]
     if any("mfu" in r.cost for r in comparison.records):
         legend.append(
-            "Tokens are the word pieces that encoders were given in training, padding apart, each view of a sentence "
+            "Tokens are those that encoders processed in training, without padding, each view of a sentence "
             "anew. MFU: 6 operations for each of them and each weight, and attention's 12 L d t (2 and 4 L d t without "
             "a gradient; heads apart), a second of training, against the GPU's data sheet or, for other devices, "
             "products of square matrices measured there."

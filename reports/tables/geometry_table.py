@@ -1,4 +1,4 @@
-"""The tables of a comparison beside its scores: geometry of the space, cost."""
+"""The tables of the geometry of the embedding space."""
 
 from __future__ import annotations
 

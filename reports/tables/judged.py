@@ -99,21 +99,15 @@ def _legend(
     comparison: Comparison, significance: Significance, columns: Sequence[Column], known: Mapping[int, Target]
 ) -> list[str]:
     where = columns[next(iter(known))].title if len(known) == 1 else "each column"
-    together = all(significance.knows_texts(target) for target in known.values())
     kept = [comparison.facts.get(one.task) for target in known.values() for one in target.measures]
     units = "; or ".join(dict.fromkeys(facts.unit for facts in kept if facts is not None and facts.unit))
-    drawn = units or ("those that share a text are drawn together" if together else "each is drawn by itself")
+    drawn = units or "those that share a text are drawn together"
     said = [
         f"Separation is judged on {where}: the chance of seeds and of test examples, the same for all rows, at 0.05 "
         f"for all pairs of rows of a block together. {'What is drawn' if units else 'Of examples'}: {drawn}."
     ]
-    if comparison.looks is not None:
-        said.append("Seeds were added until it was decided: separation is that of all looks together.")
-    if not together:
-        said.append(
-            "The runs are of a version that did not keep which examples share a text: where texts repeat, as they do "
-            "in STS, standard errors come out too small, by a fifth to a third."
-        )
+    if comparison.analyses is not None:
+        said.append("Seeds were added until it was decided: separation combines all interim analyses.")
     said += _unjudged(comparison.rows, significance, list(known.values()))
     return said + _seen(comparison, significance, known, columns)
 

@@ -34,8 +34,8 @@ def limits(comparison: Comparison, significance: Significance) -> Text:
     if changed := comparison.schedule.get("instead_of"):
         own = ", ".join(f"{label} (every {every:,})" for label, every in changed.items())
         said.append(
-            f"All rows were scored on the dev set every {comparison.schedule['every']:,} updates; by themselves some "
-            f"are at other times: {own}."
+            f"All rows were scored on the dev set every {comparison.schedule['every']:,} training steps; by "
+            f"themselves some are at other times: {own}."
         )
     if comparison.columns("embedded"):
         said.append(
@@ -58,8 +58,8 @@ def limits(comparison: Comparison, significance: Significance) -> Text:
         ids = ", ".join(r.id for r in comparison.set_aside)
         said.append(f"Set aside, since their row has newer runs or another configuration: {ids}.")
     by_reason: dict[tuple[str, str], list[str]] = {}
-    for left in comparison.not_beside:
+    for left in comparison.not_compared:
         by_reason.setdefault((left["source"], left["why"]), []).append(left["row"])
-    said += [f"Not set beside, of {source}: {', '.join(rows)}: {why}." for (source, why), rows in by_reason.items()]
+    said += [f"Not compared, of {source}: {', '.join(rows)}: {why}." for (source, why), rows in by_reason.items()]
     said += [f"Warning: {text}." for text in dict.fromkeys(comparison.warnings)]
     return Text(tuple(said), bullets=True)

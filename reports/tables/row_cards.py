@@ -8,15 +8,14 @@ from harness import registry
 from harness.errors import InputError
 from harness.results.published import published_rows, summary
 from harness.results.record import Record
-from harness.tracking.tracker import logged_runs
 from reports.document.blocks import Block, Facts, Text
 from reports.read.comparison_runs import Comparison, ResultRow
 from reports.tables.data_and_protocols import data_table, protocol_table, typed
 from reports.tables.score_cells import anchor, block_of
 
 _RERUN = (
-    "Every number names its runs, and every run its configuration, data and seed. harness reproduce REPORT lists the "
-    "cells of a report, harness reproduce REPORT#CELL says what made one, and with --run makes it again."
+    "Every number names its runs, and every run its configuration, data and seed. harness reproduce REPORT#CELL prints "
+    "the commands that repeat the runs of a cell; --run NEW runs them."
 )
 
 
@@ -48,8 +47,8 @@ def _method_card(name: str) -> list[tuple[str, str]]:
     return items + [("published", line) for line in lines]
 
 
-def _card(row: ResultRow, tracked: dict[tuple[str, str, str], str]) -> Facts:
-    """All there is to know about a row; `tracked` as `logged_runs` gives it."""
+def _card(row: ResultRow) -> Facts:
+    """All there is to know about a row."""
     first = row.records[0]
     items = [
         ("method", first.method),
@@ -67,9 +66,7 @@ def _card(row: ResultRow, tracked: dict[tuple[str, str, str], str]) -> Facts:
     items += [(f"config: {k}", " / ".join(v)) for k, v in _shared(list(row.records), "config").items() if k != "seed"]
     for key, values in _shared(list(row.records), "training").items():
         items.append((f"training: {key}", " / ".join(values)))
-    for r in row.records:
-        logged = tracked.get((r.comparison, r.row, r.id))
-        items.append((f"record id, seed {r.seed}", r.id + (f" (MLflow run {logged})" if logged else "")))
+    items += [(f"record id, seed {r.seed}", r.id) for r in row.records]
     commands = tuple(dict.fromkeys(r.command for r in row.records if r.command))
     runs = tuple(r.id for r in row.records)
     return Facts(anchor(row), f"{row.label} · {block_of(row)}", tuple(items), commands, runs)
@@ -77,8 +74,7 @@ def _card(row: ResultRow, tracked: dict[tuple[str, str, str], str]) -> Facts:
 
 def how_it_was_run(comparison: Comparison) -> list[Block]:
     """Row cards, machines, data, protocols."""
-    tracked = logged_runs(comparison.workdir)
-    blocks: list[Block] = [Text((_RERUN,)), *(_card(row, tracked) for row in comparison.rows)]
+    blocks: list[Block] = [Text((_RERUN,)), *(_card(row) for row in comparison.rows)]
     machine = _shared(comparison.records, "environment")
     blocks.append(
         Facts("run-environment", "Hardware and versions", tuple((k, " / ".join(v)) for k, v in machine.items()))

@@ -7,10 +7,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from harness.comparison.row_differences import Differences, differences
-from harness.comparison.row_facts import RowFacts, of_run
 from harness.errors import InputError
-from harness.results.manifest import read_manifest
+from harness.results.store import read_comparison_file
+from harness.runs.differences import Conditions, Differences, find_differences, recorded_conditions
 from reports.document.blocks import Text
 from reports.document.table import Cell, Column, Table, TableRow
 from reports.read.comparison_runs import Comparison, ResultRow
@@ -26,17 +25,17 @@ _ALIKE = (
 
 def difference_table(comparison: Comparison) -> Table | Text | None:
     """A line a row, a column for each thing in which rows differ; None where there is only one row."""
-    rows = [row for row in comparison.rows if not row.lacking]
+    rows = [row for row in comparison.rows if not row.unavailable]
     if len(rows) < 2:
         return None
     found = of_rows(comparison, rows)
     if not found.columns:
         return Text((f"{_ALIKE} {_unrecorded(found)}".strip(),))
-    notes = {fact.key: (fact.why,) for fact in found.mattering}
-    minor = found.cells.keys() - notes.keys() if notes else set()  # a phone shows what matters, where something does
+    notes = {fact.key: (fact.why,) for fact in found.marked_columns}
+    minor = found.texts.keys() - notes.keys() if notes else set()  # a phone shows what matters, where something does
     columns = [HEAD[0]]
     for fact in found.columns:
-        numeric = all(_NUMBER.fullmatch(text) for text in found.cells[fact.key] if text)
+        numeric = all(_NUMBER.fullmatch(text) for text in found.texts[fact.key] if text)
         columns += [
             Column(fact.key, fact.title, numeric=numeric, notes=notes.get(fact.key, ()), aside=fact.key in minor)
         ]
@@ -44,13 +43,13 @@ def difference_table(comparison: Comparison) -> Table | Text | None:
         TableRow(
             (
                 Cell(row.label, link=anchor(row)),
-                *(_cell(found.cells[fact.key][number], row) for fact in found.columns),
+                *(_cell(found.texts[fact.key][number], row) for fact in found.columns),
             ),
             block_of(row),
         )
         for number, row in enumerate(rows)
     ]
-    matter = ", ".join(fact.title.lower() for fact in found.mattering)
+    matter = ", ".join(fact.title.lower() for fact in found.marked_columns)
     caption = "Only what is not the same for all rows. "
     caption += f"What usually matters stands first and has a footnote: {matter}." if matter else _LITTLE
     legend = ("–: the row has no such thing.", *filter(None, [_unrecorded(found)]))
@@ -58,17 +57,16 @@ def difference_table(comparison: Comparison) -> Table | Text | None:
 
 
 def of_rows(comparison: Comparison, rows: Iterable[ResultRow]) -> Differences:
-    """As records, training logs and manifests tell it; finished runs speak for their row where there are any."""
-    manifests: dict[str, dict[str, Any] | None] = {}
-    facts: dict[tuple[str, str], list[RowFacts]] = {}
+    """The differences between rows by their records and training logs; finished runs count where there are any."""
+    tree = _read_file(comparison.workdir, comparison.name) or {}
+    rates = {(run["id"], run["row"]): run.get("rate_from") for run in tree.get("runs", ())}
+    by_row: dict[tuple[str, str], list[Conditions]] = {}
     for row in rows:
         logs = dict(comparison.training_logs.get(row.key, ()))
         for record in row.finished or row.records:
-            if record.comparison not in manifests:
-                manifests[record.comparison] = _manifest(comparison.workdir, record.comparison)
-            run = of_run(record, logs.get(record.seed, ()), manifests[record.comparison])
-            facts.setdefault((row.label, row.base_model), []).append(run)
-    return differences(facts)
+            run = recorded_conditions(record, logs.get(record.seed, ()), rates.get((record.id, record.row)))
+            by_row.setdefault((row.label, row.base_model), []).append(run)
+    return find_differences(by_row)
 
 
 def _cell(text: str, row: ResultRow) -> Cell:
@@ -80,9 +78,9 @@ def _unrecorded(found: Differences) -> str:
     return f"Not recorded when these runs were made: {names}." if names else ""
 
 
-def _manifest(workdir: Path, name: str) -> dict[str, Any] | None:
-    """None where there is none, or a damaged one, which `read_comparison` tells."""
+def _read_file(workdir: Path, name: str) -> dict[str, Any] | None:
+    """The file of a comparison; None where there is none, or a damaged one, which `read_comparison` reports."""
     try:
-        return read_manifest(workdir, name)
+        return read_comparison_file(workdir, name)
     except InputError:
         return None

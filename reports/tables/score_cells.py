@@ -40,13 +40,13 @@ def head_cells(row: ResultRow) -> tuple[Cell, Cell, Cell]:
         f"{row.label}, seed{'s' if len(seeds) > 1 else ''} {', '.join(seeds)} {status}: {reason}"
         for (status, reason), seeds in ended.items()
     ]
-    if row.lacking:
-        notes = [f"not run: {row.lacking}"]
+    if row.unavailable:
+        notes = [f"not run: {row.unavailable}"]
     done, total = len(row.finished), len(row.records)
     count = Cell(str(done) if done == total else f"{done} of {total}", value=done, notes=tuple(notes))
     ids = tuple(r.id for r in row.records)
     about = [ADDED] if row.added else []
-    about += [f"made elsewhere ({row.elsewhere}) under the same conditions, and set beside"] if row.elsewhere else []
+    about += [f"made elsewhere ({row.elsewhere}) under the same conditions"] if row.elsewhere else []
     about += [f"{row.label}: {said} on the dev set"] if (said := remark(row)) else []
     about += [f"{row.label}: {said}"] if (said := prompted(row)) else []
     return Cell(row.label, link=anchor(row), records=ids, notes=tuple(about)), Cell(row.supervision), count
@@ -65,7 +65,7 @@ def absent_cell(row: ResultRow, *tasks: str) -> Cell:
     if row.finished:
         reasons = (reason for task in tasks for reason in row.reasons(task, named=len(tasks) > 1))
         return replace(absent("missing", *reasons), records=runs)
-    if row.lacking:
+    if row.unavailable:
         return replace(absent("missing"), records=runs)  # the reason stands at the number of seeds, once
     state: State = "failed"
     for known in ("collapsed", "diverged"):

@@ -79,7 +79,7 @@ def _legend(found: Sequence[Decomposition]) -> list[str]:
         "small change sends training another way, every stream alone brings nearly the whole.",
         "Views: all that is drawn for a batch beside dropout (augmentations, masks, negatives, partitions). Test "
         "pairs: what the score of one run varies by when they are drawn anew (bootstrap); that is no part of the "
-        "seeds' spread, but stands beside it.",
+        "seeds' spread, but is shown next to it.",
     ]
 
 

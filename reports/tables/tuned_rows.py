@@ -1,10 +1,10 @@
-"""How the tuned rows of a comparison were found: the same trials, updates and seeds for each."""
+"""How the tuned rows of a comparison were found: the same trials, training steps and seeds for each."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from harness.results.manifest import read_manifest
+from harness.results.store import read_comparison_file
 from reports.document.table import Cell, Column, Table, TableRow, number
 from reports.read.comparison_runs import Comparison
 from reports.tables.score_cells import anchor
@@ -20,14 +20,14 @@ COLUMNS = (
 
 
 def tuning_table(comparison: Comparison) -> Table | None:
-    """One line for each row that `harness compare --tune` looked at, searched or not; None without a search."""
-    tuned = (read_manifest(comparison.workdir, comparison.name) or {}).get("tuned")
+    """One line for each row that `harness compare --tune` considered, searched or not; None without a search."""
+    tuned = (read_comparison_file(comparison.workdir, comparison.name) or {}).get("tuned")
     if not tuned:
         return None
     links = {row.label: anchor(row) for row in comparison.rows}
     seeds = ", ".join(map(str, tuned["seeds"]))
     caption = (
-        f"Every row that can be searched had {tuned['trials']} trials of up to {tuned['steps']} updates with "
+        f"Every row that can be searched had {tuned['trials']} trials of up to {tuned['steps']} training steps with "
         f"{'seed' if len(tuned['seeds']) == 1 else 'seeds'} {seeds}, none of which is in any other table; the best "
         'score on the dev set chose the configuration of the row called "tuned".'
     )

@@ -17,7 +17,7 @@ from reports.figures.style import inline
 from reports.write.markdown import csv_table
 
 TEMPLATES = Path(__file__).parent / "templates"
-SCRIPTS = ("page.js", "tables.js")  # of every page; a widget brings that of its kind
+SCRIPTS = ("page.js", "tables.js")
 
 
 def _footnotes(table: Table) -> dict[str, dict[str, str]]:
@@ -34,10 +34,6 @@ def _slots(table: Table) -> list[dict[str, int]]:
         {"tied": int(any(c.tied for c in cells)), "spread": max((len(c.spread) for c in cells), default=0)}
         for cells in columns
     ]
-
-
-def _scripts(document: Document) -> list[str]:
-    return [*SCRIPTS, *dict.fromkeys(f"{widget.kind}.js" for widget in document.widgets())]
 
 
 def page(document: Document, data: dict[str, Any]) -> str:
@@ -68,9 +64,8 @@ def page(document: Document, data: dict[str, Any]) -> str:
         slots=_slots,
         csv_uri=lambda table: f"data:text/csv;charset=utf-8,{quote(csv_table(table))}",
     )
-    script = "\n".join((TEMPLATES / name).read_text(encoding="utf-8") for name in _scripts(document))
+    script = "\n".join((TEMPLATES / name).read_text(encoding="utf-8") for name in SCRIPTS)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    data = {**data, "widgets": {widget.key: widget.data for widget in document.widgets()}}
     # "<" cannot end the script element when it is written as an escape, which JSON reads as the same character.
     embedded = json.dumps(data, ensure_ascii=False, sort_keys=True, separators=(",", ":")).replace("<", "\\u003c")
     embedded = ACTING.sub(lambda match: f"\\u{ord(match[0]):04x}", embedded)

@@ -7,7 +7,7 @@ import io
 import re
 
 from harness.files.printable import markdown_text, one_line, visible
-from reports.document.blocks import Document, Facts, Figure, Text, Widget, slug
+from reports.document.blocks import Document, Facts, Figure, Text, slug
 from reports.document.table import TIED, Cell, Table
 
 
@@ -76,8 +76,6 @@ def markdown(document: Document) -> str:
                 case Figure():
                     lines += [f"![{markdown_text(block.alt)}](figures/{slug(block.key)}.png)", ""]
                     lines += [f"*{markdown_text(block.title)}.* {markdown_text(block.caption)}", ""]
-                case Widget(_, title, caption):
-                    lines += [f"*{markdown_text(title)}.* {markdown_text(caption)} It is on the page alone.", ""]
                 case Facts(_, title, items, commands):
                     lines += [f"<details><summary>{_html(title)}</summary>", ""]
                     lines += [f"- {markdown_text(name)}: {markdown_text(value)}" for name, value in items]

@@ -10,15 +10,14 @@ from typing import Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from harness import registry
-from harness.comparison.experiment import Conditions, DevSettings, Entry, Experiment
 from harness.config import nearest, option, setting
 from harness.errors import InputError
 from harness.executors.executor import ExecutorSettings
 from harness.files.names import name_fault
 from harness.files.reading import is_there, read_toml
-from harness.results.migrations import Schema
+from harness.results.record import SCHEMA
+from harness.runs.experiment import Conditions, DevSettings, Entry, Experiment
 
-SCHEMA = Schema("schema", 1, {})
 PRESETS = Path(__file__).parents[1] / "presets"
 EXTENDS = "extends"  # key of a file: the preset whose keys it has where it does not say otherwise
 DEV = "dev"  # the objective "best Spearman on the dev set over the run's evaluations"
@@ -169,8 +168,9 @@ def _read(file: str) -> tuple[Path, dict[str, Any]]:
             hint = nearest(file, sorted(known))
             raise InputError(f'no file and no study preset "{file}"{hint}; presets: {", ".join(known)}')
         path = known[file]
-    tree = SCHEMA.migrated(read_toml(path), str(path))
-    tree.pop(SCHEMA.key, None)
+    tree = read_toml(path)
+    if tree.pop("schema", SCHEMA) != SCHEMA:
+        raise InputError(f'{path}: key "schema": this version of the harness reads {SCHEMA}; update one of the two')
     base = tree.pop(EXTENDS, None)
     if base is None:
         return path, tree

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from harness.errors import InputError
-from harness.results.manifest import read_records
 from harness.results.record import Record
+from harness.results.store import read_records
 from reports.stats.aggregate_metrics import optimism
 from reports.stats.estimate import Estimate, mean_sd
 from studies.definition.study import Study
-from studies.run.outcome import outcome
-from studies.run.trial_result import result_of
+from studies.proposer import objective_values
+from studies.trials import result_of
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
@@ -73,6 +73,6 @@ def _same(r: Record) -> dict[str, Any]:
 
 def _value(record: Record, study: Study, workdir: Path) -> float | None:
     try:
-        return 100 * outcome(record, study, workdir)[0]
+        return 100 * objective_values(record, study, workdir)[0]
     except (InputError, OSError, ValueError, KeyError):
         return None

@@ -13,9 +13,6 @@ from harness.files.toml_text import toml_comment, toml_lines
 from reports.stats.search import expected_maximum
 from studies.definition.space import Space
 from studies.definition.study import Study
-from studies.run.storage import folder_of
-from studies.run.tracking import tracking_seconds
-from studies.run.trials import best_trials
 from studies.show.findings import (
     Sheet,
     binned_sheet,
@@ -25,6 +22,8 @@ from studies.show.findings import (
     time_sheet,
     trials_sheet,
 )
+from studies.storage import folder_of
+from studies.trials import best_trials
 
 if TYPE_CHECKING:
     import optuna
@@ -53,7 +52,7 @@ def sheets(
     weights = tuple(importances(stored).items())
     if weights:
         tables.append(Sheet("importance", "Importance of the parameters", ("parameter", "importance"), weights))
-    tables.append(time_sheet(trials, tracking_seconds(workdir, study.name)))
+    tables.append(time_sheet(trials))
     return tables
 
 

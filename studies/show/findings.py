@@ -5,14 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from reports.stats.search import bin_of, bins, quartile
 from studies.definition.space import Space
 from studies.definition.study import Study
-from studies.run.trial_result import result_of
+from studies.trials import result_of
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
@@ -49,7 +49,7 @@ def value_label(study: Study) -> str:
 def trials_sheet(study: Study, space: Space, trials: Sequence[FrozenTrial]) -> Sheet:
     """Every trial: configuration, values (correlations, not times 100), state, seeds, seconds, ids of its runs."""
     seconds_of = ("training", "evaluation", "optuna", "whole")
-    columns = ("trial", *space.names, *study.objective_names, "state", "status", "seeds", "answered from records",
+    columns = ("trial", *space.names, *study.objective_names, "state", "status", "seeds", "reused",
                *(f"{part} seconds" for part in seconds_of), "last step", "runs", "reason")  # fmt: skip
     rows: list[tuple[Value, ...]] = []
     for t in trials:
@@ -61,7 +61,7 @@ def trials_sheet(study: Study, space: Space, trials: Sequence[FrozenTrial]) -> S
             t.state.name.lower(),
             result.status,
             " ".join(map(str, result.seeds)),
-            "yes" if result.answered else "no",
+            "yes" if result.reused else "no",
             *(round(getattr(result.seconds, key), 3) for key in seconds_of),
             t.last_step,
             " ".join(result.runs),
@@ -147,23 +147,17 @@ def heat_sheet(study: Study, space: Space, trials: Sequence[FrozenTrial], a: str
     return Sheet(f"heat-{a}-{b}", f"{study.objective_names[0]} x 100 by {a} and {b}", columns, tuple(rows))
 
 
-def time_sheet(trials: Sequence[FrozenTrial], tracking: Mapping[str, float]) -> Sheet:
-    """Wall seconds of the trials that were trained, by what they went into.
-
-    Args:
-        tracking: seconds that trials "waited" for MLflow, and of a processor that it took "beside" them.
-    """
+def time_sheet(trials: Sequence[FrozenTrial]) -> Sheet:
+    """Wall seconds of the trials that were trained, by their parts."""
     parts = [seconds for t in trials if (seconds := result_of(t).seconds).training > 0]
-    whole = sum(part.whole for part in parts) + tracking["waited"]
+    whole = sum(part.whole for part in parts)
     rows: list[tuple[Value, ...]] = []
     sums = {key: sum(getattr(part, key) for part in parts) for key in ("training", "evaluation", "optuna")}
-    sums["tracking (waited for)"] = tracking["waited"]
     sums["loading and saving"] = whole - sum(sums.values())
     for key, seconds in sums.items():
         rows.append((key, seconds / max(1, len(parts)), 100 * seconds / whole if whole else 0.0))
-    columns = ("part", "seconds a trial", "percent")
-    beside = f"; tracking took {tracking['beside']:.1f} s of a processor beside them" if tracking["beside"] else ""
-    return Sheet("time", f"Time of {len(parts)} trained trials{beside}", columns, tuple(rows))
+    columns = ("part", "seconds per trial", "percent")
+    return Sheet("time", f"Time of {len(parts)} trained trials", columns, tuple(rows))
 
 
 def _spans_decades(values: Sequence[float]) -> bool:

@@ -10,7 +10,6 @@ from reports.document.blocks import Block, Document, Facts, Figure, Section, Tex
 from reports.document.table import number_text
 from studies.definition.space import Space
 from studies.definition.study import Study
-from studies.run.trial_result import result_of
 from studies.show.study_tables import (
     best_table,
     held_out_scores,
@@ -22,6 +21,7 @@ from studies.show.study_tables import (
     trials_table,
     two_digits,
 )
+from studies.trials import result_of
 
 if TYPE_CHECKING:
     import optuna
@@ -45,8 +45,8 @@ def document(workdir: Path, name: str) -> Document | None:
     import optuna
 
     from studies.definition.space import make_space
-    from studies.run.storage import DEFINITION, default_url, definition_of, open_storage
-    from studies.run.trials import finished_trials
+    from studies.storage import DEFINITION, default_url, definition_of, open_storage
+    from studies.trials import finished_trials
 
     storage = open_storage(default_url(workdir), create=False)
     known = {s.study_name: s for s in optuna.get_all_study_summaries(storage, include_best_trial=False)}
@@ -61,13 +61,13 @@ def describe(
     stored: optuna.Study, study: Study, space: Space, trials: Sequence[FrozenTrial], workdir: Path
 ) -> Document:
     """Every table and figure of a study, in the order of the page."""
-    from harness.results.run_folder import RunFolder
+    from harness.results.store import RunFolder
     from reports.read.provenance import provenance_of
     from studies.definition.planned import planned_trials
-    from studies.run.trials import best_trials
     from studies.show import study_figures
     from studies.show.confirmation import confirm
     from studies.show.export import sheets
+    from studies.trials import best_trials
 
     leading = best_trials(stored)
     confirmed = confirm(leading[0], study, workdir) if leading and len(study.signs) == 1 else None

@@ -11,9 +11,8 @@ from reports.document.blocks import Block, Facts, Text
 from reports.document.table import Cell, Column, Table, TableRow, absent, number, number_text
 from studies.definition.space import Space
 from studies.definition.study import Study
-from studies.run.attributes import PROPOSER
-from studies.run.trial_result import result_of
 from studies.show.findings import Sheet
+from studies.trials import PROPOSER, result_of
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
@@ -193,7 +192,7 @@ def trials_table(study: Study, space: Space, trials: Sequence[FrozenTrial]) -> T
         cells += [Cell("–", state="empty") if v is None else number(100 * v, records=runs) for v in values]
         ended = result.status if complete else t.state.name.lower()
         cells.append(Cell(ended, notes=(f"trial {t.number}: {result.reason}",) if result.reason else ()))
-        cells.append(Cell("known") if result.answered else number(result.seconds.whole, digits=1))
+        cells.append(Cell("reused") if result.reused else number(result.seconds.whole, digits=1))
         rows.append(TableRow(tuple(cells)))
-    caption = "In the order of their places in the plan; known: answered from the records, nothing was trained."
+    caption = "In the order of their places in the plan; reused: nothing was trained."
     return Table("trials", "Trials", caption, tuple(columns), tuple(rows))

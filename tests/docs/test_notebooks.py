@@ -10,9 +10,9 @@ import pytest
 
 import harness
 from docs.notebook_pages import NOTEBOOKS, code_cells, executed, results
-from harness.comparison.comparison_result import Comparison
+from harness.api.result import Comparison
 from harness.method import Method
-from harness.results.study_result import StudyResult
+from studies.study_api import StudyResult
 
 NAMES = sorted(file.stem for file in NOTEBOOKS.glob("*.ipynb"))
 SHORTER = {

@@ -11,7 +11,7 @@ import pytest
 from docs.make import PAGES, REPOSITORY, filled
 from harness import registry
 
-TOP = "harness|methods|studies|reports|tests|docs"
+TOP = "harness|methods|studies|reports|tests|tools|docs"
 READ = (REPOSITORY / "README.md", REPOSITORY / "CHANGELOG.md", *PAGES)
 pages = pytest.mark.parametrize("page", READ, ids=lambda page: page.name)
 
@@ -63,7 +63,7 @@ def is_there(name: str) -> bool:
 
 @pages
 def test_every_module_is_there(page: Path) -> None:
-    others = {group.entry_points for group in registry.GROUPS} | {"studies.journal", "harness.folder"}
+    others = {group.entry_points for group in registry.GROUPS} | {"studies.journal", "harness.folder", "harness.id"}
     text = re.sub(r"--set \S+", "", page.read_text(encoding="utf-8"))  # keys of experiment files
     named = set(re.findall(rf"(?<![\w/.@-])(?:{TOP})(?:\.[A-Za-z_]\w*)+", text)) - others
     named = {name for name in named if not name.endswith((".NAME", ".md"))}

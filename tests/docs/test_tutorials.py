@@ -14,7 +14,7 @@ import pytest
 
 from docs.make import REPOSITORY
 from harness.cli import build_parser
-from harness.comparison.experiment import read_experiment
+from harness.runs.experiment import read_experiment
 from studies.definition.study import read_study
 
 TUTORIALS = REPOSITORY / "docs" / "tutorials"

@@ -18,9 +18,9 @@ import torch
 import harness
 from harness import api
 from harness.encoder import Encoder
-from harness.errors import StopAsked
+from harness.errors import StopRequested
 from harness.method import FitContext
-from harness.results.manifest import read_records
+from harness.results.store import read_records
 from harness.sources import load_corpus
 from methods.simcse import SimCSE
 
@@ -109,7 +109,7 @@ def test_a_batch_without_padding_has_the_gradients_of_a_padded_one(precision: st
 def test_a_run_that_was_stopped_ends_with_the_weights_of_one_that_was_not(tmp_path: Path) -> None:
     whole = weights(fitted(tmp_path / "whole"))
     asked = iter([False, False, True])
-    with pytest.raises(StopAsked):
+    with pytest.raises(StopRequested):
         fitted(tmp_path / "cut", stop=lambda: next(asked))
     resumed = weights(fitted(tmp_path / "cut"))
     assert all(torch.equal(whole[name], resumed[name]) for name in whole)

@@ -1,55 +1,45 @@
-"""Copies of the packages and of their ledgers, to change."""
+"""The small comparison, run once for all tests that read it."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import torch
 
-from harness.identity import code
-from harness.identity.ledger import read_ledger
-
-REPOSITORY = Path(__file__).resolve().parents[2]
-PACKAGES = ("harness", "methods")
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the packages that is left as it was found."""
-    folder = tmp_path_factory.mktemp("packages")
-    for package in PACKAGES:
-        shutil.copytree(
-            REPOSITORY / package, folder / package, ignore=shutil.ignore_patterns("embedded", "__pycache__")
-        )
-    return folder
+from harness.api.result import Comparison
+from harness.runs.plan import forget_loaded
+from tests.support import short_runs, small_runs
 
 
-@pytest.fixture
-def copies(whole: Path, tmp_path: Path) -> Path:
-    """A copy of the packages to change."""
-    for package in PACKAGES:
-        shutil.copytree(whole / package, tmp_path / package)
-    return tmp_path
+@pytest.fixture(scope="session")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
+    """The small comparison with few pairs, computed with one thread; not to be changed."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    with pytest.MonkeyPatch.context() as patch:
+        short_runs.few_pairs(patch)
+        done = small_runs.compare(tmp_path_factory.mktemp("small") / "work")
+    torch.set_num_threads(threads)
+    forget_loaded()
+    return done
 
 
 @pytest.fixture
-def versions(copies: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
-    """Sets versions of parts in the ledgers that ids are made from."""
+def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Few pairs and one thread, as for the small comparison, and nothing that an earlier test has loaded."""
+    short_runs.few_pairs(monkeypatch)
+    forget_loaded()
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+    forget_loaded()
 
-    def put(**by_part: int) -> None:
-        for package in PACKAGES:
-            file = REPOSITORY / package / "ledger.toml"
-            text = file.read_text()
-            for name, version in by_part.items():
-                text = text.replace(f"[parts.{name}]\n", f"[parts.{name}]\n#\n", 1)
-                head, mark, tail = text.partition(f"[parts.{name}]\n#\n")
-                text = head + mark + tail.replace("version = 1", f"version = {version}", 1)
-            (copies / package / "ledger.toml").write_text(text)
-        monkeypatch.setattr(code, "ledger_of", lambda folder: read_ledger(copies / folder.name)
-                            if folder.name in PACKAGES else None)  # fmt: skip
-        code._ids.cache_clear()
 
-    yield put
-    code._ids.cache_clear()
+@pytest.fixture
+def work(small: Comparison, tmp_path: Path) -> Path:
+    """A copy of its work directory, to change."""
+    return Path(shutil.copytree(small.workdir, tmp_path / "work"))

@@ -39,4 +39,4 @@ def test_a_module_that_was_imported_before_is_named_in_one_line(folder: Path) ->
     done = python(folder, "-c", ask)
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
-    assert f"another module of that name was imported before ({folder / 'methods.py'})" in line
+    assert str(folder / "methods.py") in line

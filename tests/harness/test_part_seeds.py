@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,10 +11,6 @@ import torch
 from torch import nn
 
 from harness import registry
-from harness.comparison.experiment import read_experiment
-from harness.comparison.plan import PlannedCell, make_plan
-from harness.comparison.repeat import repeated
-from harness.errors import InputError
 from harness.method import FitContext, Method
 from harness.recipes import preset_names
 from harness.seeds import STREAMS, PartSeed, Stream, derive, part_seed, seed_fields, seed_of, seed_text
@@ -52,13 +46,13 @@ def test_a_shifted_seed_shifts_all_its_streams() -> None:
 
 
 @pytest.mark.parametrize("seed", [3, PartSeed(3, ("init", "views"), 1)])
-def test_files_keep_a_seed(seed: int) -> None:
+def test_a_stored_seed_is_that_seed(seed: int) -> None:
     again = seed_of(json.loads(json.dumps(seed_fields(seed))))
     assert again == seed
     assert type(again) is type(seed)
 
 
-def test_a_seed_is_told_with_its_streams() -> None:
+def test_a_seed_is_shown_with_its_streams() -> None:
     assert seed_text(3) == "3"
     assert seed_text(PartSeed(3, ("init",), 1)) == "3 (init)"
 
@@ -98,7 +92,7 @@ class WatchedError(Exception):
 
 
 def _beginning(name: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> tuple[list[torch.Tensor], torch.Tensor]:
-    """Weights of the heads, and the state of dropout's generator, as the first update finds them."""
+    """Weights of the heads, and the state of dropout's generator, as the first training step finds them."""
     method, corpus = _small(name)
     seen: list[tuple[list[torch.Tensor], torch.Tensor]] = []
 
@@ -138,50 +132,3 @@ def test_nothing_is_drawn_beside_the_streams(name: str) -> None:
         method.fit(corpus, FitContext(seed=seed, precision="fp32", max_steps=2))
         vectors.append(np.asarray(method.encode(["Rain fell.", "A cat sat on the mat."])))
     assert np.array_equal(*vectors)
-
-
-FILE = {
-    "name": "spread", "seeds": [1, 2, 3], "max_steps": 2, "suites": ["Embedded-STS-natural"],
-    "corpus": {"uri": "embedded:sentences", "limit": 64}, "dev": {"task": "Embedded-STS-natural"},
-    "methods": [{"method": "simcse", "preset": "mini"}],
-}  # fmt: skip
-
-
-def _cells(**more: object) -> list[PlannedCell]:
-    return make_plan(read_experiment({**FILE, **more}), "spread").cells
-
-
-def test_a_run_with_streams_of_one_seed_is_the_run_of_that_seed() -> None:
-    plain = [cell.id for cell in _cells()]
-    assert [cell.id for cell in _cells(vary=list(STREAMS))] == plain
-    init = [cell.id for cell in _cells(vary=["init"])]
-    assert init[0] == plain[0]
-    assert not set(init[1:]) & set(plain)
-    assert [cell.id for cell in _cells(vary=["init"], seeds=[2], held_seed=1)] == init[1:2]
-
-
-def test_blocks_vary_streams_of_their_own_and_share_the_first_run() -> None:
-    blocks: dict[str, dict[str, object]] = {"all": {}, "init": {"vary": ["init"]}, "order": {"vary": ["data_order"]}}
-    cells = _cells(blocks=blocks)
-    assert len(cells) == 3 + 2 + 2
-    assert cells[0].blocks == ("all", "init", "order")
-    assert [seed_text(cell.seed) for cell in cells][3:5] == ["2 (init)", "3 (init)"]
-
-
-def test_the_command_of_a_run_makes_it_again(tmp_path: Path) -> None:
-    file = tmp_path / "spread.toml"
-    file.write_text(
-        'seeds = [1, 2, 3]\nmax_steps = 2\nsuites = ["Embedded-STS-natural"]\nvary = ["init"]\n'
-        'corpus = { uri = "embedded:sentences", limit = 64 }\ndev = { task = "Embedded-STS-natural" }\n'
-        '[[methods]]\nmethod = "simcse"\npreset = "mini"\n'
-    )
-    for cell in make_plan(read_experiment(file), str(file)).cells:
-        words = shlex.split(repeated(str(file), [], cell))
-        changes = [words[i + 1] for i, word in enumerate(words) if word == "--set"]
-        (again,) = make_plan(read_experiment(file, changes), str(file)).cells
-        assert again.id == cell.id
-
-
-def test_an_unknown_stream_is_one_line() -> None:
-    with pytest.raises(InputError, match="vary"):
-        read_experiment({**FILE, "vary": ["initialisation"]})

@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 from harness import registry
-from harness.comparison.experiment import Experiment
-from harness.comparison.rows import resolve_rows
 from harness.errors import InputError
-from harness.files.hashing import content_id
 from harness.recipes import Presets, Recipe, Recipes, declared, preset_names, recipe_of
+from harness.runs.experiment import Experiment
+from harness.runs.rows import resolve_rows
 from tests.support.configurations import ROBERTA, folder_of
 
 PRESETS: Presets = {
@@ -100,45 +99,6 @@ def test_aliases_are_names_of_nothing_else() -> None:
         names = preset_names(registry.load(registry.METHODS, name).presets)
         assert len(names) == len(set(names)), f"{name}: a name twice among {names}"
         assert "default" not in names
-
-
-# content_id of `for_id()` under the presets for the embedded model, as they were before presets had families
-KEPT = {
-    ("barlow_twins", "mini"): "71af9ea960695470",
-    ("barlow_twins", "mini-shuffle"): "75ebd0c463b23c18",
-    ("byol", "mini"): "3730b57ea828a46c",
-    ("cert", "mini"): "8b13f807a3cf2212",
-    ("concat", "mini"): "6dcd2c25f14c42e7",
-    ("contrastive_tension", "mini"): "e42aa6683800e461",
-    ("contrastive_tension", "mini-in-batch"): "41670504263930cc",
-    ("declutr", "mini"): "9b35fceb1d701284",
-    ("flow", "mini"): "7ea37331a2ad720f",
-    ("is_bert", "mini"): "99625ca171f149e8",
-    ("mixcse", "mini"): "d2d3e484010fac67",
-    ("pretrained", "minilm"): "919d9a8bfe58e01f",
-    ("pretrained", "mini"): "21ea06059e574e67",
-    ("quick_thoughts", "mini"): "f9d400895b2dc579",
-    ("scd", "mini"): "3deeb787be0864a0",
-    ("self_guided", "mini"): "36e6a392a35c034e",
-    ("simcse", "mini"): "626dc41390b6d2e3",
-    ("simcse_supervised", "mini"): "20c79559312260c8",
-    ("static", "mini"): "4a4d90d0a5399498",
-    ("tsdae", "mini"): "7e72ce1350cd34d2",
-    ("vicreg", "mini"): "d3116bd99ca7fa9e",
-    ("vicreg", "mini-shuffle"): "b32ba1424a912090",
-    ("w_mse", "mini"): "7c7517ab633ed3eb",
-    ("whitening", "mini"): "b1828a28de79439b",
-    ("wk_pooling", "mini"): "eceade8d887e1152",
-}
-
-
-@pytest.mark.parametrize(("method", "preset"), KEPT)
-def test_runs_that_were_kept_are_found_under_their_ids(method: str, preset: str) -> None:
-    kind = registry.load(registry.METHODS, method)
-    config = kind.configure({}, preset=preset, base_model="embedded:mini-bert")
-    values = config.for_id()
-    values.pop("corrections", None)  # of the training loop: those runs are made anew, whatever the preset
-    assert content_id(values) == KEPT[method, preset]
 
 
 def test_every_recipe_says_where_it_stands() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from harness import registry
 from harness.cli import main
-from harness.commands.plugins import installed
+from harness.commands.list import installed
 from harness.errors import InputError
 from harness.tasks import catalogue
 
@@ -75,7 +75,6 @@ def test_two_packages_with_one_name_are_both_named_when_it_is_used(install: Inst
         ("harness.methods", "1", "a subclass of harness.method.Method"),
         ("harness.suites", "('sts',)", "a harness.tasks.suite.Suite"),
         ("harness.tasks", "'STS12'", "something callable that gives a task"),
-        ("harness.reporters", "{}", "a module or object that builds reports"),
         ("harness.presets", "'folder'", "a folder (pathlib.Path)"),
     ],
 )

@@ -113,7 +113,6 @@ def test_what_a_row_needs_follows_from_its_parts() -> None:
     assert (Concat.supervision_for(none), Concat.supervision_for(trained)) == ("untrained", "unsupervised")
     assert (Concat.uses_dev(none), Concat.uses_dev(trained)) == (False, True)
     assert Concat.base_for(trained, "embedded:mini-bert") == "embedded:mini-bert"
-    assert {"part 1 code", "part 2 code"} <= set(Concat.inputs(trained))
     task = concat([{"method": "pooling"}, {"method": "whitening", "config": {"fit_on": "task", "k": 8}}])
     assert Concat.supervision_for(task.config) == "transductive"
     assert task.transductive
@@ -145,32 +144,18 @@ def test_whitening_cannot_follow_a_part_that_changes_with_the_task() -> None:
         concat(parts, whiten=True).fit(load_corpus("embedded:sentences", limit=8))
 
 
-def test_a_correction_of_a_part_is_one_of_the_whole() -> None:
-    parts = concat([{"method": "pooling"}, {"method": "is_bert"}]).config.for_id()["parts"]
-    assert [part.get("corrections") for part in parts] == [None, ["warm-up from 0"]]
+def test_the_id_of_a_run_follows_the_versions_of_its_parts_and_the_values_of_their_presets(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def inputs(family: str = "bert-base") -> dict[str, str]:
+        part = {"method": "simcse", "preset": "paper", "family": family}
+        return Concat.inputs(concat([{"method": "pooling"}, part]).config)
 
-
-def test_a_part_is_known_by_what_its_preset_stands_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Presets of which runs are kept from before keep their ids; a value that changes makes another run."""
-    part = {"method": "simcse", "preset": "mini"}
-    before, unchanged = (concat([{"method": "pooling"}, one]).config.for_id() for one in (part, TRAINED[1]))
-    assert before["parts"][1] == {**part, "config": {}, "seed": 0}, "the id of kept runs"
-    mini = {"batch_size": 64, "learning_rate": 3e-4, "pooling": "cls", "eval_every": 10}
-    monkeypatch.setattr(SimCSE, "presets", {"mini": mini})
-    assert concat([{"method": "pooling"}, part]).config.for_id() == before, "other words for the same settings"
-    monkeypatch.setattr(SimCSE, "presets", {"mini": {**mini, "bucket": 1}})
-    after = concat([{"method": "pooling"}, part]).config.for_id()
-    assert after != before
-    monkeypatch.setattr(SimCSE, "presets", {"mini": {**mini, "bucket": 2}})
-    assert concat([{"method": "pooling"}, part]).config.for_id() not in (before, after)
-    assert concat([{"method": "pooling"}, TRAINED[1]]).config.for_id() == unchanged, "without preset: all as written"
-
-
-def test_a_preset_that_depends_on_the_base_model_is_known_by_the_values_for_its_family() -> None:
-    def known(base: str) -> Any:
-        parts = [{"method": "pooling"}, {"method": "simcse", "preset": "paper", "family": base}]
-        return concat(parts).config.for_id()["parts"][1]["corrections"]
-
-    bert, roberta = known("bert-base"), known("roberta-base")
-    assert bert != roberta
-    assert bert[0].startswith("simcse paper: ")
+    before = inputs()
+    assert inputs() == before
+    assert inputs("roberta-base") != before
+    monkeypatch.setattr(SimCSE, "presets", {"paper": {"bucket": 2}})
+    assert inputs() != before
+    monkeypatch.undo()
+    monkeypatch.setattr(SimCSE, "version", 99)
+    assert inputs() != before

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
 
 import pytest
 
 from harness import registry
 from harness.testing import assert_method
 
-# Settings that a method cannot do without.
-NEEDED: dict[str, dict[str, Any]] = {}
-
 
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("name", registry.names(registry.METHODS))
-def test_conformance(name: str) -> None:
-    assert_method(name, config=NEEDED.get(name))
+def test_conformance(name: str, word_vectors: Path) -> None:
+    assert_method(name, config={"vectors": str(word_vectors)} if name in ("static", "infersent") else None)
 
 
 @pytest.mark.timeout(240)

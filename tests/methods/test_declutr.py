@@ -12,7 +12,7 @@ import torch
 from scipy.special import logsumexp
 
 from harness.encoder import Encoder
-from harness.encoder.layout.loading import tokens_of
+from harness.encoder.loading import tokens_of
 from harness.errors import InputError
 from harness.method import FitContext
 from harness.recipes import declared
@@ -367,8 +367,6 @@ def test_presets_are_settings() -> None:
         make().fit(sentences)
 
 
-def test_only_runs_with_a_memory_have_other_ids_and_warm_up_in_updates_is_refused() -> None:
-    assert "corrections" not in make().config.for_id()
-    assert make(memory=64).config.for_id()["corrections"] == ["memory's oldest rows"]
-    with pytest.raises(InputError, match="warmup_steps has no effect on the schedules of declutr; set warmup"):
+def test_warm_up_in_updates_is_refused() -> None:
+    with pytest.raises(InputError, match="warmup_steps"):
         make(warmup_steps=10)

@@ -10,7 +10,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from harness.encoder.layout.whole_method import is_whole_method
+from harness.encoder.layout import is_whole_method
 from harness.errors import InputError, NotFitted
 from harness.method import FitContext
 from harness.sources import load_corpus

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from harness import registry
+from harness.encoder import network
 from harness.errors import InputError
 from harness.sources import Pair, load_corpus
 from harness.training import Batch, TrainedMethod
@@ -101,7 +102,7 @@ def test_with_dropout_it_is_that_of_one_backward_pass_through_the_same_parts(
     parts = gradients(method(name, base, **values, micro_batch=3), dropout=True)
     whole = gradients(method(name, base, **values), dropout=True)
     assert not torch.allclose(parts["loss"], whole["loss"], rtol=1e-6)  # masks are drawn part by part
-    monkeypatch.setattr("harness.encoder.network.in_parts", lambda encode, cut: [encode(part) for part in cut])
+    monkeypatch.setattr(network, "checkpoint", lambda encode, features, **_: encode(features))
     expect_equal(parts, gradients(method(name, base, **values, micro_batch=3), dropout=True))
 
 
@@ -138,9 +139,3 @@ def test_masked_language_modelling_refuses_parts() -> None:
     with pytest.raises(InputError, match='method "simcse": keys "mlm_weight" and "micro_batch": ') as error:
         method("simcse", micro_batch=32, mlm_weight=0.1)
     assert "\n" not in str(error.value)
-
-
-def test_ids_know_parts_that_are_asked_for_and_no_others() -> None:
-    plain = method("simcse").config
-    assert {"micro_batch", "gradient_checkpointing"}.isdisjoint(plain.for_id())
-    assert method("simcse", micro_batch=3).config.for_id() == {**plain.for_id(), "micro_batch": 3}

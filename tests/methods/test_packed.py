@@ -1,4 +1,4 @@
-"""`packed = true`: each method's gradient is that of padded batches, runs resume, and ids of other runs stay."""
+"""Batches without padding: gradients are those of padded batches, and runs resume."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CASES = {**IN_PARTS, **MORE}
 
 @pytest.mark.parametrize("name", list(CASES))
 def test_the_gradient_is_that_of_padded_batches(name: str, base: str) -> None:
-    padded = gradients(method(name, base, **CASES[name]), dropout=False)
+    padded = gradients(method(name, base, **CASES[name], packed=False), dropout=False)
     packed = gradients(method(name, base, **CASES[name], packed=True), dropout=False)
     assert any(bool(tensor.any()) for name, tensor in padded.items() if name.startswith("encoder"))
     expect_equal(packed, padded)
@@ -43,7 +43,7 @@ def test_masked_language_modelling_beside_it(tmp_path: Path) -> None:
     model = "embedded:mini-bert"
     expect_equal(
         gradients(method("simcse", model, **values, packed=True), dropout=False),
-        gradients(method("simcse", model, **values), dropout=False),
+        gradients(method("simcse", model, **values, packed=False), dropout=False),
     )
 
 
@@ -53,7 +53,7 @@ def test_low_rank_adapters_are_packed_too(tmp_path: Path) -> None:
     folder = base_model(tmp_path, "qwen3")
     expect_equal(
         gradients(method("llm2vec", folder, **values, packed=True), dropout=False),
-        gradients(method("llm2vec", folder, **values), dropout=False),
+        gradients(method("llm2vec", folder, **values, packed=False), dropout=False),
     )
 
 
@@ -87,14 +87,19 @@ def test_training_resumes_bit_for_bit_and_is_repeatable(name: str, values: dict[
     assert all(torch.equal(tensor, resumed[name]) for name, tensor in whole.items())
 
 
-def test_ids_know_packed_batches_and_are_as_they_were_without() -> None:
-    plain = method("simcse").config
-    assert "packed" not in plain.for_id()
-    assert method("simcse", packed=True).config.for_id() == {**plain.for_id(), "packed": True}
+@pytest.mark.parametrize("family", ["bert", "roberta", "modernbert", "mpnet"])
+def test_by_default_batches_are_packed_where_the_base_model_can(
+    family: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Else training goes on with padding, and one line in the log says so."""
+    trained = method("simcse", base_model(tmp_path, family), dropout=0.1, batch_size=4, max_steps=1)
+    trained.fit(load_corpus("embedded:sentences", limit=8))
+    assert trained.fit_report.training.get("packed", False) == (family != "mpnet")
+    assert sum("mpnet" in record.getMessage() for record in caplog.records) == (family == "mpnet")
 
 
 def test_a_base_model_that_cannot_is_refused_before_training(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match='type "mpnet" cannot read a batch without padding'):
+    with pytest.raises(InputError, match='"mpnet"'):
         method("simcse", base_model(tmp_path, "mpnet"), packed=True).load_base()
     for name in ("infersent", "skip_thought"):
         with pytest.raises(InputError, match=f'method "{name}": key "packed"'):

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from harness import registry
-from harness.encoder.layout.whole_method import names_our_modules
+from harness.encoder.layout import names_our_modules
 from harness.errors import InputError, NotFitted
 from harness.method import FitContext, Method
 from harness.recipes import declared

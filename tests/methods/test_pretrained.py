@@ -14,7 +14,7 @@ from harness.encoder import Encoder
 from harness.encoder.foreign import ForeignEncoder, open_model, run_by_sentence_transformers
 from harness.errors import InputError, NotFitted
 from harness.evaluation.any_model import open_for_evaluation
-from harness.identity.models import model_fingerprint
+from harness.identity import model_fingerprint
 from harness.method import FitContext
 from methods.pooling import PoolingMethod
 from methods.pretrained import Pretrained
@@ -95,7 +95,7 @@ def test_a_prompt_is_put_before_the_text_by_sentence_transformers(cls_model: Pat
     told = method.fit_report.training
     assert told["encoder"] == "sentence-transformers"
     assert 'prompt "query: "' in told["modules"]
-    assert "prompts are not supported" in told["why"]
+    assert "query" in told["why"]
     assert np.allclose(method.encode(TEXTS[0]), vectors[0], atol=1e-5)
     assert (vectors.dtype, np.asarray(method.encode([])).shape) == (np.float32, (0, 256))
     assert torch.is_tensor(method.encode(TEXTS, convert_to_tensor=True))
@@ -158,7 +158,7 @@ def test_a_module_of_a_hub_model_is_never_unpickled(
     if pickled:
         (module / "model.safetensors").unlink()
 
-    def downloaded(name: str, ignore_patterns: list[str]) -> str:
+    def downloaded(name: str, ignore_patterns: list[str], **_: Any) -> str:
         assert name == "org/dense"
         files = [str(file.relative_to(with_dense)) for file in with_dense.rglob("*") if file.is_file()]
         for file in filter_repo_objects(files, ignore_patterns=ignore_patterns):
@@ -174,10 +174,10 @@ def test_a_module_of_a_hub_model_is_never_unpickled(
     if not pickled:
         assert np.asarray(run_by_sentence_transformers("org/dense", "why").encode(TEXTS)).shape == (4, 8)
         return
-    with pytest.raises(InputError, match="a module beside its transformer has its weights as a pickle alone") as error:
+    with pytest.raises(InputError, match=r"pytorch_model\.bin") as error:
         run_by_sentence_transformers("org/dense", "why")
     assert "\n" not in str(error.value)
-    with pytest.raises(InputError, match="has its weights as a pickle alone"):  # in a folder too
+    with pytest.raises(InputError, match=r"pytorch_model\.bin"):  # in a folder too
         run_by_sentence_transformers(str(with_dense), "why")
 
 

@@ -22,7 +22,7 @@ from harness.sources import load_corpus
 
 TEXTS = ["A man plays the guitar.", "", "Nobody is here.", "word " * 40]
 WHITENED = {"method": "whitening", "config": {"k": 32}}
-STATIC = {"method": "static", "config": {"lower_case": True}}
+STATIC: dict[str, Any] = {"method": "static", "config": {"lower_case": True}}
 STOCK: dict[str, tuple[str, dict[str, Any]]] = {
     "whitening": ("whitening", {"k": 32}),
     "static": ("static", {"lower_case": True}),
@@ -37,6 +37,12 @@ OURS: dict[str, tuple[str, dict[str, Any]]] = {
     "wk_pooling": ("wk_pooling", {"layer_start": 1}),
     "random": ("random", {}),
 }
+
+
+@pytest.fixture(autouse=True)
+def vectors_at_hand(word_vectors: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for values in (STATIC["config"], STOCK["static"][1]):
+        monkeypatch.setitem(values, "vectors", str(word_vectors))
 
 
 def saved(name: str, values: dict[str, Any], folder: Path) -> Method:

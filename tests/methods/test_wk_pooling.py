@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from harness.encoder import Encoder
-from harness.encoder.layout.whole_method import is_whole_method
+from harness.encoder.layout import is_whole_method
 from harness.errors import InputError
 from methods.wk_pooling import WKPooling, WKPoolingConfig, layer_weights, neighbours, wk_vectors
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from harness import registry
-from harness.comparison.experiment import read_experiment
-from harness.comparison.part import part_of
-from harness.comparison.rows import Row, resolve_rows
+from harness.runs.experiment import read_experiment
+from harness.runs.rows import Row, resolve_rows
+from harness.runs.selection import select_part
 from methods.barlow_twins import BarlowTwins
 from reports.papers import definition
 from studies import PAPERS
@@ -72,7 +72,7 @@ def test_a_paper_s_parts_have_the_runs_of_its_tables(file: str) -> None:
 def test_a_part_is_asked_for_by_its_name_and_by_rows(file: str) -> None:
     experiment = read_experiment(file)
     for block in experiment.blocks:
-        part = part_of(experiment, [block])
+        part = select_part(experiment, [block])
         assert list(part.blocks) == [block]
         assert part.methods
 
@@ -172,7 +172,7 @@ def test_the_page_on_papers_says_how_many_rows_and_runs_there_are(file: str) -> 
         seeds = list(row.seeds)[:1] if row.method.card.deterministic else list(row.seeds)
         text = row.corpus and row.corpus.model_dump_json()
         start = row.method.base_for(row.config, row.base_model)
-        different |= {(row.method.name, start, str(row.config.for_id()), text, seed) for seed in seeds}
+        different |= {(row.method.name, start, row.config.model_dump_json(), text, seed) for seed in seeds}
     rows = len(read_experiment(file).methods)
     assert f"| `harness compare {file}` |" in page
     assert f"| {rows} rows, {len(different)} runs: " in page

@@ -1,4 +1,4 @@
-"""A study in a real PostgreSQL server, with two workers and one coordinator; skipped where none is installed."""
+"""A study in a real PostgreSQL server; skipped where none is installed."""
 
 from __future__ import annotations
 
@@ -13,20 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli import main
-from studies.run.one_coordinator import one_coordinator
-from studies.run.storage import load, open_storage
-from studies.run.trials import finished_trials
-
-FILE = """
-method = "random"
-precision = "fp32"
-suites = ["Embedded-STS-natural"]
-objectives = ["Embedded-STS-natural"]
-sampler = "grid"
-[space]
-dimension = [2, 3, 4, 5, 6, 7]
-"""
+from harness.errors import InputError
+from studies.storage import lock_study, open_storage
+from tests.support.small_studies import outcomes, search, written
 
 
 def programs() -> Path | None:
@@ -38,7 +27,9 @@ def programs() -> Path | None:
 
 
 BIN = programs()
+TWO = {"workers": 2}
 pytestmark = [
+    pytest.mark.usefixtures("few_pairs", "no_report"),
     pytest.mark.skipif(BIN is None, reason="no PostgreSQL server here: apt-get install postgresql"),
     pytest.mark.skipif(find_spec("psycopg") is None, reason="no driver: pip install 'psycopg[binary]'"),
     pytest.mark.skipif(
@@ -73,30 +64,15 @@ def server() -> Iterator[str]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def test_two_workers_finish_each_trial_once_through_postgres(server: str, tmp_path: Path) -> None:
-    file = tmp_path / "shared.toml"
-    file.write_text(FILE)
-    work = tmp_path / "work"
-    options = ["--workdir", str(work), "--storage", server, "--workers", "2", "--quiet", "--no-tracking"]
-    assert main(["study", "run", str(file), *options]) == 0
-    stored = load(open_storage(server), "shared", server)
-    counted = finished_trials(stored)
-    assert [t.state.name for t in counted] == ["COMPLETE"] * 6
-    assert sorted(t.params["dimension"] for t in counted) == [2, 3, 4, 5, 6, 7]
-    assert len(stored.trials) == 6
-    assert len(list((work / "runs").glob("*/record.json"))) == 6
+def test_two_workers_end_each_trial_once_through_postgres(server: str, tmp_path: Path) -> None:
+    found = search(tmp_path, space={"dimension": [2, 3, 4, 5, 6, 7]}, arguments={"storage": server, "executor": TWO})
+    assert [state for _, state, *_ in outcomes(found)] == ["COMPLETE"] * 6
+    assert sorted(params["dimension"] for _, _, params, *_ in outcomes(found)) == [2, 3, 4, 5, 6, 7]
+    assert len(written(tmp_path)) == 6
 
 
-def test_another_coordinator_is_refused_from_any_work_directory(
-    server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = tmp_path / "shared.toml"
-    file.write_text(FILE.replace("[2, 3, 4, 5, 6, 7]", "[2]"))
-    options = ["--workdir", str(tmp_path / "there"), "--storage", server, "--quiet", "--no-tracking"]
-    with one_coordinator(open_storage(server), server, "shared", tmp_path / "here"):
-        assert main(["study", "run", str(file), *options]) == 2
-    said = capsys.readouterr().err.strip().splitlines()
-    assert len(said) == 1
-    assert 'study "shared" in postgresql+psycopg://***@127.0.0.1' in said[0]
-    assert "is run by another process, perhaps on another machine" in said[0]
-    assert main(["study", "run", str(file), *options]) == 0  # the lock went with its holder
+def test_another_process_is_refused_from_any_work_directory(server: str, tmp_path: Path) -> None:
+    held = lock_study(open_storage(server), server, "cheap", tmp_path / "here")
+    with held, pytest.raises(InputError, match=r"\*\*\*@127\.0\.0\.1"):
+        search(tmp_path / "there", arguments={"storage": server})
+    search(tmp_path / "there", space={"dimension": [2]}, arguments={"storage": server})  # the lock is released

@@ -1,4 +1,4 @@
-"""Every planned trial gets exactly one result, whoever dies in between; with Optuna's storage in memory."""
+"""Every planned trial has exactly one result, whenever the process ends; with Optuna's storage in memory."""
 
 from __future__ import annotations
 
@@ -8,8 +8,17 @@ import optuna
 import pytest
 from optuna.trial import TrialState
 
-from studies.run.attributes import FINAL, SLOT
-from studies.run.slots import forgive, next_trial, take_up
+from studies.trials import (
+    FINAL,
+    SLOT,
+    TrialResult,
+    TrialSeconds,
+    finished_trials,
+    has_result,
+    next_trial,
+    queue_slots,
+    result_of,
+)
 
 PLAN: list[dict[str, Any]] = [{"x": 0.1}, {"x": 0.2}, {"x": 0.3}]
 
@@ -29,74 +38,76 @@ def finish(stored: optuna.Study, trial: optuna.Trial | None) -> float | None:
     return float(x)
 
 
-def finished(stored: optuna.Study) -> list[float]:
-    return sorted(t.value or 0.0 for t in stored.trials if t.state == TrialState.COMPLETE)
+def values(stored: optuna.Study) -> list[float | None]:
+    return [trial.value for trial in finished_trials(stored)]
 
 
 def test_all_slots_are_run_once_and_then_nothing_is_left(stored: optuna.Study) -> None:
-    assert take_up(stored, PLAN) == ([], 3)
-    assert take_up(stored, PLAN) == ([], 3)  # asked again: nothing is queued twice
+    assert queue_slots(stored, PLAN) == ([], 3)
+    assert queue_slots(stored, PLAN) == ([], 3)  # called again: nothing is queued twice
     assert [finish(stored, next_trial(stored, 3)) for _ in range(4)] == [0.1, 0.2, 0.3, None]
-    assert take_up(stored, PLAN) == ([], 0)
+    assert queue_slots(stored, PLAN) == ([], 0)
     assert len(stored.trials) == 3
 
 
-def test_what_a_dead_coordinator_left_running_is_taken_up_with_its_number_and_values(stored: optuna.Study) -> None:
+def test_trials_that_a_killed_process_left_running_resume_with_number_and_values(stored: optuna.Study) -> None:
     open_plan: list[dict[str, Any]] = [{}, {}, {}]  # values come from the sampler
-    take_up(stored, open_plan)
-    first, second = next_trial(stored, 3), next_trial(stored, 3)
-    assert first is not None
+    queue_slots(stored, open_plan)
+    _, second = next_trial(stored, 3), next_trial(stored, 3)
     assert second is not None
-    x = second.suggest_categorical("x", [0.1, 0.2, 0.3])  # the first one had not drawn its values yet
-    going_on, left = take_up(stored, open_plan)
-    assert ([trial.number for trial in going_on], left) == ([0, 1], 3)
-    assert finish(stored, going_on[1]) == x
-    finish(stored, going_on[0])
+    x = second.suggest_categorical("x", [0.1, 0.2, 0.3])  # the first one has no values yet
+    resumed, left = queue_slots(stored, open_plan)
+    assert ([trial.number for trial in resumed], left) == ([0, 1], 3)
+    assert finish(stored, resumed[1]) == x
+    finish(stored, resumed[0])
     finish(stored, next_trial(stored, 3))
-    assert take_up(stored, open_plan) == ([], 0)
+    assert queue_slots(stored, open_plan) == ([], 0)
     assert [t.state for t in stored.trials] == [TrialState.COMPLETE] * 3
 
 
-def test_what_earlier_versions_left_twice_counts_once(stored: optuna.Study) -> None:
-    take_up(stored, PLAN)
-    stored.enqueue_trial(PLAN[0], user_attrs={SLOT: 0})  # as two workers did that repaired at the same moment
+def test_a_second_trial_of_a_slot_does_not_count(stored: optuna.Study) -> None:
+    queue_slots(stored, PLAN)
+    stored.enqueue_trial(PLAN[0], user_attrs={SLOT: 0})
     while (trial := next_trial(stored, 3)) is not None:
         finish(stored, trial)
-    assert finished(stored) == [0.1, 0.2, 0.3]
     stored.enqueue_trial(PLAN[1], user_attrs={SLOT: 1})
-    stored.ask()  # a worker of a slot that another one had finished
-    assert take_up(stored, PLAN) == ([], 0)
+    stored.ask()
+    assert queue_slots(stored, PLAN) == ([], 0)
+    assert values(stored) == [0.1, 0.2, 0.3]
     assert not [t for t in stored.trials if t.state in (TrialState.RUNNING, TrialState.WAITING)]
 
 
-def test_a_trial_that_failed_is_tried_again_on_demand_with_its_values(stored: optuna.Study) -> None:
-    take_up(stored, [{}])
+@pytest.mark.parametrize("final", [True, False])
+def test_a_failed_trial_is_tried_again_with_its_values(stored: optuna.Study, final: bool) -> None:
+    queue_slots(stored, [{}])
     trial = next_trial(stored, 1)
     assert trial is not None
     x = trial.suggest_categorical("x", [0.1, 0.2, 0.3])
-    trial.set_user_attr(FINAL, "failed")
+    if final:  # it failed for a reason of its own, and was not cut short
+        trial.set_user_attr(FINAL, "failed")
     stored.tell(trial, state=TrialState.FAIL)
-    assert take_up(stored, [{}]) == ([], 0)
-    forgive(stored)
-    assert take_up(stored, [{}]) == ([], 1)
+    assert queue_slots(stored, [{}]) == ([], 1)
     assert finish(stored, next_trial(stored, 1)) == x
+    assert values(stored) == [x]
 
 
-def test_a_trial_that_an_earlier_version_cut_short_is_run_again(stored: optuna.Study) -> None:
-    take_up(stored, PLAN[:1])
-    trial = next_trial(stored, 1)
-    assert trial is not None
-    stored.tell(trial, state=TrialState.FAIL)  # its worker had died: no reason of its own
-    assert take_up(stored, PLAN[:1]) == ([], 1)
-    assert finish(stored, next_trial(stored, 1)) == 0.1
-
-
-def test_more_trials_go_on_with_the_study_and_fewer_leave_the_rest_for_later(stored: optuna.Study) -> None:
-    take_up(stored, PLAN)
-    assert take_up(stored, PLAN[:1]) == ([], 1)
+def test_more_trials_continue_the_study_and_fewer_leave_the_rest_for_later(stored: optuna.Study) -> None:
+    queue_slots(stored, PLAN)
+    assert queue_slots(stored, PLAN[:1]) == ([], 1)
     finish(stored, next_trial(stored, 1))
     assert next_trial(stored, 1) is None
-    assert take_up(stored, PLAN) == ([], 2)
+    assert queue_slots(stored, PLAN) == ([], 2)
     while (trial := next_trial(stored, 3)) is not None:
         finish(stored, trial)
-    assert finished(stored) == [0.1, 0.2, 0.3]
+    assert values(stored) == [0.1, 0.2, 0.3]
+
+
+def test_how_a_trial_ended_is_stored_with_it(stored: optuna.Study) -> None:
+    trial = stored.ask()
+    result = TrialResult(runs=["a"], seeds=[1], seed_values=[[0.5]], status="finished", seconds=TrialSeconds(whole=2))
+    result.write(trial)
+    stored.tell(trial, 0.5)
+    stored.tell(stored.ask(), state=TrialState.FAIL)
+    ended, cut = stored.trials
+    assert (has_result(ended), result_of(ended)) == (True, result)
+    assert (has_result(cut), result_of(cut).status, result_of(cut).runs) == (False, "failed", [])

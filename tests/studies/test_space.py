@@ -10,7 +10,7 @@ from harness.errors import InputError
 from studies.definition.planned import planned_trials
 from studies.definition.space import make_space
 from studies.definition.study import Study
-from studies.run.desk import split_objective
+from studies.proposer import split_objective
 from studies.samplers import check
 
 

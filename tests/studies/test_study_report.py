@@ -1,48 +1,27 @@
-"""A study as a report: what it says of the search, and what held-out seeds say of its best."""
+"""The report of a study: tables of its trials, and held-out seeds of its best configuration."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from harness.cli import main
-from harness.results.manifest import read_records
+from harness import api
+from harness.results.store import read_records
 from reports.document.blocks import Document
 from reports.document.table import Table
 from studies.show.confirmation import Confirmation
 from studies.show.study_report import document
+from tests.support import short_runs
+from tests.support.invented_runs import run
+from tests.support.small_studies import NATURAL, search
 
-STUDY = """
-title = "Dimensions"
-method = "random"
-precision = "fp32"
-suites = ["Embedded-STS-natural"]
-objectives = ["Embedded-STS-natural"]
-sampler = "{sampler}"
-{more}
-[space]
-dimension = {dimension}
-"""
-
-
-def search(folder: Path, *, sampler: str = "grid", dimension: str = "[2, 3, 4, 8]", more: str = "") -> Path:
-    file = folder / "cheap.toml"
-    file.write_text(STUDY.format(sampler=sampler, dimension=dimension, more=more))
-    work = folder / "work"
-    assert main(["study", "run", str(file), "--workdir", str(work), "--quiet", "--no-tracking"]) == 0
-    return work
-
-
-def confirm(folder: Path, work: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What the report itself tells to do."""
-    capsys.readouterr()
-    assert main(["study", "best", "cheap", "--held-out", "--workdir", str(work)]) == 0
-    (folder / "held-out.toml").write_text(capsys.readouterr().out)
-    assert main(["compare", str(folder / "held-out.toml"), "--workdir", str(work), "--quiet", "--no-tracking"]) == 0
+pytestmark = pytest.mark.usefixtures("few_pairs")
+FOUR: dict[str, Any] = {"title": "Dimensions", "space": {"dimension": [2, 3, 4, 8]}}
 
 
 def table(made: Document, key: str) -> Table:
@@ -51,20 +30,19 @@ def table(made: Document, key: str) -> Table:
 
 @pytest.fixture(autouse=True)
 def no_figures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    if "draw" not in request.node.name:
-        monkeypatch.setattr("studies.show.study_figures.all_figures", lambda *_: [])
-        monkeypatch.setattr("reports.build.build_comparison", lambda *_, **__: {})
+    if "draws" not in request.node.name:
+        short_runs.no_report(monkeypatch)
 
 
 def test_no_study_of_that_name_is_none_of_ours(tmp_path: Path) -> None:
     assert document(tmp_path, "cheap") is None
-    work = search(tmp_path, dimension="[2]")
-    assert document(work, "cheep") is None
-    assert document(work, "cheap") is not None
+    search(tmp_path, space={"dimension": [2]})
+    assert document(tmp_path, "cheep") is None
+    assert document(tmp_path, "cheap") is not None
 
 
 def test_tables_hold_what_the_records_say(tmp_path: Path) -> None:
-    work = search(tmp_path)
+    work = search(tmp_path, **FOUR).workdir
     made = document(work, "cheap")
     assert made is not None
     assert made.title == "Dimensions"
@@ -84,9 +62,10 @@ def test_tables_hold_what_the_records_say(tmp_path: Path) -> None:
     assert set(made.origin["runs"]) == set(ids.values())
 
 
-def test_held_out_seeds_show_the_optimism_of_the_choice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    work = search(tmp_path)
-    confirm(tmp_path, work, capsys)
+def test_held_out_seeds_show_the_optimism_of_the_choice(tmp_path: Path) -> None:
+    found = search(tmp_path, **FOUR)
+    work = found.workdir
+    api.compare(found.experiment(held_out=True), workdir=work, tracked=False, formats=[])
     made = document(work, "cheap")
     assert made is not None
     held = [100 * (r.score("Embedded-STS-natural") or 0) for r in read_records(work) if r.seed in (1, 2, 3)]
@@ -103,14 +82,9 @@ def test_held_out_seeds_show_the_optimism_of_the_choice(tmp_path: Path, capsys: 
     assert set(made.origin["runs"]) == {r.id for r in read_records(work)}
 
 
-def test_one_held_out_seed_gives_no_interval() -> None:
-    from harness.results.record import Record
-
-    def run(seed: int) -> Record:
-        return Record(id=str(seed), comparison="x", status="finished", row="x", method="random", config={},
-                      base_model="x", seed=seed, supervision="untrained")  # fmt: skip
-
-    one = Confirmation(0, ((run(101), 60.0), (run(102), 62.0)), ((run(1), 58.0),))
+def test_one_held_out_seed_gives_no_interval(tmp_path: Path) -> None:
+    record = run(tmp_path, "random")
+    one = Confirmation(0, ((record, 60.0), (record, 62.0)), ((record, 58.0),))
     assert one.chosen == 61
     assert one.optimism is None
 
@@ -126,12 +100,9 @@ def test_several_objectives_and_failed_trials_have_their_place(tmp_path: Path, m
         return fit(self, *args, **more)
 
     monkeypatch.setattr(RandomVectors, "fit", broken)
-    file = tmp_path / "cheap.toml"
-    more = 'objectives = ["Embedded-STS-natural", "Embedded-STS-natural:pearson"]'
-    text = STUDY.format(sampler="grid", dimension="[2, 3, 4]", more="")
-    file.write_text(text.replace('objectives = ["Embedded-STS-natural"]', more))
-    assert main(["study", "run", str(file), "--workdir", str(tmp_path / "work"), "--quiet", "--no-tracking"]) == 1
-    made = document(tmp_path / "work", "cheap")
+    both = [NATURAL, f"{NATURAL}:pearson"]
+    search(tmp_path, objectives=both, space={"dimension": [2, 3, 4]})
+    made = document(tmp_path, "cheap")
     assert made is not None
     assert "Pareto-optimal" in made.headline
     notes = [note for row in table(made, "trials").rows for cell in row.cells for note in cell.notes]
@@ -139,12 +110,12 @@ def test_several_objectives_and_failed_trials_have_their_place(tmp_path: Path, m
     assert ("1", "failed") in made.facts
 
 
-def test_report_build_draws_and_writes_a_study(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    work = search(tmp_path, dimension="[2, 3, 4]")
-    out = tmp_path / "report"
+def test_report_build_draws_and_writes_a_study(tmp_path: Path) -> None:
+    work = search(tmp_path / "work", title="Dimensions", space={"dimension": [2, 3, 4]}).workdir
     built = []
     for _ in range(2):
-        assert main(["report", "build", "cheap", "--from", str(work), "--out", str(out), "--format", "html"]) == 0
+        out = tmp_path / "report"
+        api.report("cheap", work, formats=["html"], out=out)
         built.append({p.relative_to(out): p.read_bytes() for p in out.rglob("*") if p.is_file()})
     assert built[0] == built[1]  # to the byte
     assert {p.stem for p in (out / "figures").glob("*.svg")} >= {"history", "expected", "slices", "binned-dimension"}
@@ -153,7 +124,7 @@ def test_report_build_draws_and_writes_a_study(tmp_path: Path, capsys: pytest.Ca
     assert "Dimensions" in (out / "index.html").read_text()
 
 
-def test_a_landscape_is_drawn_over_two_numbers_and_not_over_a_line() -> None:
+def test_it_draws_a_landscape_over_two_numbers_and_not_over_a_line() -> None:
     import optuna
 
     from studies.definition.space import Parameter, Space

@@ -1,139 +1,149 @@
-"""Studies that train: pruned runs keep their curves, killed ones go on, the best one enters a comparison for free."""
+"""Studies that train: pruned runs have a curve, killed studies have the same trials, the best run needs no training."""
 
 from __future__ import annotations
 
-import csv
+import json
+import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import optuna
 import pytest
+import torch
 
-from harness.cli import main
-from harness.results.run_folder import RunFolder
-from studies.run.storage import default_url
+from harness import api
+from harness.results.record import Record
+from harness.results.store import RunFolder
+from tests.support.small_studies import NATURAL, TRAINED, dev_steps, outcomes, search, written
 
-pytestmark = pytest.mark.usefixtures("few_pairs", "no_report")
-REPOSITORY = Path(__file__).parents[2]
-
-STUDY = """
-method = "simcse"
-preset = "mini"
-config = { batch_size = 8, eval_every = 3, train_length = 12 }
-corpus = { uri = "embedded:sentences", limit = 80 }
-dev = { task = "Embedded-STS-natural" }
-steps = 9
-precision = "fp32"
-sampler = "grid"
-[space]
-temperature = [0.05, 0.5]
-"""
+pytestmark = pytest.mark.usefixtures("no_report")
+WORKERS = {"name": "processes", "workers": 2}
 
 
-def run(folder: Path, *more: str) -> int:
-    file = folder / "small.toml"
-    file.write_text(STUDY)
-    return main(["study", "run", str(file), "--workdir", str(folder / "work"), "--no-tracking", "--quiet", *more])
-
-
-def rows(folder: Path, name: str = "small") -> list[dict[str, str]]:
-    with (folder / "work" / "studies" / name / "trials.csv").open(newline="") as stream:
-        return list(csv.DictReader(stream))
-
-
-def scores(folder: Path) -> dict[str, str]:
-    return {row["temperature"]: row["Embedded-STS-natural dev"] for row in rows(folder)}
+@pytest.fixture(scope="module", autouse=True)
+def one_thread() -> Iterator[None]:
+    """As in each of two workers: a run's numbers depend on the number of threads."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")
-def done(few_pairs: None, no_report: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("study")
-    assert run(folder) == 0
-    return folder
+def done(no_report: None, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return search(tmp_path_factory.mktemp("study"), TRAINED)
 
 
-def test_the_value_is_the_best_dev_score_of_the_run(done: Path) -> None:
-    for row in rows(done):
-        curve = RunFolder(done / "work", row["runs"]).curves()
-        dev = [line["spearman"] for line in curve if line["kind"] == "dev" and line["step"] > 0]
-        assert len(dev) == 3
-        assert float(row["Embedded-STS-natural dev"]) == max(dev)
-
-
-def test_weights_of_the_best_trial_alone_are_kept(done: Path) -> None:
-    best = max(rows(done), key=lambda row: float(row["Embedded-STS-natural dev"]))["runs"]
-    assert [file.parent.name for file in (done / "work" / "runs").glob("*/model")] == [best]
-
-
-def test_the_best_run_enters_a_comparison_without_training(done: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    best = max(rows(done), key=lambda row: float(row["Embedded-STS-natural dev"]))["runs"]
-    fitted = done / "work" / "runs" / best / "fitted.json"
-    before = fitted.stat().st_mtime_ns
-    experiment = done / "work" / "studies" / "small" / "best.toml"
-    extra = ["--set", 'suites=["Embedded-STS-natural"]', "--no-tracking", "--format", "csv"]
-    assert main(["compare", str(experiment), "--workdir", str(done / "work"), *extra]) == 0
-    record = RunFolder(done / "work", best).read()
+def record_of(workdir: Path, run: str) -> Record:
+    record = RunFolder(workdir, run).read()
     assert record is not None
-    assert record.score("Embedded-STS-natural") is not None
-    assert fitted.stat().st_mtime_ns == before
-    # The study takes the record as it is now; evaluating it on nothing would throw the scores away.
-    assert run(done, "--name", "again") == 0
-    assert RunFolder(done / "work", best).read() == record
+    return record
 
 
-def test_a_pruned_trial_keeps_its_curve_and_a_comparison_trains_it_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def best_run(found: Any) -> str:
+    frame = found.trials()
+    return str(frame.loc[frame[f"{NATURAL} dev"].idxmax(), "runs"])
+
+
+def test_the_value_of_a_trial_is_the_best_dev_score_of_its_run(done: Any) -> None:
+    for run, value in done.trials()[["runs", f"{NATURAL} dev"]].to_numpy():
+        scores = [line["spearman"] for line in RunFolder(done.workdir, run).curves() if line["kind"] == "dev"]
+        assert len(scores) == 4
+        assert value == max(scores[1:])  # the first is that of the untrained model
+
+
+def test_only_the_best_trial_has_weights_and_its_run_enters_a_comparison_without_training(done: Any) -> None:
+    best = best_run(done)
+    model = RunFolder(done.workdir, best).model
+    assert [folder.parent.name for folder in (done.workdir / "runs").glob("*/model")] == [best]
+    weights = {file: file.stat().st_mtime_ns for file in model.rglob("*.safetensors")}
+    found = api.compare({**done.experiment(), "suites": [NATURAL]}, workdir=done.workdir, tracked=False, formats=[])
+    assert best in {record.id for record in found.records}
+    assert record_of(done.workdir, best).score(NATURAL) is not None
+    assert {file: file.stat().st_mtime_ns for file in weights} == weights
+    before = written(done.workdir)
+    assert [t[3] for t in outcomes(search(done.workdir, TRAINED, name="again"))] == [t[3] for t in outcomes(done)]
+    assert written(done.workdir) == before
+
+
+@pytest.mark.parametrize("executor", ["serial", WORKERS])
+def test_a_pruned_run_has_a_curve_and_a_study_without_a_pruner_trains_it_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, executor: Any
 ) -> None:
-    import optuna
-
-    def cold(self: object, study: optuna.Study, trial: optuna.trial.FrozenTrial) -> bool:
-        return bool(trial.params["temperature"] < 0.1)
-
-    monkeypatch.setattr(optuna.pruners.MedianPruner, "prune", cold)
-    assert run(tmp_path, "--set", "pruner=median") == 0
-    pruned, whole = rows(tmp_path)
-    assert (pruned["state"], whole["state"]) == ("pruned", "complete")
-    record = RunFolder(tmp_path / "work", pruned["runs"]).read()
-    assert record is not None
-    assert record.status == "pruned"
-    assert record.training["steps"] == 3
-    curve = RunFolder(tmp_path / "work", record.id).curves()
-    assert [line["step"] for line in curve if line["kind"] == "dev"] == [0, 3]
-    # Without a pruner the same cell is trained to its end.
-    assert run(tmp_path, "--name", "whole") == 0
-    record = RunFolder(tmp_path / "work", pruned["runs"]).read()
-    assert record is not None
-    assert record.status == "finished"
+    monkeypatch.setattr(optuna.pruners.MedianPruner, "prune", lambda *_: True)
+    steps = 9 if executor == "serial" else 1000  # workers are stopped through a file, a second or two later
+    keys = {**TRAINED, "steps": steps, "pruner": "median", "space": {"temperature": [0.05]}}
+    found = search(tmp_path, keys, arguments={"executor": executor})
+    ((_, state, _, _, scores),) = outcomes(found)
+    (run,) = written(tmp_path)
+    record = record_of(tmp_path, run)
+    assert (state, record.status) == ("PRUNED", "pruned")
+    assert 3 <= record.training["steps"] < steps
+    assert set(dev_steps(tmp_path, run)) - {0} == set(scores)
+    if executor == "serial":
+        assert record.training["steps"] == 3
+        search(tmp_path, keys, name="whole", pruner="none")
+        assert record_of(tmp_path, run).status == "finished"
 
 
 KILLED = """
-import os, signal, sys
-import pytest
-import harness.training
-from harness.cli import main
-from tests.support import short_runs
-short_runs.few_pairs(pytest.MonkeyPatch())
-update = harness.training.Trainer._update
-def deadly(self):
-    update(self)
-    if self.step == 5:  # in the first trial: its first weights have been kept
-        os.kill(os.getpid(), signal.SIGKILL)
-harness.training.Trainer._update = deadly
-sys.exit(main(sys.argv[1:]))
+import json, os, signal, sys
+import torch
+from harness import api
+from harness.runs import runner
+from studies.trials import TrialResult
+
+def die(*arguments, **more):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def execute(job, workdir, *, progress, **more):
+    def deadly(step, steps, text):
+        progress(step, steps, text)
+        if step == 5:
+            die()
+    return whole(job, workdir, progress=deadly, **more)
+
+if __name__ == "__main__":
+    where, keys, workdir, executor = json.loads(sys.argv[1])
+    torch.set_num_threads(1)
+    whole = runner.execute
+    if where == "training":
+        runner.execute = execute
+    else:
+        TrialResult.write = die
+    api.study(keys, workdir, tracked=False, executor=executor)
 """
 
 
-def test_killed_workers_leave_the_planned_trials_and_the_same_scores(done: Path, tmp_path: Path) -> None:
-    (tmp_path / "small.toml").write_text(STUDY)
-    arguments = ["study", "run", str(tmp_path / "small.toml"), "--workdir", str(tmp_path / "work"), "--no-tracking"]
-    killed = subprocess.run([sys.executable, "-c", KILLED, *arguments], cwd=REPOSITORY, capture_output=True, text=True)
+@pytest.mark.parametrize(("where", "executor"), [("training", "serial"), ("result", "serial"), ("result", WORKERS)])
+def test_a_study_that_was_killed_has_the_same_trials_and_values(
+    done: Any, tmp_path: Path, where: str, executor: Any
+) -> None:
+    script, work = tmp_path / "killed.py", tmp_path / "work"
+    script.write_text(KILLED)
+    command = [sys.executable, str(script), json.dumps([where, TRAINED, str(work), executor])]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    killed = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
-    assert list((tmp_path / "work" / "runs").glob("*/checkpoint"))
-    assert run(tmp_path) == 0
-    assert scores(tmp_path) == scores(done)
-    from studies.run.storage import load, open_storage
+    first = written(work)
+    assert len(first) < 3
+    resumed = search(work, TRAINED, arguments={"executor": executor})
+    assert outcomes(resumed) == outcomes(done)
+    after = written(work)
+    assert len(after) == 3
+    assert {run: after[run] for run in first} == first  # what was finished before the kill is reused
 
-    url = default_url(tmp_path / "work")
-    states = [t.state.name for t in load(open_storage(url), "small", url).trials]
-    assert states == ["COMPLETE", "COMPLETE"]  # the killed one was taken up
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("executor", ["ray", "slurm"])
+def test_executors_of_clusters_have_the_trials_of_one_process(
+    done: Any, tmp_path: Path, executor: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip({"ray": "ray", "slurm": "submitit"}[executor])
+    monkeypatch.setattr("harness.executors.slurm.Slurm.cluster", "local")  # submitit's engine for one machine
+    settings = {"name": executor, "workers": 2, "cpus_per_cell": 1}
+    assert outcomes(search(tmp_path, TRAINED, arguments={"executor": settings})) == outcomes(done)

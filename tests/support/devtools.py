@@ -6,12 +6,19 @@ import fcntl
 import json
 import os
 import select
+import shutil
 import subprocess
 import time
 from pathlib import Path
 from typing import Any
 
-from reports.write.screenshot import FLAGS
+# No sandbox: containers forbid the kernel's, and the pages are our own.
+FLAGS = (
+    "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-dev-shm-usage", "--hide-scrollbars",
+    "--disable-background-networking", "--disable-component-update", "--disable-extensions", "--mute-audio",
+)  # fmt: skip
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+PROGRAM = next((path for name in NAMES if (path := shutil.which(name))), None)
 
 
 class Browser:

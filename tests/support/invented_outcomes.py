@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from harness.results.facts import KEY
 from harness.results.outcomes import outcomes_frame
 from harness.results.record import Record
-from harness.results.run_folder import RunFolder
+from harness.results.store import RunFolder, join_examples
 from harness.results.text_ids import text_ids
 from harness.tasks.senteval.transfer import TRANSFER
 from tests.support import synthetic
@@ -42,8 +41,10 @@ def add_transfer(
     record = made.extend(record, scores)
     folder = RunFolder(made.workdir, record.id)
     if outcomes:
-        pd.concat(frames, ignore_index=True).to_parquet(folder.outcomes_file)
+        examples = join_examples(None, pd.concat(frames, ignore_index=True))
+        assert examples is not None
+        folder.write_examples(examples)
     if facts:
         kept = {t: {KEY: {"unit": "", "metric": "accuracy", "chance": a, "majority": b}} for t, (a, b) in facts.items()}
-        folder.figures_file.write_text(json.dumps(kept))
+        folder.write_details({"figures": kept})
     return record

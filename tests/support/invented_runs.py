@@ -7,8 +7,8 @@ from typing import Any
 
 from harness import registry
 from harness.results.record import Record, Score
-from harness.results.run_folder import RunFolder
-from reports.papers.recipes import configured
+from harness.results.spec import RunSpec
+from harness.results.store import RunFolder
 
 WIKI = {"uri": "wiki1m", "kind": "sentences", "count": 1_000_000, "sha256": "ab" * 32}
 STS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")
@@ -33,7 +33,7 @@ def sts(percent: float, **rest: Any) -> list[Score]:
 def recipe(method: str, preset: str = "paper", family: str = "bert-base", **values: Any) -> dict[str, Any]:
     """Every option of a method as a preset has it for a family of base models, with some of them otherwise."""
     plugin = registry.load(registry.METHODS, method)
-    return {**configured(plugin, {}, preset, family, method).model_dump(mode="json"), **values}
+    return {**plugin.configure({}, preset=preset, family=family, where=method).model_dump(mode="json"), **values}
 
 
 def run(
@@ -42,17 +42,27 @@ def run(
     corpus: dict[str, Any] | None = None, status: str = "finished", finished: str = "2025-01-01T11:00:00Z",
     supervision: str = "unsupervised", comparison: str = "invented", **more: Any,
 ) -> Record:  # fmt: skip
-    """Write one record; scores carry SentEval's preparation and cosine similarity."""
+    """Write one record; scores carry SentEval's preparation and cosine similarity.
+
+    Args:
+        more: further fields of the record, or of its specification.
+    """
     folder = workdir / "runs"
     count = len(list(folder.glob("*"))) if folder.exists() else 0
     given = scores or []
-    said = {"similarity": "cosine", "preparation": "Moses-tokenised and lower-cased"}
+    about = {"similarity": "cosine", "preparation": "Moses-tokenised and lower-cased"}
+    of_spec = {key: more.pop(key) for key in list(more) if key in RunSpec.model_fields and key != "missing"}
+    if dev := of_spec.get("dev"):
+        of_spec["dev"] = {"sha256": "cd" * 32, **dev}
+    spec = RunSpec(**{
+        "method": method, "version": f"{comparison} {count + 1}", "config": {**(config or {}), "seed": seed},
+        "base_model": base, "model": base, "seed": seed, "corpus": corpus, **of_spec,
+    })  # fmt: skip
     record = Record(
-        id=f"{count + 1:012x}", comparison=comparison, status=status, row=row or method, method=method,
-        reason="" if status == "finished" else "invented", config={**(config or {}), "seed": seed}, base_model=base,
-        seed=seed, supervision=supervision, corpus=corpus, scores=given if status == "finished" else [],
-        protocols={s.comparable: said for s in given}, started="2025-01-01T10:00:00Z", finished=finished,
-        command=f"harness train {method}", **more,
+        id=spec.id, spec=spec, comparison=comparison, status=status, row=row or method,
+        reason="" if status == "finished" else "invented", supervision=supervision,
+        scores=given if status == "finished" else [], protocols={s.comparable: about for s in given},
+        started="2025-01-01T10:00:00Z", finished=finished, command=f"harness train {method}", **more,
     )  # fmt: skip
     RunFolder(workdir, record.id).write(record)
     return record

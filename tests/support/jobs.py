@@ -1,15 +1,32 @@
-"""What workers of executors are asked for in tests."""
+"""What workers of executors do in tests."""
 
 from __future__ import annotations
 
 import os
+import signal
 import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from harness.errors import StopAsked
-from harness.executors.leaving import leaving
-from harness.executors.post import Post
+from harness.errors import StopRequested
+from harness.executors.executor import Answer, Executor, leave_requested
+
+
+@dataclass(frozen=True)
+class Call:
+    """A job that is a function with its arguments."""
+
+    id: str
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...] = ()
+
+
+def call(job: Call) -> Any:
+    return job.function(*job.arguments)
 
 
 def double(number: int) -> int:
@@ -36,68 +53,70 @@ def threads() -> tuple[str, int]:
     return os.environ["OMP_NUM_THREADS"], torch.get_num_threads()
 
 
-def meet(folder: str, count: int, seconds: float) -> tuple[str, int]:
-    """Wait for as many of these at the same time; the GPUs that this one may see, and how many have met."""
-    (Path(folder) / str(os.getpid())).touch()
-    late = time.monotonic() + seconds
-    while (met := len(os.listdir(folder))) < count and time.monotonic() < late:
-        time.sleep(0.05)
-    return os.environ.get("CUDA_VISIBLE_DEVICES", ""), met
-
-
-def note(folder: str, name: str, seconds: float) -> None:
-    """Leave a file at the beginning and one at the end."""
-    (Path(folder) / f"{name}-begun").touch()
-    time.sleep(seconds)
-    (Path(folder) / f"{name}-ended").touch()
-
-
-def wait_with_pid(folder: str, seconds: float) -> None:
-    """Leave the id of this process, and stay a while."""
+def wait_with_pid(folder: str) -> None:
+    """Leave the id of this process, and stay for a minute."""
     (Path(folder) / "pid").write_text(str(os.getpid()))
-    time.sleep(seconds)
+    time.sleep(60)
 
 
 def leave_at_signal(number: int) -> None:
-    """Send this process a signal, and leave where it was told to."""
+    """Send this process a signal, and leave where it requests that."""
     os.kill(os.getpid(), number)
-    if leaving():
-        raise StopAsked
+    if leave_requested():
+        raise StopRequested
 
 
-def stay_at_signal(number: int, seconds: float) -> None:
-    """Send this process a signal, and do not listen."""
-    os.kill(os.getpid(), number)
-    time.sleep(seconds)
+def checkpoint_every_step() -> None:
+    """Runs of this process write a checkpoint after each training step."""
+    from harness.runs import execute
+
+    make = execute.fit_context
+
+    def made(*arguments: Any, **more: Any) -> Any:
+        context = make(*arguments, **more)
+        context.checkpoint_seconds = 0.0
+        return context
+
+    execute.fit_context = made
 
 
-def tell(post: Post, job: str) -> dict[str, str]:
-    """Tell the coordinator where this job is; what it wants of it."""
-    return dict(post.exchange(job, {"at": "update 3"}, ["stop", "nothing"]))
+def observed(log: str, at: int, number: int, checkpoints: bool, function: Callable[[Any], Any], job: Any) -> Any:
+    """The function, in whose process each training step adds a line to a file; after the step that makes `at` lines the
+    process sends itself signal `number`.
 
-
-def counted(log: str, pause: float | None, call: Any, *arguments: Any) -> Any:
-    """The call, in which each update adds this process to a file and is followed by a checkpoint.
-
-    With `pause` it is followed by so many seconds instead, and a checkpoint is written where that is asked for alone.
+    Args:
+        checkpoints: one after each step; otherwise only where one is requested.
     """
-    from functools import partial
-
     from torch.optim.optimizer import register_optimizer_step_post_hook
 
-    from harness.comparison import cell
-    from harness.method import FitContext
+    if checkpoints:
+        checkpoint_every_step()
 
     def count(*_: Any) -> None:
         with open(log, "ab") as file:
             file.write(b"%d\n" % os.getpid())
-        time.sleep(pause or 0.0)
+        if len(steps(log)) == at:
+            os.kill(os.getpid(), number)
 
-    told = register_optimizer_step_post_hook(count)
-    seconds = 0.0 if pause is None else 3600.0
-    context, cell.FitContext = cell.FitContext, partial(FitContext, checkpoint_seconds=seconds)  # type: ignore[misc]
+    hook = register_optimizer_step_post_hook(count)
     try:
-        return call(*arguments)
+        return function(job)
     finally:
-        told.remove()
-        cell.FitContext = context  # type: ignore[misc]
+        hook.remove()
+
+
+def steps(log: str | Path) -> list[str]:
+    """The process of each training step."""
+    return Path(log).read_text().splitlines() if Path(log).exists() else []
+
+
+def observing(
+    kind: type[Executor], log: Path, at: int = 0, number: int = signal.SIGKILL, checkpoints: bool = True
+) -> type[Executor]:
+    """The executor, whose jobs are `observed`."""
+
+    class Observing(kind):  # type: ignore[valid-type, misc]
+        def run(self, function: Callable[[Any], Any], queue: deque[Any], tick: Callable[[], None]) -> Iterator[Answer]:
+            yield from super().run(partial(observed, str(log), at, number, checkpoints, function), queue, tick)
+
+    return Observing

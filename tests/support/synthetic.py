@@ -4,15 +4,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.stats import rankdata
 
-from harness.results.missing import from_record
+from harness.results.missing import Missing
 from harness.results.record import Record, Score
-from harness.results.run_folder import RunFolder
+from harness.results.spec import RunSpec
+from harness.results.store import RunFolder, join_examples, write_comparison_file
 
 STS = {"STS12": 3108, "STS13": 1500, "STS14": 3750, "STS15": 3000, "STS16": 1186, "STS-B": 1379, "SICK-R": 4927}
 EMBEDDED = {"Embedded-STS-natural": 240, "Embedded-STS-contrast": 300}
@@ -54,11 +56,11 @@ class Invented:
         finished: str = "",
         config: dict[str, Any] | None = None,
         geometry: bool = True,
+        spec: dict[str, Any] | None = None,
     ) -> Record:
         import pandas as pd
 
         self.count += 1
-        run = f"{self.count:012x}"
         generator = np.random.default_rng([seed if supervision == "unsupervised" else 0, len(row), int(noise * 1000)])
         scores, frames, protocols = [], [], {}
         for task in tasks if status == "finished" else ():
@@ -93,6 +95,8 @@ class Invented:
                         "pair": np.arange(len(gold)),
                         "gold": gold,
                         "score": cosine,
+                        "text1": 2 * np.arange(len(gold)),
+                        "text2": 2 * np.arange(len(gold)) + 1,
                     }
                 )
             )
@@ -110,12 +114,16 @@ class Invented:
                               value=value + 0.01 * generator.normal(), n=90 if metric == "alignment" else 480, protocol="g", comparable=f"g{metric}")
                     )  # fmt: skip
         trained = supervision == "unsupervised"
-        record = Record(
-            id=run, comparison=self.comparison, status=status, reason=reason, row=row, method=row.split()[0].lower(),
+        spec = RunSpec(
+            method=row.split()[0].lower(), version=f"{self.comparison} {self.count}",  # so that no two runs are one
             config={**({"pooling": pooling} if pooling else {}), "learning_rate": 3e-5, "seed": seed, **(config or {})},
-            base_model=base, seed=seed, supervision=supervision,
+            base_model=base, model=base, seed=seed, deterministic=not trained,
             corpus={"uri": "embedded:sentences", "kind": "sentences", "count": 2100, "sha256": "ab" * 32} if trained else None,
             dev={"task": "Embedded-STS-natural", "source": "embedded", "split": "dev", "sha256": "cd" * 32} if trained else None,
+            **(spec or {}),
+        )  # fmt: skip
+        record = Record(
+            id=spec.id, spec=spec, comparison=self.comparison, status=status, reason=reason, row=row, supervision=supervision,
             scores=scores, protocols=protocols,
             training={"steps": 250, "best_step": 200, "best_dev": 0.61, "initial_dev": 0.52} if trained else {},
             cost={"train_seconds": 40.0 + seed, "encode_seconds": 3.2, "evaluate_seconds": 0.5, "sentences_per_second": 1500.0 + 11 * seed,
@@ -124,10 +132,10 @@ class Invented:
             command=f"harness train {row.split()[0].lower()} --seed {seed} --base-model {base} --set learning_rate=3e-5",
             started="2025-01-01T10:00:00Z", finished=finished or f"2025-01-01T11:{self.count % 60:02d}:00Z",
         )  # fmt: skip
-        folder = RunFolder(self.workdir, run)
+        folder = RunFolder(self.workdir, record.id)
         folder.write(record)
-        if frames:
-            pd.concat(frames).to_parquet(folder.pairs_file)
+        if (examples := join_examples(pd.concat(frames, ignore_index=True) if frames else None, None)) is not None:
+            folder.write_examples(examples)
         if trained and curves:
             lines: list[dict[str, Any]] = []
             for step in range(0, 251, 10):
@@ -169,7 +177,7 @@ class Invented:
         more = record.model_copy(
             update={
                 "scores": [*record.scores, *scores],
-                "missing": record.missing | from_record(missing or {}, ()),
+                "missing": record.missing | {task: Missing("data", why) for task, why in (missing or {}).items()},
                 "protocols": {**record.protocols, **(protocols or {})},
                 "cost": {**record.cost, **(cost or {})},
             }
@@ -177,7 +185,7 @@ class Invented:
         folder = RunFolder(self.workdir, record.id)
         folder.write(more)
         if figures is not None:
-            folder.figures_file.write_text(json.dumps(figures))
+            folder.write_details({"figures": figures})
         return more
 
 
@@ -185,10 +193,29 @@ def score(
     task: str, suite: str, source: str, metric: str, value: float, *, aggregation: str = "", n: int = 100,
     split: str = "test", comparable: str = "",
 ) -> Score:  # fmt: skip
-    """A score; one protocol a task unless told otherwise."""
+    """A score; one protocol for each task and metric where none is given."""
     comparable = comparable or f"{task}/{metric}"
     return Score(task=task, suite=suite, source=source, split=split, metric=metric, aggregation=aggregation,
                  value=value, n=n, protocol=comparable, comparable=comparable)  # fmt: skip
+
+
+def write_comparison(
+    workdir: Path, records: Iterable[Record], runs: dict[str, dict[str, Any]] | None = None, name: str = "invented",
+    **more: Any,
+) -> None:  # fmt: skip
+    """Write the file of a comparison of these records.
+
+    Args:
+        runs: row -> further keys of its runs.
+        more: further keys of the file.
+    """
+    records = list(records)
+    keys = {s.task_key for r in records for s in r.scores} | {f"senteval:{task}" for r in records for task in r.missing}
+    own = [
+        {"id": r.id, "row": r.row, "base_model": r.base_model, "seed": r.seed, **(runs or {}).get(r.row, {})}
+        for r in records
+    ]
+    write_comparison_file(workdir, {"name": name, "tasks": sorted(keys), "runs": own, **more})
 
 
 def full(workdir: Path, scale: float = 1.0, seeds: tuple[int, ...] = (1, 2, 3)) -> Invented:

@@ -1,1 +1,1 @@
-"""Training text by URI: rows of files, kept as one buffer, as sentences, pairs or documents."""
+"""Training text: the catalogue of names, readers of files and hub data sets, and the corpus that methods learn from."""

@@ -1,25 +1,33 @@
-"""Corpora by public names: the data set of the hub behind each, how much it is, and whose training text it is."""
+"""Names and addresses of training text: the catalogue of corpora, and the files or the data set behind a URI."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from pathlib import Path
+from urllib.parse import parse_qsl, unquote
 
-_SIMCSE = "hf://datasets/princeton-nlp/datasets-for-simcse/"
-_NLI_LICENCE = "SNLI: CC BY-SA 4.0; MultiNLI: mostly the OANC's (free), parts CC BY and CC BY-SA"
+from harness.config import nearest
+from harness.errors import InputError
+from harness.files.reading import is_there, read_toml
+from harness.sources.embedded import PREFIX as EMBEDDED
+from harness.sources.embedded import embedded_files
+from harness.sources.remote.hub import hub_file
 
 
 @dataclass(frozen=True)
 class NamedCorpus:
-    """A corpus that experiment files name.
+    """A corpus with a name that experiment files may use.
 
     Attributes:
-        uri: what the name stands for. kind: of its items. columns: role -> column, see `load_corpus`.
-        items: how many there are, once empty ones are left out. size: of the download.
-        paper: where the text comes from. purpose: whose training text it is, and what differs from theirs.
-        parts: names of `?parts=` -> splits of the data set; taken when none is named: `default_parts`, or all of them.
-        labels: names of whole-number labels, for data sets that do not carry them.
-        untried: we had no copy of the data set to read, only a made file of the same layout.
+        uri: what the name stands for. kind: the kind of its items. columns: role -> column, see `load_corpus`.
+        items: how many items it has, without empty ones. size: the size of the download.
+        paper: where the text comes from. purpose: which methods train on it, and what differs from their text.
+        parts: names in `?parts=` -> splits of the data set. Without `?parts=`: `default_parts`, or all of them.
+        labels: names of whole-number labels, for data sets that do not name them.
+        untried: tested only on a generated file of the same layout, not on the data set itself.
     """
 
     uri: str
@@ -31,93 +39,176 @@ class NamedCorpus:
     purpose: str
     columns: Mapping[str, str] = field(default_factory=dict)
     parts: Mapping[str, str] = field(default_factory=dict)
-    default_parts: tuple[str, ...] = ()
-    labels: tuple[str, ...] = ()
+    default_parts: Sequence[str] = ()
+    labels: Sequence[str] = ()
     untried: bool = False
 
 
 CATALOGUE: dict[str, NamedCorpus] = {
-    "wiki1m": NamedCorpus(
-        uri=_SIMCSE + "wiki1m_for_simcse.txt",
-        kind="sentences",
-        items=1_000_000,
-        size="0.13 GB",
-        licence="Wikipedia: CC BY-SA",
-        paper="Gao, Yao & Chen, EMNLP 2021",
-        purpose="a million sentences of the English Wikipedia: the training text of SimCSE, SCD and the "
-        "non-contrastive comparison",
-    ),
-    "nli": NamedCorpus(
-        uri=_SIMCSE + "nli_for_simcse.csv",
-        kind="pairs",
-        items=275_601,
-        size="0.05 GB",
-        licence=_NLI_LICENCE,
-        paper="Bowman et al., EMNLP 2015; Williams et al., NAACL 2018; triplets by Gao, Yao & Chen, EMNLP 2021",
-        purpose="premise, entailed and contradicting sentence of SNLI and MultiNLI: supervised SimCSE, and the NLI "
-        "pairs of the non-contrastive comparison",
-        columns={"anchor": "sent0", "positive": "sent1", "negative": "hard_neg"},
-    ),
-    "nli-sentences": NamedCorpus(
-        uri=_SIMCSE + "nli_for_simcse.csv",
-        kind="sentences",
-        items=826_803,
-        size="0.05 GB",
-        licence=_NLI_LICENCE,
-        paper="as nli",
-        purpose="the three sentences of each triplet of nli, one after another, repeats kept: stands for the "
-        "unlabelled NLI text of IS-BERT, BERT-flow, BERT-whitening and self-guided training on NLI, who take both sets "
-        "whole",
-        columns={"text": "sent0+sent1+hard_neg"},
-    ),
-    "nli-labelled": NamedCorpus(
-        uri="hf://datasets/sentence-transformers/all-nli?config=pair-class",
-        kind="pairs",
-        items=942_069,
-        size="0.07 GB",
-        licence=_NLI_LICENCE,
-        paper="Bowman et al., EMNLP 2015; Williams et al., NAACL 2018",
-        purpose="premise, hypothesis and label (entailment, neutral, contradiction) of SNLI and MultiNLI: the "
-        "classification that SBERT and InferSent learn from",
-        columns={"anchor": "premise", "positive": "hypothesis", "label": "label"},
-        parts={"train": "train", "dev": "dev", "test": "test"},
-        default_parts=("train",),
-        labels=("entailment", "neutral", "contradiction"),
-        untried=True,
-    ),
-    "stsb-sentences": NamedCorpus(
-        uri="hf://datasets/mteb/stsbenchmark-sts",
-        kind="sentences",
-        items=17_256,
-        size="0.5 MB",
-        licence="scores CC BY-SA 4.0; texts vary",
-        paper="Cer et al., SemEval 2017",
-        purpose="both sentences of every pair of STS-B, as written, without scores: 17,256 with repeats (train 11,498, "
-        "dev 3,000, test 2,758), 15,457 without; the text that self-guided contrastive learning trains on",
-        columns={"text": "sentence1+sentence2"},
-        parts={"train": "train", "dev": "validation", "test": "test"},
-    ),
-    "wikiauto": NamedCorpus(
-        uri="hf://datasets/GEM/wiki_auto_asset_turk?config=default&revision=refs/convert/parquet",
-        kind="pairs",
-        items=483_801,
-        size="0.1 GB",
-        licence="Wikipedia: CC BY-SA",
-        paper="Jiang et al., ACL 2020",
-        purpose="complex and simple sentence of aligned Wikipedia articles: the WikiAuto pairs of the non-contrastive "
-        "comparison, whose paper states neither their number nor their part",
-        columns={"anchor": "source", "positive": "target"},
-        parts={"train": "train", "dev": "validation"},
-        default_parts=("train",),
-    ),
-    "openwebtext": NamedCorpus(
-        uri="hf://datasets/Skylion007/openwebtext",
-        kind="documents",
-        items=8_013_769,
-        size="40 GB, streamed: only what is kept lies on the disk",
-        licence="packaging CC0; the web pages keep their owners' rights",
-        paper="Gokaslan & Cohen 2019",
-        purpose="web pages; DeCLUTR trains on its 495,243 documents of at least 2,048 tokens: "
-        "openwebtext?min_tokens=2048&tokenizer=FacebookAI/roberta-base, with a limit where fewer will do",
-    ),
+    name: NamedCorpus(**entry) for name, entry in read_toml(Path(__file__).with_suffix(".toml")).items()
 }
+
+HUB = "hf://"
+_SELECTION = ("min_tokens", "tokenizer")
+_FILE_OPTIONS = ("revision", "columns", *_SELECTION)
+_SET_OPTIONS = ("config", "split", *_FILE_OPTIONS)
+
+# name -> default columns; the name is also the kind
+EMBEDDED_CORPORA: dict[str, dict[str, str]] = {
+    "sentences": {},
+    "pairs": {"negative": "hard_negative"},
+    "documents": {},
+}
+
+
+@dataclass(frozen=True)
+class HubSet:
+    """A data set of the hub: `repository` ("ORG/NAME"), its `config` ("": the only one), `split` ("train+test": both).
+
+    `labels` are the names of whole-number labels, for data sets that do not name them.
+    """
+
+    repository: str
+    revision: str = ""
+    config: str = ""
+    split: str = "train"
+    labels: Sequence[str] = ()
+
+    def __str__(self) -> str:
+        at = f"@{self.revision}" if self.revision else ""
+        config = f"?config={self.config}&split=" if self.config else "?split="
+        return f"hf://datasets/{self.repository}{at}{config}{self.split}"
+
+
+@dataclass(frozen=True)
+class Location:
+    """The files or the data set behind a URI, and what is known about the text.
+
+    Attributes:
+        files: the files in order; empty where `hub_set` has the text.
+        kind: the kind of its items, where that is known.
+        columns: default columns that differ from the usual names. named: the columns that the URI names.
+        min_tokens: use only texts of at least so many tokens of the model `tokenizer`, special ones not counted.
+        name: the catalogue's name of the text, or "". source: the URI that a name stands for.
+        revision: the commit of the hub's data set that a file belongs to.
+    """
+
+    files: tuple[Path, ...] = ()
+    hub_set: HubSet | None = None
+    kind: str | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+    named: Mapping[str, str] = field(default_factory=dict)
+    min_tokens: int = 0
+    tokenizer: str = ""
+    name: str = ""
+    source: str = ""
+    revision: str = ""
+
+    @property
+    def selection(self) -> str:
+        """In words, which texts are used; "" for all."""
+        return f"at least {self.min_tokens:,} tokens of {self.tokenizer}" if self.min_tokens else ""
+
+
+def locate(uri: str) -> Location:
+    """Find the text that `uri` stands for; a file of the hub is downloaded unless it is cached.
+
+    Raises:
+        InputError: unknown name (with the nearest one), malformed URI, missing file, hub out of reach.
+    """
+    base, _, query = uri.partition("?")
+    if base.startswith(EMBEDDED):
+        name = base.removeprefix(EMBEDDED)
+        if name not in EMBEDDED_CORPORA:
+            raise _unknown(uri, "", base, [EMBEDDED + known for known in EMBEDDED_CORPORA])
+        found = _selected(uri, _options(uri, query, _SELECTION))
+        return replace(found, files=tuple(embedded_files(name)), kind=name, columns=EMBEDDED_CORPORA[name])
+    if base.startswith(HUB):
+        whole = base.count("/") == HUB.count("/") + 2
+        options = _options(uri, query, _SET_OPTIONS if whole else _FILE_OPTIONS)
+        names = [name for name, c in CATALOGUE.items() if c.uri == base.replace("@main/", "/") and not options]
+        return replace(_locate_on_hub(uri, base, options), name=names[0] if names else "")
+    if base in CATALOGUE:
+        return _locate_named(uri, base, query)
+    return Location((_local_file(uri),))
+
+
+def _locate_named(uri: str, name: str, query: str) -> Location:
+    entry = CATALOGUE[name]
+    options = _options(uri, query, ("revision", *(["parts"] if entry.parts else []), *_SELECTION))
+    base, _, fixed = entry.uri.partition("?")
+    settings = _options(entry.uri, fixed, _SET_OPTIONS)
+    if entry.parts:
+        parts = options.pop("parts", ",".join(entry.default_parts or entry.parts)).split(",")
+        for part in parts:
+            if part not in entry.parts:
+                raise _unknown(uri, f' part "{part}"', part, list(entry.parts))
+        settings["split"] = "+".join(entry.parts[part] for part in parts)
+    found = _locate_on_hub(uri, base, settings | options, entry.labels)
+    return replace(found, kind=entry.kind, columns=entry.columns, name=name, source=entry.uri)
+
+
+def _locate_on_hub(uri: str, base: str, options: Mapping[str, str], labels: Sequence[str] = ()) -> Location:
+    """A file or a whole data set of the hub; `base` is its address without options."""
+    parts = base.removeprefix(HUB).split("/", 3)
+    if len(parts) < 3 or parts[0] != "datasets" or not all(parts):
+        raise InputError(
+            f'corpus "{uri}": expected hf://datasets/ORG/NAME/FILE, or hf://datasets/ORG/NAME for a whole data set '
+            "(with @REVISION after NAME for another than the newest, and ?config=...&split=...&columns=... after it)"
+        )
+    columns = [pair.partition(":") for pair in options.get("columns", "").split(",") if pair]
+    if not all(role and column for role, _, column in columns):
+        raise InputError(f'corpus "{uri}": columns: expected role:column, as in columns=anchor:source,positive:target')
+    found = replace(_selected(uri, options), named={role: column for role, _, column in columns})
+    name, _, after = parts[2].partition("@")
+    repository, revision = f"{parts[1]}/{name}", options.get("revision") or unquote(after)
+    if len(parts) == 4:
+        file = hub_file(repository, parts[3], revision or None)
+        commit = next((after for at, after in pairwise(file.parts) if at == "snapshots"), "")
+        return replace(found, files=(file,), revision=commit)
+    hub_set = HubSet(repository, revision, options.get("config", ""), options.get("split", "train"), labels)
+    return replace(found, hub_set=hub_set)
+
+
+def _options(uri: str, query: str, known: tuple[str, ...]) -> dict[str, str]:
+    """What follows "?": KEY=VALUE, joined by "&"."""
+    given = parse_qsl(query.replace("+", "%2B"), keep_blank_values=True)  # a plus sign joins columns and splits
+    options = dict(given)
+    for key, value in given:
+        if key not in known:
+            raise _unknown(uri, f' option "{key}"', key, list(known))
+        if not value or len(options) < len(given):
+            raise InputError(f'corpus "{uri}": option "{key}" needs one value, as in {key}=...')
+    return options
+
+
+def _selected(uri: str, options: Mapping[str, str]) -> Location:
+    """A location of which only the selection is known yet."""
+    number, tokenizer = options.get("min_tokens", ""), options.get("tokenizer", "")
+    if bool(tokenizer) != bool(number):
+        raise InputError(
+            f'corpus "{uri}": min_tokens and tokenizer go together: min_tokens=2048&tokenizer=FacebookAI/roberta-base'
+        )
+    if number and not re.fullmatch("[0-9]{1,9}", number):
+        raise InputError(f'corpus "{uri}": min_tokens = {number[:40]}; expected a whole number')
+    return Location(min_tokens=int(number or 0), tokenizer=tokenizer)
+
+
+def _local_file(uri: str) -> Path:
+    path = Path(uri).expanduser()
+    if uri.strip() and is_there(path):
+        if path.is_dir():
+            raise InputError(f'corpus "{uri}": is a folder; give a file')
+        return path
+    base = uri.partition("?")[0]
+    if "/" in base or "." in base:
+        raise InputError(f'corpus "{uri}": no such file')
+    known = [*CATALOGUE, *(EMBEDDED + name for name in EMBEDDED_CORPORA)]
+    raise InputError(
+        f'corpus "{uri}": neither a file nor a known name{nearest(base, known)}; '
+        f"known: {', '.join(known)}, {HUB}datasets/ORG/NAME, {HUB}datasets/ORG/NAME/FILE"
+    )
+
+
+def _unknown(uri: str, what: str, given: str, known: list[str]) -> InputError:
+    return InputError(f'corpus "{uri}": unknown{what}{nearest(given, known)}; known: {", ".join(known)}')

@@ -1,34 +1,58 @@
-"""Training text by URI: sentences, pairs (with optional hard negatives) or documents, with a fingerprint."""
+"""Training text: sentences, pairs (with optional hard negatives) or documents, with a hash of their content."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import operator
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Literal, cast, get_args, overload
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast, get_args, overload
 
 from typing_extensions import TypeVar
 
 from harness.config import nearest
 from harness.errors import InputError
-from harness.sources.corpus.taking import Columns, columns_of, take
-from harness.sources.corpus.text_store import TextStore
-from harness.sources.corpus.uri import Location, locate
+from harness.files.atomic import settle
+from harness.files.hashing import content_id
+from harness.files.reading import read_json, require_ordinary
+from harness.sources.corpus.catalogue import Location, locate
+from harness.sources.corpus.rows import file_rows, hub_rows, is_sound, text_format
+from harness.sources.embedded import resolve_model
+from harness.sources.remote.cache_folder import cache_root, writing
+from harness.sources.remote.hub import hub_commit, hub_file, out_of_reach, sha256_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from tokenizers import Tokenizer
 
 Kind = Literal["sentences", "pairs", "documents"]
-_REQUIRED = {"sentences": ("text",), "documents": ("text",), "pairs": ("anchor", "positive")}
-# "label" is read where it is named alone: a file that has a column of that name by chance has always been read without.
-_OPTIONAL = {"sentences": (), "documents": (), "pairs": ("negative", "label")}
+_ROLES = {"sentences": ("text",), "documents": ("text",), "pairs": ("anchor", "positive", "negative", "label")}
+_NEEDED = {"sentences": 1, "documents": 1, "pairs": 2}  # of these roles, the first must not be empty
+_EXPECTED = {
+    "sentences": "texts (str)",
+    "documents": "texts (str)",
+    "pairs": "pairs of texts (anchor, positive), optionally with a negative as a third",
+}
+_TEXT = ("text", "sentence", "document")  # columns of a given data set that may hold its text, in this order
+_SMALL = 16 * 2**20  # bytes of files that are read into memory without a copy in the cache
+AT_ONCE = 1000  # items of every Arrow batch but the last
+_EXAMINED = 256  # items that are tokenised together
 
 Item = TypeVar("Item", default=Any)
+Texts = Sequence[str]  # of one item: a text, or anchor, positive, negative ("" for none) and label where it is read
 
 
 @dataclass(frozen=True)
 class Pair:
     """Two texts that belong together and, where there is one, a text that resembles the anchor but does not.
 
-    With a `label`, such as "neutral", they belong together as it says, and `positive` is just the second of them.
+    With a `label`, such as "neutral", it says how the two texts relate, and `positive` is just the second of them.
     """
 
     anchor: str
@@ -38,39 +62,29 @@ class Pair:
 
 
 class Corpus(Sequence[Item]):
-    """Texts (str) or pairs (Pair) with cheap random access; what lies on disk is read as it is asked for.
+    """Texts (str) or pairs (Pair) with random access: an Arrow table in batches of `AT_ONCE` rows, memory-mapped where
+    the text is large.
 
     Attributes:
-        uri: as it was asked for. kind: "sentences", "pairs" or "documents".
-        sha256: hash of the texts themselves, in order: neither the file's format nor its name matters.
-        path: the one file behind it, or None where there are several.
-        skipped: how many empty lines (or rows without anchor or positive) were left out.
-        name: that of the catalogue ("wiki1m") whose text it is, "" for any other.
-        about: how it came about, where that is more than a file: source, revision, selection.
+        uri: as it was requested. kind: "sentences", "pairs" or "documents".
+        sha256: hash of the texts in their order; the file's format and name do not matter.
+        name: the catalogue's name of this text ("wiki1m"), "" for any other.
+        about: source, revision and selection, where there are such.
     """
 
     def __init__(
-        self,
-        uri: str,
-        kind: Kind,
-        store: TextStore,
-        *,
-        path: Path | None,
-        skipped: int,
-        name: str = "",
-        about: Mapping[str, Any] | None = None,
+        self, uri: str, kind: Kind, table: pa.Table, sha256: str, *, name: str = "", about: Mapping[str, Any] = {}
     ) -> None:
         self.uri = uri
         self.kind = kind
-        self.sha256 = store.sha256
-        self.path = path
-        self.skipped = skipped
+        self.sha256 = sha256
         self.name = name
-        self.about = dict(about or {})
-        self._store = store
+        self.about = dict(about)
+        self._table = table
+        self._chunks = [column.chunks for column in table.columns]
 
     def __len__(self) -> int:
-        return len(self._store)
+        return int(self._table.num_rows)
 
     @overload
     def __getitem__(self, index: int) -> Item: ...
@@ -78,29 +92,47 @@ class Corpus(Sequence[Item]):
     def __getitem__(self, index: slice) -> list[Item]: ...
     def __getitem__(self, index: int | slice) -> Item | list[Item]:
         if isinstance(index, slice):
-            return [self._item(i) for i in range(*index.indices(len(self)))]
-        place = operator.index(index)
-        if not -len(self) <= place < len(self):
-            raise IndexError(f"{place} is outside of a corpus of {len(self)}")
-        return self._item(place % len(self))
+            return [self[i] for i in range(*index.indices(len(self)))]
+        size, place = len(self), operator.index(index)
+        if not -size <= place < size:
+            raise IndexError(f"{place} is outside of a corpus of {size}")
+        chunk, row = divmod(place % size, AT_ONCE)
+        return self._item([chunks[chunk][row].as_py() for chunks in self._chunks])
 
     def __iter__(self) -> Iterator[Item]:
-        return (self._item(i) for i in range(len(self)))
+        for batch in self._table.to_batches():
+            for texts in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                yield self._item(texts)
 
     def __repr__(self) -> str:
         return f"Corpus({self.uri!r}, {len(self)} {self.kind}, sha256 {self.sha256[:12]})"
 
-    def _item(self, index: int) -> Item:
-        texts = self._store.row(index)
+    def _item(self, texts: Sequence[str]) -> Item:
         if self.kind == "pairs":
             return cast(Item, Pair(texts[0], texts[1], *(text or None for text in texts[2:])))
         return cast(Item, texts[0])
 
     def describe(self) -> dict[str, Any]:
-        """What a record keeps of it: uri, kind, count and sha256; name, source, revision (the hub's commit), selection
-        and left_out (how many texts that had for too short or repeated) where there are such."""
+        """What a record says about it: uri, kind, count and sha256; name, source, revision (the hub's commit),
+        selection and left_out (the number of texts that the selection excludes) where there are such."""
         named = {"name": self.name} if self.name else {}
         return {"uri": self.uri, "kind": self.kind, "count": len(self), "sha256": self.sha256, **named, **self.about}
+
+
+class Table(Protocol):
+    """A data set with named columns, such as `datasets.Dataset`."""
+
+    @property
+    def column_names(self) -> Any: ...
+    def __len__(self) -> int: ...
+    def __getitem__(self, key: Any, /) -> Any: ...
+
+
+TrainingText = Corpus | str | Path | Sequence[str] | Sequence[Pair] | Sequence[Sequence[str]] | Table
+"""What `Method.fit` learns from: a corpus; a path, a catalogue's name or any other URI of `load_corpus`; a list of
+texts (sentences or documents, as the method needs them); a list of pairs, each a `Pair`, a tuple (anchor, positive) or
+(anchor, positive, negative), or a dict of these; a `datasets.Dataset` with a column "text" ("sentence", "document"),
+or with "anchor" and "positive" (and "negative", "label")."""
 
 
 @overload
@@ -124,68 +156,333 @@ def load_corpus(
 ) -> Corpus:
     """Open a corpus.
 
+    Small files are read into memory. The text of large files and of hub data sets is stored as an Arrow file in
+    HARNESS_CACHE/corpora when it is first read, and memory-mapped from there.
+
     Args:
         uri: one of
             a name of the catalogue (`harness data list`): "wiki1m", "stsb-sentences?parts=train";
-            "hf://datasets/ORG/NAME?config=...&split=...", a whole data set of the hub, read by `datasets` as a stream;
-            "hf://datasets/ORG/NAME/FILE", a .txt (one text a line), .csv, .tsv or .jsonl file, or the .gz of one;
+            "hf://datasets/ORG/NAME?config=...&split=...", a whole data set of the hub, which `datasets` streams;
+            "hf://datasets/ORG/NAME/FILE", a .txt (one text a line), .csv, .tsv or .jsonl file, or the .gz of one, or a
+            .parquet file;
             "embedded:sentences" (pairs, documents);
             a path to such a file.
-            After "?", joined by "&", all but paths take min_words=N, min_tokens=N with tokenizer=MODEL, distinct=yes
-            (`harness.sources.corpus.selection`), and those of the hub revision=... and columns=ROLE:COLUMN,ROLE:COLUMN.
-        kind: what to read from it.
+            After "?", joined by "&", all but paths take min_tokens=N with tokenizer=MODEL (only texts of so many
+            tokens), and those of the hub revision=... and columns=ROLE:COLUMN,ROLE:COLUMN.
+        kind: the kind of items to read from it.
         columns: role -> name of the column. Roles: text (sentences, documents; "a+b": both columns, one text each);
             anchor, positive, negative, label (pairs; the label is read only where it is named). Without it a column is
             called like its role.
-        limit: only the first so many (empty ones not counted); the rest is neither read nor checked.
+        limit: use only the first `limit` items, empty ones not counted; the rest is neither read nor checked.
 
     Raises:
-        InputError: unknown or missing source, a file that is not what it should be (file and line), fewer than 2 texts.
+        InputError: unknown or missing source, a file in another format (file and line), fewer than 2 texts.
         RunError: the connection to the hub broke.
     """
-    if kind not in get_args(Kind):
-        raise InputError(
-            f'corpus "{uri}": unknown kind "{kind}"{nearest(kind, list(get_args(Kind)))}; known: '
-            + ", ".join(get_args(Kind))
-        )
+    kinds = list(get_args(Kind))
+    if kind not in kinds:
+        raise InputError(f'corpus "{uri}": unknown kind "{kind}"{nearest(kind, kinds)}; known: {", ".join(kinds)}')
     if limit is not None and limit < 2:
         raise InputError(f'corpus "{uri}": limit = {limit}; training needs at least 2 texts')
     location = locate(uri)
     if location.kind not in (None, kind) and columns is None:
         raise InputError(f'corpus "{uri}": holds {location.kind}, not {kind}; name the columns to use with `columns`')
-    taken = take(location, _columns(uri, kind, location, columns), limit)
-    if len(taken.store) < 2:
-        left_out = f" after {taken.left_out:,} were left out ({location.selection})" if taken.left_out else ""
-        held = "is empty" if not len(taken.store) else f"holds only one of {kind}"
+    table, facts = _read(location, _columns(uri, kind, location, columns), kind, limit)
+    if len(table) < 2:
+        left_out = f" after {facts['left_out']:,} were left out ({location.selection})" if facts["left_out"] else ""
+        held = f"holds only one of {kind}" if len(table) else "is empty"
         raise InputError(f'corpus "{uri}": {held}{left_out}; training needs at least 2 {kind}')
-    path = location.files[0] if len(location.files) == 1 else None
     about = {
         "source": location.source,
-        "revision": taken.revision,
-        "selection": str(location.selection),
-        "left_out": taken.left_out,
+        "revision": facts["revision"],
+        "selection": location.selection,
+        "left_out": facts["left_out"],
     }
-    return Corpus(
-        uri,
-        kind,
-        taken.store,
-        path=path,
-        skipped=taken.skipped,
-        name=location.name if columns is None else "",
-        about={key: value for key, value in about.items() if value},
-    )
+    name = location.name if columns is None else ""
+    return Corpus(uri, kind, table, facts["sha256"], name=name, about={k: v for k, v in about.items() if v})
 
 
-def _columns(uri: str, kind: Kind, location: Location, given: Mapping[str, str] | None) -> Columns:
-    required, optional = _REQUIRED[kind], _OPTIONAL[kind]
-    roles = [*required, *optional]
-    named = dict(given) if given is not None else dict(location.asked)
+def corpus_of(given: TrainingText, kind: Kind, *, limit: int | None = None) -> Corpus:
+    """`given` as a corpus of a kind; a `Corpus` is returned unchanged, whatever its kind.
+
+    Args:
+        limit: use only the first `limit` items.
+
+    Raises:
+        InputError: `given` is no `TrainingText`, an item is no text or pair, there are fewer than two, or a file is
+            wrong.
+    """
+    if isinstance(given, Corpus):
+        return given
+    if isinstance(given, str | Path):
+        return load_corpus(str(given), kind=kind, limit=limit)
+    if hasattr(given, "column_names"):
+        corpus = corpus_in_memory(_table_items(cast(Table, given), kind), kind, "given data set", limit)
+    elif isinstance(given, Iterable) and not isinstance(given, Mapping | bytes):
+        corpus = corpus_in_memory(given, kind, f"given {kind}", limit)
+    else:
+        raise InputError(
+            f"training text: expected a list of {_EXPECTED[kind]}, a datasets.Dataset, a path or a Corpus, "
+            f"not {type(given).__name__}"
+        )
+    if len(corpus) < 2:
+        raise InputError(f"training text: needs at least 2 {kind}, not {len(corpus)}")
+    return corpus
+
+
+def corpus_in_memory(items: Iterable[Any], kind: Kind, uri: str, limit: int | None = None) -> Corpus:
+    """A corpus of texts or pairs, in any form that `TrainingText` allows; empty ones are left out.
+
+    Raises:
+        InputError: an item is no text or pair.
+    """
+    every = [_texts(item, kind, number) for number, item in enumerate(items)]
+    whole = [texts for texts in every if all(texts[: _NEEDED[kind]])][:limit]
+    if kind == "pairs" and not any(texts[3] for texts in whole):
+        whole = [texts[:3] for texts in whole]  # as a file's, so that equal texts have equal hashes
+    width = len(whole[0]) if whole else 1
+    table, sha256 = _table_in_memory(lambda sink: _write(sink, whole, width))
+    return Corpus(uri, kind, table, sha256)
+
+
+def _table_items(table: Table, kind: Kind) -> Iterable[Any]:
+    names = table.column_names
+    if isinstance(names, Mapping):
+        raise InputError(f"training text: a set of splits ({', '.join(map(str, names))}): give one of them")
+    if kind == "pairs":
+        roles = [role for role in _ROLES[kind] if role in names]
+        if roles[:2] != ["anchor", "positive"]:
+            raise InputError(
+                f'training text: pairs need columns "anchor" and "positive"; there are: {", ".join(names)}'
+            )
+        return (dict(zip(roles, row, strict=True)) for row in zip(*(table[role] for role in roles), strict=True))
+    column = next((name for name in _TEXT if name in names), None)
+    if column is None:
+        raise InputError(f'training text: {kind} need a column "text"; there are: {", ".join(names)}')
+    return cast(Iterable[Any], table[column])
+
+
+def _texts(item: Any, kind: Kind, number: int) -> Texts:
+    """The texts of one item: one, or anchor, positive, negative and label, "" where there is none."""
+    values: Sequence[Any] = (item,)
+    if kind == "pairs":
+        if isinstance(item, Pair):
+            values = (item.anchor, item.positive, item.negative, item.label)
+        elif isinstance(item, Mapping):
+            values = [item.get(role) for role in _ROLES[kind]]
+        elif isinstance(item, Sequence) and not isinstance(item, str | bytes) and len(item) in (2, 3):
+            values = item
+        else:
+            values = (0,)
+        values = [*("" if value is None else value for value in values), "", ""][:4]
+    if not all(isinstance(value, str) for value in values):
+        shown = f"{type(item).__name__} {str(item)[:40]!r}"
+        raise InputError(f"training text: item {number}: expected {_EXPECTED[kind]}, not {shown}")
+    if not all(map(is_sound, values)):
+        raise InputError(f"training text: item {number}: holds half a character (a lone surrogate)")
+    return [value.strip() for value in values]
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """The columns of an item in the order of their roles; the rows must have those in `required`.
+
+    `each`: every column holds an item of its own (sentences in two columns).
+    """
+
+    names: tuple[str, ...]
+    required: tuple[str, ...]
+    each: bool = False
+
+
+def _columns(uri: str, kind: Kind, location: Location, given: Mapping[str, str] | None) -> _Columns:
+    roles = _ROLES[kind]
+    named = dict(location.named if given is None else given)
     for role in named:
         if role not in roles:
             raise InputError(
-                f'corpus "{uri}": columns has the unknown key "{role}"{nearest(role, roles)}; '
+                f'corpus "{uri}": columns has the unknown key "{role}"{nearest(role, list(roles))}; '
                 f"for {kind} they are: {', '.join(roles)}"
             )
     usual = dict(location.columns) | named
-    read = tuple(role for role in optional if role != "label" or "label" in usual)
-    return columns_of({role: usual.get(role) or role for role in roles}, required, read, set(named))
+    if kind != "pairs":
+        names = tuple(filter(None, (usual.get("text") or "text").split("+"))) or ("",)
+        return _Columns(names, names, each=len(names) > 1)
+    # A label is read only where it is named: many files have a column of that name with another meaning.
+    read = [role for role in roles if role != "label" or "label" in usual]
+    column = {role: usual.get(role) or role for role in read}
+    needed = [role for i, role in enumerate(read) if i < _NEEDED[kind] or role in named]
+    return _Columns(tuple(column.values()), tuple(column[role] for role in needed))
+
+
+def _read(location: Location, columns: _Columns, kind: Kind, limit: int | None) -> tuple[pa.Table, dict[str, Any]]:
+    """The selected texts of a location; their sha256, how many the selection left out, and the hub's commit."""
+    width = 1 if columns.each else len(columns.names)
+    required = [name for name in columns.names if name in columns.required]
+    optional = [name for name in columns.names if name not in columns.required]
+    order = [[*required, *optional].index(name) for name in columns.names]
+
+    def write(sink: Any) -> dict[str, Any]:
+        if location.hub_set is not None:
+            rows = hub_rows(location.hub_set, commit, required, optional)
+        else:
+            rows = chain.from_iterable(file_rows(file, required, optional) for file in location.files)
+        stripped = ([(row[place] or "").strip() for place in order] for row in rows)
+        items = ([text] for row in stripped for text in row) if columns.each else stripped
+        whole: Iterator[Texts] = (texts for texts in items if all(texts[:needed]))
+        counts: Counter[str] = Counter()
+        if location.min_tokens:
+            whole = _long_enough(whole, location.min_tokens, _tokenizer(location.tokenizer), counts)
+        sha256 = _write(sink, islice(whole, limit), width)
+        return {"sha256": sha256, "left_out": counts["left_out"], "revision": commit}
+
+    needed, commit = _NEEDED[kind], location.revision
+    request: dict[str, Any] = {
+        "columns": asdict(columns),
+        "selection": location.selection,
+        "limit": limit,
+        "kind": kind,
+    }
+    if location.hub_set is not None:
+        request["set"] = asdict(location.hub_set)
+        commit = hub_commit(location.hub_set.repository, location.hub_set.revision or None) or _newest(request)
+        if not commit:
+            raise out_of_reach(str(location.hub_set))
+        return _stored(request, commit, write)
+    for file in location.files:
+        require_ordinary(file)
+    formats = [text_format(file) for file in location.files]
+    if sum(file.stat().st_size for file in location.files) <= _SMALL and not any(zipped for _, zipped in formats):
+        return _table_in_memory(write)
+    request["files"] = [[ending, sha256_of(file)] for file, ending in zip(location.files, formats, strict=True)]
+    table, facts = _stored(request, "", write)
+    return table, facts | {"revision": commit}
+
+
+def _write(sink: Any, items: Iterable[Texts], width: int) -> str:
+    """Write items of `width` texts to a file or buffer as an Arrow stream.
+
+    Returns:
+        The sha256 of the texts: each after its length in bytes, so that it does not depend on how they are stored.
+    """
+    import pyarrow as pa
+
+    digest = hashlib.sha256(f"harness-texts-1 {width}\n".encode())
+    schema = pa.schema([(str(place), pa.string()) for place in range(width)])
+    items = iter(items)
+    with pa.ipc.new_stream(sink, schema) as writer:
+        while chunk := list(islice(items, AT_ONCE)):
+            encoded = [[text.encode() for text in texts] for texts in chunk]
+            digest.update(b"".join(b"%d:%b" % (len(text), text) for texts in encoded for text in texts))
+            arrays = [pa.array(column, pa.string()) for column in zip(*encoded, strict=True)]
+            writer.write_batch(pa.record_batch(arrays, schema=schema))
+    return digest.hexdigest()
+
+
+T = TypeVar("T")
+
+
+def _table_in_memory(write: Callable[[Any], T]) -> tuple[pa.Table, T]:
+    import pyarrow as pa
+
+    sink = pa.BufferOutputStream()
+    written = write(sink)
+    return pa.ipc.open_stream(sink.getvalue()).read_all(), written
+
+
+def stored_texts() -> Iterator[dict[str, Any]]:
+    """What each stored text says about itself: its `request`, its hub `revision` and its size in `bytes`."""
+    for file in cache_root().glob(f"corpora/*/{_ABOUT}"):
+        if (texts := file.parent / _ARROW).is_file():  # else its folder is damaged, and written again when it is used
+            yield {**read_json(file), "bytes": texts.stat().st_size}
+
+
+_ABOUT, _ARROW = "about.json", "texts.arrow"
+
+
+def _folder(request: dict[str, Any], commit: str) -> Path:
+    return cache_root() / "corpora" / f"{content_id(request)}-{commit or 'files'}"
+
+
+def _newest(request: dict[str, Any]) -> str:
+    """The commit of the text that was stored last for a request, "" where there is none."""
+    found = [file.parent for file in _folder(request, "*").parent.glob(f"{content_id(request)}-*/{_ABOUT}")]
+    return max(found, key=lambda folder: folder.stat().st_mtime).name.partition("-")[2] if found else ""
+
+
+def _stored(
+    request: dict[str, Any], commit: str, write: Callable[[Any], dict[str, Any]]
+) -> tuple[pa.Table, dict[str, Any]]:
+    """What `write` writes, or wrote for the same request and commit before.
+
+    Raises:
+        InputError: no space left, or what `write` raises.
+    """
+    import pyarrow as pa
+    from filelock import FileLock
+
+    folder = _folder(request, commit)
+    if (found := _opened(folder)) is not None:
+        return found
+    with writing("the texts of a corpus", folder.parent):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(f"{folder}.lock"):
+            if (found := _opened(folder)) is not None:  # another process was faster
+                return found
+            part = folder.with_suffix(".part")
+            for left in (part, folder):  # of a killed process, or damaged
+                shutil.rmtree(left, ignore_errors=True)
+            part.mkdir()
+            try:
+                with pa.OSFile(str(part / _ARROW), "wb") as sink:
+                    facts = write(sink)
+                (part / _ABOUT).write_text(json.dumps({"request": request, **facts}), encoding="utf-8")
+                settle(part)
+                part.rename(folder)
+            finally:
+                shutil.rmtree(part, ignore_errors=True)
+    found = _opened(folder)
+    assert found is not None
+    return found
+
+
+def _opened(folder: Path) -> tuple[pa.Table, dict[str, Any]] | None:
+    """The table in a folder; None where there is none, or it is damaged."""
+    import pyarrow as pa
+
+    try:
+        return pa.ipc.open_stream(pa.memory_map(str(folder / _ARROW))).read_all(), read_json(folder / _ABOUT)
+    except (OSError, ValueError, InputError):
+        return None
+
+
+def _long_enough(
+    items: Iterator[Texts], min_tokens: int, tokenizer: Tokenizer, counts: Counter[str]
+) -> Iterator[Texts]:
+    """The items whose first text has so many tokens; counts["left_out"] is the number of the others."""
+    while chunk := list(islice(items, _EXAMINED)):
+        encoded = tokenizer.encode_batch_fast([texts[0] for texts in chunk], add_special_tokens=False)
+        for texts, encoding in zip(chunk, encoded, strict=True):
+            if len(encoding) >= min_tokens:
+                yield texts
+            else:
+                counts["left_out"] += 1
+
+
+@cache
+def _tokenizer(model: str) -> Tokenizer:
+    """The tokenizer of a model of the hub, or an embedded one, without truncation.
+
+    Raises:
+        InputError: no such model, or no readable tokenizer.json in it.
+    """
+    from tokenizers import Tokenizer
+
+    folder = Path(resolve_model(model))
+    file = folder / "tokenizer.json" if folder.is_dir() else hub_file(model, "tokenizer.json", kind="model")
+    try:
+        tokenizer: Tokenizer = Tokenizer.from_file(str(file))
+    except Exception as error:  # the library raises bare Exceptions
+        raise InputError(f"{file}: is no readable tokenizer.json ({error})") from None
+    tokenizer.no_truncation()
+    return tokenizer

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from harness.errors import InputError
 from harness.sources.senteval.lines import damaged, numbered_lines, table_rows
-from harness.sources.senteval.prepared import given_or_prepared, prepared_root
+from harness.sources.senteval.prepared import given_or_prepared, prepared_folder
 from harness.sources.senteval.similarity import SICK_LABELS, read_stsb, senteval_root, sick_rows
 
 PREPARATION = "SentEval's files; words joined by single spaces; an empty sentence is read as a full stop"
@@ -87,19 +88,14 @@ def downstream_folder(root: Path | None = None) -> Path:
 
 
 def probing_folder(root: Path | None = None) -> Path:
-    """The folder of the probing files, which no hub offers: below `root` or HARNESS_SENTEVAL, or the prepared ones.
+    """The folder of the probing files, which no hub offers: below `root` or HARNESS_SENTEVAL, or downloaded once.
 
     Raises:
-        InputError: neither is given and none are prepared, or the folder does not exist.
+        InputError: a given folder does not exist; the files cannot be downloaded.
     """
     given = _given(root)
     if given is None:
-        if (prepared := prepared_root() / "probing").is_dir():
-            return prepared
-        raise InputError(
-            "the probing files are not on the hub: `harness data prepare probing` fetches them; or set "
-            "HARNESS_SENTEVAL to SentEval's data folder (it holds downstream and probing)"
-        )
+        return prepared_folder("probing")
     return given / "probing" if (given / "probing").is_dir() else given
 
 
@@ -192,35 +188,31 @@ def _plain(file: Path, label: int) -> list[Example]:
     return [(text, "", label) for _, text in numbered_lines(file, encoding="latin-1", blank=True)]
 
 
-def _sst2(file: Path) -> list[Example]:
+def _sentences(
+    file: Path, pattern: str, labels: Sequence[str], expected: str, encoding: str = "utf-8"
+) -> list[Example]:
+    """Lines that `pattern` describes by its groups "label" and "text"; a label's number is its place in `labels`."""
     rows: list[Example] = []
-    for number, line in numbered_lines(file):
-        fields = line.strip().split("\t")
-        if len(fields) != 2 or fields[1] not in ("0", "1"):
-            raise damaged(file, number, "a sentence, a tab and the label 0 or 1")
-        rows.append((fields[0], "", int(fields[1])))
+    for number, line in numbered_lines(file, encoding=encoding):
+        match = re.fullmatch(pattern, line.strip())
+        if match is None:
+            raise damaged(file, number, expected)
+        rows.append((match["text"], "", labels.index(match["label"])))
     return rows
+
+
+def _sst2(file: Path) -> list[Example]:
+    return _sentences(file, r"(?P<text>[^\t]+)\t(?P<label>[01])", "01", "a sentence, a tab and the label 0 or 1")
 
 
 def _sst5(file: Path) -> list[Example]:
-    rows: list[Example] = []
-    for number, line in numbered_lines(file):
-        label, _, text = line.strip().partition(" ")
-        if label not in ("0", "1", "2", "3", "4") or not text:
-            raise damaged(file, number, "a label from 0 to 4, a space and a sentence")
-        rows.append((text, "", int(label)))
-    return rows
+    return _sentences(file, r"(?P<label>[0-4]) (?P<text>.+)", "01234", "a label from 0 to 4, a space and a sentence")
 
 
 def _trec(file: Path) -> list[Example]:
-    rows: list[Example] = []
-    for number, line in numbered_lines(file, encoding="latin-1"):
-        label, _, rest = line.strip().partition(":")
-        _, _, text = rest.partition(" ")
-        if label not in TREC_LABELS or not text:
-            raise damaged(file, number, f"CLASS:subclass and a question, CLASS one of {', '.join(TREC_LABELS)}")
-        rows.append((text, "", TREC_LABELS.index(label)))
-    return rows
+    expected = f"CLASS:subclass and a question, CLASS one of {', '.join(TREC_LABELS)}"
+    pattern = rf"(?P<label>{'|'.join(TREC_LABELS)}):[^ ]* (?P<text>.+)"
+    return _sentences(file, pattern, TREC_LABELS, expected, "latin-1")
 
 
 def _mrpc(file: Path) -> list[Example]:

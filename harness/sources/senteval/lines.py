@@ -1,4 +1,4 @@
-"""Lines and fields of SentEval's text files, and what is said of those that are not what their format says."""
+"""Lines and fields of SentEval's text files, and the errors for files that do not have their format."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import re
 from pathlib import Path
 
 from harness.errors import InputError
-from harness.files.reading import require_ordinary
-from harness.sources.corpus.rows import decoded, without_end
+from harness.files.reading import read_bytes
 from harness.sources.remote.cache_folder import cache_root
 
 REPOSITORY = "princeton-nlp/datasets-for-simcse"
@@ -15,29 +14,33 @@ _SCORE = re.compile(r"[0-9]+(\.[0-9]*)?|\.[0-9]+")
 
 
 def numbered_lines(file: Path, *, encoding: str = "utf-8", blank: bool = False) -> list[tuple[int, str]]:
-    """Numbered lines from 1, split at newlines only; blank ones are kept only if they mean an empty sentence.
+    """Lines of a text file with their numbers from 1, split at newlines only.
+
+    Args:
+        blank: blank lines are empty sentences; else they are left out.
 
     Raises:
         InputError: no file, an empty one, or one that is no such text: UTF-16, NUL bytes, lone carriage returns.
     """
-    if file.exists():
-        require_ordinary(file)  # a pipe would be waited for
+    if not file.exists():
+        raise no_such_file(file)
+    raw = read_bytes(file).removeprefix(b"\xef\xbb\xbf")
     try:
-        raw = file.read_bytes()
-    except FileNotFoundError:
-        raise no_such_file(file) from None
-    except OSError as error:
-        raise InputError(f"{file}: cannot be read ({error.strerror})") from None
-    lines = raw.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+        text = raw.decode(encoding)
+    except UnicodeDecodeError as error:
+        number = raw.count(b"\n", 0, error.start) + 1
+        raise InputError(f"{file}, line {number}: not {encoding} (byte 0x{raw[error.start]:02x})") from None
+    if "\0" in text or raw.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise InputError(f"{file}: UTF-16 or not a text (NUL bytes); save the file as {encoding}")
+    lines = text.split("\n")
     if not lines[-1]:
         lines.pop()
-    numbered = []
-    for number, line in enumerate(lines, 1):
-        text = without_end(file, number, decoded(file, number, line, encoding))
-        if blank or text.strip():
-            numbered.append((number, text))
+    numbered = [(n, line.rstrip("\r")) for n, line in enumerate(lines, 1) if blank or line.strip()]
     if not numbered:
         raise InputError(f"{file}: is empty")
+    for number, line in numbered:
+        if "\r" in line:
+            raise InputError(f"{file}, line {number}: a carriage return within the line; end lines by LF or CRLF")
     return numbered
 
 
@@ -56,7 +59,7 @@ def table_rows(file: Path, header: str) -> list[tuple[int, list[str]]]:
 
 
 def damaged(file: Path, number: int, expected: str) -> InputError:
-    """What to say of a line that is not what its format says."""
+    """The error for a line that does not have the expected format."""
     return InputError(f"{file}, line {number}: expected {expected}; the file is damaged or truncated")
 
 
@@ -72,7 +75,7 @@ def gold_score(file: Path, number: int, text: str) -> float:
 
 
 def no_such_file(file: Path, needed: str = "") -> InputError:
-    """What to say of a file that a SentEval folder lacks; of the hub's copy, where to name another folder.
+    """The error for a file that a SentEval folder lacks.
 
     Args:
         needed: what the files must be, for data that SentEval has in another form.
@@ -82,6 +85,4 @@ def no_such_file(file: Path, needed: str = "") -> InputError:
         return InputError(f"{file}: no such file; {needed or 'the SentEval folder is not complete'}")
     name = "/".join(file.parts[-2:])
     text = f"{name}: not in the copy of {REPOSITORY}; set HARNESS_SENTEVAL to a SentEval data folder that has it"
-    if file.parent.name in ("SNLI", "COCO"):
-        text += f", or fetch it: `harness data prepare {file.parent.name.lower()}`"
     return InputError(f"{text}; {needed}" if needed else text)

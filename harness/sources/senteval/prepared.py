@@ -1,30 +1,35 @@
-"""SentEval's data that no hub has: from where its toolkit takes it, and where the converted files lie.
+"""SentEval's data that no hub has: downloaded from where its toolkit takes it, and converted, when it is first used.
 
-HARNESS_CACHE/senteval-data/ has a folder for each, `downloads/` for what is under way, and `checksums.json`: what each
-file was when it was downloaded first.
+HARNESS_CACHE/senteval-data/ has a folder for each of `PREPARED`; `downloads/` holds what is not converted yet.
 """
 
 from __future__ import annotations
 
+import logging
+import pickle
+import shutil
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from harness.sources.remote.cache_folder import cache_root
+import numpy as np
 
+from harness.errors import HarnessError, InputError, OutOfReach
+from harness.sources.remote.cache_folder import cache_root, writing
+from harness.sources.senteval.penn import penn_tokens
+
+_LOG = logging.getLogger(__name__)
+_CAPTIONS = 5  # of an image: SentEval takes the first five
+_SILENCE = 60.0  # seconds without a byte after which a connection is given up
 # Conneau & Kiela's toolkit, data/downstream/get_transfer_data.bash and data/probing, as of its last versions.
 _TOOLKIT = "facebookresearch/SentEval"
 PROBING_FILES = (
-    "bigram_shift.txt",
-    "coordination_inversion.txt",
-    "obj_number.txt",
-    "odd_man_out.txt",
-    "past_present.txt",
-    "sentence_length.txt",
-    "subj_number.txt",
-    "top_constituents.txt",
-    "tree_depth.txt",
-    "word_content.txt",
-)
+    "bigram_shift.txt", "coordination_inversion.txt", "obj_number.txt", "odd_man_out.txt", "past_present.txt",
+    "sentence_length.txt", "subj_number.txt", "top_constituents.txt", "tree_depth.txt", "word_content.txt",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -34,6 +39,7 @@ class PreparedData:
     Attributes:
         folder: of the converted files, by the name that SentEval gives it. made: their names.
         address: the folder that `downloads` lie in.
+        sha256: of the one download, where it is known; pooch compares it.
         untried: we could not reach the address; the conversion was tested on made files of the same structure.
     """
 
@@ -46,6 +52,7 @@ class PreparedData:
     licence: str
     paper: str
     purpose: str
+    sha256: str | None = None
     untried: bool = True
 
 
@@ -82,8 +89,10 @@ PREPARED: dict[str, PreparedData] = {
         licence="CC BY-SA 4.0",
         paper="Bowman et al., EMNLP 2015",
         purpose="the task SNLI: pairs that have a label, with the toolkit's tokenisation",
+        sha256="afb3d70a5af5d8de0d9d81e2637e0fb8c22d1235c2749d83125ca43dab0dbd3e",
     ),
 }
+_FAILURES: dict[str, HarnessError] = {}  # of this process: ten probing tasks try to download once
 
 
 def prepared_root() -> Path:
@@ -97,7 +106,174 @@ def is_prepared(data: PreparedData) -> bool:
     return all((folder / name).is_file() for name in data.made)
 
 
+def prepared_folder(name: str) -> Path:
+    """The folder with the converted files of `PREPARED[name]`, downloaded and converted unless it is there.
+
+    Raises:
+        InputError: a file that cannot be had or is not what it should be; a full disk.
+        OutOfReach: the address does not answer.
+    """
+    from filelock import FileLock
+
+    data = PREPARED[name]
+    final, downloads = prepared_root() / data.folder, prepared_root() / "downloads" / name
+    if is_prepared(data):
+        return final
+    if name in _FAILURES:
+        raise _FAILURES[name]
+    with writing(f"the files of {name}", prepared_root()):
+        downloads.mkdir(parents=True, exist_ok=True)
+        with FileLock(prepared_root() / f"{name}.lock"):
+            if is_prepared(data):  # by another process
+                return final
+            try:
+                _LOG.info("%s: %s from %s; licence: %s", name, data.size, data.address, data.licence)
+                files = [_download(f"{data.address}/{file}", downloads, data.sha256) for file in data.downloads]
+                partial = final.with_suffix(".partial")
+                shutil.rmtree(partial, ignore_errors=True)
+                partial.mkdir()
+                _CONVERSIONS[name](files, partial)
+                shutil.rmtree(final, ignore_errors=True)  # an incomplete one
+                partial.rename(final)
+            except HarnessError as error:
+                _FAILURES[name] = error
+                raise
+            shutil.rmtree(downloads, ignore_errors=True)
+    return final
+
+
 def given_or_prepared(folder: Path, name: str) -> Path:
-    """`folder`/`name` where that is there, else the prepared data of that name, if there is such."""
-    given, prepared = folder / name, prepared_root() / name
-    return prepared if not given.is_dir() and prepared.is_dir() else given
+    """`folder`/`name` ("SNLI" or "COCO") where that is there, else the prepared data of that name.
+
+    Nothing is downloaded for a folder that the user named: what is not in it is missing.
+    """
+    named = not folder.is_relative_to(cache_root())
+    if (folder / name).is_dir() or (named and not is_prepared(PREPARED[name.lower()])):
+        return folder / name
+    return prepared_folder(name.lower())
+
+
+def _download(address: str, folder: Path, sha256: str | None) -> Path:
+    import pooch  # type: ignore[import-untyped]
+    from huggingface_hub import is_offline_mode
+    from requests import ConnectionError as NoConnection
+    from requests import RequestException, Timeout
+
+    if is_offline_mode():
+        raise OutOfReach(f"{address}: not in the local cache, and HF_HUB_OFFLINE is set; unset it to download")
+    name = address.rpartition("/")[2]
+    pooch.get_logger().setLevel("WARNING")
+    try:
+        load = pooch.HTTPDownloader(timeout=_SILENCE)
+        return Path(pooch.retrieve(address, sha256, fname=name, path=folder, downloader=load))
+    except (NoConnection, Timeout) as error:
+        raise OutOfReach(
+            f"{address}: out of reach ({type(error).__name__}); check the network, or set HARNESS_SENTEVAL to a "
+            "SentEval data folder with these files"
+        ) from None
+    except (RequestException, ValueError) as error:  # ValueError: another checksum
+        raise InputError(f"{address}: cannot be downloaded ({str(error).splitlines()[0]})") from None
+
+
+def _copy_probing(files: list[Path], folder: Path) -> None:
+    for file in files:
+        with file.open("rb") as stream:  # a page of the web may come in the place of a file
+            first = stream.readline()
+        if first.split(b"\t")[0] not in (b"tr", b"va", b"te") or first.count(b"\t") != 2:
+            file.unlink()
+            raise InputError(f"{file}, line 1: expected tr, va or te, a label and a sentence, separated by tabs")
+        shutil.copyfile(file, folder / file.name)
+
+
+def _convert_coco(files: list[Path], folder: Path) -> None:
+    for file in files:
+        features, captions = coco_part(file)
+        np.save(folder / f"{file.stem}.npy", features)
+        (folder / f"{file.stem}.txt").write_text("".join(line + "\n" for line in captions), encoding="utf-8")
+
+
+def coco_part(file: Path) -> tuple[np.ndarray[Any, Any], list[str]]:
+    """(n, d) float32 features and 5n captions of one of SentEval's pickles, as its loader (senteval/rank.py) reads it.
+
+    Raises:
+        InputError: not a pickle of such data, or one that names anything but arrays of numbers.
+    """
+    try:
+        with file.open("rb") as stream:
+            tree = _by_text(_PlainUnpickler(stream, encoding="bytes").load())
+        features = np.asarray(tree["features"], dtype=np.float32)
+        if features.ndim != 2:
+            raise ValueError(f"features have {features.ndim} dimensions, not 2")
+        lines = []
+        for image in range(len(features)):
+            ids = tree["image_to_caption_ids"][image][:_CAPTIONS]
+            if len(ids) < _CAPTIONS:
+                raise ValueError(f"image {image} has {len(ids)} captions, not {_CAPTIONS}")
+            for caption in ids:
+                text = _by_text(tree["captions"][caption])["cleaned_caption"]
+                text = text.decode("utf-8") if isinstance(text, bytes) else str(text)
+                lines.append(" ".join([*text.split(), "."]))  # the loader puts a full stop after each
+        return features, lines
+    except (pickle.UnpicklingError, LookupError, TypeError, ValueError, AttributeError, EOFError, OverflowError) as no:
+        raise InputError(f"{file}: not SentEval's pickle of captions and features ({str(no)[:200]!r})") from None
+
+
+class _PlainUnpickler(pickle.Unpickler):
+    """A reader of plain data and arrays of numbers: it refuses every other name before anything is done with it."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        if module in ("numpy.core.multiarray", "numpy._core.multiarray") and name in ("_reconstruct", "scalar"):
+            return getattr(np._core.multiarray, name)  # type: ignore[attr-defined]
+        allowed = {"numpy.ndarray": np.ndarray, "numpy.dtype": _number_type, "_codecs.encode": _encode_latin}
+        if f"{module}.{name}" not in allowed:
+            raise pickle.UnpicklingError(f"it names {module}.{name}")
+        return allowed[f"{module}.{name}"]
+
+
+def _number_type(name: Any, *_: Any) -> np.dtype[Any]:
+    kind: np.dtype[Any] = np.dtype(name)
+    if kind.kind not in "biuf":
+        raise TypeError(f"an array of {kind}")
+    return kind
+
+
+def _encode_latin(text: str, encoding: Any = "latin1") -> bytes:
+    """How Python 3 writes bytes in protocols 0 to 2."""
+    return text.encode("latin-1")
+
+
+def _by_text(tree: Any) -> dict[str, Any]:
+    """A dict whose keys may be texts of Python 2."""
+    if not isinstance(tree, dict):
+        raise TypeError(f"a dict expected, not {type(tree).__name__}")
+    return {key.decode() if isinstance(key, bytes) else key: value for key, value in tree.items()}
+
+
+def _convert_snli(files: list[Path], folder: Path) -> None:
+    """Gold label and both sentences of the pairs on whose label annotators agreed; nothing else is unpacked."""
+    try:
+        with zipfile.ZipFile(files[0]) as archive:
+            for part in ("train", "dev", "test"):
+                columns = list(zip(*_snli_rows(archive, f"snli_1.0/snli_1.0_{part}.txt"), strict=True))
+                for name, lines in zip(("labels", "s1", "s2"), columns, strict=True):
+                    (folder / f"{name}.{part}").write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    except (zipfile.BadZipFile, zlib.error, EOFError, LookupError, ValueError, NotImplementedError) as error:
+        files[0].unlink()
+        raise InputError(f"{files[0]}: damaged or truncated zip archive ({error}); it was deleted, run again") from None
+
+
+def _snli_rows(archive: zipfile.ZipFile, member: str) -> Iterator[tuple[str, str, str]]:
+    with archive.open(member) as stream:
+        for number, line in enumerate(stream, 1):
+            fields = line.decode("utf-8").rstrip("\r\n").split("\t")
+            if len(fields) < 7 or (number == 1 and fields[0] != "gold_label"):
+                raise ValueError(f"{member}, line {number}: expected SNLI's columns, separated by tabs")
+            if number > 1 and fields[0] != "-":
+                yield fields[0], penn_tokens(fields[5]), penn_tokens(fields[6])
+
+
+_CONVERSIONS: dict[str, Callable[[list[Path], Path], None]] = {
+    "probing": _copy_probing,
+    "coco": _convert_coco,
+    "snli": _convert_snli,
+}

@@ -1,4 +1,7 @@
-"""SentEval's image-caption retrieval as a task."""
+"""Image-caption retrieval (SentEval's senteval/rank.py, tools/ranking.py) with given image features.
+
+Two linear maps lead into one space, in which images and captions are ranked by cosine.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from harness.errors import InputError
 from harness.results.facts import IMAGES, Facts
 from harness.results.outcomes import outcomes_frame
 from harness.results.text_ids import stacked, text_ids
@@ -19,7 +24,128 @@ from harness.tasks.protocol import Description, add_score
 if TYPE_CHECKING:
     import pandas as pd
 
-    from harness.tasks.senteval.caption_ranking import Recalls
+VERSION = "harness-senteval-retrieval-1"
+CAPTIONS = 5  # of each image, one after the other
+_FOLD = 1000  # images ranked against each other
+_FOLDS = 5
+WIDTH = 1000  # dimensions of the common space
+_BATCH, _CONTRASTS, _MARGIN, _MAX_PASSES, _TENACITY = 128, 30, 0.2, 20, 3
+
+
+@dataclass(frozen=True)
+class Recalls:
+    """Recall at 1, 5 and 10 in percent and the median rank (from 1), averaged over the folds.
+
+    `image_ranks` (n,) and `caption_ranks` (n, 5) say of each ranked image, and each of its captions, how many of its
+    fold are nearer than what belongs to it.
+    """
+
+    image_to_text: tuple[float, float, float, float]
+    text_to_image: tuple[float, float, float, float]
+    image_ranks: NDArray[np.int64] | None = None
+    caption_ranks: NDArray[np.int64] | None = None
+
+    @property
+    def total(self) -> float:
+        """The sum of the six recalls: what SentEval selects by and calls devacc."""
+        return sum(self.image_to_text[:3]) + sum(self.text_to_image[:3])
+
+
+def rank_recalls(images: Array, captions: Array) -> Recalls:
+    """Of unit vectors of n images and 5n captions (five of each image, in the images' order)."""
+    n = len(images)
+    scores = np.asarray(captions, dtype=np.float64) @ np.asarray(images, dtype=np.float64).T  # (5n, n)
+    own = scores[np.arange(len(captions)), np.repeat(np.arange(n), CAPTIONS)]
+    of_captions = (scores > own[:, None]).sum(1)
+    best = own.reshape(n, CAPTIONS).max(1)
+    of_images = (scores > best[None]).sum(0)
+    return Recalls(_recalls(of_images), _recalls(of_captions), of_images, of_captions.reshape(n, CAPTIONS))
+
+
+def _recalls(ranks: NDArray[np.int64]) -> tuple[float, float, float, float]:
+    r1, r5, r10 = (100 * float((ranks < k).mean()) for k in (1, 5, 10))
+    return r1, r5, r10, float(np.floor(np.median(ranks)) + 1)
+
+
+def fit_and_rank(
+    images: dict[str, Array], captions: dict[str, Array], *, seed: int = 1111, width: int = WIDTH
+) -> tuple[Recalls, Recalls]:
+    """Recalls on dev and test of the weights best on dev; images (n, d), captions (5n, e) by "train", "dev", "test".
+
+    Hinge loss with margin 0.2 against 30 random contrasts an item in both directions, summed; Adam; a dev check after
+    every pass, at most 20 passes (a 21st is begun as in SentEval), the end at the 4th check that did not improve.
+
+    Raises:
+        InputError: too few training captions for a batch and its contrasts.
+    """
+    import torch
+    from torch.nn import functional as F  # noqa: N812 - torch's own convention
+
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    x = {p: torch.as_tensor(np.asarray(images[p], dtype=np.float32), device=device) for p in images}
+    t = {p: torch.as_tensor(np.asarray(captions[p], dtype=np.float32), device=device) for p in captions}
+    n = len(t["train"])
+    if n <= _BATCH:
+        raise InputError(f"caption retrieval: {n} training captions; contrasts need more than one batch of {_BATCH}")
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        image_map = torch.nn.Linear(x["train"].shape[1], width).to(device)
+        text_map = torch.nn.Linear(t["train"].shape[1], width).to(device)
+    maps = torch.nn.ModuleList([image_map, text_map])
+    optimizer = torch.optim.Adam(maps.parameters())
+    shuffle = np.random.RandomState(seed)
+    kept, best, best_total, failures = None, None, -1.0, 0
+
+    def recalls(part: str) -> Recalls:
+        with torch.no_grad():
+            u = F.normalize(image_map(x[part]), dim=1).cpu().numpy()
+            v = F.normalize(text_map(t[part]), dim=1).cpu().numpy()
+        return _folded(u, v)
+
+    for _ in range(_MAX_PASSES + 1):
+        order = shuffle.permutation(n)
+        for begin in range(0, n, _BATCH):
+            rows = order[begin : begin + _BATCH]
+            others = np.concatenate([order[:begin], order[begin + _BATCH :]])
+            image_contrasts, text_contrasts = (shuffle.choice(others, _CONTRASTS * len(rows)) for _ in range(2))
+            u = F.normalize(image_map(x["train"][rows // CAPTIONS]), dim=1)
+            v = F.normalize(text_map(t["train"][rows]), dim=1)
+            cu = F.normalize(image_map(x["train"][image_contrasts // CAPTIONS]), dim=1).view(len(rows), _CONTRASTS, -1)
+            cv = F.normalize(text_map(t["train"][text_contrasts]), dim=1).view(len(rows), _CONTRASTS, -1)
+            own = (u * v).sum(1, keepdim=True)
+            by_text = (_MARGIN - own + torch.einsum("bd,bkd->bk", u, cv)).clamp_min(0).sum()
+            by_image = (_MARGIN - own + torch.einsum("bd,bkd->bk", v, cu)).clamp_min(0).sum()
+            optimizer.zero_grad()
+            (by_text + by_image).backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+        now = recalls("dev")
+        if now.total > best_total:
+            best, best_total = now, now.total
+            kept = {key: value.clone() for key, value in maps.state_dict().items()}
+        else:
+            failures += 1
+            if failures > _TENACITY:
+                break
+    assert kept is not None
+    assert best is not None
+    maps.load_state_dict(kept)
+    return best, recalls("test")
+
+
+def _folded(images: Array, captions: Array) -> Recalls:
+    """The mean over up to five folds of 1000 images; fewer images than one fold are ranked together."""
+    folds = max(1, min(_FOLDS, len(images) // _FOLD))
+    size = _FOLD if len(images) >= _FOLD else len(images)
+    by_fold = [
+        rank_recalls(images[i * size : (i + 1) * size], captions[i * size * CAPTIONS : (i + 1) * size * CAPTIONS])
+        for i in range(folds)
+    ]
+    rows = np.array([[r.image_to_text, r.text_to_image] for r in by_fold]).mean(axis=0)
+    a, b = (tuple(float(v) for v in row) for row in rows)
+    image_ranks = np.concatenate([r.image_ranks for r in by_fold if r.image_ranks is not None])
+    caption_ranks = np.concatenate([r.caption_ranks for r in by_fold if r.caption_ranks is not None])
+    return Recalls((a[0], a[1], a[2], a[3]), (b[0], b[1], b[2], b[3]), image_ranks, caption_ranks)
+
 
 _PARTS = ("train", "dev", "test")
 _FIRST = (1, 5, 10)
@@ -69,8 +195,6 @@ class CaptionRetrievalTask:
 
     def outcome(self, vectors: Vectors) -> tuple[Recalls, Recalls, int]:
         """Recalls on dev and test, and how many vectors held NaN or infinity (replaced by 0)."""
-        from harness.tasks.senteval.caption_ranking import fit_and_rank
-
         vectors_by_part = {part: finite(vectors(texts)) for part, texts in self.data.captions.items()}
         captions = {part: x for part, (x, _) in vectors_by_part.items()}
         dev, test = fit_and_rank(self.data.images, captions, seed=self.seed, width=self.width)
@@ -81,8 +205,6 @@ class CaptionRetrievalTask:
         return [f"{self.name}: vectors with NaN or infinity, replaced by 0: {damaged}"] if damaged else []
 
     def evaluate(self, vectors: Vectors, *, pooling: str) -> TaskResult:
-        from harness.tasks.senteval.caption_ranking import VERSION
-
         result = TaskResult()
         dev, test, damaged = self.outcome(vectors)
         result.notes += self.remarks(damaged)

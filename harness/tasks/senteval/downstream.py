@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from harness.tasks.family import TaskFamily
 from harness.tasks.senteval.caption_retrieval import CaptionRetrievalTask
-from harness.tasks.senteval.regression import regressor_task
 from harness.tasks.senteval.transfer import transfer_task
 from harness.tasks.suite import Suite
 
@@ -19,6 +18,8 @@ REGRESSORS = ("regressor:SICK-R", "regressor:STS-B")
 
 def _task(name: str, source: Source) -> Task:
     if name in REGRESSORS:
+        from harness.tasks.senteval.relatedness import regressor_task  # imports torch
+
         return regressor_task(name.removeprefix("regressor:"))
     return CaptionRetrievalTask() if name == "caption-retrieval" else transfer_task(name, suite="downstream")
 

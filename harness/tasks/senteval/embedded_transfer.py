@@ -13,7 +13,7 @@ import numpy as np
 
 from harness.errors import InputError
 from harness.tasks.family import TaskFamily
-from harness.tasks.senteval.fits.problem import FULL, Classifier
+from harness.tasks.senteval.classifier import FULL, Classifier
 from harness.tasks.senteval.transfer import PAIR, SINGLE, ClassificationTask
 from harness.tasks.suite import Suite
 

@@ -1,19 +1,19 @@
 """A drop-in for scripts written for SentEval or for SimCSE's copy of it: `from harness import senteval`.
 
-The same params keys (task_path, seed, kfold, usepytorch, batch_size, nhid, classifier), the same calls of the script's
-`prepare` and `batcher`, the same result keys; the work is done by `harness.tasks`. STSBenchmark and SICKRelatedness
-have the keys of both: those of SentEval's regressor, and "train", "dev", "test" and "all" with the plain cosine's
-correlations, as in SimCSE's copy; with "-finetune" after the name, the regressor alone. Three things are added: exact
-fits by the classifier's "solver": "lbfgs"; a fault in one task of a list (its files, or an exception of the script's
-functions) leaves the other tasks their results, and such a task gets {"error": one line}; what a task has to remark
-(vectors with NaN, files of another size than the published ones) is logged as a warning and stands under the key
-"notes", which a result without remarks does not have.
+The params keys (task_path, seed, kfold, usepytorch, batch_size, nhid, classifier), the calls of the script's `prepare`
+and `batcher`, and the result keys are SentEval's; `harness.tasks` does the work. STSBenchmark and SICKRelatedness have
+the keys of both: those of SentEval's regressor, and "train", "dev", "test" and "all" with the correlations of the plain
+cosine, as in SimCSE's copy; with "-finetune" after the name, the regressor alone.
+
+Three things are added. The classifier's "solver": "lbfgs" fits exactly. An error in one task of a list (in its files or
+in the script's functions) leaves the other tasks their results; that task gets {"error": one line}. Remarks (on vectors
+with NaN, on files of another size than the published ones) are logged as warnings and listed under the key "notes".
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -23,19 +23,21 @@ import numpy as np
 from harness.config import nearest
 from harness.errors import HarnessError, InputError, RunError
 from harness.tasks.base import Array, Vectors, as_array, finite
-from harness.tasks.senteval.fits.problem import Classifier, whole_number
-from harness.tasks.senteval.probing import PROBING
+from harness.tasks.senteval.classifier import Classifier, check_whole_number
+from harness.tasks.senteval.probing import PROBING, probing_task
+from harness.tasks.senteval.transfer import f1, transfer_task
 
-_DOWNSTREAM = {name: name for name in ("MR", "CR", "SUBJ", "MPQA", "SST2", "SST5", "TREC", "MRPC", "SNLI")}
-_CLASSIFICATION = {**_DOWNSTREAM, "SICKEntailment": "SICK-E"}
+_CLASSIFICATION = {name: name for name in ("MR", "CR", "SUBJ", "MPQA", "SST2", "SST5", "TREC", "MRPC", "SNLI")}
+_CLASSIFICATION["SICKEntailment"] = "SICK-E"
 _REGRESSION = {"SICKRelatedness": "SICK-R", "STSBenchmark": "STS-B"}
 _FINETUNE = "-finetune"
+_REGRESSORS = tuple(name + _FINETUNE for name in _REGRESSION)
 _YEARS = ("STS12", "STS13", "STS14", "STS15", "STS16")
 _RETRIEVAL = "ImageCaptionRetrieval"
-_REGRESSORS = tuple(name + _FINETUNE for name in _REGRESSION)
 TASKS = (*_CLASSIFICATION, *_REGRESSION, *_REGRESSORS, _RETRIEVAL, *_YEARS, *PROBING)
+_CLASSIFIER_KEYS = ["nhid", "optim", "batch_size", "tenacity", "epoch_size", "max_epoch", "dropout", "solver"]
+_DEFAULTS = {"usepytorch": True, "seed": 1111, "batch_size": 128, "nhid": 0, "kfold": 5}
 _LOG = logging.getLogger(__name__)
-_CLASSIFIER_KEYS = ("nhid", "optim", "batch_size", "tenacity", "epoch_size", "max_epoch", "dropout", "solver")
 
 Batcher = Callable[[Any, list[list[str]]], Any]
 Prepare = Callable[[Any, list[list[str]]], Any]
@@ -57,7 +59,7 @@ class Params(dict[str, Any]):
 
 
 class Correlation(NamedTuple):
-    """As scipy gives it: to be unpacked, or read by name."""
+    """A correlation as scipy returns it: to be unpacked, or read by name."""
 
     correlation: float
     pvalue: float
@@ -75,27 +77,19 @@ class SE:
 
     def __init__(self, params: dict[str, Any], batcher: Batcher, prepare: Prepare | None = None) -> None:
         """Raises:
-        InputError: a setting that SentEval has no place for or that is out of its range.
+        InputError: a setting that SentEval does not have or that is out of its range.
         """
-        self.params = Params(params)
-        for key, value in (("usepytorch", True), ("seed", 1111), ("batch_size", 128), ("nhid", 0), ("kfold", 5)):
-            self.params.setdefault(key, value)
-        if not self.params.get("classifier"):
-            self.params.classifier = {"nhid": 0}
-        if not whole_number(self.params.batch_size, 1):
-            raise InputError(f'params["batch_size"] = {self.params.batch_size!r}: expected a whole number from 1')
-        given = self.params.classifier
-        if not isinstance(given, dict):
-            raise InputError(f'params["classifier"] = {given!r}: expected a dict such as {{"nhid": 0}}')
-        if "nhid" not in given:
-            raise InputError('params["classifier"]: "nhid" is missing; 0 means logistic regression')
+        self.params = Params(_DEFAULTS | dict(params))
+        check_whole_number('params["batch_size"]', self.params.batch_size, 1)
+        given = self.params.classifier = self.params.get("classifier") or {"nhid": 0}
+        if not isinstance(given, dict) or "nhid" not in given:
+            raise InputError(f'params["classifier"] = {given!r}: expected a dict with "nhid"; 0: logistic regression')
         for key in given:
             if key not in _CLASSIFIER_KEYS:
-                known = list(_CLASSIFIER_KEYS)
-                raise InputError(f'params["classifier"]: unknown key "{key}"{nearest(str(key), known)}; known: {known}')
-        self.classifier = Classifier(**given, kfold=self.params.kfold, seed=self.params.seed)
-        if not self.params.usepytorch:
-            self.classifier = Classifier(solver="sklearn", kfold=self.params.kfold, seed=self.params.seed)
+                hint = f"{nearest(str(key), _CLASSIFIER_KEYS)}; known: {_CLASSIFIER_KEYS}"
+                raise InputError(f'params["classifier"]: unknown key "{key}"{hint}')
+        chosen = given if self.params.usepytorch else {"solver": "sklearn"}
+        self.classifier = Classifier(**chosen, kfold=self.params.kfold, seed=self.params.seed)
         self.list_tasks = list(TASKS)
         self.batcher = batcher
         self.prepare = prepare or (lambda params, samples: None)
@@ -105,7 +99,7 @@ class SE:
         """The results of one task, or of a list of tasks by name.
 
         Raises:
-            InputError: an unknown task; the files of a task that was asked for alone are missing or damaged.
+            InputError: an unknown task; the files of a single task are missing or damaged.
         """
         names = [name] if isinstance(name, str) else list(name)
         for one in names:
@@ -130,12 +124,16 @@ class SE:
         root = Path(self.params.task_path) if self.params.get("task_path") else None
         self.params.current_task = name
         if name in _YEARS:
-            return self._sts(name, root)
-        if name in (*_REGRESSION, *_REGRESSORS):
-            return self._pair_scores(name, root)
-        if name == _RETRIEVAL:
-            return self._retrieval(root)
-        return self._classification(name, root)
+            result, notes = self._sts(name, root)
+        elif name in (*_REGRESSION, *_REGRESSORS):
+            result, notes = self._pair_scores(name, root)
+        elif name == _RETRIEVAL:
+            result, notes = self._retrieval(root)
+        else:
+            result, notes = self._classification(name, root)
+        for note in notes:
+            _LOG.warning("%s", note)
+        return {**result, "notes": notes} if notes else result
 
     def _vectors(self, texts: Sequence[str]) -> Array:
         """Vectors of the script's batcher, which gets lists of words in batches of `batch_size`."""
@@ -157,27 +155,21 @@ class SE:
     def _prepare(self, texts: Sequence[str]) -> None:
         self.prepare(self.params, [text.split() for text in texts])
 
-    def _classification(self, name: str, root: Path | None) -> dict[str, Any]:
-        from harness.tasks.senteval.probing import probing_task
-        from harness.tasks.senteval.transfer import f1, transfer_task
-
-        task = (
-            probing_task(name, classifier=self.classifier, root=root)
-            if name in PROBING
-            else transfer_task(_CLASSIFICATION[name], classifier=self.classifier, root=root)
-        )
+    def _classification(self, name: str, root: Path | None) -> tuple[dict[str, Any], list[str]]:
+        if name in PROBING:
+            task = probing_task(name, classifier=self.classifier, root=root)
+        else:
+            task = transfer_task(_CLASSIFICATION[name], classifier=self.classifier, root=root)
         self._prepare(task.texts())
         outcome, damaged = task.outcome(self._vectors)
-        parts = task.data.parts
-        whole = next(iter(parts.values()))
-        ndev, ntest = len(parts.get("dev", whole)), len(parts.get("test", whole))
-        result: dict[str, Any] = {"devacc": outcome.dev, "acc": outcome.test, "ndev": ndev, "ntest": ntest}
+        dev = task.data.parts.get("dev", next(iter(task.data.parts.values())))
+        result = {"devacc": outcome.dev, "acc": outcome.test, "ndev": len(dev), "ntest": len(task.tested)}
         if name == "MRPC" and outcome.predicted is not None:
-            result["f1"] = f1(parts["test"].labels, outcome.predicted)
-        return _noted(result, task.remarks(damaged))
+            result["f1"] = f1(task.tested.labels, outcome.predicted)
+        return result, task.remarks(damaged)
 
-    def _pair_scores(self, name: str, root: Path | None) -> dict[str, Any]:
-        from harness.tasks.senteval.regression import regressor_task
+    def _pair_scores(self, name: str, root: Path | None) -> tuple[dict[str, Any], list[str]]:
+        from harness.tasks.senteval.relatedness import regressor_task
         from harness.tasks.sts import pearson, spearman
 
         task = regressor_task(_REGRESSION[name.removesuffix(_FINETUNE)], root=root)
@@ -206,26 +198,21 @@ class SE:
         notes = task.remarks(damaged)
         if name in _REGRESSION:
             subsets = {part: (pairs.first, pairs.second, pairs.labels) for part, pairs in parts.items()}
-            correlations, said = self._correlations(name, subsets, vectors)
+            correlations, more = self._correlations(name, subsets, vectors)
             result |= correlations
-            notes += [note for note in said if "replaced by 0" not in note]  # which the regressor has told
-        return _noted(result, notes)
+            notes += [note for note in more if "replaced by 0" not in note]  # the regressor's remarks have them
+        return result, notes
 
-    def _retrieval(self, root: Path | None) -> dict[str, Any]:
+    def _retrieval(self, root: Path | None) -> tuple[dict[str, Any], list[str]]:
         from harness.tasks.senteval.caption_retrieval import CaptionRetrievalTask
 
         task = CaptionRetrievalTask(root, seed=self.params.seed)
         self._prepare(task.texts())
         dev, test, damaged = task.outcome(self._vectors)
-        result = {
-            "devacc": dev.total,
-            "acc": [test.image_to_text, test.text_to_image],
-            "ndev": len(task.data.captions["dev"]),
-            "ntest": len(task.data.captions["test"]),
-        }
-        return _noted(result, task.remarks(damaged))
+        sizes = {f"n{part}": len(task.data.captions[part]) for part in ("dev", "test")}
+        return {"devacc": dev.total, "acc": [test.image_to_text, test.text_to_image], **sizes}, task.remarks(damaged)
 
-    def _sts(self, name: str, root: Path | None) -> dict[str, Any]:
+    def _sts(self, name: str, root: Path | None) -> tuple[dict[str, Any], list[str]]:
         from harness.sources.senteval.labelled import downstream_folder
         from harness.sources.senteval.similarity import read_year
         from harness.sources.senteval.sizes import unusual_sizes
@@ -233,14 +220,13 @@ class SE:
         subsets = dict(read_year(downstream_folder(root), name))
         self._prepare([text for first, second, _ in subsets.values() for text in (*first, *second)])
         sizes = {subset: len(gold) for subset, (_, _, gold) in subsets.items()}
-        notes = [f"{name}: {text}" for text in unusual_sizes(name, sizes)]
-        result, said = self._correlations(name, subsets, self._vectors)
-        return _noted(result, [*notes, *said])
+        result, notes = self._correlations(name, subsets, self._vectors)
+        return result, [f"{name}: {text}" for text in unusual_sizes(name, sizes)] + notes
 
     def _correlations(
         self, name: str, subsets: Mapping[str, tuple[Sequence[str], Sequence[str], Any]], vectors: Vectors
     ) -> tuple[dict[str, Any], list[str]]:
-        """Of the similarities of each subset's pairs with their gold scores, and of all; and what is to be remarked."""
+        """Correlations of the pairs' similarities with their gold scores, by subset and over all; and remarks."""
         from scipy import stats
 
         from harness.tasks.sts import aggregate, cosine, pearson, spearman
@@ -270,14 +256,6 @@ class SE:
             for kind, correlation in (("pearson", pearson), ("spearman", spearman))
         }
         return result, notes
-
-
-def _noted(result: dict[str, Any], notes: Iterable[str]) -> dict[str, Any]:
-    """`result` with what is to be remarked about it, if anything is."""
-    said = list(notes)
-    for note in said:
-        _LOG.warning("%s", note)
-    return {**result, "notes": said} if said else result
 
 
 engine = SimpleNamespace(SE=SE)

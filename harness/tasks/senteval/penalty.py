@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.errors import InputError
-from harness.tasks.senteval.fits.problem import Array, Classifier, Rows, Split
-from harness.tasks.senteval.fits.solve import solve
+from harness.tasks.base import Array
+from harness.tasks.senteval.classifier import Classifier, Rows, Split
+from harness.tasks.senteval.fits import solve
 
 _NESTED_STATE = 1111  # fixed in SentEval for both levels, whatever the seed
 _VALIDATION = 0.05

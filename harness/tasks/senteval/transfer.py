@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sized
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +19,7 @@ from harness.tasks.averages import Mean, Number
 from harness.tasks.base import Array, TaskResult, Vectors, finite
 from harness.tasks.family import TaskFamily
 from harness.tasks.protocol import Description, add_score
-from harness.tasks.senteval.fits.problem import CONFIGURATIONS, FULL, Classifier
+from harness.tasks.senteval.classifier import CONFIGURATIONS, FULL, Classifier
 from harness.tasks.suite import Suite
 
 if TYPE_CHECKING:
@@ -42,37 +42,16 @@ def pair_features(u: Array, v: Array) -> Array:
     return np.concatenate([np.abs(u - v), u * v], axis=1)
 
 
-def data_remarks(name: str, dataset: str, parts: Mapping[str, Sized], damaged: int) -> list[str]:
-    """Sentences about a task's data and vectors; `damaged`: how many of these held NaN or infinity."""
-    said = unusual_sizes(dataset, {part: len(examples) for part, examples in parts.items()})
-    if damaged:
-        said.append(f"vectors with NaN or infinity, replaced by 0: {damaged}")
-    return [f"{name}: {text}" for text in said]
-
-
-class ClassificationTask:
-    """Accuracy on test and dev; F1 of the positive class too for MRPC.
-
-    The number of its parts says how the L2 weight is chosen: one, nested k-fold; train and test, k-fold on train; with
-    dev, on dev (`harness.tasks.senteval.penalty`).
-    """
+class LabelledTask:
+    """A task on labelled texts: its data, what it announces, and what a reader should know of it."""
 
     source = "senteval"
     preparation = PREPARATION
 
-    def __init__(
-        self, data: str, load: Load, *, name: str = "", suite: str = "transfer", classifier: Classifier = FULL
-    ) -> None:
+    def __init__(self, data: str, load: Load, *, name: str, suite: str) -> None:
         """`data`: the data set as the papers call it; `name`: of the task, where one set serves for several."""
-        self.dataset = data
-        self.name = name or data
-        self.suite = suite
-        self.classifier = classifier
+        self.dataset, self.name, self.suite = data, name, suite
         self._load = load
-        if data == "SNLI":  # no search and few passes: the training set has half a million pairs
-            self.classifier = replace(classifier, l2=(1e-9,), max_epoch=15, epoch_size=1)
-        if data == "WordContent":  # SentEval: a hidden layer would know too little about a thousand words
-            self.classifier = replace(classifier, nhid=0)
 
     @cached_property
     def data(self) -> Labelled:
@@ -91,16 +70,52 @@ class ClassificationTask:
         parts = self.data.parts
         return parts["test"] if "test" in parts else next(iter(parts.values()))
 
-    @property
-    def features(self) -> str:
-        return _FEATURES.get(self.dataset, SINGLE)
-
     def remarks(self, damaged: int) -> list[str]:
-        """What a reader should know of the scores: sizes that are not the published ones, and damaged vectors."""
-        return data_remarks(self.name, self.dataset, self.data.parts, damaged)
+        """Sentences about sizes that are not the published ones, and about vectors with NaN or infinity."""
+        notes = unusual_sizes(self.dataset, {part: len(examples) for part, examples in self.data.parts.items()})
+        if damaged:
+            notes.append(f"vectors with NaN or infinity, replaced by 0: {damaged}")
+        return [f"{self.name}: {note}" for note in notes]
 
     def texts(self) -> list[str]:
         return [text for part in self.data.parts.values() for side in (part.first, part.second) for text in side]
+
+    def _add(
+        self,
+        result: TaskResult,
+        split: str,
+        metric: str,
+        value: float,
+        n: int,
+        pooling: str,
+        how: dict[str, Any],
+    ) -> None:
+        description = Description(
+            self.name, self.source, split, metric, self.sha256, preparation=self.preparation, particular=how
+        )
+        add_score(result, description, suite=self.suite, pooling=pooling, value=value, n=n)
+
+
+class ClassificationTask(LabelledTask):
+    """Accuracy on test and dev; F1 of the positive class too for MRPC.
+
+    The number of its parts says how the L2 weight is chosen: one, nested k-fold; train and test, k-fold on train; with
+    dev, on dev (`harness.tasks.senteval.penalty`).
+    """
+
+    def __init__(
+        self, data: str, load: Load, *, name: str = "", suite: str = "transfer", classifier: Classifier = FULL
+    ) -> None:
+        super().__init__(data, load, name=name or data, suite=suite)
+        self.classifier = classifier
+        if data == "SNLI":  # no search and few passes: the training set has half a million pairs
+            self.classifier = replace(classifier, l2=(1e-9,), max_epoch=15, epoch_size=1)
+        if data == "WordContent":  # SentEval: a hidden layer would know too little about a thousand words
+            self.classifier = replace(classifier, nhid=0)
+
+    @property
+    def features(self) -> str:
+        return _FEATURES.get(self.dataset, SINGLE)
 
     def labels(self) -> dict[str, str]:
         """Class by text, by number, of a task of single texts; none of pairs."""
@@ -117,14 +132,13 @@ class ClassificationTask:
             x[name], bad = self._features(part, vectors)
             y[name] = part.labels
             damaged += bad
-        classifier = self.classifier.searched(len(x))
+        classifier, classes = self.classifier.searched(len(x)), data.classes
         if len(x) == 1:
-            return penalty.nested(x["all"], y["all"], data.classes, classifier), damaged
+            return penalty.nested(x["all"], y["all"], classes, classifier), damaged
         if len(x) == 2:
-            train, test = "train", "test"
-            outcome = penalty.kfold_on_train(x[train], y[train], x[test], y[test], data.classes, classifier)
+            outcome = penalty.kfold_on_train(x["train"], y["train"], x["test"], y["test"], classes, classifier)
             return outcome, damaged
-        return penalty.train_dev_test(x, y, data.classes, classifier), damaged
+        return penalty.train_dev_test(x, y, classes, classifier), damaged
 
     def _features(self, part: LabelledSplit, vectors: Vectors) -> tuple[Array, int]:
         u, damaged = finite(vectors(part.first))
@@ -132,8 +146,9 @@ class ClassificationTask:
             return u, damaged
         v, more = finite(vectors(part.second))
         pair = pair_features(u, v)
-        both = np.concatenate([u, v, u * v, np.abs(u - v)], axis=1) if self.features == PAIR_WITH_BOTH else pair
-        return both, damaged + more
+        if self.features == PAIR_WITH_BOTH:  # in SentEval's order of the products
+            pair = np.concatenate([u, v, u * v, np.abs(u - v)], axis=1)
+        return pair, damaged + more
 
     def evaluate(self, vectors: Vectors, *, pooling: str) -> TaskResult:
         result = TaskResult()
@@ -141,10 +156,12 @@ class ClassificationTask:
         result.notes += self.remarks(damaged)
         parts, tested = self.data.parts, self.tested
         sizes = {"test": len(tested), "dev": len(parts.get("dev", next(iter(parts.values()))))}  # folds: of the whole
-        for split, value in (("test", outcome.test), ("dev", outcome.dev)):
-            self._add(result, split, "accuracy", value / 100, sizes[split], pooling)
+        values = [("test", "accuracy", outcome.test), ("dev", "accuracy", outcome.dev)]
         if self.dataset == "MRPC" and outcome.predicted is not None:
-            self._add(result, "test", "f1", f1(tested.labels, outcome.predicted) / 100, sizes["test"], pooling)
+            values.append(("test", "f1", f1(tested.labels, outcome.predicted)))
+        how = {"features": self.features, "scheme": _SCHEMES[len(parts)], "classifier": self.classifier.describe()}
+        for split, metric, value in values:
+            self._add(result, split, metric, value / 100, sizes[split], pooling, how)
         result.outcomes = self._outcomes(outcome, tested)
         majority = float(np.bincount(tested.labels).max() / len(tested))
         unit = PAIRS if tested.second else SENTENCES
@@ -165,22 +182,6 @@ class ClassificationTask:
         if self.dataset == "MRPC":
             frames.append(outcomes_frame(**about, metric="f1", outcome=outcome.predicted, target=tested.labels))
         return stacked(frames)
-
-    def _add(self, result: TaskResult, split: str, metric: str, value: float, n: int, pooling: str) -> None:
-        description = Description(
-            self.name,
-            self.source,
-            split,
-            metric,
-            self.data.sha256,
-            preparation=self.preparation,
-            particular={
-                "features": self.features,
-                "scheme": _SCHEMES[len(self.data.parts)],
-                "classifier": self.classifier.describe(),
-            },
-        )
-        add_score(result, description, suite=self.suite, pooling=pooling, value=value, n=n)
 
 
 def f1(gold: Array, predicted: Array) -> float:

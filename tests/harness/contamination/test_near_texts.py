@@ -1,4 +1,4 @@
-"""Texts that stand in others: the normal form, and both rules of "nearly" against a plain implementation of them."""
+"""Finding texts in others: the normal form, and both rules of "nearly" against a plain implementation of them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from harness.contamination import near_texts
-from harness.contamination.near_texts import look_for
-from harness.contamination.normal_form import normal_form
+from harness.contamination.near_texts import find_texts, normal_form
 
 LONG = (
     "treasury s long range plan is to provide retail buyers of all securities the ability to manage their holdings "
@@ -32,25 +31,25 @@ def test_texts_are_equal_whatever_their_case_punctuation_and_unicode_form(one: s
     assert normal_form(one) == normal_form(other)
 
 
-def test_the_quick_way_for_ascii_gives_the_words_of_the_other() -> None:
-    """A letter beyond ASCII at the end takes the way of the regular expression."""
+def test_the_fast_path_for_ascii_gives_the_same_words() -> None:
+    """A letter beyond ASCII at the end takes the path of the regular expression."""
     every = "".join(map(chr, range(1, 128)))
     assert normal_form(f"{every} \u00e9") == f"{normal_form(every)} \u00e9"
 
 
-def test_equal_near_and_strange_texts_are_told_apart() -> None:
+def test_equal_near_and_other_texts() -> None:
     texts = ["A dog runs.", "A woman is adding ingredients to a big bowl.", "Nothing of the kind", "...", LONG]
     stream = ["a dog runs", "A woman is adding ingredients to a bowl", LONG.replace("treasury s", "treasurys")]
-    found = look_for(texts, stream)
+    found = find_texts(texts, stream)
     assert found.equal.tolist() == [True, False, False, False, False]
     assert found.near.tolist() == [False, True, False, False, True]
     assert found.example[1] == "a woman is adding ingredients to a bowl"
 
 
-def test_a_phrase_inside_a_long_sentence_is_no_copy_of_it_but_a_long_quotation_is() -> None:
+def test_a_phrase_in_a_long_sentence_is_no_copy_but_a_long_quotation_is() -> None:
     phrase = "end of the american revolution"
     around = "His father had surveyed land and settled there just after the {} which was some time ago."
-    found = look_for([phrase, LONG], [around.format(phrase), around.format(LONG)])
+    found = find_texts([phrase, LONG], [around.format(phrase), around.format(LONG)])
     assert found.near.tolist() == [False, True]
 
 
@@ -75,10 +74,8 @@ def plain(texts: list[str], stream: list[str]) -> tuple[list[bool], list[bool]]:
 
 
 @pytest.mark.parametrize("chunk", [20, 250_000])
-def test_nothing_is_missed_and_nothing_added_by_the_way_it_is_searched(
-    chunk: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(near_texts, "_CHUNK", chunk)
+def test_the_search_finds_what_comparing_every_pair_finds(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(near_texts, "_CHUNK", chunk)  # one text at a time, or all at once
     draw = random.Random(3)
     words = [f"w{n}" for n in range(12)]
 
@@ -93,13 +90,13 @@ def test_nothing_is_missed_and_nothing_added_by_the_way_it_is_searched(
     texts = [" ".join(draw.choices(words, k=draw.randint(1, 20))) for _ in range(150)]
     stream = [changed(draw.choice(texts)) for _ in range(150)]
     stream += [f"{' '.join(draw.choices(words, k=9))} {text}" for text in texts[:10]]
-    found = look_for(texts, stream)
+    found = find_texts(texts, stream)
     equal, near = plain(texts, stream)
     assert found.equal.tolist() == equal
     assert found.near.tolist() == near
-    assert min(Counter(near).values()) > 20  # both answers are tried
+    assert min(Counter(near).values()) > 20  # both outcomes occur
 
 
-def test_no_text_and_no_stream_are_nothing() -> None:
-    assert look_for([], ["a b c"]).equal.tolist() == []
-    assert not np.any(look_for(["a b c"], []).near)
+def test_empty_inputs() -> None:
+    assert find_texts([], ["a b c"]).equal.tolist() == []
+    assert not np.any(find_texts(["a b c"], []).near)

@@ -7,9 +7,10 @@ import copy
 import pytest
 import torch
 from torch import nn
+from transformers import AttentionInterface
 
 from harness.encoder import Encoder
-from harness.encoder.dropout import PerViewDropout, ViewRates, _attend
+from harness.encoder.dropout import ATTENTION, PerViewDropout, ViewRates
 from harness.errors import InputError
 from tests.support.encoder_models import FAMILIES, TEXTS, base_model
 
@@ -44,7 +45,7 @@ def test_hidden_rates_a_half():
 def test_attention_probabilities_a_half(masked):
     """With the identity as values, the output of attention is the matrix of (dropped) probabilities itself."""
     rows, heads, length = 60, 4, 32
-    rates = ViewRates()
+    rates, attend = ViewRates(), AttentionInterface()[ATTENTION]
     module = nn.Module()
     module.view_rates, module.is_causal = rates, False
     torch.manual_seed(0)
@@ -53,13 +54,13 @@ def test_attention_probabilities_a_half(masked):
     mask = (torch.arange(length) < 24).expand(rows, 1, length, length) if masked else None
     seen = 24 if masked else length
     with rates.inside(rows, None, (0.0, 0.0)):
-        exact = _attend(module, query, key, values, mask)[0]
+        exact = attend(module, query, key, values, mask)[0]
     expected = query @ key.transpose(2, 3) / 16**0.5
     if masked:
         expected[..., 24:] = float("-inf")
     torch.testing.assert_close(exact, expected.softmax(-1).transpose(1, 2))
     with rates.inside(rows, None, (0.05, 0.3)):
-        out = _attend(module, query, key, values, mask)[0]
+        out = attend(module, query, key, values, mask)[0]
     for part, rate in ((slice(0, 30), 0.05), (slice(30, 60), 0.3)):
         dropped = out[part, ..., :seen]
         assert zero_fraction(dropped) == pytest.approx(rate, abs=0.01)

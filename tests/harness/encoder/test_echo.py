@@ -12,7 +12,7 @@ from huggingface_hub import ModelCard
 from sentence_transformers import SentenceTransformer
 
 from harness.encoder import Encoder
-from harness.encoder.echo import DEFAULT, Echo
+from harness.encoder.prompts import DEFAULT, Echo
 from harness.errors import InputError
 from harness.evaluation.any_model import open_for_evaluation
 from harness.method import MethodConfig
@@ -102,7 +102,7 @@ def test_a_folder_whose_parts_do_not_belong_together_is_refused(tmp_path: Path) 
     encoder.save(tmp_path / "saved")
     file = tmp_path / "saved" / "1_SecondCopy" / "config.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), "between": 2}))
-    with pytest.raises(InputError, match="do not belong together"):
+    with pytest.raises(InputError, match="SecondCopy"):
         Encoder.load(tmp_path / "saved")
 
 

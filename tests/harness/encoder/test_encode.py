@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.encoder import Encoder
-from harness.encoder.batching import token_budget_batches
 from harness.encoder.precision import autocast, choose_precision
+from harness.encoder.sentences import token_budget_batches
 from harness.errors import InputError
 from tests.support.encoder_models import TEXTS, base_model
 
@@ -48,14 +48,8 @@ def test_each_distinct_sentence_is_encoded_once(encoder, monkeypatch):
     assert (vectors[0] != vectors[1]).any()
 
 
-def test_more_sentences_than_a_window(encoder, monkeypatch):
-    monkeypatch.setattr("harness.encoder.network._WINDOW", 4)
-    many = [*TEXTS, "red house", "blue house", "slow river"]
-    np.testing.assert_allclose(encoder.encode(many), np.stack([encoder.encode(t) for t in many]), atol=1e-5)
-
-
 def test_repeated_sentences_from_a_generator_across_windows(encoder, monkeypatch):
-    monkeypatch.setattr("harness.encoder.network._WINDOW", 3)
+    monkeypatch.setattr("harness.encoder.network.WINDOW", 3)
     many = [*TEXTS, TEXTS[4], TEXTS[0], *TEXTS, "tree tree", TEXTS[0]]
     vectors = encoder.encode(text for text in many)
     np.testing.assert_allclose(vectors, np.stack([encoder.encode(t) for t in many]), atol=1e-5)
@@ -148,13 +142,12 @@ def test_autocast_and_the_choice_of_precision(encoder):
         assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.float32
 
 
-def test_texts_go_to_the_tokenizer_in_parts(encoder, monkeypatch):
+def test_texts_go_to_the_tokenizer_in_parts(tmp_path, monkeypatch):
+    encoder = Encoder.from_pretrained(base_model(tmp_path))
     many = [f"{text} {number}" for number, text in enumerate([*TEXTS, ""] * 3)]
-    whole = encoder.tokenize(many)
-    calls = []
-    asked = encoder._ids
-    monkeypatch.setattr(encoder, "_ids", lambda texts, limit: calls.append(len(texts)) or asked(texts, limit))
-    monkeypatch.setattr("harness.encoder.network._AT_ONCE", 4)
+    whole, calls, tokenizer = encoder.tokenize(many), [], encoder.tokenizer
+    encoder.tokenizer = lambda texts, **options: calls.append(len(texts)) or tokenizer(texts, **options)
+    monkeypatch.setattr("harness.encoder.network.AT_ONCE", 4)
     assert encoder.tokenize(many) == whole
     assert max(calls) == 4
     assert sum(calls) == len(many)

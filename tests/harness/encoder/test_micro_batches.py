@@ -7,8 +7,6 @@ import torch
 from torch.utils import checkpoint as checkpointing
 
 from harness.encoder import Encoder
-from harness.encoder import micro_batches as module
-from harness.encoder.micro_batches import cuts
 from harness.errors import InputError
 from tests.support.encoder_models import FAMILIES, TEXTS, base_model
 
@@ -28,12 +26,6 @@ def gradients(encoder, ids, **rates):
     a, b = encoder.two_views(ids, ids, **rates)
     (a @ b.T).logsumexp(1).mean().backward()
     return {name: p.grad.clone() for name, p in encoder.named_parameters() if p.grad is not None}
-
-
-def test_cuts():
-    assert cuts(7, 3) == [slice(0, 3), slice(3, 6), slice(6, 7)]
-    assert cuts(6, 3) == [slice(0, 3), slice(3, 6)]
-    assert cuts(7, None) == cuts(7, 7) == cuts(7, 100) == [slice(0, 7)]
 
 
 def test_no_pass_sees_more_rows_than_a_part_and_each_part_is_encoded_twice(tmp_path):
@@ -67,7 +59,10 @@ def test_the_second_pass_drops_what_the_first_one_dropped(tmp_path, family):
     whole_views = encoder.two_views
 
     def kept(ids_a, ids_b, **rates):
-        parts = [whole_views(ids_a[rows], ids_b[rows], **rates) for rows in cuts(len(ids_a), 2)]
+        parts = [
+            whole_views(ids_a[rows], ids_b[rows], **rates)
+            for rows in (slice(i, i + 2) for i in range(0, len(ids_a), 2))
+        ]
         return tuple(torch.cat(side) for side in zip(*parts, strict=True))
 
     encoder.two_views = kept
@@ -99,7 +94,7 @@ def test_generators_are_brought_back_on_the_device_that_encodes(tmp_path, monkey
         devices.append({tensor.device for tensor in given[0].values()})
         return torch.zeros(2, 2, encoder.dimension, requires_grad=True)
 
-    monkeypatch.setattr(module, "checkpoint", spy)
+    monkeypatch.setattr("harness.encoder.network.checkpoint", spy)
     encoder.two_views(ids, ids)
     assert devices == [{torch.device("meta")}] * 3
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from harness.encoder import Encoder, jagged_attention
+from harness.encoder import Encoder, packing
 from harness.encoder.packing import Packing
 from harness.errors import InputError
 from tests.support.encoder_models import FAMILIES, NO_DROPOUT, TEXTS, base_model
@@ -48,15 +48,15 @@ def expect_close(found, expected, tolerance=1e-6):
         assert float((found[name] - tensor).abs().max()) <= tolerance * scale, name
 
 
-def test_packing():
+def test_tokens_are_packed_and_padded_again():
     mask = torch.tensor([[1, 1, 0], [1, 1, 1], [1, 0, 0], [1, 1, 0]])
-    packing = Packing(mask)
+    places = Packing(mask)
     padded = torch.arange(24.0).view(4, 3, 2) + 1
-    packed = packing.pack(padded)
+    packed = places.pack(padded)
     assert packed.shape == (1, 8, 2)
     assert packed[0, :, 0].tolist() == [1, 3, 7, 9, 11, 13, 19, 21]
-    assert torch.equal(packing.pad(packed), padded * mask.unsqueeze(-1))
-    assert packing.half == 5
+    assert torch.equal(places.pad(packed), padded * mask.unsqueeze(-1))
+    assert places.half == 5
 
 
 @pytest.mark.parametrize("family", PACKS)
@@ -76,6 +76,18 @@ def test_states_of_every_layer_and_gradients_are_those_of_the_padded_batch(tmp_p
     expect_close(found, gradients(encoder, ids))
 
 
+def test_one_row_with_tokens_masked_inside_it_is_padded(tmp_path):
+    """The packed batch would have one row as well, of another length."""
+    encoder, ids = started(tmp_path)
+    without_dropout(encoder.double())
+    features = encoder.collate([max(ids, key=len)])
+    features["attention_mask"][0, 2:4] = 0
+    states = []
+    for encoder.packed in (True, False):
+        states.append(encoder.token_states(features)[features["attention_mask"] == 1])
+    torch.testing.assert_close(*states, rtol=1e-9, atol=1e-9)
+
+
 def without_rows(monkeypatch):
     """As on a GPU, where attention needs no padded rows; the list grows with every attention that had none."""
     calls = []
@@ -84,9 +96,9 @@ def without_rows(monkeypatch):
         calls.append(given)
         return plain(*given)
 
-    plain = jagged_attention.attend
-    monkeypatch.setattr(jagged_attention, "attend", attend)
-    monkeypatch.setattr(jagged_attention, "has_kernels", lambda states: True)
+    plain = packing.attend
+    monkeypatch.setattr(packing, "attend", attend)
+    monkeypatch.setattr(packing, "has_kernels", lambda states: True)
     return calls
 
 
@@ -116,11 +128,14 @@ def test_attention_over_rows_of_unequal_length_drops_each_view_at_its_own_rate(t
     assert calls
 
 
-def test_gradient_checkpointing_pads_rows_for_attention_everywhere(tmp_path, monkeypatch):
+@pytest.mark.parametrize("how", ["checkpoints", "parts"])
+def test_where_layers_are_computed_again_rows_are_padded_for_attention_everywhere(tmp_path, monkeypatch, how):
     encoder, ids = started(tmp_path)
+    encoder.micro_batch = 2 if how == "parts" else None
     expected = gradients(encoder, ids, **RATES)
     calls = without_rows(monkeypatch)
-    encoder.checkpoint_gradients()
+    if how == "checkpoints":
+        encoder.checkpoint_gradients()
     found = gradients(encoder, ids, **RATES)
     assert all(torch.equal(found[name], gradient) for name, gradient in expected.items())
     assert not calls
@@ -231,17 +246,15 @@ def test_a_batch_without_padding_is_encoded_as_it_always_was(tmp_path):
 
 
 def test_a_model_whose_tokens_meet_elsewhere_is_refused_in_one_line(tmp_path, monkeypatch):
-    """MPNet has an attention of its own; a packed batch whose rows were mixed would be seen by its states."""
+    """MPNet has an attention of its own; a packed batch whose rows were mixed would change its states."""
     encoder, _ = started(tmp_path / "mpnet", "mpnet", packed=False)
-    with pytest.raises(
-        InputError, match=r'type "mpnet" cannot read a batch without padding: .*packed at false'
-    ) as error:
+    with pytest.raises(InputError, match='"mpnet"') as error:
         encoder.pack_batches()
     assert "\n" not in str(error.value)
     assert not encoder.packed
     encoder, _ = started(tmp_path / "bert", packed=False)
     monkeypatch.setattr(Packing, "holds", lambda self, tensor: False)
-    with pytest.raises(InputError, match='type "bert" cannot read'):
+    with pytest.raises(InputError, match='"bert"'):
         encoder.pack_batches()
     assert encoder.training
 
@@ -251,3 +264,63 @@ def test_trying_it_draws_nothing(tmp_path):
     before = torch.random.get_rng_state()
     encoder.pack_batches()
     assert torch.equal(before, torch.random.get_rng_state())
+
+
+# ---------------------------------------------------------------- packed = "auto"
+
+
+def automatic(folder, family="bert"):
+    encoder = Encoder.from_pretrained(base_model(folder, family)).train()
+    encoder.pack_batches(where_possible=True)
+    return encoder, encoder.tokenize([*TEXTS, " ".join(TEXTS[:2] * 2)])
+
+
+@pytest.mark.parametrize("family", [*PACKS, "mpnet"])
+def test_auto_is_on_where_the_model_can_and_else_off_with_one_line(tmp_path, family, caplog):
+    encoder, _ = automatic(tmp_path, family)
+    assert encoder.packed == (family != "mpnet")
+    lines = [record.getMessage() for record in caplog.records if record.name.startswith("harness")]
+    assert len(lines) == (family == "mpnet")
+    assert all("mpnet" in line and "\n" not in line for line in lines)
+
+
+def test_kernels_are_compared_with_padded_rows_on_the_first_batch_alone(tmp_path, monkeypatch):
+    """As on a GPU. Comparing draws nothing at random, so that what is dropped is the same."""
+    encoder, ids = automatic(tmp_path)
+    calls = without_rows(monkeypatch)
+    passes = []
+    encoder.transformer.register_forward_hook(lambda *given: passes.append(encoder.transformer.training))
+    compared = gradients(encoder, ids, **RATES)
+    assert encoder.packed
+    assert calls
+    assert passes.count(False) == 2
+    assert all(torch.equal(compared[name], g) for name, g in gradients(encoder, ids, **RATES).items())
+    assert passes.count(False) == 2
+
+
+@pytest.mark.parametrize("fault", ["wrong", "refused"])
+def test_kernels_that_differ_leave_batches_padded_with_one_line(tmp_path, monkeypatch, caplog, fault):
+    encoder, ids = automatic(tmp_path)
+    padded, _ = started(tmp_path, packed=False)
+    expected = gradients(padded, ids, **RATES)
+    attend = packing.attend
+
+    def faulty(*given):
+        if fault == "refused":
+            raise RuntimeError("no kernel for this shape")
+        return 1.1 * attend(*given)
+
+    without_rows(monkeypatch)
+    monkeypatch.setattr(packing, "attend", faulty)
+    found = gradients(encoder, ids, **RATES)
+    assert not encoder.packed
+    assert all(torch.equal(found[name], gradient) for name, gradient in expected.items())
+    assert len([record for record in caplog.records if record.name.startswith("harness")]) == 1
+
+
+def test_half_precision_is_near_enough(tmp_path, monkeypatch):
+    encoder, ids = automatic(tmp_path)
+    without_rows(monkeypatch)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        encoder.two_views(ids, ids)
+    assert encoder.packed

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import warnings
-
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from harness.encoder import Encoder
-from harness.encoder.convolution import TokenConvolution
+from harness.encoder.pooling import TokenConvolution
 from harness.errors import InputError
 from tests.support.encoder_models import FAMILIES, TEXTS, base_model
 
@@ -24,15 +21,6 @@ def bases(tmp_path_factory):
 @pytest.fixture
 def encoder(bases):
     return Encoder.from_pretrained(bases["bert"], pooling="mean").eval()
-
-
-def reference(path, texts=TEXTS, batch_size=32):
-    from sentence_transformers import SentenceTransformer
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        model = SentenceTransformer(str(path), device="cpu")
-        return model.encode(texts, batch_size=batch_size, show_progress_bar=False)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -85,9 +73,9 @@ def test_dropping_views_in_one_copy_leaves_the_other_alone(bases, family):
         features = other.collate([*ids, *ids])
         # as inside of `two_views`
         with torch.no_grad(), one.view_rates.inside(rows, half, half), other.view_rates.inside(rows, none, none):
-            first, second = other._vectors(features), other._vectors(features)
+            first, second = other(features), other(features)
             torch.testing.assert_close(first, second)  # at rate 0 nothing is random
-            assert not torch.allclose(one._vectors(features), one._vectors(features))
+            assert not torch.allclose(one(features), one(features))
 
     twin = encoder.copy()
     drops(encoder, twin)
@@ -127,64 +115,7 @@ def test_convolution_of_each_sentence_as_if_it_were_alone():
         assert not out[row, length:].any()
 
 
-@pytest.mark.parametrize("pooling", ["mean", "cls", "max", "first_last_avg"])
-@pytest.mark.parametrize("family", ["bert", "roberta"])
-def test_convolution_saved_and_read_by_everyone(bases, tmp_path, family, pooling):
-    torch.manual_seed(1)
-    encoder = Encoder.from_pretrained(bases[family], pooling=pooling)
-    encoder.token_module = TokenConvolution(32, 5, (1, 3))
-    encoder.affine = nn.Linear(10, 7)
-    assert encoder.dimension == 7
-    vectors = encoder.encode(TEXTS)
-    np.testing.assert_allclose(np.stack([encoder.encode(text) for text in TEXTS]), vectors, atol=1e-5)
-    encoder.save(tmp_path / "saved")
-    np.testing.assert_allclose(reference(tmp_path / "saved"), vectors, atol=1e-5)  # padded batches too
-    np.testing.assert_allclose(reference(tmp_path / "saved", batch_size=1), vectors, atol=1e-5)
-    loaded = Encoder.load(tmp_path / "saved")
-    np.testing.assert_allclose(loaded.encode(TEXTS), vectors, atol=1e-6)
-    assert loaded.pooling == encoder.pooling
-    loaded.save(tmp_path / "again")
-    np.testing.assert_allclose(reference(tmp_path / "again"), vectors, atol=1e-5)
-
-
-def test_convolution_that_sentence_transformers_wrote(bases, tmp_path):
-    """Without padding its CNN and ours are the same; with padding its vectors depend on the batch, ours do not."""
-    from sentence_transformers import SentenceTransformer
-    from sentence_transformers.sentence_transformer import modules
-
-    parts = [modules.Transformer(bases["bert"]), modules.CNN(32, 6, [1, 3]), modules.Pooling(12, "mean")]
-    SentenceTransformer(modules=parts, device="cpu").save(str(tmp_path / "theirs"))
-    vectors = Encoder.load(tmp_path / "theirs").encode(TEXTS)
-    np.testing.assert_allclose(reference(tmp_path / "theirs", batch_size=1), vectors, atol=1e-5)
-
-
-def test_convolution_errors(bases, encoder, tmp_path):
-    with pytest.raises(InputError, match=r"odd numbers, not \[2\]"):
-        TokenConvolution(32, 4, [2])
-    with pytest.raises(InputError, match="at least 1 filter"):
-        TokenConvolution(32, 0)
-    encoder.token_module = nn.Linear(32, 8)
-    with pytest.raises(InputError, match="type Linear cannot be saved"):
-        encoder.save(tmp_path / "other")
-    assert not list(tmp_path.iterdir())
-    encoder.token_module = TokenConvolution(32, 4)
-    encoder.save(tmp_path / "saved")
-    file = tmp_path / "saved" / "2_CNN" / "cnn_config.json"
-    config = json.loads(file.read_text())
-    for broken, message in (
-        ({**config, "stride_sizes": [2, 1, 1]}, "strides or even widths"),
-        ({**config, "kernel_sizes": [2, 3, 5]}, "strides or even widths"),
-        ({**config, "out_channels": 5}, "does not fit its cnn_config.json"),
-        ({"kernel_sizes": [1]}, "does not fit its cnn_config.json"),
-    ):
-        file.write_text(json.dumps(broken))
-        with pytest.raises(InputError, match=message) as error:
-            Encoder.load(tmp_path / "saved")
-        assert "\n" not in str(error.value)
-    file.write_text(json.dumps(config))
-    from safetensors.torch import save_file
-
-    weights = tmp_path / "saved" / "1_WordWeights" / "model.safetensors"
-    save_file({"emb_layer.weight": torch.full((20, 1), 0.5)}, weights)
-    with pytest.raises(InputError, match="weights words"):
-        Encoder.load(tmp_path / "saved")
+def test_widths_and_filters_of_a_convolution():
+    for arguments in ((32, 4, [2]), (32, 4, []), (32, 0)):
+        with pytest.raises(InputError, match="token convolution"):
+            TokenConvolution(*arguments)

@@ -7,29 +7,16 @@ from pathlib import Path
 import pytest
 
 from harness.cli import main
-from harness.comparison.experiment import read_experiment
 from harness.errors import InputError
 from harness.files.names import name_fault
-from harness.results.manifest import manifest_file
-from harness.results.run_folder import RunFolder
+from harness.results.store import RunFolder, comparison_file
+from harness.runs.experiment import read_experiment
 from studies.definition.study import read_study
-from studies.run.storage import folder_of
+from studies.storage import folder_of
 
 LEADING_OUT = [
-    "../../evil",
-    "/tmp/evil",
-    "a/b",
-    "a\\b",
-    "..",
-    ".hidden",
-    "a\0b",
-    "a\nb",
-    "",
-    " ",
-    "x" * 400,
-    "-rf",
-    "ö" * 60,
-]
+    "../../evil", "/tmp/evil", "a/b", "a\\b", "..", ".hidden", "a\0b", "a\nb", "", " ", "x" * 400, "-rf", "ö" * 60,
+]  # fmt: skip
 METHODS = [{"method": "untrained"}]
 
 
@@ -39,9 +26,9 @@ def test_a_name_that_cannot_be_a_file_is_refused_wherever_one_is_given(name: str
         read_experiment({"name": name, "methods": METHODS})
     assert not set("\n\0") & set(str(refused.value))
     assert len(str(refused.value)) < 300
-    with pytest.raises(InputError, match="comparison: "):
-        manifest_file(tmp_path, name)
-    with pytest.raises(InputError, match="id of a run: "):
+    with pytest.raises(InputError, match="comparison"):
+        comparison_file(tmp_path, name)
+    with pytest.raises(InputError, match="run"):
         RunFolder(tmp_path, name)
 
 

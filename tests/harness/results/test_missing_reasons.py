@@ -1,8 +1,6 @@
-"""Why a task has no scores: one type from the task to the report, plain texts in the record on disk."""
+"""Why a task has no scores: one type from the task to the report."""
 
 from __future__ import annotations
-
-import json
 
 import pytest
 from pydantic import ValidationError
@@ -10,28 +8,22 @@ from pydantic import ValidationError
 from harness.errors import InputError
 from harness.results.missing import Missing, missing
 from harness.results.record import Record
+from harness.results.spec import RunSpec
 
-# As records were written before the reasons had a type.
-OLD = {
-    "id": "1", "comparison": "c", "status": "finished", "row": "r", "method": "simcse", "config": {},
-    "base_model": "m", "seed": 1, "supervision": "unsupervised",
-    "missing": {"CR": "no such file", "MR": "vectors span 39 dimensions", "STS-B": "failed: ValueError: a fault"},
-    "unfit": ["MR"],
-}  # fmt: skip
+SPEC = RunSpec(method="simcse", config={}, base_model="m", seed=1)
 
 
-def test_a_record_of_before_is_read_and_written_as_it_was() -> None:
-    record = Record.model_validate_json(json.dumps(OLD))
-    assert {task: why.kind for task, why in record.missing.items()} == {"CR": "data", "MR": "unfit", "STS-B": "failed"}
-    written = json.loads(record.model_dump_json())
-    assert (written["missing"], written["unfit"]) == (OLD["missing"], OLD["unfit"])
-    assert Record.model_validate(written) == record
+def record(reasons: object) -> Record:
+    return Record.model_validate({
+        "id": SPEC.id, "spec": SPEC, "comparison": "c", "status": "finished", "row": "r",
+        "supervision": "unsupervised", "missing": reasons,
+    })  # fmt: skip
 
 
 def test_reasons_that_are_none_are_refused() -> None:
-    for given in ({"CR": 3}, ["CR"]):
+    for given in ({"CR": 3}, {"CR": {"kind": "unknown", "text": ""}}, ["CR"]):
         with pytest.raises(ValidationError):
-            Record.model_validate({**OLD, "missing": given})
+            record(given)
 
 
 @pytest.mark.parametrize(
@@ -46,5 +38,4 @@ def test_reasons_that_are_none_are_refused() -> None:
 def test_what_an_error_says_about_a_task(error: Exception, was_read: bool, kind: str, text: str) -> None:
     why = missing(error, was_read=was_read)
     assert (why.kind, why.text, str(why)) == (kind, text, text)
-    record = Record.model_validate({**OLD, "missing": {"CR": why}, "unfit": []})
-    assert Record.model_validate_json(record.model_dump_json()).missing == {"CR": Missing(why.kind, text)}
+    assert Record.model_validate_json(record({"CR": why}).model_dump_json()).missing == {"CR": Missing(why.kind, text)}

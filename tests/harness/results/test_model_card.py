@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 from huggingface_hub import ModelCard
 
+from harness.results.missing import Missing
 from harness.results.model_card import write_card
 from harness.results.record import Record, Score
+from harness.results.spec import RunSpec
 
 HOSTILE = "a: [b] \x1b[31m<script>alert(1)</script>\n---\nx: 'y' \"z\" # | `c` \u202e # \\ &amp; {{ }} %"
 
@@ -22,17 +24,20 @@ def score(task: str, value: float, *, source: str = "senteval", split: str = "te
 
 def record(**changes: Any) -> Record:
     about: dict[str, Any] = {
-        "id": "0123456789abcdef", "comparison": "c", "status": "finished", "row": "SimCSE", "method": "simcse",
-        "config": {}, "base_model": "bert-base-uncased", "seed": 3, "supervision": "unsupervised",
-        "corpus": {"uri": "embedded:sentences", "kind": "sentences", "count": 2100, "sha256": "ab" * 32},
-        "dev": {"task": "STS-B", "source": "senteval", "split": "dev", "sha256": "cd" * 32},
+        "comparison": "c", "status": "finished", "row": "SimCSE", "supervision": "unsupervised",
         "scores": [score("STS12", 0.5), score("STS-B", 0.9, split="dev"),
                    score("Embedded-STS-natural", 0.7, source="embedded"), score("alignment", 0.2, metric="alignment")],
-        "missing": {"STS13": "the hub cannot be reached"},
+        "missing": {"STS13": Missing("data", "the hub cannot be reached")},
         "protocols": {"cSTS12": {"data": "0f" * 32}},
         "cost": {"train_seconds": 12.5, "peak_memory_bytes": 2e9},
     }  # fmt: skip
-    return Record(**(about | changes))
+    spec = RunSpec(**{
+        "method": "simcse", "config": {}, "base_model": "bert-base-uncased", "seed": 3,
+        "corpus": {"uri": "embedded:sentences", "kind": "sentences", "count": 2100, "sha256": "ab" * 32},
+        "dev": {"task": "STS-B", "source": "senteval", "split": "dev", "sha256": "cd" * 32},
+        **{key: changes.pop(key) for key in list(changes) if key in RunSpec.model_fields and key != "missing"},
+    })  # fmt: skip
+    return Record(id="0123456789abcdef", spec=spec, **(about | changes))
 
 
 def card(folder: Path, made: Record) -> ModelCard:
@@ -85,7 +90,8 @@ def test_a_folder_or_our_own_model_is_no_base_model_of_the_hub(tmp_path: Path) -
 
 def test_hostile_text_stays_text(tmp_path: Path) -> None:
     made = record(
-        row=HOSTILE, base_model=HOSTILE, missing={HOSTILE: HOSTILE}, scores=[score(HOSTILE, 0.5, source="s")],
+        row=HOSTILE, base_model=HOSTILE, missing={HOSTILE: Missing("data", HOSTILE)},
+        scores=[score(HOSTILE, 0.5, source="s")],
         corpus={"uri": HOSTILE, "kind": "sentences", "count": 2, "sha256": "ab"},
     )  # fmt: skip
     read = card(tmp_path, made)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -14,8 +15,8 @@ import pytest
 
 from harness.errors import InputError
 from harness.sources import load_corpus
+from harness.sources.remote.hub import hub_file, remedy
 
-NLI = {"anchor": "sent0", "positive": "sent1", "negative": "hard_neg"}
 REPOSITORY = "hf://datasets/princeton-nlp/datasets-for-simcse"
 PROBE = """
 from harness.errors import InputError
@@ -90,14 +91,36 @@ def test_a_connection_that_breaks_is_one_line_and_no_wrong_input(tmp_path: Path,
     }
     environment |= {"HF_ENDPOINT": f"http://127.0.0.1:{server.server_port}", "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
     environment["HF_HUB_DOWNLOAD_TIMEOUT"] = "1"  # seconds of silence, after which huggingface_hub tries again, 5 times
-    file = tmp_path / "small.toml"
-    file.write_text('[corpus]\nuri = "wiki1m"\n[dev]\ntask = "Embedded-STS-natural"\n[[methods]]\nmethod = "simcse"\n')
-    command = [sys.executable, "-m", "harness", "compare", str(file), "--workdir", str(tmp_path / "work")]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    code = (
+        "from harness.errors import RunError\nfrom harness.sources import load_corpus\n"
+        "try: load_corpus('wiki1m')\n"
+        "except RunError as error: print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=120)
     server.shutdown()
-    assert done.returncode == 1, done.stderr
-    assert "Traceback" not in done.stderr
-    assert "the connection to the hub broke" in done.stderr.splitlines()[-1]
+    assert done.returncode == 0, done.stderr
+    assert "the connection to the hub broke" in done.stdout
+    assert done.stdout.count("\n") == 1
+
+
+def test_a_garbled_file_of_the_right_size_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cache of huggingface_hub names a large file by the sha256 that the hub states."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    folder, content = tmp_path / "models--org--model", b"weights"
+    blob = folder / "blobs" / hashlib.sha256(content).hexdigest()
+    snapshot = folder / "snapshots" / ("a" * 40)
+    for made in (blob.parent, snapshot, folder / "refs"):
+        made.mkdir(parents=True)
+    (folder / "refs" / "main").write_text(snapshot.name)
+    blob.write_bytes(content)
+    (snapshot / "model.safetensors").symlink_to(blob)
+    monkeypatch.setattr("harness.sources.remote.hub.hub_reachable", lambda: False)
+    assert hub_file("org/model", "model.safetensors", kind="model").read_bytes() == content
+    hub_file.cache_clear()
+    blob.write_bytes(b"weighty")
+    with pytest.raises(InputError, match=str(blob)):
+        hub_file("org/model", "model.safetensors", kind="model")
+    assert str(blob) in remedy("org/model", "model")
 
 
 def test_offline_mode_is_named(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -118,11 +119,14 @@ def test_damaged_senteval_files(root: Path, tmp_path: Path) -> None:
         list(read_year(root, "STS13"))
     texts = root / "STS/STS13-en-test/STS.input.FNWN.txt"
     whole = texts.read_text()
-    for line in ("only one sentence", "one\t", "one\ttwo\tthree", "one\rmore\ttwo", "o\0ne\ttwo"):
+    for line in ("only one sentence", "one\t", "one\ttwo\tthree", "one\rmore\ttwo"):
         texts.write_text(whole + line + "\n", newline="")
         scores.write_text("4.5\n1\n2\n\n")  # the damaged line was never scored
         with pytest.raises(InputError, match=r"STS\.input\.FNWN\.txt, line 4: "):
             list(read_year(root, "STS13"))
+    texts.write_text(whole + "o\0ne\ttwo\n")
+    with pytest.raises(InputError, match=r"STS\.input\.FNWN\.txt"):
+        list(read_year(root, "STS13"))
     texts.write_text(whole)
     for score in ("55", "nan", "inf", "-1", "1_0", "abc"):
         scores.write_text(f"4.5\n{score}\n1\n")
@@ -132,7 +136,7 @@ def test_damaged_senteval_files(root: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r'SICK_trial.txt, line 1: expected the names of the columns, "pair_ID"'):
         read_sick(root, "dev")
     (root / "SICK/SICK_trial.txt").write_bytes(b"head\n1\tcaf\xe9\tb\t1\n")
-    with pytest.raises(InputError, match=r"SICK_trial.txt, line 2: not UTF-8"):
+    with pytest.raises(InputError, match=r"SICK_trial.txt, line 2: "):
         read_sick(root, "dev")
     with pytest.raises(InputError, match="no such file"):
         read_stsb(root, "test")
@@ -239,3 +243,11 @@ def test_known_sizes_are_those_of_the_years_and_only_other_ones_are_told() -> No
     (said,) = unusual_sizes("STS13", {**COUNTS["STS13"], "OnWN": 560})
     assert said.startswith("examples: 560 in OnWN (not 561); files cut short")
     assert unusual_sizes("Embedded-STS-natural", {"d": 3}) == []
+
+
+def test_a_pipe_among_the_files_of_senteval_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "STS" / "STS12-en-test"
+    folder.mkdir(parents=True)
+    os.mkfifo(folder / f"STS.input.{senteval_files.STS_SUBSETS['STS12'][0]}.txt")
+    with pytest.raises(InputError, match="no ordinary file"):
+        list(read_year(tmp_path, "STS12"))

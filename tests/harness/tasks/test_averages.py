@@ -13,7 +13,7 @@ from harness.tasks.averages import Average, Mean, Number, category_averages, mea
 from harness.tasks.senteval.probing import PROBING
 from harness.tasks.senteval.transfer import transfer_mean
 from harness.tasks.sts import sts_mean
-from reports.papers.declutr_averages import DECLUTR_DOWNSTREAM, declutr_means
+from reports.papers.paper_suites import DECLUTR_DOWNSTREAM, declutr_means
 
 PUBLISHED = Path(__file__).parents[3] / "reports" / "published"
 CATEGORIES = ("Classification", "Clustering", "PairClassification", "Reranking", "Retrieval", "STS", "Summarization")

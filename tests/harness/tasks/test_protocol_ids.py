@@ -24,13 +24,11 @@ from harness.tasks.layers import LayersTask
 from harness.tasks.mteb import adapter
 from harness.tasks.mteb.task import mteb_task
 from harness.tasks.protocol import Description
-from harness.tasks.senteval.caption_ranking import Recalls
-from harness.tasks.senteval.caption_retrieval import CaptionRetrievalTask, CaptionSet
+from harness.tasks.senteval.caption_retrieval import CaptionRetrievalTask, CaptionSet, Recalls
+from harness.tasks.senteval.classifier import CONFIGURATIONS
 from harness.tasks.senteval.embedded_transfer import EmbeddedTransferTask
-from harness.tasks.senteval.fits.problem import CONFIGURATIONS
-from harness.tasks.senteval.pair_regressor import Regression
 from harness.tasks.senteval.penalty import Accuracies
-from harness.tasks.senteval.regression import RegressorTask
+from harness.tasks.senteval.relatedness import Regression, RegressorTask
 from harness.tasks.senteval.transfer import ClassificationTask
 from harness.tasks.sts import STSTask
 

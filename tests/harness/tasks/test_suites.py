@@ -10,7 +10,7 @@ import pytest
 from harness.errors import InputError
 from harness.tasks.catalogue import offers, resolve_tasks, suites
 from harness.tasks.mteb.benchmarks import EN_V1, names_of
-from reports.papers.declutr_averages import DECLUTR_DOWNSTREAM
+from reports.papers.paper_suites import DECLUTR_DOWNSTREAM
 
 SEVEN = ["STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R"]
 

@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 
 from harness.errors import InputError
 from harness.machine.distributed import ALONE, join
-from harness.results.manifest import read_records
+from harness.results.store import read_records
 from tests.support import distributed_worker as worker
 
 pytestmark = pytest.mark.timeout(400)
@@ -73,7 +73,7 @@ def test_a_process_that_fails_alone_ends_all(worked: tuple[Path, subprocess.Comp
     assert "process 1 of 2 failed alone (ValueError: met by one)" in done.stderr
 
 
-def test_compare_under_accelerate_launch_records_each_cell_once(tmp_path: Path) -> None:
+def test_compare_under_accelerate_launch_records_each_run_once(tmp_path: Path) -> None:
     experiment = tmp_path / "two.toml"
     experiment.write_text("""
 name = "two"
@@ -106,11 +106,11 @@ config = { batch_size = 8, eval_every = 3 }
     records = {record.row: record for record in read_records(tmp_path / "work", "two")}
     assert {row: record.status for row, record in records.items()} == {
         "whitening": "finished", "fails in every process": "failed", "SCD": "finished",
-        "untrained (first_last_avg, 64 word pieces)": "finished", "untrained (cls)": "finished",
+        "untrained (first_last_avg, 64 tokens)": "finished", "untrained (cls)": "finished",
     }, done.stderr  # fmt: skip
     assert "processes" not in records["whitening"].training  # learnt by the main process alone
     assert records["SCD"].training["processes"] == 2
-    assert done.returncode == 1  # as in one process: a cell has failed
+    assert done.returncode == 1  # as in one process: a run has failed
     for row in ("whitening", "SCD"):
         assert done.stderr.count(f"] {row} · embedded:mini-bert · seed 1: Embedded-STS-natural") == 1
     assert done.stdout.count("csv: ") == 1

@@ -170,13 +170,6 @@ def test_the_schedule_is_transformers(values: dict[str, Any], warm: int, steps: 
         theirs.step()
 
 
-def test_only_runs_whose_numbers_were_corrected_have_other_ids() -> None:
-    assert "corrections" not in config().for_id()
-    assert "warmup_steps" not in config().for_id()
-    assert config(warmup=0.1).for_id()["corrections"] == ["warm-up from 0"]
-    assert config(patience=3).for_id()["corrections"] == ["patience"]
-
-
 def test_patience_counts_from_the_second_evaluation_on(corpus: Corpus) -> None:
     """SG's fit: last = 0; after each evaluation: worse += score < last; stop at the limit; last = score."""
     scores = [0.5, 0.3, 0.4, 0.35, 0.45, 0.2, 0.1]  # the first is that of the untrained weights, and is not compared

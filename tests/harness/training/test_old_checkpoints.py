@@ -12,8 +12,6 @@ import pytest
 import torch
 
 from harness.method import FitContext
-from harness.pretraining.masked_lm_pretraining import Pretraining
-from harness.pretraining.options import PretrainingConfig
 from harness.sources import Corpus, load_corpus
 from methods.flow import Flow
 from methods.simcse import SimCSE
@@ -23,9 +21,6 @@ pytestmark = pytest.mark.timeout(120)
 TRAINER = (
     "encoder", "heads", "optimizer", "scaler", "rng", "cuda_rng", "step", "sentences_seen", "seconds", "best",
     "initial_dev", "last", "worse", "precision",
-)  # fmt: skip
-PRETRAINING = (
-    "model", "optimizer", "rng", "cuda_rng", "identity", "step", "seconds", "initial", "loss", "precision", "best",
 )  # fmt: skip
 FLOW = ("flow", "optimizer", "step", "seconds", "bits", "best")
 
@@ -66,23 +61,6 @@ def test_of_a_method(tmp_path: Path, corpus: Corpus) -> None:
     assert same(resumed.encoder.state_dict(), whole.encoder.state_dict())
     assert "train_tokens" in whole.fit_report.cost
     assert "train_tokens" not in resumed.fit_report.cost  # of three updates nobody knows it
-
-
-def test_of_pretraining(tmp_path: Path, corpus: Corpus) -> None:
-    shape = {"layers": 1, "width": 16, "heads": 2, "vocabulary": 300, "length": 16, "batch_tokens": 64}
-    values = {**shape, "hold_out": 0.05, "dropout": 0.1, "steps": 6, "log_every": 1, "precision": "fp32"}
-
-    def pretrained(**more: Any) -> Pretraining:
-        run = Pretraining(PretrainingConfig.parse(values, "test"), [corpus], checkpoint_seconds=0.0, **more)
-        run.run()
-        return run
-
-    with pytest.raises(Killed):
-        pretrained(folder=tmp_path, progress=kill)
-    made_old(tmp_path, PRETRAINING)
-    whole, resumed = pretrained(), pretrained(folder=tmp_path)
-    assert (resumed.initial, resumed.loss) == (whole.initial, whole.loss)
-    assert same(resumed.model.state_dict(), whole.model.state_dict())
 
 
 def test_of_the_flow(tmp_path: Path, corpus: Corpus) -> None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from reports.document.blocks import Document, Section
-from reports.document.table import Cell, Column, Table, TableRow, absent, letters, number, ranked
+from reports.document.table import Cell, Column, Table, TableRow, absent, number, ranked
 from reports.write.latex import latex, latex_table, latex_text, table_file
 from reports.write.markdown import csv_table, markdown_table, markdown_text
 
@@ -44,19 +44,11 @@ def test_best_and_second_by_block_and_shown_digits():
     assert [row.cells[1].rank for row in table(*rows).rows] == [1, 1, 0, 1, 2, 0, 0]
 
 
-def test_one_number_in_a_block_is_not_best_of_anything():
-    assert table(TableRow((Cell("a"), number(1.0)))).rows[0].cells[1].rank == 0
-
-
 @pytest.mark.parametrize(
     ("value", "digits", "text"), [(-0.001, 2, "0.00"), (-1.5, 1, "\u22121.5"), (12.345, 1, "12.3"), (0.0, 0, "0")]
 )
 def test_numbers(value, digits, text):
     assert number(value, digits=digits).text == text
-
-
-def test_letters():
-    assert [letters(i) for i in (0, 25, 26, 51, 52)] == ["a", "z", "aa", "az", "ba"]
 
 
 def test_absent_cells_are_told_apart_in_every_format():
@@ -127,12 +119,6 @@ def test_columns_of_siunitx_and_the_packages_that_a_table_needs():
     assert lines[1] == r"b & -2.00 \pm 0.50 {\textsuperscript{a}} \\"
     assert lines[2] == r"c & {n/\allowbreak{}a} \\"
     assert "siunitx" not in table_file(table(*rows))
-
-
-def test_a_papers_table_has_the_papers_number_and_no_other():
-    t = table(TableRow((Cell("a"), number(1.0))))
-    assert r"\caption{" in latex_table(t)
-    assert r"\caption*{\textbf{Table S1" in latex_table(replace(t, title="Table S1 · Pooling"))
 
 
 @pytest.mark.parametrize(("title", "counted"), [("Table 1 · Scores", False), ("Scores", True)])

@@ -11,10 +11,9 @@ import pytest
 
 from harness.results.outcomes import outcomes_frame
 from harness.results.record import Score
-from harness.results.run_folder import RunFolder
+from harness.results.store import RunFolder, join_examples
 from harness.results.text_ids import text_ids
 from harness.tasks.catalogue import resolve_tasks
-from reports.explore import known_texts
 from tests.support.synthetic import Invented, score
 
 PAIRS, CLASSES = "Embedded-STS-natural", "Embedded-Sentiment-contrast"
@@ -30,12 +29,6 @@ def vectors(kind: str, seed: int, texts: list[str]) -> np.ndarray:
         each = [np.random.default_rng(zlib.crc32(part.encode())).normal(size=64) for part in parts]
         lines.append(np.sum(each, axis=0) + 0.5 * noise.normal(size=64))
     return np.array(lines, dtype=np.float32)
-
-
-@pytest.fixture(autouse=True, scope="session")
-def _nothing_read_before() -> None:
-    """Tests of other folders cut the data sets that these read."""
-    known_texts._by_id.cache_clear()
 
 
 @pytest.fixture(scope="session")
@@ -56,7 +49,9 @@ def explored(tmp_path_factory: pytest.TempPathFactory) -> Path:
             record = made.extend(record, scores, protocols=result.protocols)
             folder = RunFolder(workdir, record.id)
             assert isinstance(result.pairs, pd.DataFrame)
-            result.pairs.to_parquet(folder.pairs_file)
             about = {"task": CLASSES, "source": "embedded", "split": "test", "metric": "accuracy"}
-            outcomes_frame(**about, outcome=right, unit=text_ids(texts)).to_parquet(folder.outcomes_file)
+            outcomes = outcomes_frame(**about, outcome=right, unit=text_ids(texts))
+            examples = join_examples(result.pairs, outcomes)
+            assert examples is not None
+            folder.write_examples(examples)
     return workdir

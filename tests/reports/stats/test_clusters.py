@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from reports.stats.clusters import chance
 from reports.stats.influence import of_spearman
@@ -39,16 +38,6 @@ def test_the_wider_one_decides_and_differences_take_out_what_rows_share():
     assert found.by_texts[0, 0] == 0
     assert found.of(0) == 2
     assert found.between(0, 1) == found.between(1, 0) == 1  # only the second example tells the rows apart
-
-
-def test_without_ids_each_example_is_by_itself():
-    x = np.array([[1.0, -1.0]])
-    ids = np.array([[5, 6], [5, 7]])
-    assert chance([(x, None)]).of(0) == 2
-    mixed = chance([(2 * x, ids), (x, None), (x, ids[::-1])])
-    # Sentence 5: 2 - 2 - 1 + 1; identical pairs: (2, -1) and (-2, 1), each counted once.
-    assert mixed.by_texts[0, 0] == pytest.approx(0 + 2)
-    assert mixed.by_examples[0, 0] == 8 + 2 + 2
 
 
 def graph(pairs, sentences, generator):

@@ -7,14 +7,8 @@ import pytest
 from scipy import stats
 
 from reports.stats.clusters import chance
-from reports.stats.estimate import mean_sd
 from reports.stats.influence import of_mean
 from reports.stats.simultaneous import mean_over_seeds
-
-
-def test_mean_and_sd():
-    assert mean_sd([2.0, 4.0, 9.0]) == (5.0, pytest.approx(13**0.5))
-    assert mean_sd([3.0]) == (3.0, None)
 
 
 def test_a_mean_over_seeds_without_chance_from_examples_is_students():
@@ -32,7 +26,7 @@ def test_the_interval_of_one_seed_holds_the_examples_alone():
     assert (still.low, still.high, still.p) == (0.5, 0.5, 0)
 
 
-@pytest.mark.parametrize("seeds", [3, 5, 10, 20])
+@pytest.mark.parametrize("seeds", [3, 20])
 def test_interval_of_a_mean_over_seeds_covers_95_percent(seeds):
     """Normal seed means, true mean 0: coverage 93-97 % down to three seeds."""
     generator = np.random.default_rng(seeds)

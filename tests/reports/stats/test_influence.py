@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from harness.results.outcomes import is_mean, score_of
-from reports.stats import influence as module
+from harness.results.outcomes import score_of
 from reports.stats.influence import influence
 
 
@@ -32,16 +31,6 @@ def test_influence_is_the_derivative_by_an_examples_weight(metric):
         assert found[m] == pytest.approx((sides[0] - sides[1]) / 2e-5, abs=1e-7)
     assert found.sum() == pytest.approx(0, abs=1e-12)  # all weights doubled change nothing
     assert np.abs(found).max() > 1e-3
-
-
-def test_a_metric_that_is_not_written_out_is_measured(monkeypatch):
-    target, outcome = examples("f1")
-    value, written = influence("f1", target, outcome)
-    monkeypatch.setattr(module, "_CLOSED", {})
-    assert not is_mean("f1")
-    measured, found = influence("f1", target, outcome)
-    assert measured == pytest.approx(value)
-    assert found == pytest.approx(written, abs=1e-7)
 
 
 @pytest.mark.parametrize("metric", ["spearman", "pearson", "f1", "cosine_ap"])

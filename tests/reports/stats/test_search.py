@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reports.stats.search import bin_of, bins, expected_maximum, quartile
+from reports.stats.search import bin_of, bins, expected_maximum
 
 
 @given(st.lists(st.floats(-1, 1), min_size=1, max_size=6), st.data())
@@ -26,18 +26,6 @@ def test_expected_best_begins_at_the_mean_and_ends_at_the_best() -> None:
     assert (np.diff(curve) > 0).all()
     with pytest.raises(ValueError, match="1 to 4"):
         expected_maximum([0.2, 0.5, 0.8, 0.9], [5])
-
-
-def test_expected_best_is_unbiased() -> None:
-    """The best of ten normal values is 1.539 standard deviations above their mean (tables of order statistics)."""
-    draws = np.random.default_rng(0).normal(size=(4000, 10))
-    assert np.mean([expected_maximum(line, [10])[0] for line in draws]) == pytest.approx(1.539, abs=0.03)
-    assert np.mean([expected_maximum(line, [5])[0] for line in draws]) == pytest.approx(1.163, abs=0.03)
-
-
-def test_quartiles_interpolate_between_neighbours() -> None:
-    values = [4.0, 1.0, 3.0, 2.0]  # positions 0..3: q75 at 2.25, q50 at 1.5
-    assert (quartile(values, 1.0), quartile(values, 0.75), quartile(values, 0.5)) == (4.0, 3.25, 2.5)
 
 
 def test_few_values_have_a_bin_each_and_many_share_them() -> None:

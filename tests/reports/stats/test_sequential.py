@@ -1,4 +1,4 @@
-"""Seeds added until a decision stands: levels of looks, who goes on, and how often equal rows are called unlike."""
+"""Seeds added until a decision stands: levels of analyses, which rows go on, and how often equal rows differ."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from reports.stats.estimate import Estimate
-from reports.stats.sequential import Boundary, over_looks, standing
+from reports.stats.sequential import Boundary, combine_analyses, standing
 from reports.stats.simultaneous import AllPairs, SeedSpread
-from tests.support.simulated_looks import course
+from tests.support.simulated_analyses import course
 from tests.support.simulated_rows import SPREADS
 
 
-def test_levels_rise_with_the_information_and_a_single_look_has_all():
+def test_levels_rise_with_the_information_and_a_single_analysis_has_all():
     def share(variances, counts, pairs, first=3, most=15):
         return float(Boundary(first, most).share(*np.array(variances, dtype=float), *np.array(counts), np.array(pairs)))
 
@@ -22,15 +22,15 @@ def test_levels_rise_with_the_information_and_a_single_look_has_all():
     assert share((1.0, 1.0), (5, 5), 0.0, 5, 5) == 1
 
 
-def test_of_all_looks_the_interval_is_what_they_share_and_p_is_the_smallest():
-    looks = [Estimate(2.0, 0.5, 3.5, 0.01), Estimate(1.6, -0.2, 3.4, 0.2), Estimate(1.5, -0.1, 2.9, 0.09)]
-    found = over_looks(looks)
+def test_of_all_analyses_the_interval_is_what_they_share_and_p_is_the_smallest():
+    analyses = [Estimate(2.0, 0.5, 3.5, 0.01), Estimate(1.6, -0.2, 3.4, 0.2), Estimate(1.5, -0.1, 2.9, 0.09)]
+    found = combine_analyses(analyses)
     assert (found.value, found.low, found.high, found.p) == (1.5, 0.5, 2.9, 0.01)
-    assert over_looks(looks[2:]) == looks[2]
+    assert combine_analyses(analyses[2:]) == analyses[2]
 
 
 def test_who_was_ahead_at_first_and_is_behind_at_last_is_not_better():
-    found = over_looks([Estimate(2.0, 0.5, 3.5, 0.01), Estimate(-0.3, -1.0, 0.4, 0.5)])
+    found = combine_analyses([Estimate(2.0, 0.5, 3.5, 0.01), Estimate(-0.3, -1.0, 0.4, 0.5)])
     assert found.p == 0.5
     assert found.low == -0.3
     assert found.high == 0.4
@@ -50,7 +50,7 @@ def stand(means, better=(), alike=(), variance=0.1, counts=3, pairs=0.01, margin
     )  # fmt: skip
 
 
-def test_seeds_go_to_the_best_row_and_to_those_that_may_still_be_told_from_it():
+def test_seeds_go_to_the_best_row_and_to_those_that_may_still_differ_from_it():
     found = stand([3.0, 2.0, 0.5], better=[(0, 2)])
     assert found.contending.tolist() == [True, True, False]
     assert found.beaten.tolist() == [False, False, True]
@@ -64,15 +64,8 @@ def test_no_seed_is_spent_where_all_is_decided_or_the_examples_hide_it():
     assert not hidden.contending.any()
 
 
-def test_a_row_that_beats_nobody_but_is_beaten_by_none_goes_on_without_seeds_of_the_beaten():
-    # The highest mean is beaten (by a row that varies less): the best is the one that nothing beats.
-    found = stand([3.0, 2.9, 2.0], better=[(1, 0)])
-    assert found.beaten.tolist() == [True, False, False]
-    assert found.contending.tolist() == [False, True, True]
-
-
 @pytest.mark.parametrize(("rows", "spread"), [(2, "one 1.7"), (6, "equal"), (10, "1/2 1.7")])
-def test_equal_rows_are_rarely_called_unlike_however_often_one_looks(rows, spread):
+def test_equal_rows_rarely_differ_however_many_analyses(rows, spread):
     equal, spreads, trials = np.zeros(rows), SPREADS[spread](rows), 800
     found = course(equal, spreads, Boundary(3, 15), stops=False, trials=trials, seed=3)
     naive = course(equal, spreads, Boundary(3, 15), share=lambda n: 1.0, stops=False, trials=trials, seed=3)

@@ -83,7 +83,7 @@ def test_equal_numbers_differ_by_nothing():
 
 
 @pytest.mark.parametrize("spread", SPREADS)
-@pytest.mark.parametrize(("rows", "seeds"), [(3, 3), (10, 2), (10, 3), (20, 3), (20, 5)])
+@pytest.mark.parametrize(("rows", "seeds"), [(3, 3), (10, 2), (20, 5)])
 def test_equal_rows_are_separated_in_at_most_5_percent(rows, seeds, spread):
     found = rates(SPREADS[spread](rows), np.full(rows, seeds), trials=1000)
     slack = 2 * (0.05 * 0.95 / 1000) ** 0.5
@@ -114,10 +114,3 @@ def test_other_procedures_fail_where_this_one_holds():
 
     assert rates(SPREADS["equal"](20), np.full(20, 2), spread=own, trials=1000).pairs > 0.1
     assert rates(SPREADS["1/2 1.7"](20), np.full(20, 3), spread=pooled, trials=1000).best > 0.15
-
-
-def test_power_grows_with_seeds():
-    found = [rates(SPREADS["equal"](10), np.full(10, n), trials=500).power for n in (2, 3, 5, 10)]
-    assert found == sorted(found)
-    assert found[2] > 0.5  # 2.5 points at a deviation of 0.84, five seeds, 45 pairs of rows
-    assert found[3] > 0.9

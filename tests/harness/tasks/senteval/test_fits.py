@@ -12,21 +12,11 @@ import torch
 from harness.errors import InputError
 from harness.senteval.utils import get_optimizer
 from harness.tasks.senteval import penalty
-from harness.tasks.senteval.fits.problem import FULL, LBFGS, PROTOTYPING, Classifier, Split
-from harness.tasks.senteval.fits.solve import solve
+from harness.tasks.senteval.classifier import FULL, LBFGS, PROTOTYPING, Classifier, Split
+from harness.tasks.senteval.fits import solve
 from tests.support import senteval_reference as reference
 
 Array = np.ndarray[Any, Any]
-
-
-@pytest.fixture(params=["compiled", "torch"])
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The fits by the compiled loops, and by torch, as on a GPU."""
-    if request.param == "torch":
-        monkeypatch.setattr("harness.tasks.senteval.fits.solve._goes_compiled", lambda *_: False)
-    elif torch.cuda.is_available():
-        pytest.skip("a GPU does the work")
-    return str(request.param)
 
 
 def blobs(n: int, d: int, classes: int, seed: int = 0, spread: float = 2.0) -> tuple[Array, Array]:
@@ -90,7 +80,6 @@ def one_by_one(x: Array, y: Array, split: Split, l2: float, classes: int, c: Cla
         (Classifier(optim="rprop", max_epoch=5, epoch_size=1, batch_size=16, tenacity=1), 2),
     ],
 )
-@pytest.mark.usefixtures("way")
 def test_side_by_side_equals_one_by_one(config: Classifier, classes: int) -> None:
     x, y = blobs(150, 21, classes, spread=4.0)
     rng = np.random.default_rng(1)
@@ -170,7 +159,6 @@ def test_lbfgs_agrees_with_scikit_learn_on_predictions() -> None:
     assert (theirs.predict(wide[400:]) == solved.predicted[0][0]).all()
 
 
-@pytest.mark.usefixtures("way")
 @pytest.mark.parametrize(("classes", "seed"), [(2, 1111), (3, 5)])
 def test_every_scheme_equals_a_float64_transcription(classes: int, seed: int) -> None:
     """With the full rules (Adam, four L2 values, 5 % slices); SST5 and SICK-E are three-part sets of some classes."""
@@ -219,18 +207,18 @@ def test_ties_between_l2_values_go_to_the_smallest() -> None:
 
 def test_too_few_examples_for_the_folds_is_one_clear_line() -> None:
     x, y = blobs(6, 3, 2)
-    with pytest.raises(InputError, match=r"^6 examples cannot be split into 10 folds"):
+    with pytest.raises(InputError, match="6 examples"):
         penalty.nested(x, y, 2, FULL)
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"optim": "adan"}, r'optim "adan" \(did you mean "adam"\?\)'),
-        ({"optim": "sgd,lr"}, "the only setting is the rate, as in "),
-        ({"optim": "sgd,momentum=0.9"}, "the only setting is the rate, as in "),
-        ({"batch_size": 0}, "batch_size = 0 is out of its range"),
-        ({"solver": "lbfgs", "nhid": 50}, "lbfgs is for nhid 0"),
+        ({"optim": "adan"}, "adan"),
+        ({"optim": "sgd,lr"}, "sgd"),
+        ({"optim": "sgd,momentum=0.9"}, "sgd"),
+        ({"batch_size": 0}, "batch_size = 0"),
+        ({"solver": "lbfgs", "nhid": 50}, "nhid = 50"),
         ({"kfold": 1}, "kfold = 1"),
         ({"dropout": 1.0}, "dropout = 1.0"),
     ],
@@ -252,3 +240,14 @@ def test_seeds_do_not_enter_the_exact_solutions_protocol() -> None:
     assert LBFGS.describe() == dataclasses.replace(LBFGS, seed=7, batch_size=32).describe()
     assert FULL.describe() != dataclasses.replace(FULL, seed=7).describe()
     assert FULL.describe() != LBFGS.describe()
+
+
+def test_features_far_out_stay_finite() -> None:
+    """Features of size 1e4 drive sigmoid and softmax to their ends; separable labels are still learnt."""
+    rng = np.random.default_rng(0)
+    for classes in (2, 4):
+        y = np.arange(120) % classes
+        x = 1e4 * (np.eye(classes)[y] + 0.01 * rng.standard_normal((120, classes)))
+        split = Split(np.arange(60), np.arange(60, 90), np.arange(90, 120))
+        solved = solve(x, y, [split], np.array([[1e-5]]), classes, PROTOTYPING)
+        np.testing.assert_array_equal(solved.predicted[0][0], y[90:])

@@ -13,7 +13,7 @@ from harness.evaluation.scoring import evaluate
 from harness.sources.senteval.labelled import PROBING as FILES
 from harness.sources.senteval.labelled import read_probing
 from harness.tasks.base import Task
-from harness.tasks.senteval.fits.problem import FULL, LBFGS, Classifier
+from harness.tasks.senteval.classifier import FULL, LBFGS, Classifier
 from harness.tasks.senteval.probing import PROBING, probing_task
 from tests.support.senteval_data import noise, probing, sentence
 
@@ -93,9 +93,10 @@ def test_wrong_files_are_one_clear_line(tmp_path: Path, text: str, message: str)
         probing_task("Tense", root=tmp_path).texts()
 
 
-def test_without_files_the_message_says_where_to_put_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_missing_files_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("HARNESS_SENTEVAL", raising=False)
-    with pytest.raises(InputError, match="set HARNESS_SENTEVAL to SentEval's data folder"):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(InputError, match="probing"):
         probing_task("Tense").texts()
     monkeypatch.setenv("HARNESS_SENTEVAL", str(tmp_path / "nowhere"))
     with pytest.raises(InputError, match="nowhere: no such folder"):

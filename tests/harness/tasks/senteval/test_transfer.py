@@ -20,11 +20,9 @@ from harness.sources.senteval.labelled import read_task
 from harness.sources.senteval.sizes import SIZES
 from harness.tasks.base import Task
 from harness.tasks.catalogue import suites
-from harness.tasks.senteval.caption_ranking import fit_and_rank, rank_recalls
-from harness.tasks.senteval.caption_retrieval import CaptionRetrievalTask
-from harness.tasks.senteval.fits.problem import FULL, LBFGS, PROTOTYPING
-from harness.tasks.senteval.pair_regressor import grade_targets, regress
-from harness.tasks.senteval.regression import regressor_task
+from harness.tasks.senteval.caption_retrieval import CaptionRetrievalTask, fit_and_rank, rank_recalls
+from harness.tasks.senteval.classifier import FULL, LBFGS, PROTOTYPING
+from harness.tasks.senteval.relatedness import grade_targets, regress, regressor_task
 from harness.tasks.senteval.transfer import TRANSFER, f1, transfer_task
 from tests.support import senteval_reference as reference
 from tests.support.senteval_data import downstream, noise, words
@@ -194,7 +192,7 @@ def test_grades_by_hand() -> None:
 def test_regressor_equals_torch_s_own_layers(monkeypatch: pytest.MonkeyPatch) -> None:
     from scipy.stats import pearsonr
 
-    monkeypatch.setattr("harness.tasks.senteval.pair_regressor._MAX_PASSES", 200)
+    monkeypatch.setattr("harness.tasks.senteval.relatedness._MAX_PASSES", 200)
     rng = np.random.default_rng(0)
     x = {p: rng.standard_normal((n, 6)).astype(np.float32) for p, n in (("train", 60), ("dev", 40), ("test", 30))}
     weights = rng.standard_normal(6)
@@ -264,7 +262,7 @@ def test_regressors_of_sts_b_and_sick_r_equal_a_float64_transcription(
     """STS-B's scores begin at 0, SICK's at 1."""
     from scipy.stats import pearsonr, spearmanr
 
-    monkeypatch.setattr("harness.tasks.senteval.pair_regressor._MAX_PASSES", 200)
+    monkeypatch.setattr("harness.tasks.senteval.relatedness._MAX_PASSES", 200)
     for name in ("STS-B", "SICK-R"):
         task = regressor_task(name, root=root)
         gold = {p: np.asarray(part.labels, dtype=float) for p, part in task.data.parts.items()}

@@ -1,0 +1,182 @@
+"""Which row of which experiment file makes each published number on public data, or why none can."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from harness import registry
+from harness.errors import InputError
+from harness.method import Method, MethodConfig
+from harness.results.spec import RunSpec
+from harness.runs.experiment import CorpusSettings, Entry, Experiment
+from harness.runs.rows import corpus_for
+from harness.tasks.catalogue import tasks_of
+from reports.papers.definition import Definition, PaperColumn, PaperRow, Published
+from reports.papers.matching import Matching, Place
+from reports.papers.measured import tasks_of_column
+from reports.read.comparison_runs import ResultRow
+from reports.read.run_library import Record, RunLibrary
+
+NO_FILE, NO_METHOD = "no file has it", "no method of this harness"
+NOT_YET = (NO_FILE, NO_METHOD)  # what somebody could still do
+FamilyOf = Callable[[str], str | None]  # base model -> the family of its presets; None: of no paper
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """A row of an experiment file or a study on one base model.
+
+    Attributes:
+        file: the argument of `harness compare` or `harness study run`.
+        row: as a row of results, with one record that has no scores.
+        tasks: block of the file -> the tasks that the row is evaluated on there; of a file without blocks, of "".
+        study: whether it is a value of a study's grid; the statistics of its trials are the numbers.
+    """
+
+    file: str
+    row: ResultRow
+    tasks: dict[str, frozenset[str]]
+    study: bool = False
+
+    @property
+    def record(self) -> Record:
+        return self.row.records[0]
+
+
+def plan_record(
+    comparison: str, label: str, method: type[Method], config: MethodConfig, base_model: str,
+    corpus: CorpusSettings | None, max_steps: int | None, family: str, dev: dict[str, Any] | None = None,
+) -> Record:  # fmt: skip
+    """A record of what is known before a run."""
+    text: dict[str, Any] | None = None if corpus is None else {"uri": corpus.uri, "kind": corpus.kind}
+    if text and corpus and corpus.limit:
+        text["count"] = corpus.limit
+    spec = RunSpec(
+        method=method.name, config=config.model_dump(mode="json"), base_model=method.base_for(config, base_model),
+        seed=0, corpus=text, dev=dev, max_steps=max_steps,
+    )  # fmt: skip
+    return Record(
+        id=f"{comparison} {label} {family}", spec=spec, comparison=comparison, status="finished", row=label,
+        supervision=method.supervision_for(config),
+    )  # fmt: skip
+
+
+def plan_runs(file: str, experiment: Experiment, family_of: FamilyOf) -> list[PlannedRun]:
+    """Every row of a file on each of its base models that a paper has and that the row's preset has values for.
+
+    Raises:
+        InputError: an unknown method, or no text for it.
+    """
+    return [run for entry in experiment.methods for run in _plan_entry(file, experiment, entry, family_of)]
+
+
+def _plan_entry(file: str, experiment: Experiment, entry: Entry, family_of: FamilyOf) -> list[PlannedRun]:
+    method: type[Method] = registry.load(registry.METHODS, entry.method)
+    label = entry.name or entry.method
+    tasks: dict[str, dict[str, frozenset[str]]] = {}  # base model -> block -> tasks
+    bounds: dict[str, int | None] = {}
+    for name, block in experiment.parts.items():
+        if entry.blocks and name not in entry.blocks:
+            continue
+        for base_model in entry.base_models or block.base_models or experiment.base_models:
+            suites = block.suites or experiment.suites
+            known = frozenset(task for suite in suites for task in (tasks_of(suite) or (suite,)))
+            tasks.setdefault(base_model, {})[name] = known
+            bounds[base_model] = entry.max_steps or block.max_steps or experiment.max_steps
+    values = {**{k: v for k, v in experiment.shared.items() if k in method.Config.model_fields}, **entry.config}
+    runs = []
+    for base_model, by_block in tasks.items():
+        family = entry.family or experiment.family or family_of(base_model)
+        if family is None:
+            continue
+        try:
+            config = method.configure(values, preset=entry.preset, family=family, where=f"{file}: {label}")
+        except InputError:  # the preset has no values for this base model
+            continue
+        corpus = corpus_for(experiment, entry, method.text_for(config), file)
+        record = plan_record(experiment.name, label, method, config, base_model, corpus, bounds[base_model], family)
+        runs.append(PlannedRun(file, ResultRow(label, record.base_model, (record,)), by_block))
+    return runs
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a published number comes from: a row of a file and its block; or, without a file, the reason.
+
+    Attributes:
+        remark: why our number cannot be compared with the paper's.
+    """
+
+    published: Published
+    place: Place | None
+    file: str = ""
+    study: bool = False
+    block: str = ""
+    row: str = ""
+    reason: str = ""
+    remark: str = ""
+
+
+def find_sources(definition: Definition, runs: Sequence[PlannedRun]) -> list[Source]:
+    """The source of each published number, in the file's order. `runs`: those of the paper's own file first."""
+    finder = _Finder(definition, runs)
+    places = zip(finder.matching.published, finder.matching.places, strict=True)
+    return [finder.find(p, place) for p, place in places]
+
+
+class _Finder:
+    def __init__(self, definition: Definition, runs: Sequence[PlannedRun]) -> None:
+        self.matching = Matching(definition, RunLibrary(definition.folder, ()))
+        self.runs = runs
+        self._fitting: dict[tuple[int, str], list[PlannedRun]] = {}
+
+    def find(self, p: Published, place: Place | None) -> Source:
+        if place is None:
+            return Source(p, None, reason="a statement of the text, which no table has")
+        row, column = place.row, place.column
+        found = self._find_runs(place, row, column, p["base_model"])
+        if not found:
+            cannot = row.cannot or ("" if column.score else column.cannot)
+            return Source(p, place, reason=cannot or (NO_FILE if row.method else NO_METHOD))
+        remark = column.cannot
+        if column.difference and (other := self._reference_base(place, p["base_model"])) != p["base_model"]:
+            remark = f"the paper subtracts the row on {other}, reports do not"
+        own = [one for one in found if one[0].file == found[0][0].file]
+        run, block = next((one for one in own if one[1] == place.table.key), own[0])
+        return Source(p, place, run.file, run.study, block, run.row.label, remark=remark)
+
+    def _find_runs(self, place: Place, row: PaperRow, column: PaperColumn, base: str) -> list[tuple[PlannedRun, str]]:
+        """The runs that make a number, with a block in which they are evaluated on its tasks."""
+        if column.difference:
+            scores = next(c for c in self.matching.columns(place.table) if c.head == column.name)
+            reference = place.table.reference_of(row)
+            other = reference is not None and reference[0] is not row
+            there = self._find_runs(place, reference[0], scores, self._reference_base(place, base)) if other else True
+            return self._find_runs(place, row, scores, base) if there else []
+        needed = tasks_of_column(column)
+        found: list[tuple[PlannedRun, str]] = []
+        for run in self._runs_of(row, base) if column.score else ():
+            if column.kind == "trials":
+                dev = run.record.dev or {}
+                if run.study and (dev.get("task"), dev.get("source")) == ("STS-B", "senteval"):
+                    found.append((run, ""))
+            elif needed <= frozenset().union(*run.tasks.values()):
+                whole = [name for name, tasks in run.tasks.items() if needed <= tasks]
+                partly = [name for name, tasks in run.tasks.items() if needed & tasks]
+                found.append((run, place.table.key if place.table.key in whole else (whole or partly)[0]))
+        return found
+
+    def _reference_base(self, place: Place, base: str) -> str:
+        """The base model of the row that a difference goes to: the same, where the paper has the reference on it."""
+        bases = self.matching.reference_bases(place)
+        return base if base in bases or not bases else sorted(bases)[0]
+
+    def _runs_of(self, row: PaperRow, base: str) -> list[PlannedRun]:
+        """The planned runs that the definition takes for a published row on `base`."""
+        key, conditions = (id(row), base), self.matching.conditions
+        if key not in self._fitting:
+            mine = [run for run in self.runs if conditions.is_of(row, run.record)]
+            self._fitting[key] = [run for run in mine if not conditions.reasons(base, row, run.row)]
+        return self._fitting[key]

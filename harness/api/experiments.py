@@ -1,0 +1,438 @@
+"""`harness.compare` and `harness.study`: what runs the files of comparisons and of studies."""
+
+from __future__ import annotations
+
+import json
+import logging
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from harness import registry
+from harness.api.reading import FORMATS
+from harness.api.result import Comparison
+from harness.errors import InputError, StopRequested
+from harness.executors.executor import Executor, ExecutorSettings, executor_settings
+from harness.files.locks import comparison_lock
+from harness.files.printable import join_some, one_line
+from harness.machine.distributed import Team, join
+from harness.machine.progress import Reporter
+from harness.machine.progress_views import in_notebook
+from harness.results.store import RunFolder, checked_workdir, read_comparison_file
+from harness.runs.against import find_other_rows, limit_to_protocols
+from harness.runs.differences import summarise_differences
+from harness.runs.execute import find_finished, needs_training, take_part
+from harness.runs.experiment import EMBEDDED_DEV, Experiment, read_experiment
+from harness.runs.grid import Grid
+from harness.runs.plan import Job, Plan, forget_loaded, make_plan
+from harness.runs.progress import Progress
+from harness.runs.runner import Runner
+from harness.runs.selection import rehearse as rehearse_experiment
+from harness.runs.selection import select
+from harness.runs.tuning import Budget, Tuning, check_budget, requested_budget
+from harness.runs.until import MoreSeeds, Until, check_until
+
+if TYPE_CHECKING:
+    from studies.study_api import StudyResult
+
+log = logging.getLogger(__name__)
+
+Source = str | Path | Mapping[str, Any] | Experiment | Sequence[str | Mapping[str, Any]]
+
+
+@dataclass
+class Planned:
+    """A comparison before it runs: everything that can be wrong with its input was checked.
+
+    Attributes:
+        source: file or preset, or the experiment itself, before overrides.
+    """
+
+    source: str | Experiment
+    where: str
+    overrides: tuple[str, ...]
+    only: tuple[str, ...]
+    rehearsal: bool
+    experiment: Experiment
+    plan: Plan
+    budget: Budget | None = None
+    until: Until | None = None
+    tuning: Tuning | None = None
+
+    @property
+    def name(self) -> str:
+        return self.experiment.name
+
+
+def plan_comparison(
+    experiment: Source,
+    workdir: Path,
+    *,
+    overrides: Sequence[str] = (),
+    only: Sequence[str] = (),
+    rehearse: bool = False,
+    tune: Budget | None = None,
+    until: Until | None = None,
+    against: bool = False,
+    executor: str | Mapping[str, Any] | ExecutorSettings | None = None,
+    team: Team | None = None,
+    log_line: Callable[[str], None] = lambda line: None,
+) -> Planned:
+    """The plan of a comparison; arguments as in `compare`.
+
+    Raises:
+        InputError: anything in the input that cannot work.
+    """
+    forget_loaded()
+    if isinstance(experiment, Sequence) and not isinstance(experiment, str):
+        rows = [{"method": row} if isinstance(row, str) else dict(row) for row in experiment]
+        experiment = {"name": "comparison", "dev": EMBEDDED_DEV.model_dump(), "methods": rows}
+    source = str(experiment) if isinstance(experiment, str | Path) else read_experiment(experiment)
+    where = source if isinstance(source, str) else f'experiment "{source.name}"'
+    selected = select(experiment, overrides, only, where, tuned=tune is not None)
+    tune = None if rehearse and tune is None else requested_budget(tune, selected)
+    budget = check_budget(tune, selected) if tune is not None else None
+    selected = selected.model_copy(update={"executor": executor_settings(executor, selected.executor)})
+    registry.load(registry.EXECUTORS, selected.executor.name)
+    if until is not None:
+        until = check_until(until, selected)
+        if rehearse:
+            raise InputError("--until: a rehearsal decides nothing; leave one of them out")
+        if against:
+            raise InputError("--until: rows made elsewhere get no further seeds; decide first, then use --against")
+    if against and rehearse:
+        raise InputError("--against: the scores of a rehearsal are comparable with no others; leave one of them out")
+    team = team or join(selected.device)
+    if (until is not None or budget is not None) and team.size > 1:
+        option = "--until" if until is not None else "--tune"
+        raise InputError(f"{option}: runs in one process; start it without a launcher")
+    most = selected.rehearsal.sentences if rehearse else None
+    if rehearse:
+        selected = rehearse_experiment(selected)
+    plan = make_plan(selected, where, workdir, team=team, log_line=log_line, most_sentences=most)
+    if not all(plan.block_tasks.values()):
+        raise InputError(f"{where}: suites: expected a suite or task; see: harness list suites")
+    return Planned(source, where, tuple(overrides), tuple(only), rehearse, selected, plan, budget, until)
+
+
+def compare(
+    experiment: Source,
+    *,
+    workdir: str | Path = "work",
+    overrides: Sequence[str] = (),
+    only: Sequence[str] = (),
+    rehearse: bool = False,
+    tune: Budget | None = None,
+    until: Until | Literal["decided"] | None = None,
+    tracked: bool = True,
+    tracking_uri: str | None = None,
+    formats: Sequence[str] = FORMATS,
+    executor: str | Mapping[str, Any] | ExecutorSettings | None = None,
+    progress: Reporter | None = None,
+    say: Callable[[str], None] | None = None,
+    against: Sequence[str | Path] = (),
+) -> Comparison:
+    """Train every row of an experiment under the same conditions, evaluate, track and report; finished runs are reused.
+
+        >>> found = harness.compare(
+        ...     [{"name": pooling, "method": "pooling", "config": {"pooling": pooling}} for pooling in ("cls", "mean")],
+        ...     overrides=["name=poolings", "suites=['Embedded-STS-natural']"], workdir=work, tracked=False, formats=[],
+        ... )
+        >>> found.scores().query("metric == 'spearman' and aggregation == 'all'")[["row", "n"]].values.tolist()
+        [['cls', 240], ['mean', 240]]
+
+    Args:
+        experiment: a TOML file, a preset's name, the keys of such a file, an `Experiment`, or a list of rows: names of
+            methods or tables as under [[methods]], with the defaults for everything else.
+        workdir: the work directory. The same call resumes where it stopped.
+        overrides: as `--set`: "seeds=[1]", "methods.simcse.temperature=0.1".
+        only: blocks of the file, or patterns of rows ("SCD*"), to run as a comparison of its own.
+        rehearse: the same with the embedded model, the beginning of each text and few training steps, as the file's
+            [rehearsal] says; rows and tasks whose data is not available are skipped with a note.
+        tune: search every row under this budget first, and add the best configuration as a row of its own; by default
+            the budget of a file that has one of equal trials.
+        until: "decided" adds seeds, one after the other, to the rows between which a decision is open. An
+            `Until` bounds them.
+        tracked, tracking_uri: whether runs go to MLflow, and to which store (default: sqlite in `workdir`).
+        formats: of the report.
+        executor: where runs are executed: "processes", or keys of the table [executor]; they override the experiment's.
+        progress: what shows the progress; by default bars in a notebook, nothing elsewhere.
+        say: callback for one-line notices before the first run.
+        against: work directories, archives of one or "shipped", whose rows are compared with these where they were made
+            under the same conditions; nothing of them is trained.
+
+    Returns:
+        Records, and where the report is. In a process that another one leads (`harness.machine.distributed`) there are
+        none.
+
+    Raises:
+        InputError: anything in the input that cannot work; nothing is written then.
+        RunError: a search or the report failed, or a stop was requested; the message says what was saved.
+    """
+    from reports.write.report_folder import check_formats
+
+    check_formats(formats)  # now, and not when all runs have ended
+    notify = say or (lambda line: None)
+    reporter = progress or Reporter.of_caller()
+    folder = checked_workdir(workdir, create=False)
+    team = join(_device(experiment, overrides))
+    with team.main_first():
+        planned = plan_comparison(
+            experiment,
+            folder,
+            overrides=overrides,
+            only=only,
+            rehearse=rehearse,
+            tune=tune,
+            until=Until() if until == "decided" else until,
+            against=bool(against),
+            executor=executor,
+            team=team,
+            log_line=notify,
+        )
+        folder = checked_workdir(workdir)
+    if not team.main:
+        with suppress(StopRequested):  # the main process reports it
+            take_part(folder, team)
+        return Comparison(planned.name, folder, [], planned.experiment)
+    with comparison_lock(folder, planned.name):
+        return _run(planned, folder, reporter, notify, tracked, tracking_uri, formats, against)
+
+
+def _device(experiment: Source, overrides: Sequence[str]) -> str:
+    """The device that an experiment names, read before processes meet."""
+    if isinstance(experiment, Sequence) and not isinstance(experiment, str):
+        return "auto"
+    return read_experiment(experiment, overrides).device
+
+
+def _run(
+    planned: Planned,
+    folder: Path,
+    reporter: Reporter,
+    notify: Callable[[str], None],
+    tracked: bool,
+    tracking_uri: str | None,
+    formats: Sequence[str],
+    against: Sequence[str | Path],
+) -> Comparison:
+    """As `compare`, for a plan; the lock of the comparison is held."""
+    from reports.build import build_comparison, build_report
+    from reports.live import page
+
+    plan, experiment = planned.plan, planned.experiment
+    if planned.budget is not None:
+        from studies.tune import tune_rows
+
+        planned.tuning = tune_rows(
+            experiment, planned.budget, folder, tracked=tracked, tracking_uri=tracking_uri, quiet=reporter.quiet
+        )
+        plan = make_plan(planned.tuning.with_winners(experiment), planned.where, folder, log_line=notify)
+    more_seeds = None
+    if planned.until is not None:
+        more_seeds = more_seeds_of(planned.until, experiment)
+        more_seeds.check_earlier(planned.name, _earlier_comparison(folder, planned.name))
+        plan = more_seeds.begin(plan)
+    for line in notices(plan, folder):
+        notify(line)
+    others = find_other_rows(plan, sources_of(against), folder) if against else None
+    engine: type[Executor] = registry.load(registry.EXECUTORS, experiment.executor.name)
+    executor = engine(experiment.executor, folder)
+    with ExitStack() as ending:
+        tracker = None
+        if tracked:
+            from harness.tracking import Tracker
+
+            tracker = Tracker(folder, planned.name, tracking_uri)
+            ending.callback(tracker.close)
+        progress = Progress(
+            folder,
+            planned.name,
+            title=experiment.title,
+            executor=executor.name,
+            workers=(executor.settings.workers or 1) if executor.parallel else 1,
+            reporter=ending.enter_context(reporter),
+            page=page,
+        )
+        grid = Grid(
+            plan,
+            folder,
+            progress,
+            command_of=lambda job: reproduce_command(planned, plan, job),
+            tracker=tracker,
+            tuning=planned.tuning,
+            only=planned.only,
+            more_seeds=more_seeds,
+            others=others,
+        )
+        progress.scores = grid.scores
+        try:
+            with progress:
+                Runner(folder, executor, progress, plan.team).run(grid)
+        except StopRequested:
+            raise progress.stopped() from None
+        finally:
+            plan.team.from_main("")  # no more training: the other processes end
+        if others is not None:
+            grid.others = others = limit_to_protocols(others, [grid.records[job.place] for job in grid.plan.jobs])
+            grid.write()
+            for line in others.summary():
+                notify(line)
+        for line in check_overlaps(grid.plan, folder):
+            notify(line)
+    written = build_comparison(folder, planned.name, formats=formats) if formats else {}
+    if tracker is not None and "html" in written:
+        tracker.attach(written["html"])
+    further = {name: build_report(name, folder, formats=formats) for name in experiment.reports}
+    return Comparison(planned.name, folder, grid.all_records(), plan.experiment, written, planned.tuning, further)
+
+
+def more_seeds_of(until: Until, experiment: Experiment) -> MoreSeeds:
+    """The course of `--until`, with the analysis of the reports."""
+    from reports.decide.sequential import RULE, analyse
+
+    return MoreSeeds(until, (*experiment.seeds, *until.order), analyse, RULE)
+
+
+def _earlier_comparison(workdir: Path, name: str) -> dict[str, Any] | None:
+    """The file that an earlier call wrote; None where it is damaged, and written again."""
+    try:
+        return read_comparison_file(workdir, name)
+    except InputError:
+        return None
+
+
+def sources_of(against: Sequence[str | Path]) -> dict[str, Path]:
+    """Name -> place of the work directories that `--against` names; "shipped" are the runs of the package."""
+    from studies import SHIPPED
+
+    sources = {}
+    for source in dict.fromkeys(map(str, against)):
+        shipped = source == "shipped" and not Path(source).exists()
+        name = source if shipped else Path(source).resolve().name.partition(".tar")[0]
+        sources[name] = SHIPPED if shipped else Path(source)
+    return sources
+
+
+def notices(plan: Plan, workdir: Path) -> list[str]:
+    """Lines that a reader should know before the first run."""
+    lines = [f"note: {one_line(plan.schedule.note)}"] if plan.schedule.note else []
+    if line := summarise_differences(plan):
+        lines.append(f"note: {line}")
+    again = [
+        job
+        for job in {job.id: job for job in plan.jobs}.values()
+        if (record := RunFolder(workdir, job.id).read_if_sound()) is not None
+        and record.removed
+        and find_finished(job, workdir) is None
+        and needs_training(job, workdir)
+    ]
+    if again:
+        rows = join_some(list(dict.fromkeys(one_line(job.row) for job in again)))
+        lines.append(f"note: {len(again)} runs are trained again for new scores, as their weights were removed: {rows}")
+    return lines
+
+
+def reproduce_command(planned: Planned, plan: Plan, job: Job) -> str:
+    """The command that makes the run of a job again; the call in Python, for an experiment that is in no file."""
+    seed, row = job.spec, plan.row_of(job)
+    changes = [*planned.overrides, *plan.schedule.overrides, f"seeds=[{seed.seed}]"]
+    changes += [f'base_models=["{seed.base_model}"]']
+    if seed.vary:
+        changes += [f"vary={json.dumps(seed.vary)}", f"held_seed={seed.held}"]
+    changes += planned.tuning.overrides(job.row) if planned.tuning else []
+    budget = planned.experiment.budget
+    if budget.kind == "seconds":  # not measured again
+        updates = f'{{kind = "updates", updates = {row.max_steps}}}' if row.max_steps is not None else "own"
+        changes.append(f"budget={updates}")
+    if budget.kind == "trials":  # not searched again
+        changes += ["budget=own", *([f"max_steps={row.max_steps}"] if row.max_steps is not None else [])]
+    only: list[str] = []
+    if job.blocks != ("",):  # an added start comes with a row of the file
+        trained = next((other for other in plan.jobs if plan.starts.get(other.id) == job.id), job)
+        only = [trained.row if row.added else job.row]
+    if isinstance(planned.source, Experiment):
+        keys = planned.source.model_dump(mode="json", exclude_unset=True)
+        options = {**({"only": only} if only else {}), **({"rehearse": True} if planned.rehearsal else {})}
+        more = "".join(f", {name}={value!r}" for name, value in options.items())
+        return f'harness.compare({keys!r}, workdir="NEW_FOLDER", overrides={changes!r}{more})'
+    words = ["harness", "compare", planned.source, "--workdir", "NEW_FOLDER"]
+    words += [word for pattern in only for word in ("--only", pattern)]
+    words += ["--rehearse"] if planned.rehearsal else []
+    return shlex.join([*words, *(word for change in changes for word in ("--set", change))])
+
+
+def check_overlaps(plan: Plan, workdir: Path) -> list[str]:
+    """Check every training text and dev set against the tasks and store the overlaps; a line for each large one."""
+    lines: list[str] = []
+    try:
+        from harness.contamination.check import check, selection_text, training_text
+
+        texts: dict[str, Any] = {}
+        for job in plan.jobs:
+            if (corpus := plan.corpus(plan.row_of(job))) is not None:
+                texts.setdefault(f"training text {corpus.uri} ({corpus.kind})", training_text(corpus))
+            if job.spec.dev is not None and plan.dev is not None:
+                texts.setdefault(f"dev set {plan.dev.name}", selection_text(plan.dev, job.spec.dev))
+        for name, text in texts.items():
+            overlap = check(workdir, text, plan.tasks)
+            large = sorted(((one.share, key) for key, one in overlap.tasks.items() if one.share >= 0.05), reverse=True)
+            if large:
+                named = join_some([f"{key.partition(':')[2]} {100 * share:.0f} %" for share, key in large])
+                lines.append(f"note: the {name} contains texts of {named} (report: scores without them)")
+    except Exception as error:  # the runs are finished and recorded; whatever is wrong here costs a remark
+        log.warning("texts of the tasks were not looked for in the training text: %s", error)
+    return lines
+
+
+def study(
+    source: str | Path | Mapping[str, Any],
+    workdir: str | Path = "work",
+    *,
+    overrides: Sequence[str] = (),
+    quick: bool = False,
+    name: str | None = None,
+    storage: str | None = None,
+    executor: str | Mapping[str, Any] | ExecutorSettings | None = None,
+    tracked: bool = True,
+    tracking_uri: str | None = None,
+    force_new: bool = False,
+    quiet: bool | None = None,
+) -> StudyResult:
+    """Search a method's hyperparameters under an equal budget for every trial; the same call resumes where it stopped.
+
+        >>> found = harness.study(
+        ...     {"name": "share", "method": "whitening", "sampler": "grid", "space": {"k": [16, 32]},
+        ...      "corpus": {"uri": "embedded:sentences", "limit": 64},
+        ...      "suites": ["Embedded-STS-natural"], "objectives": ["Embedded-STS-natural"]},
+        ...     workdir=work / "study", tracked=False,
+        ... )
+        >>> sorted(found.trials()["k"])
+        [16, 32]
+
+    Args:
+        source: a TOML file, a preset's name (`harness study list`), or the keys of such a file.
+        workdir: the work directory.
+        overrides: as `--set`: "trials=20", "space.temperature=[0.05, 0.1]".
+        quick: the file's small size.
+        name: of the study; by default the file's own.
+        storage: where the trials are; by default a journal file in `workdir`.
+        executor: where runs are executed: "processes", or keys of the table [executor], as {"workers": 2}.
+        tracked, tracking_uri: whether runs go to MLflow, and to which store.
+        force_new: delete the trials of an earlier study of this name.
+        quiet: no progress; by default it is shown in a notebook only.
+
+    Raises:
+        InputError: a key, a space, a sampler, data or a storage that cannot work; another study of this name.
+        RunError: a stop was requested; the message says what was saved.
+    """
+    from studies.study_api import plan_study, run_study
+
+    return run_study(
+        plan_study(source, overrides, quick=quick, name=name), checked_workdir(str(workdir)),
+        storage=storage, executor=executor, tracked=tracked, tracking_uri=tracking_uri, force_new=force_new,
+        quiet=not in_notebook() if quiet is None else quiet,
+    )  # fmt: skip

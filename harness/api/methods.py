@@ -1,0 +1,141 @@
+"""`harness.train` and `harness.register`: one method by itself, and one that was written just now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from harness import registry
+from harness.errors import InputError, TrainingStopped
+from harness.files.locks import work_lock
+from harness.files.printable import markdown_text
+from harness.machine.distributed import ALONE, join
+from harness.machine.progress import Reporter
+from harness.method import DEFAULT_BASE_MODEL, METHOD_FILE, FitContext, Method
+from harness.results.spec import method_version
+from harness.runs.experiment import EMBEDDED_DEV, DevSettings
+
+if TYPE_CHECKING:
+    from harness.sources import TrainingText
+
+M = TypeVar("M", bound=Method)
+
+
+def train(
+    method: str,
+    *,
+    out: str | Path | None = None,
+    config: Mapping[str, Any] | None = None,
+    preset: str | None = None,
+    family: str | None = None,
+    base_model: str = DEFAULT_BASE_MODEL,
+    corpus: TrainingText = "embedded:sentences",
+    limit: int | None = None,
+    dev: DevSettings | None = EMBEDDED_DEV,
+    seed: int = 1,
+    device: str = "auto",
+    precision: str = "auto",
+    progress: Reporter | None = None,
+) -> Method:
+    """Fit one method on a corpus; the fitted method, saved to `out` in the SentenceTransformer layout.
+
+        >>> texts = ["A dog runs.", "Two children play chess.", "It rains in the hills.", "She sells old maps."]
+        >>> method = harness.train("simcse", config={"batch_size": 2, "max_steps": 1}, corpus=texts, dev=None)
+        >>> method.encode(["A cat sleeps."]).shape
+        (1, 256)
+
+    Args:
+        method: an installed method's name.
+        out: folder of the saved model; checkpoints and curves lie beside it, and a call that was interrupted goes on.
+            Without it nothing is written.
+        config, preset: values of the method's config, above those of a preset of it.
+        family: whose values of the preset; those of the base model's own family when left out.
+        corpus, limit: a text URI, a path, a list of texts or pairs, a `datasets.Dataset` or a `Corpus`, and how many
+            items of it at most (of a corpus that is one already: all).
+        dev: the set that selects the checkpoint; None: the last weights are kept.
+        seed: the one source of randomness.
+        progress: as in `compare`.
+
+    Raises:
+        InputError: unknown method, preset or key, data that cannot be had, `out` holds a model already.
+        TrainingStopped: the training collapsed or diverged.
+    """
+    from harness.machine.devices import pick_device
+    from harness.sources import corpus_of
+    from harness.training import TrainedMethod
+
+    kind: type[Method] = registry.load(registry.METHODS, method)
+    settled = kind.configure(
+        dict(config or {}), preset=preset, family=family, base_model=base_model, where=f'method "{method}"'
+    )
+    target = Path(out) if out is not None else None
+    team = join(device)
+    with team.main_first():
+        if target is not None and (target / METHOD_FILE).exists():
+            raise InputError(f"--out {target}: holds a saved model already; name another folder or delete it")
+        text = kind.text_for(settled)
+        items = None if text == "none" else corpus_of(corpus, text, limit=limit)
+        selects = dev is not None and hasattr(settled, "learning_rate")
+        dev_set = dev.load() if dev is not None and selects else None
+    fitted = kind(settled, base_model=base_model)
+    leads = team.main
+    if not issubclass(kind, TrainedMethod):  # learns without the loop: the main process does it by itself
+        if not leads:
+            return fitted
+        team = ALONE
+    folder = target.with_name(target.name + ".training") if target is not None else None
+    with (
+        work_lock(folder) if folder is not None and leads else nullcontext(),
+        progress or Reporter.of_caller() as shown,
+    ):
+        shown.start(method)
+        context = FitContext(seed=seed, dev=dev_set, device=team.device or pick_device(device), precision=precision,
+                             folder=folder, progress=shown.step, team=team)  # fmt: skip
+        try:
+            fitted.fit(items, context)
+        except TrainingStopped as stop:
+            curves = f" (curves: {folder / 'curves.jsonl'})" if folder is not None else ""
+            shown.done(f"{stop.status}: {stop.reason}{curves}")
+            raise
+        if leads:
+            if target is not None:
+                text_of = items.uri if items is not None else "no text"
+                where = f"from {markdown_text(base_model)} on {markdown_text(text_of)}"
+                fitted.save(target, card=f"Trained by `{method}` {where}, seed {seed}.\n")
+            best = fitted.fit_report.training.get("best_dev")
+            kept = f"saved to {target}" if target is not None else "fitted"
+            shown.done(kept + (f", best dev {100 * best:.2f}" if best is not None else ""))
+    return fitted
+
+
+def register(kind: type[M]) -> type[M]:
+    """Have a method that was written in a notebook or script be known by its name, in this process; a decorator.
+
+        >>> from harness.method import Method, MethodCard
+        >>> from harness.registry import METHODS, load
+        >>> @harness.register
+        ... class Mean(Method):
+        ...     name = "my_mean"
+        ...     card = MethodCard("Mean pooling", "none")
+        ...     version = 1
+        ...     def fit(self, corpus=None, context=None):
+        ...         self._encoder = self.load_base()
+        ...         return self
+        >>> load(METHODS, "my_mean").card.title
+        'Mean pooling'
+
+    Runs are identified by the source of the class: a change of it trains them again. Where the class has a `version`,
+    that counts instead. Other processes do not know the class: for commands, and for executors
+    that start processes, a package of its own has to bring it (`harness new method`).
+
+    Raises:
+        InputError: no method, one of this name is installed, or its text is not known and it has no `version`.
+    """
+    name = getattr(kind, "name", None)
+    if not isinstance(name, str):
+        raise InputError(f"{getattr(kind, '__name__', kind)}: a method has a `name`, by which rows ask for it")
+    registry.add(registry.METHODS, name, kind)
+    method_version(kind)
+    return kind

@@ -1,0 +1,157 @@
+"""The result of a comparison: records as tidy frames, tables and figures of its report, verdicts."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from harness.results import frames
+from harness.results.answer import Answer
+from harness.results.record import Record
+from harness.runs.experiment import Experiment
+from harness.runs.tuning import Tuning
+from reports.with_report import WithReport
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Comparison(WithReport):
+    """The result of a comparison. In a notebook it shows its table of scores.
+
+        >>> found = harness.load(work)
+        >>> found.rows, found.status
+        (['cls', 'mean'], 'finished')
+        >>> found.pairs().columns.tolist()[5:10]
+        ['task', 'source', 'split', 'subset', 'pair']
+        >>> found.verdict("mean", "cls").data["verdict"]
+        'better'
+        >>> found.table("embedded suite").data.columns.get_level_values(0).tolist()[0]
+        'Method'
+        >>> type(found.plot("tradeoff")).__name__
+        'Figure'
+
+    Attributes:
+        name: of the comparison and of its files.
+        workdir: its work directory.
+        records: one per run, in the order of the table.
+        experiment: what was compared; None where its file cannot be read.
+        report: format -> what was written.
+        further: the same of other reports that the experiment requests.
+        tuning: the searches before it.
+    """
+
+    name: str
+    workdir: Path
+    records: list[Record] = field(repr=False)
+    experiment: Experiment | None = field(default=None, repr=False)
+    report: dict[str, Path] = field(default_factory=dict, repr=False)
+    tuning: Tuning | None = field(default=None, repr=False)
+    further: dict[str, dict[str, Path]] = field(default_factory=dict, repr=False)
+
+    @property
+    def rows(self) -> list[str]:
+        """The labels of its rows."""
+        return list(dict.fromkeys(record.row for record in self.records))
+
+    @property
+    def failed(self) -> list[Record]:
+        """The records of runs that failed; the same call tries them again."""
+        return [r for r in self.records if r.status == "failed" and r not in self.left_out]
+
+    @property
+    def left_out(self) -> list[Record]:
+        """The records of a rehearsal whose row needs something that is not available."""
+        return [r for r in self.records if r.rehearsal and r.unavailable]
+
+    @property
+    def status(self) -> Literal["finished", "failed"]:
+        """Did every run come to a result? A collapsed or diverged training is one."""
+        return "failed" if self.failed else "finished"
+
+    def scores(self) -> pd.DataFrame:
+        """One row a score of a run; the columns are those of `harness.results.frames.SCORES`.
+
+        >>> found.scores().groupby("row", observed=True)["value"].count().index.tolist()
+        ['cls', 'mean']
+        """
+        return frames.scores(self.records)
+
+    def pairs(self) -> pd.DataFrame:
+        """One row a scored pair of sentences of a run; columns: `harness.results.frames.PAIRS`.
+
+        >>> found.pairs()[["gold", "score"]].shape
+        (480, 2)
+        """
+        return frames.pairs(self.workdir, self.records)
+
+    def outcomes(self) -> pd.DataFrame:
+        """One row an example of the other scores; columns: `harness.results.outcomes.COLUMNS`, after the run's.
+
+        >>> len(found.outcomes())  # correlations alone
+        0
+        """
+        return frames.outcomes(self.workdir, self.records)
+
+    def curves(self) -> pd.DataFrame:
+        """One row a number of the training log of a run; columns: `harness.results.frames.CURVES`.
+
+        >>> len(found.curves())  # nothing was trained
+        0
+        """
+        return frames.curves(self.workdir, self.records)
+
+    def costs(self) -> pd.DataFrame:
+        """One row a run with what it took; columns: `harness.results.frames.COSTS`.
+
+        >>> found.costs()[["row", "status"]].values.tolist()
+        [['cls', 'finished'], ['mean', 'finished']]
+        """
+        return frames.costs(self.records)
+
+    def verdict(self, a: str = "", b: str = "", *, on: str = "", equivalence: float = 0.5) -> Answer:
+        """Is row `a` better than `b`? All pairs of rows without them; arguments as `harness.verdict` has them.
+
+        >>> found.verdict("mean", "cls").data["verdict"]
+        'better'
+        """
+        from reports.decide.verdict_answer import verdict
+
+        rows = [a, b] if a or b else []
+        return verdict(self.workdir, rows, comparison=self.name, on=on, equivalence=equivalence)
+
+    def power(self, difference: float | None = None, *, on: str = "") -> Answer:
+        """The differences that a number of seeds can detect, as `harness.power` has them.
+
+        >>> harness.power(sd=0.84, difference=2, rows=2).data[0]["needed"]  # of a spread that is known
+        5
+        """
+        from reports.decide.power_answer import power
+
+        return power(self.workdir, comparison=self.name, difference=difference, on=on)
+
+    def _repr_html_(self) -> str:
+        """Its tables of scores, as a terminal shows them."""
+        from reports.comparison.terminal_summary import summary_table
+
+        parts = self.experiment.parts if self.experiment is not None else {"": None}
+        pages = []
+        for part, block in parts.items():
+            columns, rows, *legend = summary_table(self.workdir, self.name, part)
+            title = (block.title if block is not None else "") or part or self.name
+            head = "".join(f"<th>{escape(column)}</th>" for column in columns)
+            body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+            said = "".join(f"<p>{_with_code(line)}</p>" for lines in legend for line in lines)
+            pages.append(
+                f"<table><caption>{escape(title)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{said}"
+            )
+        return "".join(pages)
+
+
+def _with_code(line: str) -> str:
+    """HTML of a line in which commands stand between backticks."""
+    return re.sub("`([^`]+)`", r"<code>\1</code>", escape(line))

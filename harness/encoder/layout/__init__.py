@@ -1,1 +1,0 @@
-"""The SentenceTransformer layout: encoders made from base models, read from folders and written to them."""

@@ -1,1 +1,0 @@
-"""Masked-language pretraining, from scratch or continued."""

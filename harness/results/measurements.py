@@ -1,0 +1,117 @@
+"""What was measured on the machines of a work directory: `WORKDIR/measurements.json`.
+
+Its tables: "precision" (device -> chosen training precision), "step_seconds" (of a training step, for budgets of
+time), "inference" (cost of encoding by architecture) and "peak" (most operations per second of a device).
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from harness.files.atomic import sweep, write_atomic
+from harness.files.hashing import content_id
+
+log = logging.getLogger(__name__)
+
+PROCESSOR, WALL = "processor", "wall"
+
+
+def measurements_file(workdir: Path) -> Path:
+    """Where they are stored."""
+    return workdir / "measurements.json"
+
+
+def read_measurements(workdir: Path) -> dict[str, dict[str, Any]]:
+    """Table -> key -> measurement; a damaged file counts as empty, so that everything is measured again."""
+    file = measurements_file(workdir)
+    try:
+        tree = json.loads(file.read_text("utf-8"))
+        if isinstance(tree, dict) and all(isinstance(table, dict) for table in tree.values()):
+            return tree
+        log.warning("%s: damaged; measuring again", file)
+    except FileNotFoundError:
+        pass
+    except (OSError, ValueError, RecursionError):
+        log.warning("%s: damaged; measuring again", file)
+    return {}
+
+
+def measure_once(workdir: Path | None, table: str, key: str, measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """The stored measurement, else what `measure` returns, which is then stored. Processes wait for each other.
+
+    Args:
+        workdir: None stores nothing.
+    """
+    if workdir is None:
+        return measure()
+    known = read_measurements(workdir).get(table, {}).get(key)
+    if known is None:
+        known = update_measurement(workdir, table, key, lambda known: measure() if known is None else known)
+    return known
+
+
+def update_measurement(
+    workdir: Path, table: str, key: str, update: Callable[[dict[str, Any] | None], dict[str, Any]]
+) -> dict[str, Any]:
+    """Replace one measurement by `update` of the stored one (None where there is none), under a lock; returns it."""
+    from filelock import FileLock
+
+    workdir.mkdir(parents=True, exist_ok=True)
+    with FileLock(workdir / ".measurements.lock"):
+        tree = read_measurements(workdir)
+        new = update(tree.get(table, {}).get(key))
+        tree.setdefault(table, {})[key] = new
+        sweep(measurements_file(workdir))
+        write_atomic(measurements_file(workdir), json.dumps(tree, indent=1) + "\n")
+    return new
+
+
+class InferenceCost(BaseModel):
+    """Passes over the same sentences with one architecture under one set of conditions.
+
+    Attributes:
+        device: as `environment.device_name` of a record. threads: of the processor.
+        clock: "processor": seconds of processor time, all threads together; "wall": of a GPU that has finished.
+        seconds: of each pass over `sentences`, from strings to vectors in main memory.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    architecture: str
+    device: str
+    threads: int
+    precision: str
+    clock: str
+    sentences: int
+    seconds: list[float]
+
+    @property
+    def key(self) -> str:
+        """What its passes are stored under."""
+        return content_id(self.model_dump(exclude={"seconds"}))
+
+
+def read_inference(workdir: Path) -> dict[str, InferenceCost]:
+    """The measured costs of inference by key; damaged ones are left out."""
+    found = {}
+    for key, one in read_measurements(workdir).get("inference", {}).items():
+        with suppress(ValidationError):
+            found[key] = InferenceCost.model_validate(one)
+    return found
+
+
+def add_passes(workdir: Path, measured: InferenceCost) -> None:
+    """Store further passes of an architecture."""
+
+    def add(known: dict[str, Any] | None) -> dict[str, Any]:
+        earlier = (known or {}).get("seconds", [])
+        return measured.model_copy(update={"seconds": [*earlier, *measured.seconds]}).model_dump()
+
+    update_measurement(workdir, "inference", measured.key, add)

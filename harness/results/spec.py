@@ -1,0 +1,119 @@
+"""The specification of a run: everything that decides its numbers, and the id that follows from it."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import sys
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from harness.errors import InputError
+from harness.files.hashing import content_id
+from harness.seeds import Stream, seed_of
+
+NUMERICS = 1
+"""Version of the numerical code that all runs share: the training loop, the encoder, views, batches and scoring. Raise
+it when that code changes numbers: every run is then trained and scored again (tests/golden says when)."""
+
+
+class RunSpec(BaseModel):
+    """One run: a method with its configuration, on one base model, text and seed.
+
+    Any process can execute it: nothing else has to be planned. Labels, tasks and the place of execution are no part of
+    it, so rows of several comparisons share a run.
+
+        >>> spec = RunSpec(method="simcse", config={"temperature": 0.05}, base_model="embedded:mini-bert", seed=1)
+        >>> spec.id == spec.model_copy(update={"base_model": "a copy of it"}).id  # by content, not by name
+        True
+        >>> spec.id == spec.model_copy(update={"seed": 2}).id
+        False
+
+    Attributes:
+        method, version: name of the method and the version of its code (`method_version`).
+        numerics: version of the numerical code that all runs share (`NUMERICS`).
+        config: the whole resolved configuration.
+        base_model, model: name of the base model, and its content hash or commit.
+        seed, vary, held: the seed; with `vary`, of these random streams only, while the others use `held`.
+        deterministic: no seed enters the method.
+        corpus: the training text: uri, kind, limit, columns, count, sha256; None for methods that learn from none.
+        inputs: name -> content hash of what else the configuration refers to, such as word vectors.
+        dev: the set that selects checkpoints: task, source, pairs, sha256; None where none does.
+        max_steps: upper bound on the training steps.
+        precision: the requested training precision; None for methods that are not trained by steps.
+        most_sentences: in a rehearsal, tasks that ask for more sentences than this are left out.
+        missing: why the run cannot be executed here; empty for a run that can.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    method: str
+    version: int | str = 1
+    numerics: int = NUMERICS
+    config: dict[str, Any]
+    base_model: str
+    model: str = ""
+    seed: int
+    vary: tuple[Stream, ...] = ()
+    held: int | None = None
+    deterministic: bool = False
+    corpus: dict[str, Any] | None = None
+    inputs: dict[str, str] = {}
+    dev: dict[str, Any] | None = None
+    max_steps: int | None = None
+    precision: str | None = None
+    most_sentences: int | None = None
+    missing: str = ""
+
+    @property
+    def id(self) -> str:
+        """Hash of what decides the numbers: content and not names, so a moved corpus or model keeps its runs."""
+        whole = self.model_dump(exclude={"base_model", "corpus", "dev", "seed", "vary", "held", "missing"})
+        whole["corpus"] = self.corpus and self.corpus["sha256"]
+        whole["dev"] = self.dev and self.dev["sha256"]
+        whole["seed"] = None if self.deterministic else [self.seed, self.vary, self.held]
+        if self.missing:
+            whole["missing"] = self.base_model
+        return content_id(whole)
+
+    @property
+    def random_seed(self) -> int:
+        """The seed as `harness.seeds` takes it: a `PartSeed` where only some streams vary."""
+        return seed_of({"seed": self.seed, "vary": list(self.vary), "held": self.held or 0})
+
+    @property
+    def trained(self) -> bool:
+        """Does `fit` learn from text?"""
+        return self.corpus is not None
+
+    @property
+    def rehearsal(self) -> bool:
+        """Is it a run of `--rehearse`?"""
+        return self.most_sentences is not None
+
+
+def method_version(kind: type) -> int | str:
+    """The version of a method's code: what its own class declares, else a hash of the source of its module.
+
+    A class that was typed in a notebook is hashed by its own source text.
+
+    Raises:
+        InputError: the class declares no version and its source cannot be read.
+    """
+    declared = vars(kind).get("version")  # not that of a parent, whose numbers may differ
+    if declared is not None:
+        return declared  # type: ignore[no-any-return]
+    try:
+        source = inspect.getsource(kind if kind.__module__ == "__main__" else sys.modules[kind.__module__])
+    except (OSError, TypeError, KeyError):
+        raise InputError(
+            f"{kind.__name__}: its source cannot be read, so its runs cannot be identified; give the class an "
+            "attribute `version`, and raise it when its numbers change"
+        ) from None
+    return hashlib.sha256(source.encode()).hexdigest()[:16]
+
+
+def scoring_version(task: Any) -> str:
+    """The version of the code that scores a task: a change of it makes scores due again, without training."""
+    return f"{NUMERICS}.{getattr(type(task), 'version', 1)}"

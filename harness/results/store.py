@@ -1,0 +1,442 @@
+"""The work directory on disk: the folder of each run, and the file of each comparison.
+
+    WORKDIR/runs/ID/record.json        specification and outcome
+                    examples.parquet   one row per scored example
+                    details.json       data of figures, results of other tools, tracebacks
+                    curves.jsonl       training log
+                    model/             saved weights
+                    checkpoint/        of a training that has not ended
+    WORKDIR/comparisons/NAME.json      which runs a comparison consists of
+    WORKDIR/studies.journal            the trials of studies
+    WORKDIR/measurements.json          what was measured on this machine
+
+These files are the truth. `progress.json`, `cache/`, `reports/` and `mlflow.db` can be deleted: they are rebuilt.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from harness.errors import InputError
+from harness.files.atomic import sweep, write_atomic
+from harness.files.config_faults import first_fault
+from harness.files.locks import LOCK_FILE, try_run_lock
+from harness.files.names import name_fault
+from harness.files.reading import read_bytes, read_json, read_text
+from harness.results.card_files import CARD_FILES
+from harness.results.facts import Facts, facts_of
+from harness.results.record import SCHEMA, Record
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MODEL = "model/"  # how the names of weight files begin among `Record.files`
+STOP = "stop"  # a request to a run in another process; see `harness.runs.execute`
+_PAIRS = "cosine"  # the metric of the examples that are pairs of sentences
+
+
+class DamagedRecord(InputError):  # noqa: N818 - names what was found
+    """A record that cannot be read: the file is cut or changed."""
+
+
+class RunFolder:
+    """The folder of one run.
+
+    Raises:
+        InputError: an id (of a comparison, a study or a tracking store) that cannot be the name of a folder.
+    """
+
+    def __init__(self, workdir: Path, run_id: str) -> None:
+        if fault := name_fault(run_id):
+            raise InputError(f"id of a run: {fault}")
+        self.path = workdir / "runs" / run_id
+        self.record_file = self.path / "record.json"
+        self.examples_file = self.path / "examples.parquet"
+        self.details_file = self.path / "details.json"
+        self.curves_file = self.path / "curves.jsonl"
+        self.checkpoint = self.path / "checkpoint"
+        self.model = self.path / "model"
+        self.stop_file = self.path / STOP
+
+    def read(self) -> Record | None:
+        """The record, or None when there is none yet.
+
+        Raises:
+            DamagedRecord: the file is damaged, or belongs to another run. InputError: it cannot be read, or another
+                version of the harness wrote it.
+        """
+        if not self.record_file.exists() and not self.record_file.is_symlink():
+            return None
+        try:
+            if self.record_file.is_dir():
+                raise self._damaged("it is a folder")
+            if not self.record_file.exists():
+                raise self._damaged("it is a link that leads nowhere")
+            record = Record.model_validate_json(read_bytes(self.record_file))
+        except ValidationError as error:
+            raise self._damaged(first_fault(error)) from None
+        if record.id != self.path.name or record.spec.id != record.id:
+            raise self._damaged(f"it is the record of run {record.spec.id}")
+        return record
+
+    def _damaged(self, what: str) -> DamagedRecord:
+        return DamagedRecord(
+            f"{self.record_file}: damaged record ({what}); `harness compare` runs it again; elsewhere, remove this "
+            "file to leave the run out"
+        )
+
+    def read_if_sound(self) -> Record | None:
+        """As `read`; None also for a damaged record."""
+        try:
+            return self.read()
+        except DamagedRecord:
+            return None
+
+    def rename_damaged_record(self) -> str:
+        """Rename a damaged record so that a new one can be written; returns what was wrong, "" for a sound one."""
+        try:
+            self.read()
+        except DamagedRecord as error:
+            aside = self.record_file.with_name(f"{self.record_file.name}.damaged")
+            remove(aside)
+            self.record_file.replace(aside)
+            return str(error).partition(";")[0]
+        return ""
+
+    def write(self, record: Record) -> None:
+        """Write the record, atomically."""
+        write_atomic(self.record_file, record.model_dump_json(indent=1) + "\n")
+
+    def remove_leftovers(self) -> None:
+        """Remove what killed processes left: files that were being written. The run's lock must be held."""
+        places = (self.path, *self.path.glob("checkpoint"), *self.path.glob("*/checkpoint"))
+        for left in (left for place in places for left in place.glob(".*") if left.name != LOCK_FILE):
+            remove(left)
+
+    def tidy(self) -> None:
+        """Remove the leftovers and the checkpoint of a finished run, unless another process works on it."""
+        if self.checkpoint.exists():
+            with try_run_lock(self.path) as held:
+                if held:
+                    self.remove_leftovers()
+                    remove(self.checkpoint)
+
+    def examples(self) -> pd.DataFrame | None:
+        """All scored examples as they are stored; None where there are none."""
+        import pandas as pd
+
+        return pd.read_parquet(self.examples_file) if self.examples_file.exists() else None
+
+    def write_examples(self, examples: pd.DataFrame) -> None:
+        """Store examples as `join_examples` gives them."""
+        buffer = io.BytesIO()
+        examples.to_parquet(buffer, index=False, compression="zstd")
+        write_atomic(self.examples_file, buffer.getvalue())
+
+    def pairs_and_outcomes(self) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Scored pairs: columns task, source, split, subset, pair, gold, score (cosine), text1, text2 (`text_ids`); and
+        the outcomes of other examples: `harness.results.outcomes.COLUMNS`."""
+        from harness.results.outcomes import COLUMNS
+
+        frame = self.examples()
+        frame = _no_examples() if frame is None else frame
+        scored = frame["metric"] == _PAIRS
+        names = {"example": "pair", "outcome": "score", "target": "gold"}
+        columns = ["task", "source", "split", "subset", "pair", "gold", "score", "text1", "text2"]
+        pairs = frame[scored].rename(columns=names)[columns].reset_index(drop=True)
+        outcomes = frame[~scored][list(COLUMNS)].reset_index(drop=True)
+        return (
+            pairs.astype({"text1": "int64", "text2": "int64"}),
+            outcomes.astype({"unit": "int64", "outcome": "float32", "target": "float32"}),
+        )
+
+    def pairs(self) -> pd.DataFrame:
+        """The first of `pairs_and_outcomes`."""
+        return self.pairs_and_outcomes()[0]
+
+    def outcomes(self) -> pd.DataFrame:
+        """The second of `pairs_and_outcomes`."""
+        return self.pairs_and_outcomes()[1]
+
+    def details(self) -> dict[str, Any]:
+        """ "figures": task -> data; "artifacts": name -> text; "errors": task -> traceback; "traceback" of the run.
+
+        Raises:
+            InputError: the file is damaged or cannot be read.
+        """
+        return read_json(self.details_file) if self.details_file.exists() else {}
+
+    def write_details(self, details: Mapping[str, Any]) -> None:
+        """Store what `details` returns."""
+        write_atomic(self.details_file, json.dumps(details) + "\n")
+
+    def figures(self) -> dict[str, dict[str, Any]]:
+        """Task -> data of its figures.
+
+        Raises:
+            InputError: as `details`.
+        """
+        figures: dict[str, dict[str, Any]] = self.details().get("figures", {})
+        return figures
+
+    def facts(self) -> dict[str, Facts]:
+        """Task -> what a reader has to know besides its scores.
+
+        Raises:
+            InputError: as `details`.
+        """
+        try:
+            return facts_of(self.figures())
+        except (TypeError, AttributeError):
+            raise InputError(f"{self.details_file}: damaged facts; remove this file to leave them out") from None
+
+    def curves(self) -> list[dict[str, Any]]:
+        """Training log: one dict per line with "step", "kind" ("train", "dev", or "early": a dev score that only the
+        collapse guard uses) and named numbers.
+
+        Raises:
+            InputError: the file is damaged or cannot be read.
+        """
+        if not self.curves_file.exists():
+            return []
+        try:
+            lines = [json.loads(line) for line in read_text(self.curves_file).splitlines() if line]
+            whole = all(isinstance(line["step"], int) and isinstance(line["kind"], str) for line in lines)
+        except (ValueError, TypeError, KeyError, RecursionError):
+            whole = False
+        if not whole:
+            raise InputError(f"{self.curves_file}: damaged training curve; remove this file to leave it out")
+        return lines
+
+    def weight_hashes(self) -> dict[str, str]:
+        """Name -> sha256 of every file of the saved model but its card, which people may edit."""
+        files = sorted(f for f in self.model.rglob("*") if f.is_file() and f.name not in CARD_FILES)
+        return {f.relative_to(self.path).as_posix(): _sha256(f) for f in files}
+
+    def result_hashes(self) -> dict[str, str]:
+        """Name -> sha256 of the examples, details and curve, as far as they exist."""
+        files = (self.examples_file, self.details_file, self.curves_file)
+        return {f.name: _sha256(f) for f in files if f.is_file()}
+
+    def changed(self, expected: Mapping[str, str]) -> list[str]:
+        """The names of existing files that differ from their `expected` sha256."""
+        return [n for n, digest in expected.items() if (self.path / n).is_file() and _sha256(self.path / n) != digest]
+
+    def lost(self, expected: Iterable[str]) -> list[str]:
+        """The names of those files that do not exist."""
+        return [name for name in expected if not (self.path / name).is_file()]
+
+    def has_weights(self, record: Record | None) -> bool:
+        """Are the saved weights complete, and exactly those that the record names?"""
+        expected = {} if record is None else {n: d for n, d in record.files.items() if n.startswith(MODEL)}
+        return bool(expected) and not self.lost(expected) and not self.changed(expected)
+
+    def is_damaged(self, record: Record) -> bool:
+        """Do examples or details differ from what the record says, or are they missing?"""
+        expected = {n: d for n, d in record.files.items() if n in (self.examples_file.name, self.details_file.name)}
+        return bool(self.changed(expected) or self.lost(expected))
+
+
+def join_examples(pairs: pd.DataFrame | None, outcomes: pd.DataFrame | None) -> pd.DataFrame | None:
+    """Pairs and outcomes of an evaluation as one frame, as it is stored; None where there are neither."""
+    import pandas as pd
+
+    frames = []
+    if pairs is not None:
+        renamed = pairs.rename(columns={"pair": "example", "score": "outcome", "gold": "target"})
+        frames.append(renamed.assign(metric=_PAIRS, unit=None))
+    if outcomes is not None:
+        frames.append(outcomes.assign(text1=None, text2=None))
+    if not frames:
+        return None
+    columns = list(_no_examples().columns)
+    return pd.concat([_typed(frame[columns]) for frame in frames], ignore_index=True)
+
+
+def _no_examples() -> pd.DataFrame:
+    import pandas as pd
+
+    texts = ("task", "source", "split", "subset", "metric")
+    return _typed(pd.DataFrame(columns=[*texts, "example", "unit", "outcome", "target", "text1", "text2"]))
+
+
+def _typed(frame: pd.DataFrame) -> pd.DataFrame:
+    numbers = {"example": "int64", "outcome": "float64", "target": "float64"}
+    return frame.astype({**numbers, **dict.fromkeys(("unit", "text1", "text2"), "Int64")})
+
+
+def remove(path: Path) -> None:
+    """Remove a file, link or folder, whatever it is; a missing one is no error."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _sha256(file: Path) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def checked_workdir(path: str | Path, *, create: bool = True) -> Path:
+    """The work directory, absolute, created if need be (not for a dry run).
+
+    Raises:
+        InputError: it cannot be created or written, or version 0.1 of the harness wrote it.
+    """
+    workdir = Path(path).absolute()
+    if any((workdir / name).exists() for name in ("precision.json", "live")) or any(
+        next((workdir / "runs").glob(f"*/{name}"), None) for name in ("fitted.json", "pairs.parquet")
+    ):
+        raise InputError(
+            f"--workdir {path}: a work directory of version 0.1, which this version does not read; name a new folder"
+        )
+    if create:
+        try:
+            (workdir / "runs").mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(
+                f"--workdir {path}: cannot be used ({error.strerror}); name a folder you can write"
+            ) from None
+    return workdir
+
+
+def comparison_file(workdir: Path, comparison: str) -> Path:
+    """Which runs a comparison consists of.
+
+    Its keys: "name", "title", "description", "experiment" (resolved), "tasks" ("SOURCE:TASK"), and "runs" in the order
+    of the table. Each run has "id", "row", "base_model" and its seed; "added" where it is the untrained start of rows,
+    and no row of the file; "start", the id of its own untrained start; "rate_from", the origin of its learning rate;
+    "blocks", "analysis" (the first interim analysis that includes it), "source" and "tasks" of a run made elsewhere.
+    Further keys: "blocks", "only", "schedule", "tuned", "until", "left_out".
+
+    Raises:
+        InputError: the name cannot be that of a file.
+    """
+    if fault := name_fault(comparison):
+        raise InputError(f"comparison: {fault}")
+    return workdir / "comparisons" / f"{comparison}.json"
+
+
+def comparison_files(workdir: Path) -> dict[str, Path]:
+    """Name -> file of all comparisons of a work directory."""
+    return {file.stem: file for file in sorted((workdir / "comparisons").glob("*.json"))}
+
+
+def write_comparison_file(workdir: Path, comparison: Mapping[str, Any]) -> None:
+    """Write the file of a comparison; its lock must be held."""
+    file = comparison_file(workdir, comparison["name"])
+    if file.is_dir():
+        remove(file)
+    sweep(file)
+    write_atomic(file, json.dumps({"schema": SCHEMA, **comparison}, indent=1) + "\n")
+
+
+def read_comparison_file(workdir: Path, comparison: str) -> dict[str, Any] | None:
+    """The file of a comparison, or None when there is none.
+
+    Raises:
+        InputError: it is damaged, or another version of the harness wrote it.
+    """
+    file = comparison_files(workdir).get(comparison)  # looked up, so that no name leads out of the folder
+    if file is None:
+        return None
+    try:
+        tree: Any = read_json(file)
+    except InputError:
+        tree = None
+    found: dict[str, Any] = tree if isinstance(tree, dict) else {}
+    if "cells" in found:
+        raise InputError(f"{file}: written by version 0.1 of the harness; use a new work directory")
+    runs = found.get("runs")
+    keys = {"id", "row", "base_model", "seed"}
+    sound = isinstance(runs, list) and all(isinstance(run, dict) and keys <= run.keys() for run in runs)
+    if not sound or found.get("schema") != SCHEMA:
+        raise InputError(f"{file}: damaged; run `harness compare` with the same experiment to write it again")
+    return found
+
+
+def added_starts(workdir: Path) -> set[str]:
+    """Ids of the runs that comparisons only contain as added untrained starts; damaged files are skipped."""
+    added: dict[str, bool] = {}
+    for _, tree in _sound_comparisons(workdir):
+        for run in tree["runs"]:
+            added[run["id"]] = added.get(run["id"], True) and bool(run.get("added"))
+    return {run for run, only_added in added.items() if only_added}
+
+
+def _sound_comparisons(workdir: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    for name in comparison_files(workdir):
+        try:
+            if (tree := read_comparison_file(workdir, name)) is not None:
+                yield name, tree
+        except InputError:
+            continue
+
+
+def requested_tasks(comparison: Mapping[str, Any], run: Mapping[str, Any]) -> list[str]:
+    """The tasks ("SOURCE:TASK") that a run of a comparison was to be scored on."""
+    if "tasks" in run:
+        return list(run["tasks"])
+    if "blocks" not in run:
+        return list(comparison["tasks"])
+    return [task for block in comparison["blocks"] if block["name"] in run["blocks"] for task in block["tasks"]]
+
+
+def limit_to_tasks(record: Record, tasks: Iterable[str]) -> Record:
+    """The record with the scores of `tasks` ("SOURCE:TASK") only: other comparisons may have scored it on more."""
+    tasks = set(tasks)
+    names = {task.partition(":")[2] for task in tasks}
+    return record.model_copy(
+        update={
+            "scores": [s for s in record.scores if s.task_key in tasks],
+            "missing": {task: why for task, why in record.missing.items() if task in names},
+        }
+    )
+
+
+def read_records(
+    workdir: Path, comparison: str | None = None, *, damaged: dict[str, str] | None = None
+) -> list[Record]:
+    """The records of a comparison in the order of its table, or all records of a work directory.
+
+    A run may belong to several comparisons, under a row label of each and scored on what each requests. Runs that are
+    trained but not scored yet are left out.
+
+    Args:
+        damaged: gets run id -> what is wrong of records that cannot be read, which are then left out.
+
+    Raises:
+        InputError: a damaged record, without `damaged`.
+    """
+
+    def read(run_id: str) -> Record | None:
+        try:
+            record = RunFolder(workdir, run_id).read()
+        except InputError as error:
+            if damaged is None:
+                raise
+            damaged[run_id] = str(error)
+            return None
+        return record if record is not None and record.status != "trained" else None
+
+    tree = read_comparison_file(workdir, comparison) if comparison else None
+    if tree is not None:
+        known = [(run, record) for run in tree["runs"] if (record := read(run["id"])) is not None]
+        return [
+            limit_to_tasks(record, requested_tasks(tree, run)).labelled(
+                run["row"], tree["name"], run["base_model"] if "source" in run else None
+            )
+            for run, record in known
+        ]
+    found = [read(file.parent.name) for file in sorted((workdir / "runs").glob("*/record.json"))]
+    records = [r for r in found if r is not None and comparison in (None, r.comparison)]
+    return sorted(records, key=lambda r: (r.comparison, r.row, r.base_model, r.seed, r.id))

@@ -1,0 +1,1 @@
+"""Runs of comparisons and studies: planned as specifications, executed anywhere, recorded in a work directory."""

@@ -1,0 +1,462 @@
+"""One run: fit, save, evaluate, record. Idempotent, and resumable after a kill at any moment."""
+
+from __future__ import annotations
+
+import logging
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness import registry
+from harness.errors import InputError, StopRequested, TrainingStopped
+from harness.evaluation.scoring import announced, each, set_aside
+from harness.evaluation.vector_cache import EmbeddingCache, folder_hash
+from harness.files.atomic import settle
+from harness.files.faults import storage_fault
+from harness.files.locks import run_lock
+from harness.files.printable import markdown_text
+from harness.files.redaction import redacted
+from harness.machine.devices import pick_device
+from harness.machine.distributed import ALONE, Team
+from harness.machine.environment import (
+    describe,
+    device_name,
+    load_average,
+    peak_memory_bytes,
+    reset_peak_memory,
+)
+from harness.method import FitContext, FitReport, Method
+from harness.results.model_card import write_card
+from harness.results.record import Record
+from harness.results.spec import NUMERICS, RunSpec, scoring_version
+from harness.results.store import MODEL, RunFolder, join_examples, remove
+from harness.runs.data import load_dev, load_text
+from harness.runs.experiment import CorpusSettings, DevSettings
+from harness.runs.measure import choose_precision, measure_inference, utilisation
+from harness.runs.merge import merge_examples, merge_records
+from harness.runs.plan import Job, find_task, is_readable
+from harness.seeds import seed_text
+from harness.tasks.base import Task, TaskResult, task_key
+
+if TYPE_CHECKING:
+    from harness.sources import Corpus
+
+log = logging.getLogger(__name__)
+
+Progress = Callable[[int, int, str], None]
+_FIT = ("train_", "dev_", "mfu", "peak_flops", "corpus_sentences_seen")  # how the costs of training begin
+
+
+def find_finished(job: Job, workdir: Path) -> Record | None:
+    """The record of a job that needs no more work, or None.
+
+    Failed and pruned runs run again; finished ones that lack scores are scored on what they lack, and damaged ones on
+    everything, as long as their weights are saved.
+    """
+    folder = RunFolder(workdir, job.id)
+    record = folder.read_if_sound()
+    if record is None or record.status in ("trained", "failed", "pruned"):
+        return None
+    if record.status == "finished":
+        repairable = not record.spec.trained or folder.has_weights(record)
+        if find_due(record, job) or (folder.is_damaged(record) and repairable):
+            return None
+    return record
+
+
+def find_due(record: Record | None, job: Job) -> list[Task]:
+    """The tasks that a run has to be scored on: those without scores of today's code, or whose data has come."""
+    tasks = [find_task(key) for key in job.tasks]
+    if record is None or record.status != "finished":
+        return tasks
+    due = []
+    for task in tasks:
+        key, why = task_key(task), record.missing.get(task.name)
+        scored = record.evaluation.get(key) == scoring_version(task)
+        again = why is not None and why.kind != "unfit" and is_readable(key, job.spec.most_sentences)
+        due += [] if scored and not again else [task]
+    return due
+
+
+def needs_training(job: Job, workdir: Path) -> bool:
+    """Does a job that is not finished have to be trained?"""
+    folder = RunFolder(workdir, job.id)
+    return job.spec.trained and not folder.has_weights(folder.read_if_sound())
+
+
+def execute(
+    job: Job,
+    workdir: Path,
+    *,
+    progress: Progress | None = None,
+    on_dev: Callable[[int, float], None] | None = None,
+    stop: Callable[[], bool] | None = None,
+    team: Team = ALONE,
+) -> Record:
+    """Bring one run to its record and return it; a run that is finished already costs nothing.
+
+    A method that collapses, diverges or fails gives a record with that status and the reason. Only a file system that
+    refuses, the user's interrupt and `StopRequested` end the comparison; the next call resumes.
+
+    Args:
+        progress: called as `progress(step, steps, text)`; steps is 0 while texts are encoded or scored.
+        on_dev: as in `FitContext`.
+        stop: as in `FitContext`; also asked before texts are encoded.
+        team: the processes that train together.
+    """
+    with run_lock(RunFolder(workdir, job.id).path):
+        done = find_finished(job, workdir)  # another process may have finished it in the meantime
+        return done if done is not None else _Execution(job, workdir, progress, on_dev, stop, team).run()
+
+
+def record_failure(job: Job, workdir: Path, reason: str) -> Record:
+    """The record of a job that no worker came to the end of; a finished record with earlier scores stays as it is."""
+    folder = RunFolder(workdir, job.id)
+    with run_lock(folder.path):
+        known = folder.read_if_sound()
+        if known is not None and known.status == "finished":
+            log.warning("run %s: not scored on further tasks: %s", job.id, reason)
+            return known
+        record = _Execution(job, workdir, None, None, None, ALONE).make_record("failed", reason)
+        folder.write(record.model_copy(update={"files": folder.weight_hashes() if known is not None else {}}))
+        return record
+
+
+class _Execution:
+    """The execution of a job in a run folder whose lock is held."""
+
+    def __init__(
+        self,
+        job: Job,
+        workdir: Path,
+        progress: Progress | None,
+        on_dev: Callable[[int, float], None] | None,
+        stop: Callable[[], bool] | None,
+        team: Team,
+    ) -> None:
+        self.job, self.spec, self.workdir, self.team = job, job.spec, workdir, team
+        self.folder = RunFolder(workdir, job.id)
+        self.progress, self.on_dev, self.stop = progress, on_dev, stop
+        self.device = team.device or pick_device(job.device)
+        self.cache = EmbeddingCache(workdir / "cache" / "embeddings")
+        self.started = _now()
+        self.load = load_average()
+
+    def run(self) -> Record:
+        self.folder.remove_leftovers()
+        if damage := self.folder.rename_damaged_record():
+            log.warning("%s: renamed, and the run is scored again", damage)
+        earlier = self._usable_record()
+        tasks = find_due(earlier, self.job)
+        reset_peak_memory(self.device)
+        details: dict[str, Any] = {}
+        result = TaskResult()
+        status, reason, architecture = "finished", "", ""
+        method: Method | None = None
+        try:
+            if self.spec.missing:
+                raise InputError(self.spec.missing)
+            method = make_method(self.spec)  # its report is recorded, also where the training is stopped
+            method, earlier = self._fitted(method, earlier)
+            tasks = find_due(earlier, self.job)
+            result = self._evaluate(method, tasks)
+            result.cost["parameters"] = float(method.parameters())
+            if not method.transductive:
+                architecture = measure_inference(method, self.workdir, self.device)
+        except TrainingStopped as stop:
+            status, reason = stop.status, stop.reason
+        except (Exception, SystemExit) as error:
+            if (fault := storage_fault(error, self.workdir) if isinstance(error, Exception) else None) is not None:
+                if fault is error:
+                    raise
+                raise fault from error
+            details["traceback"] = redacted(traceback.format_exc())
+            if earlier is not None and earlier.status == "finished":  # what is known of the run stays
+                faults: list[dict[str, Exception]] = [{}, {}]
+                for task in tasks:
+                    readable = is_readable(task_key(task), self.spec.most_sentences)
+                    faults[readable][task.name] = error if isinstance(error, Exception) else RuntimeError(repr(error))
+                set_aside(result, *faults)
+            else:
+                said = redacted(str(error)).splitlines() or [""]
+                status, reason = "failed", said[0] if self.spec.missing else f"{type(error).__name__}: {said[0]}"
+        record = self.make_record(status, reason, method, result, tasks, architecture)
+        if status == "finished":
+            record = self._merge(earlier, record, result, tasks, details)
+            if self.spec.trained:
+                write_card(self.folder.model, record)
+        elif details:
+            self.folder.write_details(details)
+        hashes = {**self.folder.result_hashes(), **self.folder.weight_hashes()}
+        if earlier is not None and earlier.status == "finished":  # it vouches for what this evaluation did not write
+            fixed = (MODEL, self.folder.curves_file.name)
+            hashes |= {name: digest for name, digest in earlier.files.items() if name.startswith(fixed)}
+        record = record.model_copy(update={"files": hashes})
+        self.folder.write(record)
+        if status != "failed":  # a failed run is tried again, from its checkpoint
+            remove(self.folder.checkpoint)
+        return record
+
+    def _usable_record(self) -> Record | None:
+        """The record of the weights that are saved; None where the run has to be trained or scored from scratch."""
+        record = self.folder.read_if_sound()
+        if record is None or record.status not in ("trained", "finished", "failed"):
+            return None
+        if self.spec.trained and not self.folder.has_weights(record):
+            return None
+        if record.status == "failed" or self.folder.is_damaged(record):
+            return record.model_copy(update={"status": "trained"}) if self.spec.trained else None
+        return record
+
+    def _fitted(self, method: Method, earlier: Record | None) -> tuple[Method, Record | None]:
+        """The fitted method and the record that belongs to its weights; trained now unless they are saved.
+
+        A trained method is always evaluated as it was saved, so a repeated evaluation sees the same weights.
+        """
+        if earlier is not None and self.spec.trained:
+            method = type(method).load(self.folder.model)
+            training = {key: value for key, value in earlier.training.items() if key != "notes"}
+            method.fit_report = FitReport(training, {k: v for k, v in earlier.cost.items() if k.startswith(_FIT)})
+            return method, earlier
+        before = self.folder.read_if_sound()
+        remove(self.folder.model)
+        self._fit(method)
+        if not self.spec.trained:
+            return method, earlier
+        label, base = markdown_text(self.job.row), markdown_text(self.spec.base_model)
+        seed = seed_text(self.spec.random_seed)
+        method.save(self.folder.model, card=f"{label}: trained by `{method.name}` from {base}, seed {seed}.\n")
+        settle(self.folder.model)
+        weights = self.folder.weight_hashes()
+        if before is not None and before.status == "finished" and before.removed == weights:
+            trained = before.model_copy(update={"removed": {}, "files": {**before.files, **weights}})  # scores hold
+        else:
+            trained = self.make_record("trained", "", method).model_copy(update={"files": weights})
+        self.folder.write(trained)  # only now may the weights count as saved
+        loaded = type(method).load(self.folder.model)
+        loaded.fit_report = method.fit_report
+        return loaded, trained
+
+    def _fit(self, method: Method) -> None:
+        from harness.training import TrainedMethod
+
+        together = isinstance(method, TrainedMethod)
+        context = fit_context(
+            self.spec,
+            self.workdir,
+            self.device,
+            precision=choose_precision(self.workdir, self.device, self.spec.precision or "fp32")["choice"],
+            progress=self.progress,
+            on_dev=self.on_dev,
+            stop=self.stop,
+            team=self.team if together else ALONE,
+        )
+        if together:
+            self.team.from_main(self.spec.model_dump_json())  # the other processes take part
+        started, worked = time.perf_counter(), time.process_time()
+        with context.team.failing_together():
+            method.fit(read_text(self.spec), context)
+        if not self.spec.trained:
+            return
+        cost, training = method.fit_report.cost, method.fit_report.training
+        wall = time.perf_counter() - started
+        cost.setdefault("train_seconds", wall)
+        if wall >= cost["train_seconds"]:  # processor time only of a fit that was not resumed
+            cost.setdefault("train_cpu_seconds", time.process_time() - worked)
+        if self.device.startswith("cuda"):  # reserved for that long, busy or not, as clusters count it
+            cost["train_gpu_seconds"] = context.team.size * cost["train_seconds"]
+        precision = str(training.get("precision", "fp32"))
+        cost |= utilisation(cost, self.workdir, self.device, precision, context.team.size)
+
+    def _evaluate(self, method: Method, tasks: list[Task]) -> TaskResult:
+        from harness.evaluation.scoring import evaluate, joined
+        from harness.tasks.vectors import Origin
+
+        def encoder_of(fitted: Method) -> Callable[[list[str]], Any]:
+            def encode(texts: list[str]) -> Any:
+                if self.stop is not None and self.stop():
+                    raise StopRequested
+                if self.progress is not None:
+                    self.progress(0, 0, f"encoding {len(texts):,} sentences")
+                return fitted.encode(texts, device=self.device)
+
+            return encode
+
+        pooling, most = method.config.pooling, self.spec.most_sentences
+        if not method.transductive:
+            stored = stored_vectors(self.spec, self.folder, self.cache, self.device)
+            origin = Origin(f"harness/{method.name}", stored.name, results=self.workdir / "cache" / "mteb")
+            return evaluate(
+                encoder_of(method),
+                tasks,
+                pooling=pooling,
+                cache=stored,
+                origin=origin,
+                model=method,
+                device=self.device,
+                most=most,
+                prompts=method.prompts,
+            )
+
+        def alone(task: Task) -> TaskResult:
+            fitted = method.for_task(task.texts())
+            how = f"{pooling}, fitted to the task's text"
+            return evaluate(encoder_of(fitted), [task], pooling=how, model=fitted, device=self.device)
+
+        readable, unread = each(tasks, lambda task: announced(task, most))
+        parts, unscored = each([task for task, _ in readable], alone)
+        result = joined([part for _, part in parts])
+        set_aside(result, unread, unscored)
+        return result
+
+    def make_record(
+        self,
+        status: Any,
+        reason: str,
+        method: Method | None = None,
+        result: TaskResult | None = None,
+        tasks: Sequence[Task] = (),
+        architecture: str = "",
+    ) -> Record:
+        """The record of this execution as it is now."""
+        result = result or TaskResult()
+        spec, report = self.spec, method.fit_report if method is not None else FitReport()
+        dev = load_dev(dev_settings(spec)) if spec.dev is not None else None
+        notes = [*report.training.get("notes", []), *(dev.notes if dev else []), *result.notes]
+        precision: Any = "fp32"
+        if report.training.get("precision"):
+            precision = choose_precision(self.workdir, self.device, spec.precision or "fp32")
+        loads = {"load_start": self.load, "load_end": load_average()}
+        kind: type[Method] = registry.load(registry.METHODS, spec.method)
+        config = kind.Config.parse(spec.config, f'method "{spec.method}"')
+        return Record(
+            id=spec.id,
+            spec=spec,
+            comparison=self.job.comparison,
+            status=status,
+            reason=reason,
+            row=self.job.row,
+            supervision=kind.supervision_for(config),
+            scores=result.scores,
+            missing=result.missing,
+            protocols=result.protocols,
+            evaluation={task_key(task): scoring_version(task) for task in tasks},
+            training={**report.training, **({"notes": notes} if notes else {})},
+            architecture=architecture,
+            cost={
+                **report.cost,
+                **result.cost,
+                "peak_memory_bytes": float(peak_memory_bytes(self.device)),
+                **{key: most for key, most in loads.items() if most is not None},
+            },
+            environment=describe(self.device, precision),
+            command=self.job.command,
+            started=self.started,
+            finished=_now(),
+        )
+
+    def _merge(
+        self, earlier: Record | None, record: Record, result: TaskResult, tasks: list[Task], details: dict[str, Any]
+    ) -> Record:
+        """Store the examples and details of an evaluation with those of earlier ones; the complete record."""
+        examples = join_examples(result.pairs, result.outcomes)
+        before: dict[str, Any] = {}
+        if earlier is not None and earlier.status == "finished":
+            record = merge_records(earlier, record, tasks)
+            examples = merge_examples(self.folder.examples(), examples, tasks)
+            before = self.folder.details()
+        names = {task.name for task in tasks}
+        merged: dict[str, Any] = {
+            "figures": _without(before.get("figures"), names) | result.figures,
+            "artifacts": before.get("artifacts", {}) | result.artifacts,
+            "errors": _without(before.get("errors"), names) | result.errors,
+            **details,
+        }
+        if examples is not None:
+            self.folder.write_examples(examples)
+        if merged := {key: value for key, value in merged.items() if value}:
+            self.folder.write_details(merged)
+        else:
+            remove(self.folder.details_file)
+        return record
+
+
+def make_method(spec: RunSpec) -> Method:
+    """The method of a specification, not fitted.
+
+    Raises:
+        InputError: no such method is installed, or its configuration is invalid.
+    """
+    kind: type[Method] = registry.load(registry.METHODS, spec.method)
+    return kind(kind.Config.parse(spec.config, f'method "{spec.method}"'), base_model=spec.base_model)
+
+
+def fit_context(spec: RunSpec, workdir: Path, device: str, **more: Any) -> FitContext:
+    """The conditions of a fit, as the specification has them; `more` are further fields of the context."""
+    return FitContext(
+        seed=spec.random_seed,
+        dev=load_dev(dev_settings(spec)) if spec.dev is not None else None,
+        device=device,
+        folder=RunFolder(workdir, spec.id).path,
+        max_steps=spec.max_steps,
+        **more,
+    )
+
+
+def take_part(workdir: Path, team: Team) -> None:
+    """What the processes of a team other than the main one do: train along, run by run, until it has no more.
+
+    The main process records a fit that fails in all of them.
+    """
+    from contextlib import suppress
+
+    while text := team.from_main(""):
+        spec = RunSpec.model_validate_json(text)
+        method = make_method(spec)
+        context = fit_context(
+            spec, workdir, team.device, precision="fp32", team=team
+        )  # the main one's precision counts
+        with suppress(Exception), team.failing_together():
+            method.fit(read_text(spec), context)
+
+
+def read_text(spec: RunSpec) -> Corpus | None:
+    """The training text of a specification.
+
+    Raises:
+        InputError: it is not available here, or has changed since it was planned.
+    """
+    if spec.corpus is None:
+        return None
+    keys = {key: spec.corpus[key] for key in ("uri", "kind", "limit", "columns") if key in spec.corpus}
+    corpus = load_text(CorpusSettings(**keys))
+    if corpus.sha256 != spec.corpus["sha256"]:
+        raise InputError(f"{corpus.uri}: its text is not the one that was planned; give the same command again")
+    return corpus
+
+
+def dev_settings(spec: RunSpec) -> DevSettings:
+    """The selection set of a specification that has one."""
+    assert spec.dev is not None
+    return DevSettings(task=spec.dev["task"], source=spec.dev["source"], pairs=spec.dev.get("pairs"))
+
+
+def stored_vectors(spec: RunSpec, folder: RunFolder, cache: EmbeddingCache, device: str) -> Any:
+    """The cached vectors of a run."""
+    return cache.of(
+        folder_hash(folder.model) if spec.trained else spec.id,
+        str(spec.config.get("pooling")),
+        code=f"{NUMERICS}.{spec.version}",
+        device=device_name(device),
+    )
+
+
+def _without(by_task: dict[str, Any] | None, names: set[str]) -> dict[str, Any]:
+    return {task: value for task, value in (by_task or {}).items() if task not in names}
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,261 @@
+"""The runs of a comparison: every row, base model and seed, and further seeds where `--until` adds them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.evaluation.vector_cache import EmbeddingCache
+from harness.files.locks import run_lock
+from harness.files.printable import join_some
+from harness.results.record import Record
+from harness.results.store import MODEL, RunFolder, limit_to_tasks, remove, write_comparison_file
+from harness.runs.differences import rate_origin
+from harness.runs.execute import stored_vectors
+from harness.runs.plan import Job, Plan
+from harness.runs.progress import Progress, RunState
+from harness.runs.tuning import Tuning
+from harness.runs.until import MoreSeeds
+from harness.seeds import seed_fields, seed_text
+
+if TYPE_CHECKING:
+    from harness.runs.against import OtherRows
+    from harness.tracking import Tracker
+
+log = logging.getLogger(__name__)
+
+
+class Grid:
+    """The proposer of a comparison: all its jobs, then more seeds as long as `more_seeds` wants them.
+
+    Args:
+        plan: what is compared.
+        progress: gets a line for each run.
+        command_of: the command that makes the run of a job again.
+        tracker: gets every record.
+        tuning: how rows were tuned.
+        only: which part of an experiment the plan is.
+        more_seeds: the course of `--until`, of which the plan is that of the first analysis.
+        others: rows made elsewhere, whose runs are in `workdir`; their records follow those of the plan.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        workdir: Path,
+        progress: Progress,
+        *,
+        command_of: Callable[[Job], str] = lambda job: "",
+        tracker: Tracker | None = None,
+        tuning: Tuning | None = None,
+        only: Sequence[str] = (),
+        more_seeds: MoreSeeds | None = None,
+        others: OtherRows | None = None,
+    ) -> None:
+        self.plan, self.workdir, self.progress = plan, workdir, progress
+        self.command_of, self.tracker, self.tuning, self.only = command_of, tracker, tuning, only
+        self.more_seeds, self.others = more_seeds, others
+        self.records: dict[tuple[str, str, int], Record] = {}
+        self.weights = Weights(plan, workdir)
+        self._proposed = False
+        self._notes: set[str] = set()
+
+    def propose(self, room: int) -> list[Job]:
+        """All jobs at once; then those of the next analysis, when all have ended."""
+        if self._proposed and (self.more_seeds is None or len(self._open())):
+            return []
+        if self._proposed and not self._analyse():
+            return []
+        self._proposed = True
+        self.write()
+        jobs = self._open()
+        self.progress.expect([_state(job) for job in jobs])
+        return [replace(job, command=self.command_of(job)) for job in jobs]
+
+    def _open(self) -> list[Job]:
+        return [job for job in self.plan.jobs if job.place not in self.records]
+
+    def _analyse(self) -> bool:
+        """Make an interim analysis; are there further runs?"""
+        assert self.more_seeds is not None
+        if self.more_seeds.ended:
+            return False
+        self.more_seeds.open_analysis()
+        self.write()
+        plan = self.more_seeds.close_analysis(self.plan, self.workdir, list(self.records.values()))
+        self.plan = plan or self.plan
+        self.weights = Weights(self.plan, self.workdir)
+        self.write()
+        self.progress.reporter.say(self.more_seeds.summary())
+        return plan is not None
+
+    def label(self, job: Job) -> str:
+        """As `Proposer.label`."""
+        return job.label
+
+    def prune(self, job: Job, step: int, score: float) -> str:
+        """As `Proposer.prune`: no run of a comparison is pruned."""
+        return ""
+
+    def finish(self, job: Job, record: Record, *, reused: bool) -> None:
+        """As `Proposer.finish`."""
+        record = self.weights.finish(job, record)
+        shown = limit_to_tasks(record, job.tasks).labelled(job.row, job.comparison)
+        self.records[job.place] = shown
+        state = "n/a" if record.unavailable else "reused" if reused and record.status == "finished" else record.status
+        line = describe_record(shown) + (" (reused)" if reused else "")
+        self.progress.finish(job.label, state, line, reason=record.reason, seconds=record.seconds)
+        for note in record.training.get("notes", []):
+            if note not in self._notes:  # the same data in every run
+                self._notes.add(note)
+                self.progress.reporter.say(f"note: {note}")
+        if self.tracker is not None:
+            self.tracker.log(shown)
+
+    def scores(self) -> list[dict[str, Any]]:
+        """The mean test score of each row so far, for the page of a running comparison."""
+        by_row: dict[tuple[str, str], list[float]] = {}
+        for record in self.records.values():
+            for s in record.scores:
+                if s.metric == "spearman" and s.aggregation == "all" and s.split == "test":
+                    by_row.setdefault((record.row, s.task), []).append(100 * s.value)
+        return [
+            {"row": row, "task": task, "mean": sum(values) / len(values), "n": len(values)}
+            for (row, task), values in by_row.items()
+        ]
+
+    def all_records(self) -> list[Record]:
+        """The records in the order of the table, those of other work directories last."""
+        own = []
+        for job in self.plan.jobs:
+            record, latest = self.records[job.place], self.weights.ended.get(job.id)
+            if latest is not None:  # its weights may have been removed after it was recorded
+                record = record.model_copy(update={"files": latest.files, "removed": latest.removed})
+            own.append(record)
+        return own + (self.others.records(self.plan.experiment.name) if self.others else [])
+
+    def write(self) -> None:
+        """Write the file of the comparison: see `harness.results.store.comparison_file`."""
+        plan, e = self.plan, self.plan.experiment
+        blocks = [
+            {"name": name, "title": b.title or name, "description": b.description, "tasks": list(plan.keys_of([name]))}
+            for name, b in e.blocks.items()
+        ]
+        tuned = self.tuning.describe() if self.tuning else None
+        starts = plan.starts
+        runs = [
+            {"id": job.id, "row": job.row, "base_model": job.spec.base_model, **seed_fields(job.spec.random_seed)}
+            | ({"blocks": list(job.blocks)} if blocks else {})
+            | ({"rate_from": origin} if (origin := rate_origin(plan, plan.row_of(job), tuned)) else {})
+            | ({"added": True} if plan.row_of(job).added else {})
+            | ({"start": starts[job.id]} if job.id in starts else {})
+            | ({"analysis": self.more_seeds.analysis_of(job)} if self.more_seeds else {})
+            for job in plan.jobs
+        ]
+        if self.others is not None:
+            runs += self.others.runs([block["name"] for block in blocks])
+        write_comparison_file(
+            self.workdir,
+            {
+                "name": e.name,
+                "title": e.title,
+                "description": e.description,
+                "experiment": e.model_dump(mode="json"),
+                "tasks": list(plan.keys_of(plan.block_tasks)),
+                "runs": runs,
+                **({"blocks": blocks} if blocks else {}),
+                **({"only": list(self.only)} if self.only else {}),
+                **({"schedule": asdict(plan.schedule)} if plan.schedule.every else {}),
+                **({"tuned": tuned} if tuned else {}),
+                **({"until": self.more_seeds.describe()} if self.more_seeds else {}),
+                **({"left_out": self.others.describe_left_out()} if self.others else {}),
+            },
+        )
+
+
+def _state(job: Job) -> RunState:
+    return RunState(job.label, job.row, job.spec.base_model, seed_text(job.spec.random_seed), job.id, steps=job.steps)
+
+
+def describe_record(record: Record) -> str:
+    """One line about a record: its main scores, or why it has none."""
+    if record.status != "finished":
+        return f"{'n/a' if record.unavailable else record.status}: {record.reason}"
+    main = [s for s in record.scores if s.metric == "spearman" and s.aggregation == "all" and s.split == "test"]
+    parts = [", ".join(f"{s.task} {100 * s.value:.2f}" for s in main[:7])]
+    if record.missing:
+        parts.append(f"no scores of {join_some(list(record.missing), 7)}")
+    best, initial = record.training.get("best_dev"), record.training.get("initial_dev")
+    if best is not None and initial is not None and best <= initial:
+        parts.append(f"the dev score never exceeded the untrained model's ({100 * initial:.2f})")
+    seconds, tokens, mfu = (record.cost.get(key) for key in ("train_seconds", "train_tokens_per_second", "mfu"))
+    cost = [f"{seconds or 0:.0f} s training", f"{tokens:,.0f} tokens/s" if tokens else ""]
+    cost += [f"MFU {100 * mfu:.0f} %"] if mfu else []
+    return f"{'; '.join(parts)} ({', '.join(filter(None, cost))})"
+
+
+class Weights:
+    """Removes weights and vectors that an experiment does not keep, once their run is scored.
+
+    Runs that another comparison made are left alone. Removed weights are trained again when further scores are
+    requested, and vectors encoded again.
+    """
+
+    def __init__(self, plan: Plan, workdir: Path) -> None:
+        self.plan, self.workdir = plan, workdir
+        self.rows: dict[tuple[str, str], list[Job]] = {}
+        for job in plan.jobs:
+            self.rows.setdefault((job.row, job.spec.base_model), []).append(job)
+        self.ended: dict[str, Record] = {}
+
+    def finish(self, job: Job, record: Record) -> Record:
+        """Remove what is not needed any more; the record as it is then."""
+        self.ended[job.id] = record
+        e = self.plan.experiment
+        if not e.keep_vectors and record.status == "finished":
+            self._remove_vectors(record)
+        if e.keep == "none":
+            self._remove(job.id)
+        if e.keep == "selected":
+            jobs = self.rows[job.row, job.spec.base_model]
+            if all(one.id in self.ended for one in jobs):
+                selected = self._selected()
+                for one in jobs:
+                    if one.id not in selected:
+                        self._remove(one.id)
+        return self.ended[job.id]
+
+    def _selected(self) -> set[str]:
+        """Runs of incomplete rows, and of each complete row the one with the highest dev score, else the first."""
+        chosen: set[str] = set()
+        for jobs in self.rows.values():
+            if all(job.id in self.ended for job in jobs):
+                best = max(jobs, key=lambda job: self.ended[job.id].training.get("best_dev") or float("-inf"))
+                chosen.add(best.id)
+            else:
+                chosen |= {job.id for job in jobs}
+        return chosen
+
+    def _remove(self, run: str) -> None:
+        record, folder = self.ended[run], RunFolder(self.workdir, run)
+        own = (record.comparison + "--").startswith(self.plan.experiment.name + "--")
+        if not own or record.status != "finished" or not folder.model.exists():
+            return
+        with run_lock(folder.path):
+            record = folder.read_if_sound() or record
+            self._remove_vectors(record)
+            files = {name: digest for name, digest in record.files.items() if not name.startswith(MODEL)}
+            self.ended[run] = record.model_copy(
+                update={"files": files, "removed": record.removed or folder.weight_hashes()}
+            )
+            folder.write(self.ended[run])  # before they are gone
+            remove(folder.model)
+
+    def _remove_vectors(self, record: Record) -> None:
+        cache = EmbeddingCache(self.workdir / "cache" / "embeddings")
+        if record.spec.trained and not RunFolder(self.workdir, record.id).model.exists():
+            return
+        remove(stored_vectors(record.spec, RunFolder(self.workdir, record.id), cache, self.plan.device).folder)

@@ -1,0 +1,261 @@
+"""Measurements on this machine: training precision, seconds of a training step, cost of inference, utilisation."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.errors import InputError, RunError, TrainingStopped
+from harness.files.hashing import content_id
+from harness.files.redaction import redacted
+from harness.identity import model_fingerprint
+from harness.machine.environment import device_name
+from harness.method import FitContext, Method
+from harness.results.measurements import (
+    PROCESSOR,
+    WALL,
+    InferenceCost,
+    add_passes,
+    measure_once,
+    read_inference,
+    read_measurements,
+)
+
+if TYPE_CHECKING:
+    from harness.runs.rows import Row
+    from harness.sources import Corpus
+
+log = logging.getLogger(__name__)
+
+_SENTENCES = 64  # of a pass of inference
+_FIRST, _ENOUGH = 3, 7  # passes of the first encoder of an architecture; of all
+_SHORTEST = 0.05  # seconds of a pass: a clock's steps and a collection of garbage are small compared with it
+_LONGEST = 20.0  # seconds of the passes of one run: a large network is measured over more runs
+_UNTIMED = 2  # the first training steps pay for setting up
+_FEWEST, _MOST, _SECONDS = 4, 48, 5.0  # timed steps: at least, at most, and until this much time has passed
+
+
+def choose_precision(workdir: Path, device: str, requested: str) -> dict[str, Any]:
+    """The training precision ("choice") and why; "auto" is measured once for each device of a work directory."""
+    if requested != "auto":
+        return {"choice": requested, "reason": "requested"}
+
+    def measure() -> dict[str, Any]:
+        from harness.encoder.precision import choose_precision as choose
+
+        chosen = choose(device)
+        return {"choice": chosen.name, **chosen.measurement}
+
+    return measure_once(workdir, "precision", device_name(device), measure)
+
+
+def step_seconds(
+    workdir: Path | None,
+    row: Row,
+    corpus: Corpus,
+    *,
+    device: str,
+    precision: str,
+    epoch: int,
+    machine: str | None = None,
+    log_line: Callable[[str], None] = lambda line: None,
+) -> float:
+    """Seconds of a training step of a row: processor time on a CPU, elapsed time on a GPU; measured once and stored.
+
+    Dev evaluations and the loading of models and text do not count.
+
+    Args:
+        epoch: training steps of a pass over the text.
+        machine: the device whose stored seconds count; this machine's when left out.
+        log_line: called with a line when a row is measured.
+
+    Raises:
+        InputError: the seconds of another machine are requested and not stored. RunError: the row cannot be trained.
+    """
+    here = device_name(device)
+    key = step_key(row, machine or here, precision)
+    if machine not in (None, here):
+        known = read_measurements(workdir).get("step_seconds", {}).get(key) if workdir else None
+        if known is None:
+            raise InputError(
+                f'budget: device "{machine}": measurements.json holds no time of row "{row.label}" on it; measure '
+                "there, or leave the key device out"
+            )
+        return float(known["seconds"])
+
+    def measure() -> dict[str, Any]:
+        seconds = time_steps(row, corpus, device, precision, epoch)
+        log_line(
+            f"{row.label} · {row.base_model}: {seconds:.3g} s of {clock_name(device)} per training step (measured)"
+        )
+        about = {"row": row.label, "method": row.method.name, "base_model": row.base_model, "device": here}
+        return {**about, "clock": clock_name(device), "precision": precision, "seconds": seconds}
+
+    return float(measure_once(workdir, "step_seconds", key, measure)["seconds"])
+
+
+def step_key(row: Row, device: str, precision: str, model: str | None = None) -> str:
+    """What the seconds of a training step are stored under; `model` replaces the content hash of the base model."""
+    return content_id(
+        {
+            "method": row.method.name,
+            "config": row.config.model_dump(mode="json"),
+            "model": model or model_fingerprint(row.base_model),
+            "corpus": row.corpus.model_dump() if row.corpus is not None else None,
+            "device": device,
+            "precision": precision,
+        }
+    )
+
+
+def clock_name(device: str) -> str:
+    """What the seconds of a device are."""
+    return "processor time" if device.startswith("cpu") else "GPU time" if device.startswith("cuda") else "time"
+
+
+def time_steps(
+    row: Row, corpus: Corpus, device: str, precision: str, epoch: int, *, untimed: int = _UNTIMED, most: int = _MOST
+) -> float:
+    """Mean seconds of some training steps after the first `untimed` ones; nothing of them is stored.
+
+    Raises:
+        RunError: the row cannot be trained, for want of memory for example.
+    """
+    from harness.runs.rows import with_steps
+
+    values = {"log_every": 1} if "log_every" in type(row.config).model_fields else {}
+    config = with_steps(row.config, untimed + most, epoch).model_copy(update=values)
+    now = _clock(device)
+    stamps: list[float] = []
+
+    def seen(step: int, steps: int, text: str) -> None:
+        if step != len(stamps) + 1:  # a message from before the first step
+            return
+        stamps.append(now())
+        if len(stamps) - untimed >= min(_FEWEST, most) and stamps[-1] - stamps[untimed - 1] >= _SECONDS:
+            raise TrainingStopped("pruned", "measured")
+
+    context = FitContext(device=device, precision=precision, max_steps=untimed + most, progress=seen)
+    try:
+        row.method(config, base_model=row.base_model).fit(corpus, context)
+    except TrainingStopped as stop:
+        if stop.status != "pruned":
+            raise RunError(f'row "{row.label}" cannot be timed: {stop.reason}') from None
+    except (InputError, RunError):
+        raise
+    except Exception as error:  # of any library; out of memory above all
+        said = (redacted(str(error)).splitlines() or [""])[0]
+        raise RunError(f'row "{row.label}" cannot be timed: {type(error).__name__}: {said}') from None
+    if len(stamps) <= untimed:
+        raise RunError(f'row "{row.label}" cannot be timed: the method reports no training steps')
+    return (stamps[-1] - stamps[untimed - 1]) / (len(stamps) - untimed)
+
+
+def _clock(device: str) -> Callable[[], float]:
+    import torch
+
+    if device.startswith("cpu"):
+        return time.process_time
+
+    def waited() -> float:
+        if device.startswith("cuda"):
+            torch.cuda.synchronize(device)
+        elif device.startswith("mps"):
+            torch.mps.synchronize()
+        return time.perf_counter()
+
+    return waited
+
+
+def measure_inference(method: Method, workdir: Path, device: str) -> str:
+    """Add encoding passes of a fitted method where its architecture has too few; returns the architecture's name.
+
+    Passes use one thread, measured in processor time (elapsed time on a GPU), over the same embedded sentences. Each
+    run of an architecture adds passes until there are enough, so that a slow moment of the machine counts little. It
+    never raises: the name is "" where the cost cannot be measured.
+    """
+    from harness.evaluation.architecture import architecture
+
+    try:
+        name = architecture(method)
+        conditions = InferenceCost(
+            architecture=name,
+            device=device_name(device),
+            threads=1,
+            precision="fp32",
+            clock=WALL if device.startswith("cuda") else PROCESSOR,
+            sentences=_SENTENCES,
+            seconds=[],
+        )
+        known = read_inference(workdir).get(conditions.key)
+        have = len(known.seconds) if known is not None else 0
+        if have < _ENOUGH:
+            passes = _time_passes(method, device, 1 if have else _FIRST)
+            add_passes(workdir, conditions.model_copy(update={"seconds": passes}))
+        return name
+    except Exception as error:
+        log.warning("the cost of inference of %s was not measured: %s", method.name, error)
+        return ""
+
+
+def _time_passes(method: Method, device: str, count: int) -> list[float]:
+    """Seconds of `count` passes; at least one, fewer where they take long."""
+    import torch
+
+    from harness.sources import embedded_rows
+
+    texts = [row["text"] for row in embedded_rows("sentences", ("a",))][:_SENTENCES]
+    clock = time.perf_counter if device.startswith("cuda") else time.process_time
+
+    def seconds(repeats: int) -> float:
+        start = clock()
+        for _ in range(repeats):
+            method.encode(texts, device=device)  # vectors in main memory: a GPU has finished too
+        return (clock() - start) / repeats
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        first = seconds(1)  # warms up
+        repeats = max(1, math.ceil(_SHORTEST / max(first, 1e-6))) if first < _SHORTEST else 1
+        count = max(1, min(count, int(_LONGEST / max(first, 1e-6))))
+        return [seconds(repeats) for _ in range(count)]
+    finally:
+        torch.set_num_threads(threads)
+
+
+def utilisation(
+    cost: dict[str, float], workdir: Path, device: str, precision: str, processes: int = 1
+) -> dict[str, float]:
+    """`mfu`, a share, and `peak_flops` of one device, for the cost of a training; empty where its work is not known.
+
+    Model FLOP utilisation is PaLM's (Chowdhery et al. 2022, appendix B): operations of the encoders per second over the
+    most that the device can do, from its data sheet, else measured with products of square matrices. It never raises.
+
+    Args:
+        cost: with `train_flops` and `train_seconds`.
+        processes: devices that trained together.
+    """
+    import torch
+
+    from harness.machine.peak import peak_flops, sheet_flops
+
+    flops, seconds = cost.get("train_flops", 0.0), cost.get("train_seconds", 0.0)
+    if not (flops and seconds):
+        return {}
+    try:
+        cuda, name = device.startswith("cuda"), device_name(device)
+        if cuda and precision == "fp32" and torch.backends.cuda.matmul.allow_tf32:
+            precision = "tf32"
+        peak = sheet_flops(name, precision) if cuda else None
+        if peak is None:
+            key = f"{name}, {precision}" + ("" if cuda else f", {torch.get_num_threads()} threads")
+            peak = measure_once(workdir, "peak", key, lambda: {"flops": peak_flops(device, precision)})["flops"]
+        return {"mfu": flops / seconds / (float(peak) * processes), "peak_flops": float(peak)}
+    except Exception as error:
+        log.warning("the peak of %s was not measured: %s", device, error)
+        return {}

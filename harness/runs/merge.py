@@ -1,0 +1,62 @@
+"""One run evaluated in several calls: the record and the examples of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from harness.results.record import Record
+from harness.results.text_ids import stacked
+from harness.tasks.base import Task, task_key
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_SUMS = ("sentences", "sentences_cached", "encode_seconds", "evaluate_seconds")
+
+
+def merge_records(old: Record, new: Record, tasks: Sequence[Task]) -> Record:
+    """`new`, the scores of `tasks`, with what `old` holds of other tasks. Both have the same weights."""
+    scored, names = {task_key(task) for task in tasks}, {task.name for task in tasks}
+    scores = [s for s in old.scores if s.task_key not in scored] + new.scores
+    used = {i for s in scores for i in (s.protocol, s.comparable)}
+    notes = [note for note in old.training.get("notes", []) if not _concerns(note, names)]
+    notes = list(dict.fromkeys([*notes, *new.training.get("notes", [])]))
+    return new.model_copy(
+        update={
+            "scores": scores,
+            "protocols": {key: what for key, what in (old.protocols | new.protocols).items() if key in used},
+            "missing": {name: why for name, why in old.missing.items() if name not in names} | new.missing,
+            "evaluation": old.evaluation | new.evaluation,
+            "training": {**new.training, **({"notes": notes} if notes else {})},
+            "cost": _merge_costs(old.cost, new.cost),
+            "environment": old.environment,  # that of the training
+            "row": old.row,
+            "comparison": old.comparison,
+            "architecture": new.architecture or old.architecture,
+        }
+    )
+
+
+def _concerns(note: str, tasks: set[str]) -> bool:
+    """Is a note about one of these tasks ("TASK: ...") or a subset of it ("TASK SUBSET: ...")?"""
+    subject = note.partition(": ")[0]
+    return any(subject == task or subject.startswith(f"{task} ") for task in tasks)
+
+
+def _merge_costs(old: dict[str, float], new: dict[str, float]) -> dict[str, float]:
+    cost = old | new
+    cost |= {key: old.get(key, 0.0) + new.get(key, 0.0) for key in _SUMS if key in cost}
+    if encoding := cost.get("encode_seconds"):
+        cost["sentences_per_second"] = (cost["sentences"] - cost.get("sentences_cached", 0.0)) / encoding
+    cost |= {key: max(old[key], new[key]) for key in ("load_start", "load_end") if key in old and key in new}
+    cost["peak_memory_bytes"] = max(old.get("peak_memory_bytes", 0.0), new["peak_memory_bytes"])
+    return cost
+
+
+def merge_examples(old: pd.DataFrame | None, new: pd.DataFrame | None, tasks: Sequence[Task]) -> pd.DataFrame | None:
+    if old is None:
+        return new
+    scored = {(task.name, task.source) for task in tasks}
+    others = old[[pair not in scored for pair in zip(old["task"], old["source"], strict=True)]]
+    return others if new is None else stacked([others, new] if len(others) else [new])

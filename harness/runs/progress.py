@@ -1,0 +1,274 @@
+"""The progress of a comparison or a study: on the terminal, in `WORKDIR/progress.json` and on a page beside it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from statistics import fmean
+from types import TracebackType
+from typing import Any, Self
+
+from harness.errors import InputError, RunError, StopRequested
+from harness.files.atomic import write_atomic
+from harness.machine.progress import Reporter
+from harness.results.store import RunFolder
+
+_EVERY = 2.0  # seconds between two writings of the file
+_SILENT = 60.0  # a process that has not written for so long has ended or hangs
+OPEN = ("waiting", "running")
+Page = Callable[[dict[str, Any], float], str]
+
+
+@dataclass
+class RunState:
+    """A run, or a trial of a study, as readers of `progress.json` see it. `began` is in seconds since 1970."""
+
+    label: str
+    row: str = ""
+    base_model: str = ""
+    seed: str = ""
+    id: str = ""
+    state: str = "waiting"  # running, finished, reused, collapsed, diverged, pruned, failed, n/a
+    text: str = ""
+    step: int = 0
+    steps: int = 0
+    seconds: float = 0.0
+    began: float = 0.0
+    dev: list[tuple[int, float]] = field(default_factory=list)
+
+
+class Progress:
+    """Shows and stores how far a comparison or a study is; used as a context manager.
+
+    The first SIGINT or SIGTERM requests a clean stop (`stopping`); the second interrupts at once.
+
+    Args:
+        page: makes an HTML page of what is stored, and of the time.
+        scores: the scores so far, for the page: dicts with row, task, mean, n.
+    """
+
+    def __init__(
+        self,
+        workdir: Path,
+        name: str,
+        *,
+        kind: str = "comparison",
+        title: str = "",
+        executor: str = "serial",
+        workers: int = 1,
+        reporter: Reporter | None = None,
+        page: Page | None = None,
+        scores: Callable[[], list[dict[str, Any]]] = list,
+    ) -> None:
+        self.workdir, self.name, self.workers = workdir, name, workers
+        self.reporter = reporter or Reporter(quiet=True)
+        self.page, self.scores = page, scores
+        self.runs: dict[str, RunState] = {}
+        self.stopping = False
+        self._about = {"name": name, "title": title, "kind": kind, "executor": executor, "workers": workers}
+        self._about |= {"pid": os.getpid(), "host": socket.gethostname(), "started": time.time()}
+        self._written, self._cost = 0.0, 0.0
+        self._handlers: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._handlers[number] = signal.signal(number, self._request_stop)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+        phase = "ended" if kind is None else "stopped" if kind in (StopRequested, KeyboardInterrupt) else "failed"
+        with suppress(OSError):
+            self.write(phase, str(error or "").partition("\n")[0])
+
+    def _request_stop(self, number: int, frame: Any) -> None:
+        self.stopping = True
+        self.reporter.say("stopping at the next checkpoint; press Ctrl-C again to interrupt at once")
+        for one, handler in self._handlers.items():
+            signal.signal(one, handler)
+
+    def stopped(self) -> RunError:
+        """What is raised after a clean stop."""
+        ended = sum(run.state not in OPEN for run in self.runs.values())
+        return RunError(
+            f"{self.name}: stopped on request; {ended} of {len(self.runs)} runs have ended, checkpoints of the others "
+            "are saved; the same command resumes"
+        )
+
+    def expect(self, runs: Sequence[RunState]) -> None:
+        """Runs that will come; those that are known stay as they are."""
+        for run in runs:
+            self.runs.setdefault(run.label, run)
+        self.reporter.expect(len(self.runs))
+        self.write()
+
+    def start(self, label: str, run_id: str) -> None:
+        """A run starts in this process."""
+        run = self.runs.setdefault(label, RunState(label))
+        if run.state == "waiting":  # and not the next seed of a trial
+            run.state, run.began = "running", time.time()
+            self.reporter.start(label)
+        run.id = run_id
+        self.write()
+
+    def step(self, label: str, step: int, steps: int, text: str) -> None:
+        """A run of this process is at `step` of `steps`; 0 of 0 while it does something else."""
+        run = self.runs[label]
+        run.step, run.steps, run.text = step, steps or run.steps, text
+        self.reporter.remaining = describe_remaining(self.remaining())
+        self.reporter.step(step, steps, text)
+        self.write(seldom=True)
+
+    def dev(self, label: str, step: int, score: float) -> None:
+        """A dev score of a run of this process."""
+        self.runs[label].dev.append((step, score))
+
+    def update(self, running: Sequence[tuple[str, str, int]]) -> None:
+        """Runs in other processes, as (label, run id, planned steps): their folders say how far they are."""
+        shown = []
+        for label, run_id, steps in running:
+            run, folder = self.runs.setdefault(label, RunState(label)), RunFolder(self.workdir, run_id)
+            run.id, run.steps = run_id, steps
+            if not (folder.path / ".lock").exists() or run.state not in OPEN:
+                continue
+            run.began = run.began or time.time()
+            run.state, lines = "running", []
+            with suppress(InputError):  # a line that is being written
+                lines = folder.curves()
+            run.step = lines[-1]["step"] if lines else 0
+            run.dev = [(line["step"], line["spearman"]) for line in lines if line["kind"] == "dev"]
+            run.text = "scoring" if folder.model.exists() else "training" if steps else "working"
+            shown.append((label, run.step, steps, run.text))
+        self.reporter.remaining = describe_remaining(self.remaining())
+        self.reporter.running(shown, sum(run.state not in OPEN for run in self.runs.values()))
+        self.write(seldom=True)
+
+    def finish(self, label: str, state: str, line: str, *, reason: str = "", seconds: float = 0.0) -> None:
+        """A run has ended; `line` is shown."""
+        run = self.runs.setdefault(label, RunState(label))
+        run.state, run.text, run.seconds = state, reason, seconds
+        if self.reporter.label != label:
+            self.reporter.start(label)
+        self.reporter.done(line)
+        self.write(seldom=True)
+
+    def remaining(self) -> float | None:
+        """Seconds until all runs have ended: runs take what ended runs of their row took, else what others took."""
+        by_row: dict[str, list[float]] = {}
+        now = time.time()
+        for run in self.runs.values():
+            if run.state not in (*OPEN, "reused", "n/a"):
+                by_row.setdefault(run.row, []).append(run.seconds)
+        for run in self.runs.values():
+            if run.state == "running" and run.row not in by_row and run.steps and run.step:
+                by_row[run.row] = [(now - run.began) * run.steps / run.step]
+        if not by_row:
+            return None
+        usual = fmean(fmean(seconds) for seconds in by_row.values())
+        left = 0.0
+        for run in self.runs.values():
+            if run.state in OPEN:
+                whole = fmean(by_row.get(run.row, [usual]))
+                left += max(whole - (now - run.began if run.state == "running" else 0.0), 0.1 * whole)
+        return left / max(1, self.workers)
+
+    def write(self, phase: str = "running", reason: str = "", *, seldom: bool = False) -> None:
+        """Store the progress; with `seldom` at most every two seconds."""
+        now = time.time()
+        if seldom and now - self._written < max(_EVERY, 20 * self._cost):
+            return
+        state = {
+            **self._about,
+            "phase": phase,
+            "reason": reason,
+            "updated": now,
+            "remaining_seconds": self.remaining() if phase == "running" else None,
+            "runs": [asdict(run) for run in self.runs.values()],
+            "scores": self.scores(),
+        }
+        with _progress_file(self.workdir) as known:
+            known[self.name] = state
+        if self.page is not None:
+            with suppress(Exception):  # a page is not worth a comparison
+                write_atomic(self.workdir / "progress.html", self.page(state, now), durable=False)
+        self._written, self._cost = time.time(), time.time() - now
+
+
+@contextmanager
+def _progress_file(workdir: Path) -> Iterator[dict[str, Any]]:
+    """The content of `progress.json`, written back at the end: several comparisons may run in a work directory."""
+    from filelock import FileLock
+
+    with FileLock(workdir / ".progress.lock"):
+        known = {state["name"]: state for state in read_progress(workdir)}
+        yield known
+        write_atomic(workdir / "progress.json", json.dumps(known) + "\n", durable=False)
+
+
+def read_progress(workdir: Path) -> list[dict[str, Any]]:
+    """The comparisons and studies of a work directory, the latest first; a process that has ended or hangs is
+    "interrupted"."""
+    try:
+        known = json.loads((workdir / "progress.json").read_text("utf-8"))
+        states = sorted(known.values(), key=lambda state: -float(state["updated"]))
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return []
+    for state in states:
+        if state["phase"] == "running" and not _is_alive(state):
+            state["phase"], state["reason"] = "interrupted", "its process has ended; the same command resumes"
+    return states
+
+
+def _is_alive(state: dict[str, Any]) -> bool:
+    if state["host"] != socket.gethostname():
+        return bool(time.time() - state["updated"] < _SILENT)
+    try:
+        os.kill(int(state["pid"]), 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
+def request_stop(workdir: Path, name: str) -> str:
+    """Have the process that runs a comparison or study stop at its next checkpoint; returns what was done.
+
+    Raises:
+        RunError: it does not run, or runs on another machine.
+    """
+    state = next((state for state in read_progress(workdir) if state["name"] == name), None)
+    if state is None or state["phase"] != "running":
+        raise RunError(f"{workdir}: {name} is not running")
+    if state["host"] != socket.gethostname():
+        raise RunError(f"{workdir}: {name} runs on {state['host']}: give this command there")
+    os.kill(int(state["pid"]), signal.SIGTERM)
+    return f"{name}: process {state['pid']} stops at its next checkpoint; the command that started it resumes"
+
+
+def describe_remaining(seconds: float | None) -> str:
+    """ "about 12 min left", or nothing where it is not known."""
+    return "" if seconds is None else f"about {describe_duration(seconds)} left"
+
+
+def describe_duration(seconds: float) -> str:
+    """ "40 s", "12 min", "3 h 05 min", "2 d 4 h"."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    if minutes < 90:
+        return f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"

@@ -1,0 +1,186 @@
+"""The one loop of comparisons and studies: jobs that a proposer wants are reused, or executed, until it wants none."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Protocol
+
+from harness.encoder.families import size_of
+from harness.errors import HarnessError, StopRequested, TrainingStopped
+from harness.executors.executor import Answer, Executor
+from harness.machine.devices import pick_device
+from harness.machine.distributed import ALONE, Team
+from harness.results.record import Record
+from harness.results.store import RunFolder
+from harness.runs.execute import execute, find_finished, record_failure
+from harness.runs.measure import choose_precision
+from harness.runs.plan import Job
+from harness.runs.progress import Progress
+from harness.runs.worker import run_job
+
+log = logging.getLogger(__name__)
+
+_MANY = 1_000_000  # jobs, where their number is not known
+
+
+class Proposer(Protocol):
+    """What wants runs: the grid of a comparison, more seeds, an Optuna study."""
+
+    def propose(self, room: int) -> Sequence[Job]:
+        """Jobs to start now, of which `room` more can run at once; called again whenever a job has ended."""
+
+    def label(self, job: Job) -> str:
+        """What the progress of a job is shown under."""
+
+    def finish(self, job: Job, record: Record, *, reused: bool) -> None:
+        """A job has its record; `reused` where an earlier call had made it."""
+
+    def prune(self, job: Job, step: int, score: float) -> str:
+        """Why a run is to be stopped after a dev score; empty to let it go on."""
+
+
+class Runner:
+    """Executes the jobs of a proposer.
+
+    Args:
+        executor: where jobs run.
+        progress: shows them, and knows whether a stop was requested.
+        team: the processes that train together, where a launcher started this process as one of several.
+    """
+
+    def __init__(self, workdir: Path, executor: Executor, progress: Progress, team: Team = ALONE) -> None:
+        self.workdir, self.executor, self.progress, self.team = workdir, executor, progress, team
+        self.queue: deque[Job] = deque()
+        self.waiting: dict[str, list[Job]] = {}  # run id -> jobs that wait for it: two rows may share a run
+        self._pruned: set[str] = set()
+
+    def run(self, proposer: Proposer) -> None:
+        """Execute jobs until the proposer wants none.
+
+        Raises:
+            InputError: the executor cannot be used. OSError: the disk is full or fails.
+            StopRequested: a stop was requested; runs have checkpoints.
+        """
+        self.proposer = proposer
+        self._settled = False
+        with self.executor:
+            self._room = self.executor.room(_MANY)
+            self._fill()
+            while self.queue:
+                function: Callable[[Job], Record | None] = self._run_here
+                if self.executor.parallel:
+                    processes = max(1, int(self.executor.settings.gpus_per_cell))
+                    function = partial(run_job, workdir=self.workdir.resolve(), processes=processes)
+                for answer in self.executor.run(function, self.queue, self._tick):
+                    self._take(answer)
+                    self._fill()
+        if self.progress.stopping:
+            raise StopRequested
+
+    def _fill(self) -> None:
+        """Queue what the proposer wants; runs that are finished already are reported at once."""
+        while not self.progress.stopping:
+            jobs = self.proposer.propose(max(0, self._room - len(self.waiting)))
+            if not jobs:
+                return
+            new: dict[str, list[Job]] = {}
+            for job in jobs:
+                same = self.waiting.get(job.id) or new.get(job.id)
+                if same is not None:
+                    same.append(job)
+                elif (record := find_finished(job, self.workdir)) is not None:
+                    RunFolder(self.workdir, job.id).tidy()
+                    self.proposer.finish(job, record, reused=True)
+                else:
+                    new[job.id] = [job]
+            started = [same[0] for same in new.values()]
+            if self.executor.parallel:
+                started.sort(key=estimate_work, reverse=True)  # so that the longest does not start when others end
+                self._settle(started)
+            self.waiting |= {job.id: new[job.id] for job in started}
+            self.queue.extend(started)
+
+    def _settle(self, jobs: Sequence[Job]) -> None:
+        """Measure the training precision before workers keep this machine busy; remove requests of earlier calls."""
+        for job in jobs:
+            RunFolder(self.workdir, job.id).stop_file.unlink(missing_ok=True)
+        trained = next((job for job in jobs if job.spec.precision is not None), None)
+        if not self._settled and self.executor.local and trained is not None:
+            choose_precision(self.workdir, pick_device(trained.device), trained.spec.precision or "auto")
+            self._settled = True
+
+    def _run_here(self, job: Job) -> Record | None:
+        """A job in this process."""
+        label = self.proposer.label(job)
+        if self.progress.stopping:
+            return None
+        self.progress.start(label, job.id)
+
+        def on_dev(step: int, score: float) -> None:
+            self.progress.dev(label, step, score)
+            if reason := self.proposer.prune(job, step, score):
+                raise TrainingStopped("pruned", reason)
+
+        try:
+            return execute(
+                job,
+                self.workdir,
+                progress=partial(self.progress.step, label),
+                on_dev=on_dev,
+                stop=lambda: self.progress.stopping,
+                team=self.team,
+            )
+        except StopRequested:
+            return None
+
+    def _tick(self) -> None:
+        """About once a second while other processes work: progress, pruning, a request to stop."""
+        first = dict(islice(self.waiting.items(), 2 * self._room + 10))  # jobs start in this order
+        self.progress.update([(self.proposer.label(jobs[0]), run, jobs[0].steps) for run, jobs in first.items()])
+        for run, jobs in self.waiting.items() if self.progress.stopping else first.items():
+            folder = RunFolder(self.workdir, run)
+            if self.progress.stopping:
+                if folder.path.exists() and not folder.stop_file.exists():
+                    folder.stop_file.touch()
+                continue
+            for step, score in self.progress.runs[self.proposer.label(jobs[0])].dev:
+                if run not in self._pruned and (reason := self.proposer.prune(jobs[0], step, score)):
+                    self._pruned.add(run)
+                    folder.stop_file.write_text(reason, "utf-8")
+        if self.progress.stopping:
+            self.queue.clear()
+
+    def _take(self, answer: Answer) -> None:
+        """Give the record of an answer to the jobs that wait for it."""
+        job: Job = answer.job
+        jobs = self.waiting.pop(job.id)
+        if self.executor.parallel:
+            RunFolder(self.workdir, job.id).stop_file.unlink(missing_ok=True)
+        if answer.error is not None and not isinstance(answer.error, HarnessError):
+            raise answer.error
+        record: Record | None = answer.value
+        if answer.error is not None or answer.lost:
+            record = record_failure(job, self.workdir, answer.lost or str(answer.error))
+        if record is None:  # stopped at a checkpoint
+            if not self.progress.stopping:  # by another comparison of the work directory
+                self.waiting[job.id] = jobs
+                self.queue.append(job)
+            return
+        for one in jobs:
+            self.proposer.finish(one, record, reused=False)
+
+
+def estimate_work(job: Job) -> float:
+    """Relative duration of a run, for scheduling: tokens in all training steps times the size of the encoder."""
+    config = job.spec.config
+    tokens = float(job.steps * config.get("batch_size", 1) * config.get("train_length", 32))
+    try:
+        size = float(size_of(job.spec.base_model)) or 1.0
+    except HarnessError:
+        size = 1.0  # word vectors and the like
+    return (tokens + 1.0) * size

@@ -1,0 +1,240 @@
+"""`harness compare --until decided`: seeds are added where a decision is open, in an order that is fixed beforehand.
+
+After each round of runs an interim analysis reads the records and says which rows stay in contention; these get one
+more seed each. An analysis depends on the records so far alone, so the same command after a crash repeats the same
+analyses and resumes. They are part of the comparison's file: the verdicts of its report are corrected for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from harness.errors import InputError
+from harness.results.record import Record
+from harness.runs.experiment import Experiment
+from harness.runs.plan import Job, Plan
+from harness.runs.rows import Row
+
+FIRST = 3  # seeds at the first analysis: two say next to nothing about their spread
+MOST = 15
+
+Key = tuple[str, str]  # base model and label of a row
+
+
+@dataclass(frozen=True)
+class Until:
+    """When to stop adding seeds.
+
+        >>> Until(most=8, hours=2.0).equivalence
+        0.5
+
+    Attributes:
+        most: seeds of a row, those of the experiment included. The level of every analysis depends on it.
+        order: the seeds that follow the experiment's; by default the integers after its largest.
+        runs, hours: of the whole comparison, reused runs included; a round that would exceed them is not started. Hours
+            are those of training and scoring in the records.
+        equivalence: points; smaller differences do not matter.
+    """
+
+    most: int = MOST
+    order: tuple[int, ...] = ()
+    runs: int | None = None
+    hours: float | None = None
+    equivalence: float = 0.5
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """The result of an interim analysis.
+
+    Attributes:
+        contending: the rows that get another seed.
+        rows: where each row stands: label, base model, state and why.
+        by: what rows were compared by; empty where nothing can be compared.
+    """
+
+    contending: frozenset[Key]
+    rows: tuple[dict[str, Any], ...] = ()
+    by: str = ""
+
+
+Analyse = Callable[[Path, str], Analysis]
+"""(work directory, comparison) -> the analysis of its records so far, under the analyses that its file names."""
+
+
+def check_until(until: Until, experiment: Experiment) -> Until:
+    """`until` with the whole order of seeds.
+
+    Raises:
+        InputError: it does not suit the experiment.
+    """
+    if experiment.blocks or any(entry.seeds for entry in experiment.methods):
+        raise InputError("--until: adds seeds that all rows share; this file has blocks, or rows with their own seeds")
+    if until.equivalence < 0:
+        raise InputError(f"--equivalence {until.equivalence:g}: expected a number of points, 0 or more")
+    for name, value in (("runs", until.runs), ("hours", until.hours)):
+        if value is not None and value <= 0:
+            raise InputError(f"--budget {value:g}{name}: expected more than 0")
+    first = max(len(experiment.seeds), FIRST)
+    if until.most < first:
+        own = f"the experiment names {first}" if first > FIRST else f"the first analysis takes {FIRST}"
+        raise InputError(f"--most-seeds {until.most}: {own}")
+    repeated = [seed for seed in until.order if seed in experiment.seeds or until.order.count(seed) > 1]
+    if repeated:
+        raise InputError(f"--more-seeds: {repeated[0]} occurs twice, there or in the experiment's {experiment.seeds}")
+    wanted = until.most - len(experiment.seeds)
+    following = range(max(experiment.seeds) + 1, max(experiment.seeds) + 1 + wanted)
+    order = until.order or tuple(following)
+    if len(order) < wanted:
+        raise InputError(
+            f"--more-seeds: {len(experiment.seeds)} of the experiment and {len(order)} more are fewer than "
+            f"--most-seeds {until.most}"
+        )
+    return replace(until, order=order[:wanted])
+
+
+@dataclass
+class MoreSeeds:
+    """The course of a comparison that adds seeds.
+
+    Args:
+        until: as `check_until` returns it.
+        seeds: in the order in which every row gets them.
+        analyse: decides which rows get another seed; `rule` says how.
+    """
+
+    until: Until
+    seeds: tuple[int, ...]
+    analyse: Analyse
+    rule: str
+    analyses: list[dict[str, Any]] = field(default_factory=list)
+    ended: Literal["", "decided", "seeds", "budget"] = ""
+    _since: dict[tuple[str, str, int], int] = field(default_factory=dict)  # place of a job -> analysis
+
+    @property
+    def first(self) -> int:
+        """Seeds of a row at the first analysis."""
+        return max(FIRST, len(self.seeds) - len(self.until.order))
+
+    def check_earlier(self, name: str, stored: Mapping[str, Any] | None) -> None:
+        """Refuse other seeds than those of an earlier call, which its stored file names.
+
+        Raises:
+            InputError: they differ.
+        """
+        earlier = (stored or {}).get("until") or {}
+        if earlier.get("analyses") and (earlier["seeds"], earlier["first"]) != (list(self.seeds), self.first):
+            raise InputError(
+                f"--until: this comparison was analysed with at most {earlier['most']} seeds, "
+                f"{_shorten(earlier['seeds'])}, and not {_shorten(self.seeds)}; a change after an analysis makes "
+                f'another comparison: give it another name (--set name="{name}-2"), all runs are reused'
+            )
+
+    def begin(self, plan: Plan) -> Plan:
+        """The plan of the first analysis.
+
+        Raises:
+            InputError: the budget is smaller than that.
+        """
+        begun = self._with_seeds(plan, {_key(row): self.first for row in plan.rows})
+        if self.until.runs is not None and len(_runs(begun)) > self.until.runs:
+            raise InputError(
+                f"--budget {self.until.runs}runs: the first analysis takes {len(_runs(begun))}, {self.first} per row"
+            )
+        return begun
+
+    def analysis_of(self, job: Job) -> int:
+        """The first analysis that includes a run, from 1."""
+        return self._since[job.place]
+
+    def describe(self) -> dict[str, Any]:
+        """As the comparison's file stores it under "until"."""
+        u = self.until
+        return {
+            "kind": "decided",
+            "rule": self.rule,
+            "first": self.first,
+            "most": u.most,
+            "seeds": list(self.seeds),
+            "equivalence": u.equivalence,
+            **({"runs": u.runs} if u.runs is not None else {}),
+            **({"hours": u.hours} if u.hours is not None else {}),
+            "analyses": self.analyses,
+            "ended": self.ended,
+        }
+
+    def open_analysis(self) -> None:
+        """All runs of the next analysis have ended: the comparison's file has to name it before it is made."""
+        self.analyses.append({"seeds": self.first + len(self.analyses)})
+
+    def close_analysis(self, plan: Plan, workdir: Path, records: Sequence[Record]) -> Plan | None:
+        """Make the analysis; the plan of the next round, None at the end."""
+        analysis = self.analyse(workdir, plan.experiment.name)
+        self.analyses[-1].update({"by": analysis.by, "rows": list(analysis.rows)})
+        counts: dict[Key, int] = {}
+        for job in plan.jobs:
+            key = job.spec.base_model, job.row
+            counts[key] = counts.get(key, 0) + 1
+        number = self.first + len(self.analyses)
+        going = {key: number for key in counts if key in analysis.contending}
+        if not going:
+            self.ended = "decided"
+        elif number > self.until.most:
+            self.ended = "seeds"
+        else:
+            more = self._with_seeds(plan, counts | going)
+            if len(more.jobs) == len(plan.jobs):  # no seed enters the rows that are open
+                self.ended = "decided"
+            elif self._exceeds_budget(more, records):
+                self.ended = "budget"
+            else:
+                return more
+        return None
+
+    def summary(self) -> str:
+        """One line about the last analysis."""
+        last = self.analyses[-1]
+        groups: dict[str, list[str]] = {}
+        for row in last.get("rows", ()):
+            groups.setdefault(row["state"], []).append(row["row"])
+        rows = "; ".join(f"{state}: {', '.join(names)}" for state, names in groups.items())
+        line = f"interim analysis {len(self.analyses)}, {last['seeds']} seeds: {rows or 'nothing to compare'}"
+        return f"{line} ({_ENDINGS[self.ended]})" if self.ended else line
+
+    def _with_seeds(self, plan: Plan, counts: Mapping[Key, int]) -> Plan:
+        """The plan in which every row has its first so many seeds of the order."""
+        rows = [
+            replace(row, seeds=dict.fromkeys(self.seeds[: counts[_key(row)]], next(iter(row.seeds.values()), ("",))))
+            for row in plan.rows
+        ]
+        more = replace(plan, rows=rows)
+        for job in more.jobs:
+            self._since.setdefault(job.place, len(self.analyses) + 1)
+        return more
+
+    def _exceeds_budget(self, plan: Plan, records: Sequence[Record]) -> bool:
+        spent = sum({r.id: r.seconds for r in records}.values())
+        over = self.until.hours is not None and spent >= 3600 * self.until.hours
+        return over or (self.until.runs is not None and len(_runs(plan)) > self.until.runs)
+
+
+_ENDINGS = {
+    "decided": "no decision is open that more seeds would settle",
+    "seeds": "the largest number of seeds is reached",
+    "budget": "the budget is spent",
+}
+
+
+def _key(row: Row) -> Key:
+    return row.method.base_for(row.config, row.base_model), row.label
+
+
+def _shorten(seeds: Sequence[int]) -> str:
+    return ", ".join(map(str, seeds)) if len(seeds) < 7 else f"{', '.join(map(str, seeds[:4]))}, ..., {seeds[-1]}"
+
+
+def _runs(plan: Plan) -> set[str]:
+    return {job.id for job in plan.jobs}

@@ -1,0 +1,156 @@
+"""The settings of SentEval's classifier (Conneau and Kiela 2018, tools/classifier.py)."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.config import nearest
+from harness.errors import InputError
+
+# 2: a fit that cuts off its own held-out rows goes on with the generator that chose them, as SentEval's does
+Rows = NDArray[np.int64]
+VERSIONS = {
+    "senteval": "harness-senteval-classifier-2",
+    "lbfgs": "harness-senteval-classifier-1",
+    "sklearn": "harness-senteval-sklearn-1",
+}
+L2_GRID = (1e-5, 1e-4, 1e-3, 1e-2)
+# Powers of two for C of scikit-learn's logistic regression as SentEval searches it, by the number of parts of the data.
+SKLEARN_GRIDS = {1: (-2, 4), 2: (-1, 6), 3: (-2, 4)}
+OPTIMIZERS = {  # SentEval's names of torch's classes
+    "adadelta": "Adadelta", "adagrad": "Adagrad", "adam": "Adam", "adamax": "Adamax",
+    "asgd": "ASGD", "rmsprop": "RMSprop", "rprop": "Rprop", "sgd": "SGD",
+}  # fmt: skip
+_LEAST = {"nhid": 0, "batch_size": 1, "tenacity": 0, "epoch_size": 1, "max_epoch": 0, "kfold": 2, "seed": 0}
+
+
+@dataclass(frozen=True)
+class Split:
+    """One fit: rows to train on, rows that steer early stopping and rate the L2 value, rows to predict.
+
+    `drawn`: how many rows the seeded generator has shuffled before it shuffles the training rows for the first time.
+    """
+
+    train: Rows
+    held_out: Rows
+    test: Rows
+    drawn: int = 0
+
+
+@dataclass(frozen=True)
+class Solution:
+    """`accuracy[s, r]`: of split s with L2 value r on its held-out rows, in [0, 1]; `predicted[s]`: (R, test rows)."""
+
+    accuracy: NDArray[np.float64]
+    predicted: list[NDArray[np.int64]]
+
+
+@dataclass(frozen=True)
+class Classifier:
+    """How a head is fitted and its L2 weight chosen; the defaults are SentEval's "full" configuration.
+
+    `solver`: "senteval" steps through batches with early stopping; "lbfgs" gives the exact minimum of the same convex
+    objective (nhid 0) without seeds, batches or early stopping, so only `kfold` and `l2` have a meaning then;
+    "sklearn" is scikit-learn's LogisticRegression, whose C is searched instead (SentEval's usepytorch = False).
+    `optim`: a torch optimiser with its default settings, except for a learning rate given as in "sgd,lr=0.1".
+    `epoch_size`: passes between two checks of the held-out accuracy. `tenacity`: the fit ends at the check number
+    tenacity + 1 that did not improve, counted over the whole fit, or once more than `max_epoch` passes were made.
+    """
+
+    solver: Literal["senteval", "lbfgs", "sklearn"] = "senteval"
+    nhid: int = 0
+    optim: str = "adam"
+    batch_size: int = 64
+    tenacity: int = 5
+    epoch_size: int = 4
+    max_epoch: int = 200
+    dropout: float = 0.0
+    kfold: int = 10
+    seed: int = 1111
+    l2: tuple[float, ...] = L2_GRID
+
+    def __post_init__(self) -> None:
+        """Raises:
+        InputError: a value out of its range.
+        """
+        for key, least in _LEAST.items():
+            check_whole_number("classifier: " + key, getattr(self, key), least)
+        _, settings = parse_optimizer(self.optim)
+        if settings.keys() - {"lr"} or not settings.get("lr", 1) > 0:
+            raise InputError(
+                f'classifier: optim "{self.optim}": the only setting is a rate above 0, as in "sgd,lr=0.1"'
+            )
+        checks = {
+            "solver": self.solver in VERSIONS,
+            "nhid": self.solver == "senteval" or self.nhid == 0,
+            "dropout": isinstance(self.dropout, int | float) and 0 <= self.dropout < 1,
+            "l2": bool(self.l2) and all(v >= 0 for v in self.l2),
+        }
+        for key, right in checks.items():
+            if not right:
+                extra = f" ({self.solver} is for nhid 0)" if key == "nhid" else ""
+                raise InputError(f"classifier: {key} = {getattr(self, key)!r} is out of its range{extra}")
+
+    def describe(self) -> dict[str, Any]:
+        """All that enters a protocol id."""
+        keys = {"lbfgs": ("solver", "kfold", "l2"), "sklearn": ("solver", "kfold", "seed")}
+        everything = {**asdict(self), "l2": list(self.l2)}
+        chosen = {key: everything[key] for key in keys.get(self.solver, tuple(everything))}
+        return {**chosen, "version": VERSIONS[self.solver]}
+
+    def searched(self, parts: int) -> Classifier:
+        """This for a task of so many parts: scikit-learn's C instead of L2 values, which falls as they rise."""
+        if self.solver != "sklearn":
+            return self
+        if self.l2 != L2_GRID:  # a single value: no search
+            return replace(self, l2=tuple(1 / value for value in self.l2))
+        return replace(self, l2=tuple(2.0**power for power in range(*SKLEARN_GRIDS[parts])))
+
+
+def check_whole_number(key: str, value: object, least: int) -> None:
+    """Raises:
+    InputError: `value` is no integer (of Python or numpy) from `least` to the largest seed of numpy's generators.
+    """
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or not least <= value < 2**32:  # type: ignore[operator]
+        raise InputError(f"{key} = {value!r} is out of its range; expected a whole number from {least} to 2**32 - 1")
+
+
+def parse_optimizer(text: str) -> tuple[str, dict[str, float]]:
+    """The name of an optimiser and its settings: "sgd,lr=0.1" -> ("sgd", {"lr": 0.1}).
+
+    Raises:
+        InputError: an unknown optimiser, or a setting that is not NAME=NUMBER.
+    """
+    if not isinstance(text, str):  # a script's setting
+        raise InputError(f'optim = {text!r}: expected a name, as in "adam" or "sgd,lr=0.1"')
+    name, *settings = [part.strip() for part in text.split(",")]
+    if name not in OPTIMIZERS:
+        raise InputError(f'optim "{text}"{nearest(name, list(OPTIMIZERS))}; known: {", ".join(OPTIMIZERS)}')
+    try:
+        pairs = (setting.split("=") for setting in settings)
+        return name, {key.strip(): float(value) for key, value in pairs}
+    except ValueError:
+        raise InputError(f'optim "{text}": expected NAME=NUMBER after the name, as in "{name},lr=0.1"') from None
+
+
+def get_optimizer(text: str) -> tuple[type[Any], dict[str, float]]:
+    """A class of `torch.optim` and its settings: "adam,lr=0.01" -> (Adam, {"lr": 0.01}).
+
+    Raises:
+        InputError: an unknown optimiser, or a setting that is not NAME=NUMBER.
+    """
+    from torch import optim
+
+    name, settings = parse_optimizer(text)
+    return getattr(optim, OPTIMIZERS[name]), settings
+
+
+FULL = Classifier()
+PROTOTYPING = Classifier(optim="rmsprop", batch_size=128, tenacity=3, epoch_size=2, kfold=5)
+LBFGS = Classifier(solver="lbfgs")
+CONFIGURATIONS = {"full": FULL, "prototyping": PROTOTYPING, "lbfgs": LBFGS}

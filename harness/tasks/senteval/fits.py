@@ -1,0 +1,215 @@
+"""The fits of SentEval's classifier (Conneau and Kiela 2018, tools/classifier.py), many at a time.
+
+A task needs hundreds of fits (outer folds x inner folds x L2 values) of one small head on rows of one matrix. SentEval
+seeds every fit with the same number, so fits on equally many rows begin with the same weights and draw the same
+shuffles. They take their steps together here, as one batched matrix product, and each sees its own batches in the order
+in which SentEval alone would show them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import warnings
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional as F  # noqa: N812 - torch's own convention
+
+from harness.tasks.base import Array
+from harness.tasks.senteval.classifier import Classifier, Solution, Split, get_optimizer
+from harness.tasks.senteval.exact import solve_exactly
+
+# Logits (S, R, classes - 1, b), less those of class 0, of rows (S, b) -> derivatives of the mean loss by them.
+Errors = Callable[[Tensor, Tensor], Tensor]
+_GATHERED = 1 << 19  # numbers of a batch that are gathered at a time: 2 MB stay in a processor's cache
+_FUSED = (torch.optim.Adam, torch.optim.SGD, torch.optim.Adagrad)  # which take a step in one operation
+
+
+def solve(x: Array, y: Array, splits: Sequence[Split], l2: Array, classes: int, config: Classifier) -> Solution:
+    """Fit one head for each split s and L2 value l2[s, r].
+
+    Args:
+        x: (N, d) features. y: (N,) labels 0 .. classes - 1. l2: (len(splits), R); values of C for "sklearn".
+    """
+    if config.solver == "sklearn":
+        return _solve_by_sklearn(x, y, splits, l2, config)
+    features = with_ones(x)
+    labels = torch.as_tensor(np.asarray(y, dtype=np.int64), device=features.device)
+    if config.solver == "lbfgs":
+        return solve_exactly(features, labels, splits, l2, classes)
+    accuracy = np.zeros(l2.shape)
+    predicted: list[NDArray[np.int64]] = [np.zeros((0, 0), dtype=np.int64)] * len(splits)
+    together = max(1, _GATHERED // (features.shape[1] * config.batch_size))
+    alike = np.array([(len(split.train), split.drawn) for split in splits])  # what decides the shuffles
+    for one in np.unique(alike, axis=0):
+        group = np.flatnonzero((alike == one).all(axis=1))
+        for part in np.array_split(group, math.ceil(len(group) / together)):
+            best, accuracy[part] = _fit(features, labels, [splits[s] for s in part], l2[part], classes, config)
+            for i, s in enumerate(part.tolist()):
+                predicted[s] = predict([layer[i : i + 1] for layer in best], features[splits[s].test][None])[0]
+    return Solution(accuracy, predicted)
+
+
+def with_ones(x: Array) -> Tensor:
+    """(N, d + 1) features in float32 on the device of the fits; the last column, all ones, is for the bias."""
+    rows = np.concatenate([np.asarray(x, dtype=np.float32), np.ones((len(x), 1), dtype=np.float32)], axis=1)
+    return torch.as_tensor(rows, device="cuda" if torch.cuda.is_available() else "cpu")
+
+
+class Heads:
+    """Heads of S splits x R L2 values on d features: logistic regression, or one hidden layer with a sigmoid.
+
+    `layers` are (S, R, outputs, inputs + 1) tensors, biases last. All fits have torch's default initialisation under
+    the seed, as SentEval seeds each of them.
+    """
+
+    def __init__(self, x: Tensor, train: Tensor, decay: Tensor, classes: int, config: Classifier, drawn: int) -> None:
+        """`x` (N, d + 1); `train` (S, n): the rows of each split; `decay` (S, R): the L2 weight of each fit, which is
+        added to the gradient of all parameters, as the `weight_decay` of torch's optimisers does.
+        """
+        self.x, self.train, self.config = x, train, config
+        self.shuffle = np.random.RandomState(config.seed)
+        if drawn:
+            self.shuffle.permutation(drawn)
+        generator = torch.Generator().manual_seed(config.seed)  # draws what the seeded global one would
+        sizes = [x.shape[1] - 1, *([config.nhid] if config.nhid else []), classes]
+        self.layers = []
+        for a, b in itertools.pairwise(sizes):
+            bound = 1 / math.sqrt(a)  # nn.Linear draws first its weight and then its bias from this range
+            parts = [torch.empty(b, n).uniform_(-bound, bound, generator=generator) for n in (a, 1)]
+            layer = torch.cat(parts, dim=1).to(x.device)
+            self.layers.append(layer.expand(*decay.shape, *layer.shape).clone().requires_grad_())
+        kind, settings = get_optimizer(config.optim)
+        self.optimizer = kind(self.layers, **({"fused": True} if kind in _FUSED else {"foreach": False}), **settings)
+        self.decay = decay[..., None, None] * (kind is not torch.optim.Rprop)  # torch's Rprop has no weight decay
+        self.dropout = torch.Generator(x.device).manual_seed(config.seed)
+        self.buffer = torch.empty(len(train) * config.batch_size, x.shape[1], device=x.device)
+
+    def train_epoch(self, errors: Errors) -> None:
+        """One pass over the training rows in batches, in the next shuffled order."""
+        order = self.train[:, torch.as_tensor(self.shuffle.permutation(self.train.shape[1]), device=self.x.device)]
+        for rows in torch.split(order, self.config.batch_size, dim=1):
+            batch = torch.index_select(self.x, 0, rows.reshape(-1), out=self.buffer[: rows.numel()])
+            self._set_gradients(batch.view(*rows.shape, -1), rows, errors)
+            self.optimizer.step()
+
+    @torch.no_grad()
+    def _set_gradients(self, x: Tensor, rows: Tensor, errors: Errors) -> None:
+        """Gradients of the loss on a batch x (S, b, d + 1), written out: autograd would take longer than the products.
+
+        A softmax depends on the logits less that of class 0 only, and the errors of all classes add up to zero.
+        """
+        last, *first = reversed(self.layers)
+        w = last[:, :, 1:] - last[:, :, :1]
+        hidden = mask = None
+        if first:
+            hidden = _products(first[0], x)
+            if self.config.dropout:  # one mask for all fits of a step: each fit alone sees an ordinary dropout
+                kept = torch.rand(hidden.shape[2:], generator=self.dropout, device=x.device) >= self.config.dropout
+                mask = kept / (1 - self.config.dropout)
+                hidden = hidden * mask
+            hidden = hidden.sigmoid_()
+        error = errors(_products(w, x) if hidden is None else w[..., :-1] @ hidden + w[..., -1:], rows)
+        for layer in self.layers:
+            layer.grad = torch.mul(layer, self.decay, out=layer.grad)
+        if hidden is None:
+            gradient = torch.bmm(error.flatten(1, 2), x).view(w.shape)
+        else:
+            gradient = torch.cat([error @ hidden.mT, error.sum(-1, keepdim=True)], dim=-1)
+            back = (w[..., :-1].mT @ error) * hidden * (1 - hidden) * (1 if mask is None else mask)
+            assert first[0].grad is not None
+            first[0].grad += torch.bmm(back.flatten(1, 2), x).view(first[0].shape)
+        assert last.grad is not None
+        last.grad[:, :, 1:] += gradient
+        last.grad[:, :, 0] -= gradient.sum(2)
+
+    def keep(self, splits: Tensor) -> None:
+        """Drop all other splits."""
+        self.train, self.decay = self.train[splits], self.decay[splits]
+        for layer in self.layers:
+            state = self.optimizer.state[layer]
+            state.update({key: value[splits] for key, value in state.items() if value.shape == layer.shape})
+            layer.data, layer.grad = layer.data[splits], None
+
+
+def logits(layers: Sequence[Tensor], x: Tensor) -> Tensor:
+    """(S, R, classes, b) for x (S, b, d + 1)."""
+    first, *second = layers
+    z = _products(first, x)
+    return second[0][..., :-1] @ z.sigmoid_() + second[0][..., -1:] if second else z
+
+
+def _products(w: Tensor, x: Tensor) -> Tensor:
+    """(S, R, outputs, b) for w (S, R, outputs, d + 1) and x (S, b, d + 1)."""
+    return torch.bmm(w.flatten(1, 2), x.mT).view(*w.shape[:3], x.shape[1])
+
+
+def predict(layers: Sequence[Tensor], x: Tensor) -> NDArray[np.int64]:
+    """(S, R, b) labels of x (S, b, d + 1)."""
+    with torch.no_grad():
+        labels: NDArray[np.int64] = logits(layers, x).argmax(2).cpu().numpy()
+        return labels
+
+
+def _fit(
+    x: Tensor, y: Tensor, splits: Sequence[Split], l2: Array, classes: int, config: Classifier
+) -> tuple[list[Tensor], NDArray[np.float64]]:
+    """The layers of the best check of each fit and their accuracy (S, R) on the held-out rows."""
+
+    def errors(z: Tensor, rows: Tensor) -> Tensor:
+        """Of the mean cross-entropy."""
+        p = F.pad(z, (0, 0, 1, 0)).softmax(2)
+        labels = y[rows][:, None, None].expand(-1, z.shape[1], 1, -1)
+        p.scatter_add_(2, labels, torch.full((), -1.0, device=z.device).expand(labels.shape))
+        return p[:, :, 1:] / rows.shape[1]
+
+    train = torch.as_tensor(np.stack([split.train for split in splits]), device=x.device)
+    heads = Heads(x, train, torch.as_tensor(l2, dtype=x.dtype, device=x.device), classes, config, splits[0].drawn)
+    best = [layer.detach().clone() for layer in heads.layers]
+    best_accuracy, failures = np.full(l2.shape, -1.0), np.zeros(l2.shape, dtype=np.int64)
+    running, there = np.ones(l2.shape, dtype=bool), np.arange(len(splits))
+    labels = y.cpu().numpy()
+    passes = 0
+    while passes <= config.max_epoch and len(there):
+        for _ in range(config.epoch_size):
+            heads.train_epoch(errors)
+        passes += config.epoch_size
+        for i, s in enumerate(there.tolist()):
+            held = splits[s].held_out
+            right = predict([layer[i : i + 1] for layer in heads.layers], x[held][None])[0] == labels[held]
+            accuracy = right.mean(axis=1) if len(held) else np.zeros(len(right))
+            better = running[s] & (accuracy > best_accuracy[s])
+            best_accuracy[s, better] = accuracy[better]
+            for layer, now in zip(best, heads.layers, strict=True):
+                layer[s, better] = now.detach()[i, better]
+            running[s] &= better | (failures[s] < config.tenacity)
+            failures[s, ~better] += 1
+        if not running[there].any(axis=1).all():
+            left = np.flatnonzero(running[there].any(axis=1))
+            heads.keep(torch.as_tensor(left, device=x.device))
+            there = there[left]
+    return best, best_accuracy
+
+
+def _solve_by_sklearn(x: Array, y: Array, splits: Sequence[Split], c: Array, config: Classifier) -> Solution:
+    """SentEval's other head, scikit-learn's logistic regression, on the whole training set without dev rows."""
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    accuracy = np.zeros(c.shape)
+    predicted = [np.zeros((c.shape[1], len(split.test)), dtype=np.int64) for split in splits]
+    with threadpool_limits(1), warnings.catch_warnings():  # the products are too small for several threads
+        warnings.simplefilter("ignore", ConvergenceWarning)  # SentEval leaves it at scikit-learn's 100 iterations
+        for (s, r), value in np.ndenumerate(c):
+            split = splits[s]
+            head = LogisticRegression(C=float(value), random_state=config.seed).fit(x[split.train], y[split.train])
+            if len(split.held_out):
+                accuracy[s, r] = head.score(x[split.held_out], y[split.held_out])
+            if len(split.test):
+                predicted[s][r] = head.predict(x[split.test])
+    return Solution(accuracy, predicted)

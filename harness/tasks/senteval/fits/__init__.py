@@ -1,1 +1,0 @@
-"""The classifiers of SentEval, all fits of a task solved side by side."""

@@ -1,0 +1,148 @@
+"""SentEval's relatedness tasks (senteval/sick.py, tools/relatedness.py): pair scores by a trained regressor.
+
+The score is expected from a distribution over the grades 1 to 5 that a linear layer with softmax gives for the features
+[|u - v|, u * v] (Tai et al. 2015). SentEval trains it by the squared error between the two distributions, although a
+comment there speaks of the KL divergence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional as F  # noqa: N812 - torch's own convention
+
+from harness.results.facts import PAIRS, Facts
+from harness.results.outcomes import outcomes_frame
+from harness.results.text_ids import pair_units, stacked
+from harness.tasks.base import Array, TaskResult, Vectors, finite
+from harness.tasks.senteval.classifier import Classifier
+from harness.tasks.senteval.fits import Heads, logits, with_ones
+from harness.tasks.senteval.transfer import LabelledTask, Load, pair_features
+from harness.tasks.sts import pearson, spearman
+
+if TYPE_CHECKING:
+    from harness.sources.senteval.labelled import Labelled
+
+VERSION = "harness-senteval-relatedness-1"
+GRADES = 5
+_PASSES, _MAX_PASSES, _TENACITY = 50, 1000, 3
+
+
+@dataclass(frozen=True)
+class Regression:
+    """Pearson on dev at the check whose weights were kept, in [-1, 1]; predicted test scores (n,) in [1, 5]."""
+
+    dev_pearson: float
+    predicted: NDArray[np.float64]
+
+
+def grade_targets(scores: Array) -> NDArray[np.float32]:
+    """(n, 5): the mass of score y on grade floor(y) is floor(y) + 1 - y, on grade floor(y) + 1 it is y - floor(y).
+
+    There is no grade 0, so a score below 1 leaves a total below 1: SentEval's own arithmetic, which STS-B's scale from
+    0 meets.
+    """
+    y = np.asarray(scores, dtype=np.float64)[:, None]
+    grade = np.arange(1, GRADES + 1)[None]
+    low = np.floor(y)
+    mass = np.where(grade == low + 1, y - low, 0.0) + np.where(grade == low, low - y + 1, 0.0)
+    return mass.astype(np.float32)
+
+
+def regress(x: dict[str, Array], scores: dict[str, Array], *, seed: int = 1111) -> Regression:
+    """Fit on "train", keep the weights of the best Pearson on "dev", predict "test"; x (n, d), scores (n,).
+
+    Adam, batches of 64; a check every 50 passes; the end at the 4th check that did not improve (counted over the whole
+    fit) or past 1000 passes.
+    """
+    features = {part: with_ones(rows) for part, rows in x.items()}
+    train = features["train"]
+    target = torch.as_tensor(grade_targets(scores["train"]).T.copy(), device=train.device)
+
+    def errors(z: Tensor, rows: Tensor) -> Tensor:
+        """Of the mean squared error (p - target)^2 over the batch and the grades, p the softmax."""
+        p = F.pad(z, (0, 0, 1, 0)).softmax(2)
+        by_p = (p - target[:, rows[0]]) * (2 / p.numel())
+        return (p * (by_p - (by_p * p).sum(2, keepdim=True)))[:, :, 1:]
+
+    def expected(part: str) -> NDArray[np.float64]:
+        with torch.no_grad():
+            p = logits(heads.layers, features[part][None])[0, 0].double().softmax(0).cpu().numpy()
+        grades: NDArray[np.float64] = np.arange(1, GRADES + 1) @ p
+        return grades
+
+    every = torch.arange(len(train), device=train.device)[None]
+    heads = Heads(train, every, torch.zeros(1, 1, device=train.device), GRADES, Classifier(seed=seed), 0)
+    best, kept, failures, passes = -1.0, expected("test"), 0, 0
+    while passes <= _MAX_PASSES and failures <= _TENACITY:
+        for _ in range(_PASSES):
+            heads.train_epoch(errors)
+        passes += _PASSES
+        now = pearson(expected("dev"), scores["dev"])
+        if now > best:
+            best, kept = now, expected("test")
+        else:
+            failures += 1
+    return Regression(best, kept)
+
+
+class RegressorTask(LabelledTask):
+    """SICK-R or STS-B with SentEval's supervised regressor: Pearson, Spearman and MSE on test, Pearson on dev.
+
+    Not to be mixed with the plain cosine scores of the same sets, which need no training (`harness.tasks.sts`).
+    """
+
+    def __init__(self, dataset: str, load: Load, *, name: str = "", seed: int = 1111) -> None:
+        super().__init__(dataset, load, name=name or f"regressor:{dataset}", suite="downstream")
+        self.seed = seed
+
+    def outcome(self, vectors: Vectors) -> tuple[Regression, int]:
+        """The fit, and how many vectors held NaN or infinity (replaced by 0)."""
+        x, damaged = {}, 0
+        for name, part in self.data.parts.items():
+            (u, bad_u), (v, bad_v) = finite(vectors(part.first)), finite(vectors(part.second))
+            x[name] = pair_features(u, v)
+            damaged += bad_u + bad_v
+        return regress(x, {name: part.labels for name, part in self.data.parts.items()}, seed=self.seed), damaged
+
+    def evaluate(self, vectors: Vectors, *, pooling: str) -> TaskResult:
+        result = TaskResult()
+        fit, damaged = self.outcome(vectors)
+        result.notes += self.remarks(damaged)
+        test = self.tested
+        gold = np.asarray(test.labels, dtype=np.float64)
+        regressor = {"version": VERSION, "seed": self.seed, "loss": "mse", "selection": "dev pearson"}
+        particular = {"features": "|u-v|, u*v", "regressor": regressor}
+        for split, metric, value in (
+            ("test", "spearman", spearman(fit.predicted, gold)),
+            ("test", "pearson", pearson(fit.predicted, gold)),
+            ("test", "mse", float(((fit.predicted - gold) ** 2).mean())),
+            ("dev", "pearson", fit.dev_pearson),
+        ):
+            self._add(result, split, metric, value, len(self.data.parts[split]), pooling, particular)
+        about: dict[str, Any] = {"task": self.name, "source": self.source, "split": "test"}
+        about["unit"] = pair_units(test.first, test.second)
+        frames = [
+            outcomes_frame(**about, metric=metric, outcome=fit.predicted, target=gold)
+            for metric in ("spearman", "pearson")
+        ]
+        result.outcomes = stacked([*frames, outcomes_frame(**about, metric="mse", outcome=(fit.predicted - gold) ** 2)])
+        result.figures[self.name] = Facts(PAIRS, metric="spearman", chance=0.0).plain()
+        return result
+
+
+def regressor_task(dataset: str, *, root: Path | None = None) -> RegressorTask:
+    """ "SICK-R" or "STS-B" from SentEval's files, read on first use."""
+
+    def load() -> Labelled:
+        from harness.sources.senteval.labelled import downstream_folder, read_task
+
+        return read_task(dataset, downstream_folder(root))
+
+    return RegressorTask(dataset, load)

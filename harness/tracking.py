@@ -1,0 +1,497 @@
+"""Runs in MLflow.
+
+The records on disk are the truth, MLflow shows them: an experiment is a comparison or a study, a parent run is a row
+of its table on one base model, a child run is one seed of that row. A study has one run above its rows. Only MLflow's
+public client is used, by the coordinating process alone. Whatever MLflow does, runs go on; `sync` later sends what is
+missing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import re
+import socket
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from queue import SimpleQueue
+from statistics import fmean, stdev
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlsplit
+
+from harness.errors import InputError, RunError, root_cause
+from harness.files.hashing import content_id
+from harness.files.printable import markdown_text
+from harness.files.redaction import redacted
+from harness.machine.environment import disable_telemetry
+from harness.results.record import Record
+from harness.results.store import RunFolder, comparison_files, read_records
+from harness.seeds import seed_fields, seed_text
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+    from mlflow.entities import DatasetInput
+
+logger = logging.getLogger(__name__)
+Points = Mapping[tuple[str, int], float]  # (name, step) -> value
+
+LAYOUT = 4  # part of each content hash: raise it when what is sent changes, and `sync` replaces all runs
+CURVE_LINES, NOT_SENT = 100, ("step", "kind", "lr", "grad_norm")  # of the training curve; curves.jsonl has all of it
+SQLITE = "sqlite:///"
+PARENT, CONTENT, REPORT = "mlflow.parentRunId", "harness.content", "harness.report"
+PORTS = {"postgresql": 5432, "mysql": 3306, "mssql": 1433}
+CONNECT_SECONDS, CLOSE_SECONDS = 5, 600
+SETTINGS = {
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
+    "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+    "GIT_PYTHON_REFRESH": "quiet",
+}
+ABOUT = """A row of the table shows means over its seeds, which are the runs below it: scores by suite ("sts"), their
+standard deviations ("sts sd"), further scores of a task ("sts more"), seconds and memory ("usage")."""
+
+
+# From records and run folders: below this part only id, row, status, started and finished of a record are read.
+
+
+def _content(record: Record) -> str:
+    """The hash of what is sent: the record, which has the hashes of its files."""
+    return hashlib.sha256(f"{LAYOUT}\n{record.model_dump_json()}".encode()).hexdigest()
+
+
+def _row_params(record: Record) -> dict[str, Any]:
+    """What all seeds of a row share. The row's name is a label; other parameters are another row."""
+    parts = {"corpus": record.corpus or {}, "dev": record.dev or {}, "config": record.config}
+    own = {name: getattr(record, name) for name in ("row", "method", "base_model", "supervision")}
+    return {name: value for name, value in (own | _flat(parts) | seed_fields(record.random_seed)).items()
+            if name not in ("seed", "config.seed")}  # fmt: skip
+
+
+def _names(record: Record) -> tuple[str, str]:
+    """The names of the row's run, "SimCSE (mini-bert)", and of the seed's, "SimCSE seed 1"."""
+    base_model = re.split("[/:]", record.base_model.rstrip("/"))[-1]
+    return f"{record.row} ({base_model})"[:250], f"{record.row} seed {seed_text(record.random_seed)}"[:250]
+
+
+def _milliseconds(moment: str) -> int:
+    """Milliseconds since 1970 of an ISO 8601 time; now, where there is none."""
+    return int((datetime.fromisoformat(moment).timestamp() if moment else time.time()) * 1000)
+
+
+def _seed_params(record: Record) -> dict[str, Any]:
+    """The seed, and the machine that it ran on."""
+    precision = record.environment.get("precision", "")
+    machine = {name: record.environment.get(name, "") for name in ("device", "device_name", "versions")}
+    machine["precision"] = precision.get("choice", "") if isinstance(precision, Mapping) else precision
+    return {"seed": record.seed, **{name: value for name, value in _flat(machine).items() if value != ""}}
+
+
+def _description(record: Record) -> str:
+    """What a row is, in Markdown."""
+    lines = [f"**{markdown_text(record.row)}**: `{record.method}` on {markdown_text(record.base_model)}"]
+    if corpus := record.corpus:
+        lines.append(f"text: {markdown_text(str(corpus.get('uri')))} ({corpus.get('count')} {corpus.get('kind')})")
+    if dev := record.dev:
+        lines.append(f"weights selected on: {markdown_text(str(dev.get('task')))}, dev part")
+    return "\n\n".join([*lines, f"supervision: {record.supervision}", f"command: `{record.command}`"])
+
+
+def _tags(record: Record, folder: Path) -> dict[str, str]:
+    tags = {
+        "mlflow.source.name": record.command,
+        "mlflow.source.type": "LOCAL",
+        "mlflow.note.content": f"{markdown_text(record.reason)}\n\n{_description(record)}".strip(),
+        "harness.id": record.id,
+        "harness.row": record.row,
+        "harness.status": record.status,
+        "harness.protocols": " ".join(sorted({score.protocol for score in record.scores})),
+        "harness.folder": str(folder.resolve()),
+        CONTENT: _content(record),
+    }
+    return {name: value for name, value in tags.items() if value}
+
+
+def _artifacts(folder: RunFolder) -> list[Path]:
+    return [folder.record_file, folder.curves_file, folder.examples_file]
+
+
+def _curves(folder: RunFolder) -> Points:
+    """`train/loss` and `train dev/spearman` by step; of a step that a resumed run repeated, the last value."""
+    try:
+        lines = folder.curves()
+    except InputError as error:  # one damaged file does not keep the rest of the run from being sent
+        logger.warning("%s", error)
+        return {}
+    train = [line for line in lines if line["kind"] == "train"]
+    stride = -(-len(train) // CURVE_LINES) or 1
+    lines = [line for line in lines if line["kind"] != "train"] + train[::-1][::stride][::-1]
+    return {
+        (_name(f"train/{name}" if line["kind"] == "train" else f"train {line['kind']}/{name}"), line["step"]): value
+        for line in lines
+        for name, value in line.items()
+        if name not in NOT_SENT and _is_number(value)
+    }
+
+
+def _numbers(record: Record) -> dict[str, float]:
+    """Scores (`sts/STS12`, further ones of a task as `sts more/STS12.spearman.mean`), `training/...` and `usage/...`.
+
+    The first score over all pairs of the test part is the task's. The source is named where a task has several.
+    """
+    sources = defaultdict(set)
+    for score in record.scores:
+        sources[score.suite, score.task].add(score.source)
+    numbers: dict[str, Any] = {}
+    for score in sorted(record.scores, key=lambda s: s.split == "dev" or s.aggregation not in ("", "all")):
+        task = f"{score.task} {score.source}" if len(sources[score.suite, score.task]) > 1 else score.task
+        split = "" if score.split == "test" else score.split
+        more = ".".join(part for part in (task, score.metric, score.aggregation, split) if part)
+        name = f"{score.suite}/{task}"
+        numbers[f"{score.suite} more/{more}" if name in numbers else name] = score.value
+    numbers |= _flat({"usage": record.cost, "training": record.training}, separator="/")
+    return {_name(name): value for name, value in numbers.items() if _is_number(value)}
+
+
+def _datasets(record: Record) -> list[DatasetInput]:
+    """The corpus, the dev set and the test sets, each with its hash and what it was for."""
+    from mlflow.entities import Dataset, DatasetInput, InputTag
+
+    corpus, dev = record.corpus or {}, record.dev or {}
+    found = [(str(corpus.get("uri")), corpus.get("sha256"), corpus.get("uri"), "training"),
+             (f"{dev.get('task')} dev", dev.get("sha256"), dev.get("source"), "selection")]  # fmt: skip
+    for score in (score for score in record.scores if score.split != "dev"):
+        protocol = record.protocols.get(score.comparable) or record.protocols.get(score.protocol) or {}
+        data = protocol.get("data")
+        digest, source = (content_id(data), " ".join(data)) if isinstance(data, Mapping) else (data, score.source)
+        found.append((f"{score.task} {score.split}", digest, source, "evaluation"))
+    datasets = [(Dataset(name[:500], str(digest)[:36], "harness", json.dumps({"uri": source})), use)  # MLflow's limits
+                for name, digest, source, use in dict.fromkeys(found) if digest]  # fmt: skip
+    return [DatasetInput(dataset, [InputTag("mlflow.data.context", use)]) for dataset, use in datasets]
+
+
+def _comparisons(workdir: Path) -> Iterator[tuple[str, list[Record]]]:
+    """Each comparison or study with its records: those that its manifest lists, and others that were run for it."""
+    every = read_records(workdir)
+    for name in sorted({record.comparison for record in every} | set(comparison_files(workdir))):
+        listed = read_records(workdir, name)
+        known = {record.id for record in listed}
+        yield name, listed + [record for record in every if record.comparison == name and record.id not in known]
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "", separator: str = ".") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in values.items():
+        nested = isinstance(value, Mapping)
+        flat |= _flat(value, f"{prefix}{name}{separator}", separator) if nested else {f"{prefix}{name}": value}
+    return flat
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _name(name: str) -> str:
+    """The name of a metric or parameter as MLflow allows it."""
+    return re.sub(r"[^\w\-. :/]", "_", name)[:250]
+
+
+# The store.
+
+
+def default_uri(workdir: Path) -> str:
+    """The store that is used when none is named: a sqlite file in the work directory."""
+    return f"{SQLITE}{(workdir / 'mlflow.db').resolve()}"
+
+
+def _connect(uri: str) -> MlflowClient:
+    """A client of an initialised store; a server that does not answer raises after seconds, not MLflow's minutes."""
+    disable_telemetry()
+    for name, value in SETTINGS.items():
+        os.environ.setdefault(name, value)
+    from filelock import FileLock
+    from mlflow import MlflowClient
+
+    for name in ("mlflow", "alembic", "urllib3.connectionpool"):
+        logging.getLogger(name).setLevel(logging.ERROR)  # after the import, which sets the levels
+    address = urlsplit(uri)
+    port = PORTS.get(address.scheme.partition("+")[0])
+    if port and address.hostname:
+        socket.create_connection((address.hostname, address.port or port), timeout=CONNECT_SECONDS).close()
+    if not uri.startswith(SQLITE):
+        return MlflowClient(tracking_uri=uri)
+    database = Path(uri.removeprefix(SQLITE))
+    database.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(database.with_name(f".{database.name}.lock"), timeout=120):  # two processes must not both create it
+        if not database.exists():  # created under another name and moved, so that a kill leaves no half of a store
+            for left in database.parent.glob(f".{database.name}.new-*"):
+                left.unlink()
+            new = database.with_name(f".{database.name}.new-{time.time_ns()}")  # MLflow caches stores by name
+            MlflowClient(tracking_uri=f"{SQLITE}{new}").search_experiments()
+            os.replace(new, database)
+        return MlflowClient(tracking_uri=uri)
+
+
+class _Sent(NamedTuple):
+    """The run of one seed in the store; `metrics` is None where no scores count for the mean."""
+
+    run_id: str
+    parent: str
+    content: str | None
+    metrics: Mapping[str, float] | None
+    end: int
+
+
+class _Experiment:
+    """The runs of one comparison in one store. Every method may raise whatever MLflow raises."""
+
+    def __init__(self, workdir: Path, name: str, uri: str, root: Mapping[str, Any] | None = None) -> None:
+        self.workdir, self.client = workdir, _connect(uri)
+        self.id = self._open(name, uri)
+        self.root = ""  # id of the run above all rows, where there is one
+        self.rows: dict[str, str] = {}  # hash of a row's parameters -> id of its run
+        self.sent: dict[tuple[str, str], _Sent] = {}  # record id and row, as one run may be in several rows
+        self.running: set[str] = set()  # ids of rows that are not ended
+        self.changed: dict[str, Record] = {}  # those of them to be ended, each with one of its records
+        token: str | None = None
+        while token != "":
+            page = self.client.search_runs([self.id], max_results=1000, page_token=token)
+            for run in page:
+                tags, run_id, is_running = run.data.tags, run.info.run_id, run.info.status == "RUNNING"
+                key = tags.get("harness.id", ""), tags.get("harness.row", "")
+                if "harness.root" in tags:
+                    self.root = run_id
+                elif "harness.parent" in tags:
+                    self.rows[tags["harness.parent"]] = run_id
+                    self.running |= {run_id} if is_running else set()
+                elif key[0] and (is_running or key in self.sent):  # its sending was interrupted
+                    self.client.delete_run(run_id)
+                elif key[0]:
+                    metrics = run.data.metrics if tags.get("harness.status") == "finished" else None
+                    self.sent[key] = _Sent(run_id, tags.get(PARENT, ""), tags.get(CONTENT), metrics, run.info.end_time)
+            token = page.token or ""
+        if root is not None and not self.root:
+            self.root = self.client.create_run(self.id, run_name=name, tags={"harness.root": name}).info.run_id
+            self._log(self.root, root, {}, 0)
+
+    def _open(self, name: str, uri: str) -> str:
+        if (experiment := self.client.get_experiment_by_name(name)) is not None:
+            if experiment.lifecycle_stage == "deleted":  # its name cannot be used again
+                self.client.restore_experiment(experiment.experiment_id)
+            return str(experiment.experiment_id)
+        # A server has a place of its own for artifacts; a database would put them into the current folder.
+        is_server = urlsplit(uri).scheme in ("http", "https", "databricks")
+        place = None if is_server else (self.workdir / "mlartifacts").resolve().as_uri()
+        tags = {"mlflow.experimentKind": "custom_model_development", "mlflow.note.content": ABOUT}
+        return str(self.client.create_experiment(name, artifact_location=place, tags=tags))
+
+    def send(self, record: Record) -> bool:
+        """Make the store hold `record`; False when it does already. A run that has changed is replaced."""
+        key, folder = (record.id, record.row), RunFolder(self.workdir, record.id)
+        if (known := self.sent.get(key)) is not None:
+            if known.content == _content(record):
+                self.changed |= {known.parent: record} if known.parent in self.running else {}
+                return False
+            self.client.delete_run(self.sent.pop(key).run_id)
+        end = _milliseconds(record.finished)
+        tags = _tags(record, folder.path) | {PARENT: self._row(record)}
+        run_id = self.client.create_run(self.id, _milliseconds(record.started), tags, _names(record)[1]).info.run_id
+        for file in filter(Path.is_file, _artifacts(folder)):
+            self.client.log_artifact(run_id, str(file))
+        numbers = _numbers(record)
+        values = {**_curves(folder), **{(name, 0): value for name, value in numbers.items()}}
+        self._log(run_id, _row_params(record) | _seed_params(record), values, end)
+        self.client.set_terminated(run_id, "FAILED" if record.status == "failed" else "FINISHED", end)  # last: all sent
+        metrics = numbers if record.status == "finished" else None
+        self.sent[key] = _Sent(run_id, tags[PARENT], tags[CONTENT], metrics, end)
+        self.changed[tags[PARENT]] = record
+        return True
+
+    def _row(self, record: Record) -> str:
+        """The id of the row's run, created with its first seed."""
+        key = content_id(_row_params(record))
+        if key not in self.rows:
+            tags = {"harness.parent": key, **({PARENT: self.root} if self.root else {})}
+            run = self.client.create_run(self.id, _milliseconds(record.started), tags, _names(record)[0])
+            self.rows[key] = run.info.run_id
+        return self.rows[key]
+
+    def end_rows(self) -> None:
+        """Give each row that has changed its parameters, data sets and the means over its seeds, and end its run."""
+        seeds = defaultdict(list)
+        for seed in self.sent.values():
+            seeds[seed.parent].append(seed)
+        for parent, record in list(self.changed.items()):
+            done = [seed.metrics for seed in seeds[parent] if seed.metrics is not None]
+            note = f"{_description(record)}\n\nseeds: {len(done)} of {len(seeds[parent])} finished"
+            self._log(parent, _row_params(record), _means(done), _milliseconds(""), note)
+            self.client.log_inputs(parent, _datasets(record))
+            end = max(seed.end for seed in seeds[parent])
+            self.client.set_terminated(parent, "FINISHED" if done else "FAILED", end)
+            self.running.discard(parent)
+            del self.changed[parent]
+
+    def close(self) -> None:
+        """End the runs of all rows and the run above them."""
+        self.end_rows()
+        if self.root:
+            self.client.set_terminated(self.root, "FINISHED")
+
+    def attach(self, report: Path) -> None:
+        """Put a report among the artifacts of the run above all rows, else of each row, where it is not yet there."""
+        digest = hashlib.sha256(report.read_bytes()).hexdigest()[:16]
+        for run_id in [self.root] if self.root else self.rows.values():
+            if self.client.get_run(run_id).data.tags.get(REPORT) != digest:
+                self.client.log_artifact(run_id, str(report), "report")
+                self.client.set_tag(run_id, REPORT, digest)
+
+    def _log(self, run_id: str, params: Mapping[str, Any], values: Points, at: int, note: str = "") -> None:
+        """Send parameters, numbers and a note in the fewest requests: MLflow takes 100 parameters, 1000 entries."""
+        from mlflow.entities import Metric, Param, RunTag
+
+        entries = [Param(_name(name), str(value)[:6000]) for name, value in params.items()]
+        newest_first = sorted(values.items(), key=lambda point: -point[0][1])  # MLflow is faster so
+        points = [Metric(name, value, at, step) for (name, step), value in newest_first]
+        tags = [RunTag("mlflow.note.content", note)] if note else []
+        while entries or points or tags:
+            self.client.log_batch(run_id, points[:800], entries[:100], tags)
+            points, entries, tags = points[800:], entries[100:], []
+
+
+def _means(done: Sequence[Mapping[str, float]]) -> Points:
+    """The mean of each number over those seeds that have it, of scores also the standard deviation; no curves."""
+    means: dict[tuple[str, int], float] = {("seeds", 0): len(done)}
+    for name in dict.fromkeys(name for metrics in done for name in metrics):
+        group, _, rest = name.partition("/")
+        if group == "train" or group.startswith("train "):
+            continue
+        values = [metrics[name] for metrics in done if name in metrics]
+        means[name, 0] = fmean(values)
+        if len(values) > 1 and group not in ("usage", "training"):
+            means[f"{group} sd/{rest}", 0] = stdev(values)
+    return means
+
+
+# What the coordinator and the command line use.
+
+
+class Tracker:
+    """Sends the records of one comparison to MLflow, from a thread of its own, so that runs do not wait.
+
+    MLflow is imported and its store opened (seconds) with the first record. Nothing here raises: the first failure is
+    one warning, and nothing more is sent.
+
+    Attributes:
+        waited: seconds for which `log`, `close` and `attach` kept their caller.
+        worked: seconds of processor time that the thread took.
+    """
+
+    def __init__(
+        self, workdir: Path, comparison: str, uri: str | None = None, root: Mapping[str, Any] | None = None
+    ) -> None:
+        """`root`: parameters of one run above all rows, as of a study above its trials."""
+        self.workdir, self.comparison, self.uri, self.root = workdir, comparison, uri or default_uri(workdir), root
+        self.waited = self.worked = 0.0
+        self._experiment: _Experiment | None = None
+        self._failed = False
+        self._queue: SimpleQueue[tuple[Record, Callable[[], None] | None] | None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    def log(self, record: Record, sent: Callable[[], None] | None = None) -> None:
+        """Have one record sent, unless the store has it. The thread calls `sent` as soon as the store has it."""
+        with self._warning():
+            if self._thread is None:
+                # A daemon, so that an interrupted process need not wait; what was not sent is sent next time.
+                self._thread = threading.Thread(target=self._work, name="tracking", daemon=True)
+                self._thread.start()
+            self._queue.put((record, sent))
+
+    def close(self) -> None:
+        """Wait until everything is sent, at most ten minutes, and end the runs of the rows."""
+        with self._warning():
+            if self._thread is not None:
+                self._queue.put(None)
+                self._thread.join(CLOSE_SECONDS)
+                if self._thread.is_alive():
+                    raise TimeoutError(f"not done after {CLOSE_SECONDS} s")
+                self._thread = None
+
+    def attach(self, report: Path) -> None:
+        """Put the page of the comparison's report among the artifacts; after `close`."""
+        with self._warning():
+            if self._experiment is not None and not self._failed and report.is_file():
+                self._experiment.attach(report)
+
+    def _work(self) -> None:
+        """What the thread does until `close`, or until the first failure."""
+        with self._warning(is_waiting=False):
+            while (item := self._queue.get()) is not None and not self._failed:
+                record, sent = item
+                if self._experiment is None:
+                    self._experiment = _Experiment(self.workdir, self.comparison, self.uri, self.root)
+                self._experiment.send(record)
+                if sent is not None:
+                    sent()
+                if self._queue.empty():
+                    self._experiment.end_rows()
+            if self._experiment is not None and not self._failed:
+                self._experiment.close()
+        self.worked += time.thread_time()
+
+    @contextmanager
+    def _warning(self, *, is_waiting: bool = True) -> Iterator[None]:
+        """Turn the first error into a warning, and ignore the others: no run is lost because of a tracking server."""
+        start = time.perf_counter()
+        try:
+            yield
+        except Exception as error:
+            if not self._failed:
+                logger.warning(
+                    "tracking: %s failed (%s); runs go on and are saved in %s; send them later with: harness track "
+                    "sync --from %s%s", redacted(self.uri), _cause(error), self.workdir / "runs", self.workdir,
+                    "" if self.uri == default_uri(self.workdir) else " --tracking-uri URI")  # fmt: skip
+            self._failed = True
+        finally:
+            self.waited += (time.perf_counter() - start) * is_waiting
+
+
+def sync(workdir: Path, uri: str | None = None) -> int:
+    """Send every record of `workdir` that the store lacks or has in another state; returns how many were sent.
+
+    Raises:
+        InputError: `workdir` holds no records.
+        RunError: the store cannot be used; what was sent stays, and the same call sends the rest.
+    """
+    comparisons = dict(_comparisons(workdir))
+    if not any(comparisons.values()):
+        raise InputError(f"{workdir}: no runs/*/record.json there; name a work directory of `harness compare`")
+    target, count = uri or default_uri(workdir), 0
+    try:
+        for comparison, records in comparisons.items():
+            experiment = _Experiment(workdir, comparison, target)
+            count += sum(experiment.send(record) for record in records)
+            experiment.close()
+            report = workdir / "reports" / comparison / "index.html"
+            if report.is_file():
+                experiment.attach(report)
+    except Exception as error:
+        file = target.removeprefix(SQLITE)
+        remedy = f"; if {file} is damaged, remove it first" if target.startswith(SQLITE) else ""
+        raise RunError(
+            f"tracking: {redacted(target)} failed ({_cause(error)}); the same command sends the rest{remedy}"
+        ) from error
+    return count
+
+
+def _cause(error: BaseException) -> str:
+    """The root cause of an error in at most 200 characters, without credentials."""
+    cause = root_cause(error)
+    text = redacted(" ".join(str(cause).split())) or type(cause).__name__
+    return text if len(text) <= 200 else f"{text[:200]}..."

@@ -1,0 +1,168 @@
+"""Scans of hyperparameters: the scores of a study's trials by the options that it searched."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from reports.document.blocks import Figure
+from reports.figures.style import COLOURS, INK, MARKERS, finish, new, style
+from reports.papers.definition import PaperFigure
+from reports.papers.matching import Matching
+from reports.read.comparison_runs import base_name
+from reports.read.run_library import ScoredTrial, TrialSetting, matches
+from reports.stats.search import bin_of, bins, quartile
+
+_Points = list[tuple[float, float, float, int]]  # place, maximum, upper quartile, number of trials
+_Named = list[tuple[str, list[ScoredTrial]]]  # name of a row of the paper, its trials
+_BINS = 5
+_LISTED = 10  # values that are shown one by one, as those of a grid
+
+
+def scan(matching: Matching, figure: PaperFigure) -> Figure | None:
+    """Maximum and upper quartile of a study's trials by one option, with a panel for each group of its rows ("METHOD,
+    GROUP VALUE" in their labels); or by two options, a panel each, and the best trial by both.
+
+    Of one setting (base model, dev set, training text, training steps): STS-B dev where a study has it, then the one
+    with most trials. None where no setting has two values of each option.
+    """
+    keys = list(figure.factors)
+    found = _find_trials(matching, figure, keys)
+    if found is None:
+        return None
+    setting, trials = found
+    named: dict[str, _Named] = {}
+    chosen = {id(t) for t in trials}
+    for table in matching.definition.tables:
+        for row in table.rows if table.studies else ():
+            own = [t for t in matching.trials_of(row) if id(t) in chosen] if row.method == figure.method else []
+            if own:
+                name = row.label.rpartition(", ")[2]
+                named.setdefault(name.partition(" ")[0] if ", " in row.label else "", []).append((name, own))
+    with style():
+        plot = new(7.2, 3.0)
+        if len(keys) == 1:
+            grid = plot.subplots(1, len(named), sharey=True, squeeze=False)[0]
+            panels = [(axes, rows, keys[0], group) for axes, (group, rows) in zip(grid, named.items(), strict=True)]
+        else:
+            left, middle, right = plot.subplots(1, 3, width_ratios=(1, 1, 1.15))
+            middle.sharey(left)
+            middle.tick_params(labelleft=False)
+            rows = [row for members in named.values() for row in members]
+            panels = [(axes, rows, key, "") for axes, key in zip((left, middle), keys, strict=True)]
+            _draw_best(right, trials, figure.factors)
+        lines = [_draw_lines(axes, rows, key, figure.factors[key], title) for axes, rows, key, title in panels]
+        _draw_legend(plot, setting)
+        few = all(len({_value(t, key) for t in trials}) <= _LISTED for key in keys)
+        shared = "".join(f" {key}: {trials[0].runs[0].config.get(key)}." for key in figure.same)
+        where = f"{base_name(setting.base_model)}, {matching.library.setting_names[setting]}"
+        caption = (
+            f"Maximum (full) and upper quartile (dashed) of the trials of each "
+            f"{'value' if few else 'value, or fifth of the range on a log scale'}, whatever their other options."
+            f"{'' if len(keys) == 1 else ' Right: the best trial of each cell.'}{shared} {len(trials)} trials from "
+            f"{where} (studies: {', '.join(sorted({t.study for t in trials}))})."
+        )
+        values = (
+            f"{label}: " + ", ".join(f"{x:.2g}: {best:.2f} and {upper:.2f} of {n}" for x, best, upper, n in points)
+            for own in lines
+            for label, points in own.items()
+        )
+        alt = f"Maximum and upper quartile by value. {'; '.join(values)}."
+        return finish(plot, figure.key, figure.title, caption, alt)
+
+
+def _find_trials(
+    matching: Matching, figure: PaperFigure, keys: Sequence[str]
+) -> tuple[TrialSetting, list[ScoredTrial]] | None:
+    """The setting with most trials of the method, STS-B dev first, of those with two values of each option and one
+    value of each option in `same`."""
+    specs = [row for table in matching.definition.tables if table.studies for row in table.rows]
+    known = {id(t): t for row in specs if row.method == figure.method for t in matching.trials_of(row)}
+    alike: dict[tuple[TrialSetting, tuple[str, ...]], list[ScoredTrial]] = {}
+    for t in known.values():
+        if matches(t.runs[0], figure.where) and all(_value(t, key) > 0 for key in keys):
+            shared = tuple(str(t.runs[0].config.get(key)) for key in figure.same)
+            alike.setdefault((t.setting, shared), []).append(t)
+    found = [
+        (setting, trials)
+        for (setting, _), trials in alike.items()
+        if all(len({_value(t, key) for t in trials}) > 1 for key in keys)
+    ]
+    order = matching.library.settings
+    return min(found, key=lambda f: (f[0].dev_task != "STS-B", -len(f[1]), order.index(f[0])), default=None)
+
+
+def _value(trial: ScoredTrial, key: str) -> float:
+    value = trial.runs[0].config.get(key)
+    return float(value) if isinstance(value, int | float) else math.nan
+
+
+def _intervals(values: Sequence[float]) -> list[tuple[float, float]]:
+    """One per value where they are few, else fifths of the range on a log scale."""
+    few = len(set(values)) <= _LISTED
+    return bins(values, log=True, count=_LISTED if few else _BINS, listed=few)
+
+
+def _draw_lines(axes: Any, rows: _Named, key: str, axis: str, title: str) -> dict[str, _Points]:
+    """A line per row of the paper; the points that it goes through."""
+    intervals = _intervals([_value(t, key) for _, trials in rows for t in trials])
+    lines: dict[str, _Points] = {}
+    for label, trials in rows:
+        for i, (low, high) in enumerate(intervals):
+            scores = [100 * t.value for t in trials if bin_of(_value(t, key), intervals) == i]
+            if scores:
+                point = math.sqrt(low * high), max(scores), quartile(scores, 0.75), len(scores)
+                lines.setdefault(label, []).append(point)
+    for k, (label, points) in enumerate(lines.items()):
+        x, best, upper, _ = zip(*points, strict=True)
+        shared = {"color": COLOURS[k % len(COLOURS)], "marker": MARKERS[k % len(MARKERS)]}
+        axes.plot(x, best, linestyle="-", markersize=4.5, label=label, **shared)
+        axes.plot(x, upper, linestyle="--", markersize=3, **shared)
+    axes.set_xscale("log")
+    places = sorted({point[0] for points in lines.values() for point in points})
+    slanted = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if len(places) > 4 else {}
+    axes.set_xticks(places, [_short(x) for x in places], fontsize=7, **slanted)
+    axes.minorticks_off()
+    axes.set_title(title or f"By {axis}")
+    axes.set_xlabel(axis)
+    return lines
+
+
+def _short(x: float) -> str:
+    return f"{x:,.0f}" if x >= 10 else f"{x:.2g}"
+
+
+def _draw_legend(plot: Any, setting: TrialSetting) -> None:
+    from matplotlib.lines import Line2D
+
+    plot.axes[0].set_ylabel(f"{setting.dev_task} dev Spearman ×100")
+    named: dict[str, Any] = {}
+    for axes in plot.axes:
+        named |= {label: handle for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
+    named["maximum"] = Line2D([], [], color=INK, linestyle="-")
+    named["upper quartile"] = Line2D([], [], color=INK, linestyle="--")
+    plot.legend(list(named.values()), list(named), loc="outside lower center", ncols=min(len(named), 5), fontsize=8)
+
+
+def _draw_best(axes: Any, trials: Sequence[ScoredTrial], factors: dict[str, str]) -> None:
+    """The best trial of each cell of two options' values or fifths."""
+    a, b = factors
+    across, up = (_intervals([_value(t, key) for t in trials]) for key in (a, b))
+    grid = np.full((len(up), len(across)), np.nan)
+    for t in trials:
+        place = bin_of(_value(t, b), up), bin_of(_value(t, a), across)
+        grid[place] = np.fmax(grid[place], 100 * t.value)
+    middle = (np.nanmin(grid) + np.nanmax(grid)) / 2
+    axes.imshow(grid, cmap="cividis", origin="lower", aspect="auto")
+    for (j, i), value in np.ndenumerate(grid):
+        if not math.isnan(value):
+            colour = "white" if value < middle else INK
+            axes.text(i, j, f"{value:.1f}", ha="center", va="center", fontsize=7, color=colour)
+    for axis, intervals, key in ((axes.xaxis, across, a), (axes.yaxis, up, b)):
+        axis.set_ticks(range(len(intervals)), [_short(math.sqrt(x * y)) for x, y in intervals], fontsize=7)
+        axis.set_label_text(factors[key])
+    axes.set_title("By both: best trial")
+    axes.grid(visible=False)

@@ -1,1 +1,0 @@
-"""`harness reproduce`: the runs behind a cell of a report, made again."""

@@ -1,1 +1,0 @@
-"""Trials: where they are kept, how one is run, whose weights stay."""

@@ -1,0 +1,246 @@
+"""Executors: every job has its answer, a worker that dies costs only its job, and runs are those of one process."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from harness import registry
+from harness.errors import InputError, StopRequested
+from harness.executors.executor import THREADS, Answer, Executor, ExecutorSettings, Serial, request_leave
+from harness.executors.processes import Processes
+from harness.executors.ray import Ray
+from harness.executors.slurm import Queued, Slurm
+from harness.runs.execute import execute
+from harness.runs.worker import run_job
+from tests.support import jobs, small_runs
+from tests.support.jobs import Call
+from tests.support.small_runs import STEPS, job_of, weights
+
+pytestmark = pytest.mark.timeout(600)
+ROOT = str(Path(__file__).parents[3])
+
+
+class Local(Slurm):
+    """The engine of submitit for a machine without SLURM: a process for each job."""
+
+    cluster = "local"
+
+
+def executor(kind: type[Executor], folder: Path, **settings: object) -> Executor:
+    return kind(ExecutorSettings.model_validate({"name": kind.name, "cpus_per_cell": 1, **settings}), folder)
+
+
+def answers(engine: Executor, calls: Sequence[Call]) -> dict[str, Answer]:
+    with engine:
+        return {answer.job.id: answer for answer in engine.run(jobs.call, deque(calls), lambda: None)}
+
+
+@pytest.fixture(autouse=True)
+def own_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What a worker changes in this process ends with the test; workers import what this process does."""
+    for name in THREADS:
+        monkeypatch.setenv(name, "1")
+    monkeypatch.setenv("PYTHONPATH", ROOT)
+    yield
+    request_leave(False)
+
+
+KINDS = [
+    Processes,
+    pytest.param(Local, marks=pytest.mark.campaign),
+    pytest.param(Ray, marks=pytest.mark.campaign),
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_answers_errors_and_deaths(kind: type[Executor], tmp_path: Path) -> None:
+    pytest.importorskip({"processes": "pebble", "slurm": "submitit", "ray": "ray"}[kind.name])
+    calls = [
+        Call("value", jobs.double, (21,)),
+        Call("error", jobs.refuse, ("no",)),
+        Call("dies once", jobs.die, (str(tmp_path / "once"), 1)),
+        Call("always dies", jobs.die, (str(tmp_path / "always"), 99)),
+        Call("threads", jobs.threads),
+    ]
+    found = answers(executor(kind, tmp_path, workers=2, retries=1), calls)
+    assert len(found) == len(calls)
+    assert found["value"].value == 42
+    assert "no" in str(found["error"].error)
+    assert found["dies once"].value == "lived after 1"
+    assert found["always dies"].lost
+    assert (tmp_path / "always").read_text() == "xx"  # one retry
+    assert found["threads"].value == ("1", 1)
+
+
+@pytest.mark.parametrize("kind", [Serial, Processes])
+def test_jobs_can_be_added_while_others_run(kind: type[Executor], tmp_path: Path) -> None:
+    queue = deque([Call("1", jobs.double, (1,)), Call("2", jobs.double, (2,))])
+    seen = []
+    with executor(kind, tmp_path, workers=1) as engine:
+        for answer in engine.run(jobs.call, queue, lambda: None):
+            seen.append(answer.value)
+            if answer.value < 16:
+                queue.append(Call(str(answer.value), jobs.double, (answer.value,)))
+    assert sorted(seen) == [2, 4, 4, 8, 8, 16, 16]
+
+
+def engine_of(kind: type[Executor], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have executors of this kind's name be of this kind."""
+    load = registry.load
+    monkeypatch.setattr(registry, "load", lambda group, name: kind if name == kind.name else load(group, name))
+
+
+def test_slurm_gives_the_records_of_one_process_though_a_job_is_preempted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a dev set, whose pairs workers do not cut. The signal writes the only checkpoint, which is continued."""
+    pytest.importorskip("submitit")
+    log, work = tmp_path / "steps", tmp_path / "work"
+    engine_of(jobs.observing(Local, log, at=3, number=signal.SIGUSR2, checkpoints=False), monkeypatch)
+    settings = {"name": "slurm", "cpus_per_cell": 1}
+    done = small_runs.compare(work, seeds=[1], dev=None, methods=[small_runs.SIMCSE], executor=settings)
+    assert weights(done.records) == weights([execute(job_of(dev=None), tmp_path / "here")])
+    assert (len(jobs.steps(log)), len(set(jobs.steps(log)))) == (STEPS, 2)
+    assert not (work / "slurm").exists()  # everything went well
+
+
+@pytest.mark.campaign
+def test_ray_gives_the_records_of_one_process(tmp_path: Path) -> None:
+    pytest.importorskip("ray")
+    settings = {"name": "ray", "cpus_per_cell": 1}
+    done = small_runs.compare(tmp_path / "work", seeds=[1], dev=None, methods=[small_runs.SIMCSE], executor=settings)
+    assert weights(done.records) == weights([execute(job_of(dev=None), tmp_path / "here")])
+
+
+def test_several_processes_train_one_run_together(tmp_path: Path) -> None:
+    """Over gloo, launched by the worker that has the job."""
+    job = job_of(dev=None, suites=[])
+    record = run_job(job, tmp_path, processes=2)
+    assert record is not None
+    assert (record.status, record.training["steps"]) == ("finished", STEPS)
+    assert record.training["processes"] == 2
+    assert run_job(job, tmp_path, processes=2) == record
+
+
+def test_workers_end_with_a_coordinator_that_is_killed(tmp_path: Path) -> None:
+    pytest.importorskip("pebble")
+    (tmp_path / "coordinator.py").write_text(
+        "import sys\nfrom collections import deque\nfrom pathlib import Path\n"
+        "from harness.executors.executor import ExecutorSettings\nfrom harness.executors.processes import Processes\n"
+        "from tests.support import jobs\n"
+        "if __name__ == '__main__':\n"
+        "    engine = Processes(ExecutorSettings(name='processes', workers=1, cpus_per_cell=1), Path(sys.argv[1]))\n"
+        "    queue = deque([jobs.Call('slow', jobs.wait_with_pid, (sys.argv[1],))])\n"
+        "    list(engine.run(jobs.call, queue, lambda: print('tick', flush=True)))\n"
+    )
+    command = [sys.executable, str(tmp_path / "coordinator.py"), str(tmp_path)]
+    pid = tmp_path / "pid"
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as coordinator:
+        assert coordinator.stdout is not None
+        for _ in coordinator.stdout:  # about once a second
+            if pid.exists() and pid.read_text():
+                break
+        worker = psutil.Process(int(pid.read_text()))
+        coordinator.kill()
+    assert psutil.wait_procs([worker], timeout=60)[1] == []
+
+
+def test_threads_and_workers_share_the_cores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.executors.executor.cores", lambda: 16)
+
+    def processes(**settings: object) -> Executor:
+        return executor(Processes, tmp_path, **{"cpus_per_cell": None, **settings})
+
+    assert (processes().workers(5), processes().threads(5)) == (5, 3)
+    assert (processes(workers=4).workers(99), processes(workers=4).threads(99)) == (4, 4)
+    assert processes(cpus_per_cell=8).workers(99) == 2
+
+
+def test_gpus_are_shared_among_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,3,5,7")
+    for share, jobs_at_a_time in ((0.5, 8), (1, 4), (2, 2)):
+        assert executor(Processes, tmp_path, gpus_per_cell=share).room(99) == jobs_at_a_time
+    with pytest.raises(InputError, match="gpus_per_cell"):
+        executor(Processes, tmp_path, gpus_per_cell=8).room(1)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    with pytest.raises(InputError, match="gpus_per_cell"):
+        executor(Processes, tmp_path, gpus_per_cell=1).room(1)
+
+
+def test_sbatch_gets_the_options_of_the_file(tmp_path: Path) -> None:
+    """As sbatch sees it: submitit's own stand-in stores the script, and the jobs run where its nodes would."""
+    pytest.importorskip("submitit")
+    from submitit.core.submission import process_job
+    from submitit.core.utils import JobPaths
+    from submitit.slurm.test_slurm import mocked_slurm
+
+    options = {"gpus_per_cell": 1, "workers": 2, "slurm": {"partition": "gpu", "time": "1-0", "account": "me"}}
+    engine = executor(Slurm, tmp_path, **options)
+    calls = [Call("value", jobs.double, (21,)), Call("error", jobs.refuse, ("no",)), Call("other", jobs.double, (4,))]
+    with mocked_slurm() as cluster:
+        left = ["12_0", "12_1", "12_2"]
+
+        def tick() -> None:
+            if left:
+                job = left.pop(0)
+                with cluster.job_context(job), suppress(ValueError):
+                    process_job(JobPaths(tmp_path.resolve() / "slurm" / "%j", job).folder)
+
+        found = {answer.job.id: answer for answer in engine.run(jobs.call, deque(calls), tick)}
+    assert {key: one.value for key, one in found.items()} == {"value": 42, "error": None, "other": 8}
+    assert "no" in str(found["error"].error)
+    script = (tmp_path / "slurm" / "12" / "12_submission.sh").read_text().splitlines()
+    lines = {line.removeprefix("#SBATCH --") for line in script if line.startswith("#SBATCH")}
+    wanted = {"array=0-2%2", "partition=gpu", "time=1440", "account=me", "gpus-per-node=1", "cpus-per-task=1"}
+    assert wanted <= lines
+    assert any(line.startswith("signal=USR2@") for line in lines)
+
+
+def test_a_preempted_job_is_queued_again_once_it_has_left() -> None:
+    again: list[int] = []
+    before = signal.signal(signal.SIGUSR2, lambda number, _: again.append(number))  # as submitit does
+    try:
+        assert Queued(1, jobs.double, 4)() == 8
+        queued = Queued(1, jobs.leave_at_signal, signal.SIGUSR2)
+        with pytest.raises(StopRequested):  # where submitit ends the process
+            queued()
+    finally:
+        signal.signal(signal.SIGUSR2, before)
+    assert again == [signal.SIGUSR2]
+    assert signal.alarm(0) == 0
+    assert queued.checkpoint().function is queued
+
+
+@pytest.mark.parametrize(
+    ("options", "key"),
+    [
+        ({"slurm": {"time": "soon"}}, "time"),
+        ({"slurm": {"time": "1:2:3:4"}}, "time"),
+        ({"slurm": {"time": "0"}}, "time"),
+        ({"gpus_per_cell": 0.5}, "gpus_per_cell"),
+        ({}, "slurm"),  # no sbatch here
+    ],
+)
+def test_what_slurm_cannot_use_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, object], key: str
+) -> None:
+    pytest.importorskip("submitit")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(InputError, match=key) as error:
+        answers(executor(Slurm if not options else Local, tmp_path, **options), [Call("value", jobs.double, (1,))])
+    assert "\n" not in str(error.value)
+
+
+def test_an_engine_that_is_not_installed_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(InputError, match="ray"):
+        answers(executor(Ray, tmp_path), [Call("value", jobs.double, (1,))])

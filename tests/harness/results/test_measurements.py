@@ -1,0 +1,107 @@
+"""What is measured on a machine: once, stored, shared by processes, and never a reason to lose a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from harness import registry
+from harness.evaluation.architecture import architecture
+from harness.method import Method
+from harness.results.measurements import measure_once, measurements_file, read_inference, read_measurements
+from harness.runs import measure
+from harness.runs.measure import choose_precision, measure_inference, utilisation
+
+COST = {"train_flops": 4e9, "train_seconds": 2.0}
+
+
+def fitted(name: str = "pooling", **config: object) -> Method:
+    kind = registry.load(registry.METHODS, name)
+    method: Method = kind(kind.Config(**config), base_model="embedded:mini-bert")
+    return method.fit(None)
+
+
+def test_a_measurement_is_made_once_and_a_damaged_file_is_replaced(tmp_path: Path) -> None:
+    asked: list[int] = []
+
+    def ask() -> dict[str, int]:
+        asked.append(len(asked))
+        return {"value": len(asked)}
+
+    for _ in range(2):
+        assert measure_once(tmp_path, "table", "key", ask) == {"value": 1}
+    assert measure_once(tmp_path, "table", "other", ask) == {"value": 2}
+    assert read_measurements(tmp_path) == {"table": {"key": {"value": 1}, "other": {"value": 2}}}
+    left = tmp_path / ".measurements.json.17.00ff00ff"
+    for damage in ("{", "[]", '{"table": 3}'):
+        left.write_text("{")
+        measurements_file(tmp_path).write_text(damage)
+        assert read_measurements(tmp_path) == {}
+        measure_once(tmp_path, "table", "key", ask)
+        assert not left.exists()  # of a process that was killed
+    assert len(asked) == 5
+    assert measure_once(None, "table", "key", ask) == {"value": 6}
+
+
+def test_a_measurement_of_another_process_holds(tmp_path: Path) -> None:
+    def meanwhile() -> dict[str, float]:
+        raise AssertionError("measured again")
+
+    measure_once(tmp_path, "step_seconds", "row", lambda: {"seconds": 2.0})
+    assert measure_once(tmp_path, "step_seconds", "row", meanwhile) == {"seconds": 2.0}
+
+
+def test_precision_is_measured_once_for_each_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from harness.encoder.precision import Precision
+
+    monkeypatch.setattr("harness.encoder.precision.choose_precision", lambda device: Precision("bf16", {"faster": 2.0}))
+    assert choose_precision(tmp_path, "cpu", "fp32")["choice"] == "fp32"
+    assert not measurements_file(tmp_path).exists()
+    assert choose_precision(tmp_path, "cpu", "auto") == {"choice": "bf16", "faster": 2.0}
+    monkeypatch.setattr("harness.encoder.precision.choose_precision", lambda device: 1 / 0)
+    assert choose_precision(tmp_path, "cpu", "auto")["choice"] == "bf16"
+
+
+def test_weights_and_cheap_poolings_do_not_change_an_architecture_but_work_does() -> None:
+    mean, other = fitted(pooling="mean"), fitted(pooling="cls")
+    with torch.no_grad():
+        next(other.encoder.parameters()).add_(1)
+    assert architecture(mean) == architecture(other)
+    for another in (fitted(pooling="first_last_avg"), fitted(pooling="mean", max_length=16), fitted("random")):
+        assert architecture(mean) != architecture(another)
+
+
+def test_encoders_of_one_architecture_share_passes_until_there_are_enough(tmp_path: Path) -> None:
+    threads = torch.get_num_threads()
+    methods = [fitted(pooling=pooling) for pooling in ("mean", "cls")]
+    counts, names = [], set()
+    for method in 4 * methods:
+        names.add(measure_inference(method, tmp_path, "cpu"))
+        (cost,) = read_inference(tmp_path).values()
+        counts.append(len(cost.seconds))
+    assert names == {cost.architecture}
+    assert counts[0] < counts[1] < counts[-2] == counts[-1]
+    assert (cost.clock, cost.threads) == ("processor", 1)
+    assert torch.get_num_threads() == threads
+
+
+def test_inference_that_cannot_be_measured_costs_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = fitted()
+    monkeypatch.setattr(type(broken), "encode", lambda *_, **__: 1 / 0)
+    assert measure_inference(broken, tmp_path, "cpu") == ""
+
+
+def test_utilisation_is_a_share_of_a_peak_that_is_measured_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr("harness.machine.peak.peak_flops", lambda device, precision: asked.append(precision) or 1e10)
+    for precision in ("fp32", "fp32", "bf16", "fp32"):
+        assert utilisation(COST, tmp_path, "cpu", precision) == {"mfu": 0.2, "peak_flops": 1e10}
+    assert asked == ["fp32", "bf16"]
+    assert utilisation(COST, tmp_path, "cpu", "fp32", 4)["mfu"] == 0.05  # of four devices
+    assert utilisation({"train_seconds": 2.0}, tmp_path, "cpu", "fp32") == {}
+    monkeypatch.setattr(measure, "device_name", lambda device: "NVIDIA A100-SXM4-80GB")
+    assert utilisation(COST, tmp_path, "cuda:0", "bf16")["peak_flops"] == 312e12

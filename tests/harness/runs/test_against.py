@@ -1,0 +1,107 @@
+"""Rows of another work directory: which are comparable, why others are not, and that nothing of them is trained."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.api.result import Comparison
+from harness.commands.doctor import check_run
+from harness.errors import InputError
+from harness.results.elsewhere import copy_run, open_workdir, pack
+from harness.results.store import RunFolder, read_comparison_file, read_records
+from harness.runs import runner
+from harness.runs.against import find_other_rows
+from tests.support import small_runs
+from tests.support.small_runs import CLS, CONTRAST, NATURAL, SIMCSE, plan_of
+
+OURS = {**SIMCSE, "name": "ours", "config": {**SIMCSE["config"], "temperature": 0.2}}
+
+
+@pytest.fixture
+def archive(small: Comparison, tmp_path: Path) -> Path:
+    file = tmp_path / "theirs.tar.xz"
+    assert pack(small.workdir, "small", file) == []
+    return file
+
+
+def test_rows_of_an_archive_are_shown_with_the_own_ones_and_nothing_of_them_runs(
+    small: Comparison, archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    executed, execute = [], runner.execute
+    monkeypatch.setattr(runner, "execute", lambda job, *a, **k: executed.append(job.row) or execute(job, *a, **k))
+    work, lines = tmp_path / "work", []
+    found = small_runs.compare(work, name="ours", seeds=[1], methods=[CLS, OURS], against=[archive], say=lines.append)
+    assert executed == ["cls", "ours"]
+    theirs = [r for r in found.records if r.row == "SimCSE (theirs)"]
+    assert [(r.id, r.scores) for r in theirs] == [(r.id, r.scores) for r in small.records[1:]]
+    assert read_records(work, "ours") == found.records
+    assert all(check_run(RunFolder(work, r.id)) == [] for r in theirs)
+    tree = read_comparison_file(work, "ours")
+    assert tree is not None
+    assert {run["row"] for run in tree["runs"] if run.get("source") == "theirs"} == {"SimCSE (theirs)"}
+    assert [one["row"] for one in tree["left_out"]] == ["cls"]  # it is the same run
+    assert any("theirs" in line for line in lines)
+    alone = small_runs.compare(work, name="ours", seeds=[1], methods=[CLS, OURS])
+    assert alone.rows == ["cls", "ours"]
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"max_steps": 3}, "training steps"),
+        ({"corpus": {"uri": "embedded:sentences", "limit": 65}}, "text"),
+        ({"dev": {"task": NATURAL, "pairs": 12}}, "selected"),
+        ({"suites": [CONTRAST]}, "none of your tasks"),
+    ],
+)
+def test_rows_under_other_conditions_are_left_out_with_the_reason(
+    small: Comparison, change: dict[str, Any], reason: str
+) -> None:
+    plan = plan_of(**{"methods": [OURS], **change})
+    found = find_other_rows(plan, {"theirs": small.workdir}, None)
+    assert found.rows == [] or [row.label for row in found.rows] == ["cls"]
+    assert any(reason in why for source, row, why in found.left_out if row == "SimCSE"), found.left_out
+
+
+def test_rows_of_other_code_are_left_out(small: Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.runs.against.method_version", lambda kind: "another")
+    found = find_other_rows(plan_of(methods=[OURS]), {"theirs": small.workdir}, None)
+    assert "SimCSE" in {row for _, row, _ in found.left_out}
+
+
+def test_an_archive_is_a_work_directory_without_weights_and_equal_runs_give_equal_bytes(
+    small: Comparison, archive: Path, tmp_path: Path
+) -> None:
+    again = tmp_path / "again.tar.xz"
+    pack(small.workdir, "small", again)
+    assert again.read_bytes() == archive.read_bytes()
+    with open_workdir(archive) as place:
+        assert [r.scores for r in read_records(place, "small")] == [r.scores for r in small.records]
+        assert not list(place.rglob("*.safetensors"))
+
+
+def test_a_damaged_or_different_run_is_not_copied(small: Comparison, work: Path, tmp_path: Path) -> None:
+    record, source = small.records[1], RunFolder(work, small.records[1].id)
+    target = tmp_path / "target"
+    assert copy_run(record, source, target)
+    assert not copy_run(record, source, target)
+    other = record.model_copy(update={"scores": []})
+    with pytest.raises(InputError, match=record.id):
+        copy_run(other, source, target)
+    shutil.rmtree(target)
+    source.examples_file.write_bytes(b"cut")
+    with pytest.raises(InputError, match=r"examples\.parquet"):
+        copy_run(record, source, target)
+    assert RunFolder(target, record.id).read() is None
+
+
+@pytest.mark.parametrize("name", ["nowhere", "empty", "file.txt"])
+def test_a_source_that_is_no_work_directory_is_one_line(tmp_path: Path, name: str) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file.txt").write_text("no archive")
+    with pytest.raises(InputError, match=name), open_workdir(tmp_path / name):
+        pass

@@ -1,0 +1,262 @@
+"""A comparison and its records: what is reused, scored again or trained again, and how runs that go wrong end."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from harness.api.result import Comparison
+from harness.commands.doctor import check_run
+from harness.files.faults import refusal
+from harness.results.missing import Missing
+from harness.results.record import Record
+from harness.results.store import RunFolder, read_comparison_file, read_records
+from harness.runs.execute import execute, find_finished
+from harness.training import TrainedMethod
+from methods.pooling import PoolingMethod
+from methods.simcse import SimCSE
+from tests.support import small_runs
+from tests.support.small_runs import CLS, CONTRAST, NATURAL, SIMCSE, STEPS, job_of
+
+
+def never(*_: object, **__: object) -> Any:
+    raise AssertionError("trained again")
+
+
+@pytest.fixture
+def no_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TrainedMethod, "fit", never)
+
+
+def test_records_hold_what_a_reader_needs(small: Comparison) -> None:
+    assert [(r.row, r.seed) for r in small.records] == [("cls", 1), ("SimCSE", 1), ("SimCSE", 2)]  # cls: deterministic
+    start, simcse = small.records[:2]
+    assert (simcse.status, simcse.supervision, simcse.training["steps"]) == ("finished", "unsupervised", STEPS)
+    assert simcse.training["best_step"] in (0, 2, 4)
+    assert simcse.architecture == start.architecture != ""
+    cost = simcse.cost
+    assert {"train_cpu_seconds", "load_start", "load_end", "evaluate_seconds"} <= cost.keys()
+    assert (
+        2 * STEPS * 8 * 3 <= cost["train_tokens"] <= 2 * STEPS * 8 * 12
+    )  # two views of 8 sentences of at most 12 tokens
+    assert cost["mfu"] == pytest.approx(cost["train_flops"] / cost["train_seconds"] / cost["peak_flops"])
+    assert simcse.corpus is not None
+    assert (simcse.corpus["count"], len(simcse.corpus["sha256"])) == (64, 64)
+    assert {s.protocol for s in simcse.scores} <= set(simcse.protocols)
+    pairs = RunFolder(small.workdir, simcse.id).pairs()
+    score = simcse.score(NATURAL)
+    assert pairs["score"].corr(pairs["gold"], method="spearman") == pytest.approx(score, abs=1e-6)
+    tree = read_comparison_file(small.workdir, "small")
+    assert tree is not None
+    assert [(run["id"], run["row"], run["seed"]) for run in tree["runs"]] == [
+        (r.id, r.row, r.seed) for r in small.records
+    ]
+    assert [run.get("start") for run in tree["runs"]] == [None, start.id, start.id]
+    assert read_records(small.workdir, "small") == small.records
+
+
+def test_further_suites_are_scored_without_training_and_both_comparisons_see_their_own(
+    small: Comparison, work: Path, no_training: None
+) -> None:
+    other = small_runs.compare(work, name="other", suites=[CONTRAST], methods=[CLS, {**SIMCSE, "name": "theirs"}])
+    assert [r.id for r in other.records] == [r.id for r in small.records]
+    assert {(r.row, s.task) for r in other.records for s in r.scores} == {("cls", CONTRAST), ("theirs", CONTRAST)}
+    first = read_records(work, "small")
+    assert [r.scores for r in first] == [r.scores for r in small.records]
+    whole = RunFolder(work, first[1].id)
+    assert {s.task for s in whole.read().scores} == {NATURAL, CONTRAST}  # type: ignore[union-attr]
+    assert set(whole.pairs()["task"]) == {NATURAL, CONTRAST}
+    assert check_run(whole) == []
+
+
+def test_scores_of_other_code_are_computed_again(small: Comparison, work: Path, no_training: None) -> None:
+    job = job_of()
+    folder = RunFolder(work, job.id)
+    record = folder.read()
+    assert record is not None
+    folder.write(record.model_copy(update={"evaluation": dict.fromkeys(record.evaluation, "0.0"), "scores": []}))
+    assert find_finished(job, work) is None
+    assert execute(job, work).scores == record.scores
+
+
+def test_another_setting_is_another_run_and_the_first_one_stays(small: Comparison, work: Path) -> None:
+    before = {r.id for r in read_records(work)}
+    other = small_runs.compare(
+        work, name="other", seeds=[1], overrides=["methods.SimCSE.temperature=0.2", "max_steps=1"]
+    )
+    assert other.records[0].id in before
+    assert other.records[1].id not in before
+    assert {r.id for r in read_records(work)} == before | {other.records[1].id}
+
+
+def test_runs_that_collapse_or_fail_are_results_and_failed_ones_are_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [CLS, SIMCSE, {**SIMCSE, "name": "flat", "config": {**SIMCSE["config"], "min_rank": 1000}}]
+
+    def broken(*_: object, **__: object) -> None:
+        raise ValueError("no luck")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SimCSE, "loss", broken)
+        found = small_runs.compare(tmp_path, seeds=[1], methods=rows[:2])
+    failed = found.records[1]
+    assert ([r.row for r in found.failed], found.status) == (["SimCSE"], "failed")
+    assert (failed.reason, failed.scores) == ("ValueError: no luck", [])
+    assert "no luck" in RunFolder(tmp_path, failed.id).details()["traceback"]
+    again = small_runs.compare(tmp_path, seeds=[1], methods=rows)
+    assert {r.row: r.status for r in again.records} == {"cls": "finished", "SimCSE": "finished", "flat": "collapsed"}
+    assert again.status == "finished"
+    flat = again.records[2]
+    assert flat.reason
+    assert flat.scores == []
+    assert not RunFolder(tmp_path, flat.id).checkpoint.exists()
+    monkeypatch.setattr("harness.runs.runner.execute", never)
+    assert small_runs.compare(tmp_path, seeds=[1], methods=rows).records == again.records  # a collapse is final
+
+
+def test_a_row_that_is_not_available_costs_only_itself_in_a_file_with_blocks(tmp_path: Path) -> None:
+    theirs = {"name": "theirs", "method": "pooling", "base_models": ["no/folder"]}
+    found = small_runs.compare(tmp_path, seeds=[1], methods=[CLS, theirs], blocks={"table": {}})
+    ours, other = found.records
+    assert (ours.status, other.status, other.unavailable) == ("finished", "failed", True)
+    assert "no/folder" in other.reason
+    assert ours.id != other.id
+
+
+@pytest.mark.parametrize("keep", ["none", "selected"])
+def test_weights_that_are_not_kept_are_removed_once_scored(small: Comparison, work: Path, keep: str) -> None:
+    done = [r for r in small_runs.compare(work, keep=keep).records if r.spec.trained]
+    best = max(done, key=lambda r: r.training["best_dev"]).id
+    there = {r.id for r in done if RunFolder(work, r.id).model.exists()}
+    assert there == ({best} if keep == "selected" else set())
+    for record in (r for r in done if r.id not in there):
+        assert "model/model.safetensors" in record.removed
+        assert not any(name.startswith("model/") for name in record.files)
+        assert check_run(RunFolder(work, record.id)) == []
+    assert [r.scores for r in done] == [r.scores for r in small.records if r.spec.trained]
+
+
+def test_new_scores_of_removed_weights_train_the_same_weights_again(small: Comparison, work: Path) -> None:
+    lines: list[str] = []
+    first = small_runs.compare(work, keep="none", seeds=[1]).records[1]
+    again = small_runs.compare(work, keep="none", seeds=[1], suites=[CONTRAST], say=lines.append).records[1]
+    assert again.id == first.id
+    assert any("SimCSE" in line for line in lines)
+    whole = RunFolder(work, first.id).read()
+    assert whole is not None
+    assert {s.task for s in whole.scores} == {NATURAL, CONTRAST}
+    assert whole.removed == first.removed
+
+
+def test_vectors_that_are_not_kept_are_encoded_again(small: Comparison, work: Path, no_training: None) -> None:
+    from shutil import rmtree
+
+    rmtree(work / "cache")
+    small_runs.compare(work, name="other", suites=[NATURAL, CONTRAST], overrides=["keep_vectors=false"])
+    assert not list((work / "cache" / "embeddings").glob("*/*"))
+    assert {s.task for s in read_records(work, "other")[1].scores} == {NATURAL, CONTRAST}
+
+
+def encoding(monkeypatch: pytest.MonkeyPatch, damage: Any) -> None:
+    encode = PoolingMethod.encode
+    monkeypatch.setattr(PoolingMethod, "encode", lambda self, texts, **how: damage(encode(self, texts, **how)))
+
+
+def test_vectors_of_the_wrong_shape_fail_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = job_of("cls")
+    with monkeypatch.context() as patch:
+        encoding(patch, lambda x: x[:-1])
+        record = execute(job, tmp_path)
+    assert (record.status, record.scores) == ("failed", [])
+    assert record.reason.startswith("RunError")
+    assert execute(job, tmp_path).status == "finished"
+
+
+def test_vectors_that_are_not_finite_are_scored_with_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoding(monkeypatch, lambda x: np.where(np.arange(len(x))[:, None] % 5 == 0, np.nan, x))
+    record = execute(job_of("cls"), tmp_path)
+    assert record.status == "finished"
+    assert all(np.isfinite(score.value) for score in record.scores)
+    assert [note.partition(":")[0] for note in record.training["notes"]] == [NATURAL]
+
+
+def test_a_task_that_fails_is_scored_by_the_next_call(
+    small: Comparison, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from harness.tasks.sts import STSTask
+
+    evaluate = STSTask.evaluate
+
+    def broken(self: Any, *arguments: Any, **more: Any) -> Any:
+        if self.name == CONTRAST:
+            raise ValueError("a fault\nof the program")
+        return evaluate(self, *arguments, **more)
+
+    job = job_of("cls", suites=[NATURAL, CONTRAST])
+    with monkeypatch.context() as patch:
+        patch.setattr(STSTask, "evaluate", broken)
+        record = execute(job, work)
+    assert record.status == "finished"
+    assert record.missing == {CONTRAST: Missing("failed", "failed: ValueError: a fault")}
+    assert {s.task for s in record.scores} == {NATURAL}
+    assert "a fault" in RunFolder(work, job.id).details()["errors"][CONTRAST]
+    again = execute(job, work)
+    assert (again.missing, {s.task for s in again.scores}) == ({}, {NATURAL, CONTRAST})
+    assert "errors" not in RunFolder(work, job.id).details()
+
+
+def test_a_task_whose_data_is_missing_is_scored_once_it_has_come(
+    work: Path, small: Comparison, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from harness.runs.plan import forget_loaded
+
+    monkeypatch.setenv("HARNESS_SENTEVAL", str(tmp_path / "senteval"))
+    (tmp_path / "senteval" / "downstream").mkdir(parents=True)
+    job = job_of("cls", suites=[NATURAL, "CR"])
+    first = execute(job, work)
+    assert (first.status, first.missing["CR"].kind) == ("finished", "data")
+    assert find_finished(job, work) == first  # it is not tried again before the data has come
+    folder = tmp_path / "senteval" / "downstream" / "CR"
+    folder.mkdir()
+    for name, word in (("custrev.pos", "good"), ("custrev.neg", "bad")):
+        (folder / name).write_text("".join(f"{word} thing number {n}\n" for n in range(30)), encoding="latin-1")
+    forget_loaded()
+    assert find_finished(job, work) is None
+
+
+def full_disk(*_: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_full_disk_ends_the_comparison_and_loses_nothing(
+    small: Comparison, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full_disk)
+        with pytest.raises(OSError) as error:
+            small_runs.compare(work, name="other", suites=[CONTRAST])
+    assert refusal(error.value) is not None
+    assert [RunFolder(work, r.id).read() for r in small.records] == small.records
+    assert {r.status for r in small_runs.compare(work, name="other", suites=[CONTRAST]).records} == {"finished"}
+
+
+def test_a_disk_that_fails_after_the_training_does_not_lose_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job, write = job_of(max_steps=1, dev=None), RunFolder.write
+
+    def fails(folder: RunFolder, record: Record) -> None:
+        if record.status == "finished":
+            full_disk()
+        write(folder, record)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RunFolder, "write", fails)
+        with pytest.raises(OSError):
+            execute(job, tmp_path)
+    monkeypatch.setattr(TrainedMethod, "fit", never)
+    assert execute(job, tmp_path).status == "finished"

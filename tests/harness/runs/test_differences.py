@@ -1,0 +1,131 @@
+"""What differs between rows: the same of a plan and of the records that it became; what matters is marked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from harness.api.result import Comparison
+from harness.results.store import RunFolder, read_comparison_file
+from harness.runs.differences import (
+    COLUMNS,
+    NOT_RECORDED,
+    Conditions,
+    describe_steps,
+    find_differences,
+    planned_conditions,
+    planned_differences,
+    rate_origin,
+    recorded_conditions,
+    summarise_differences,
+)
+from tests.support.small_runs import CLS, NATURAL, SIMCSE, plan_of
+
+OWN_DEV = {"task": NATURAL, "every": "own"}
+MEAN = {"name": "own", "method": "simcse",
+        "config": {"pooling": "mean", "batch_size": 32, "learning_rate": 1e-4, "train_length": 12}}  # fmt: skip
+
+
+def test_a_plan_names_the_differences_of_its_rows_and_marks_those_that_matter() -> None:
+    plan = plan_of(methods=[{"name": "mean", "method": "pooling"}, SIMCSE, MEAN], dev=OWN_DEV)
+    found = planned_differences(plan)
+    place = {label: number for number, (label, _) in enumerate(found.rows)}
+    texts = {
+        key: tuple(values[place[label]] for label in ("mean", "SimCSE", "own")) for key, values in found.texts.items()
+    }
+    assert {key: texts[key] for key in ("pooling", "steps", "seen", "batch", "rate", "evaluations")} == {
+        "pooling": ("mean", "cls", "mean"),
+        "steps": ("", "4", "2"),  # 64 / 32: one epoch
+        "seen": ("", "32", "64"),
+        "batch": ("", "8", "32"),
+        "rate": ("", "3e-4", "1e-4"),
+        "evaluations": ("", "3, every 2", "2, before and after"),
+    }
+    assert set(found.marked) == {"pooling", "steps", "rate_from", "evaluations"}  # 32 items more are one batch of 32
+    assert "pooling" in summarise_differences(plan)
+    same = plan_of(methods=[SIMCSE, {**SIMCSE, "name": "hot", "config": {**SIMCSE["config"], "temperature": 0.2}}])
+    assert planned_differences(replace(same, rows=same.rows[:2])).columns == ()
+
+
+def test_records_have_the_conditions_of_their_plan(small: Comparison) -> None:
+    plan = plan_of()
+    tree = read_comparison_file(small.workdir, "small") or {}
+    rates = {run["id"]: run.get("rate_from") for run in tree["runs"]}
+    for job in plan.jobs:
+        folder = RunFolder(small.workdir, job.id)
+        record = folder.read()
+        assert record is not None
+        run = replace(recorded_conditions(record, folder.curves(), rates[record.id]), device=None)  # no plan knows it
+        planned = planned_conditions(plan, job)
+        assert {c.key: c.of(run) for c in COLUMNS} == {c.key: c.of(planned) for c in COLUMNS}, job.label
+
+
+@pytest.mark.parametrize(
+    ("entry", "shared", "origin"),
+    [
+        ({"config": {"learning_rate": 1.0}}, {"learning_rate": 2.0}, "given in the file"),
+        ({}, {"learning_rate": 2.0}, "given for all rows"),
+        ({}, {}, "default of the method"),
+        ({"preset": "paper", "family": "bert-large"}, {}, "Gao et al. 2021"),
+        ({"preset": "mini"}, {}, "searched"),
+    ],
+)
+def test_a_learning_rate_has_an_origin(entry: dict[str, Any], shared: dict[str, Any], origin: str) -> None:
+    plan = plan_of(methods=[{"method": "simcse", **entry}], shared=shared)
+    (row,) = (row for row in plan.rows if row.label == "simcse")
+    assert str(rate_origin(plan, row)).startswith(origin)
+    tuned = {"rows": [{"label": "simcse", "trials": 8, "values": {"learning_rate": 5e-5}}]}
+    assert str(rate_origin(plan, row, tuned)).startswith("searched: 8 trials")
+    assert rate_origin(plan_of(methods=[CLS]), plan_of(methods=[CLS]).rows[0]) is None
+
+
+def conditions(label: str, base: str = "bert", **given: Any) -> dict[tuple[str, str], list[Conditions]]:
+    return {(label, base): [Conditions(label, base, "simcse", {"learning_rate": 1e-5}, True, **given)]}
+
+
+def test_whole_batches_and_rates_of_several_papers_do_not_matter() -> None:
+    found = find_differences(
+        conditions("a", seen=1024, batch=64, rate_from="Gao et al. 2021")
+        | conditions("b", seen=1152, batch=192, rate_from="Klein and Nabi 2022")
+    )
+    assert ([c.key for c in found.columns], found.marked) == (["seen", "batch", "rate_from"], ())
+    found = find_differences(
+        conditions("a", seen=1024, batch=64, rate_from="Gao et al. 2021")
+        | conditions("b", seen=1300, batch=192, rate_from="ours: as BERT")
+    )
+    assert found.marked == ("seen", "rate_from")
+    assert [c.key for c in found.columns] == ["seen", "rate_from", "batch"]  # what matters comes first
+
+
+def test_what_differs_between_base_models_only_is_shown_and_not_marked() -> None:
+    found = find_differences(conditions("a", "bert", steps=10) | conditions("a", "large", steps=20))
+    assert ([c.key for c in found.columns], found.marked) == (["base", "steps"], ("base",))
+
+
+def test_what_is_not_recorded_is_named() -> None:
+    both = find_differences(conditions("a", rate_from=NOT_RECORDED) | conditions("b", rate_from=NOT_RECORDED))
+    assert both.unrecorded
+    assert both.columns == ()
+    one = find_differences(conditions("a", rate_from=NOT_RECORDED) | conditions("b", rate_from="default of the method"))
+    assert one.texts["rate_from"] == (NOT_RECORDED, "default of the method")
+
+
+def test_seeds_of_a_row_that_differ_are_all_shown() -> None:
+    early, whole = (Conditions("a", "bert", "simcse", {}, True, steps=n, planned=100) for n in (60, 100))
+    found = find_differences({("a", "bert"): [early, whole], ("b", "bert"): [whole]})
+    assert found.texts["steps"] == ("60 of 100 / 100", "100")
+
+
+@pytest.mark.parametrize(
+    ("steps", "text"),
+    [
+        ((0, 10, 20, 24), "4, every 10"),
+        ((0, 4), "2, before and after"),
+        ((4,), "1"),
+        ((0, 125, 250, 300), "4, every 125"),
+    ],
+)
+def test_evaluations_are_counted_with_their_distance(steps: tuple[int, ...], text: str) -> None:
+    assert describe_steps(steps) == text

@@ -1,0 +1,340 @@
+"""Experiment files and plans: values and their precedence, blocks, grids, parts, starts and the dev schedule."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.errors import InputError
+from harness.method import Method
+from harness.runs.experiment import presets, read_experiment
+from harness.runs.plan import Plan, make_plan
+from harness.runs.rows import resolve_rows
+from harness.runs.selection import select, select_part
+from tests.support.configurations import know_base_models
+from tests.support.small_runs import BASE, CONTRAST, NATURAL
+
+GOOD = """
+corpus = "embedded:sentences"
+seeds = [1, 2]
+[dev]
+task = "Embedded-STS-natural"
+[shared]
+learning_rate = 2e-5
+[[methods]]
+method = "simcse"
+[[methods]]
+name = "hot"
+method = "simcse"
+config = { temperature = 0.5, learning_rate = 7e-5 }
+[[methods]]
+method = "pooling"
+"""
+BLOCKS = """
+title = "A paper"
+base_models = ["embedded:mini-bert", "other"]
+seeds = [1, 2]
+max_steps = 2
+suites = ["Embedded-STS-natural"]
+corpus = { uri = "embedded:sentences", limit = 64 }
+dev = { task = "Embedded-STS-natural" }
+[blocks.table-1]
+title = "Table 1"
+[blocks.ablation]
+base_models = ["embedded:mini-bert"]
+seeds = [1, 3]
+suites = ["Embedded-STS-contrast"]
+[[methods]]
+name = "SimCSE"
+method = "simcse"
+[[methods]]
+name = "SimCSE at {temperature}"
+method = "simcse"
+grid = { temperature = [0.05, 0.1], pooling = ["cls", "mean"] }
+blocks = ["ablation"]
+[[methods]]
+name = "CLS"
+method = "pooling"
+base_models = ["embedded:mini-bert"]
+seeds = [7, 8]
+max_steps = 5
+"""
+HERE = 'base_models=["embedded:mini-bert"]'
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Any:
+    def written(text: str, name: str = "mine") -> str:
+        path = tmp_path / f"{name}.toml"
+        path.write_text(text)
+        return str(path)
+
+    return written
+
+
+def configs(file: str, *overrides: str) -> dict[str, Any]:
+    return {row.label: row.config for row in resolve_rows(read_experiment(file, overrides), file)}
+
+
+def test_defaults_and_the_name_of_the_file_are_filled_in(write: Any) -> None:
+    experiment = read_experiment(write(GOOD))
+    assert (experiment.name, experiment.corpus.uri) == ("mine", "embedded:sentences")
+    assert experiment.dev is not None
+    assert experiment.dev.where == "embedded"
+
+
+def test_a_row_overrides_shared_values_and_the_command_line_overrides_both(write: Any) -> None:
+    rows = configs(write(GOOD), "methods.hot.temperature=0.9", "methods.3.name=plain")
+    assert (rows["simcse"].learning_rate, rows["hot"].learning_rate, rows["hot"].temperature) == (2e-5, 7e-5, 0.9)
+    assert not hasattr(rows["plain"], "learning_rate")
+    assert read_experiment(write(GOOD), ["seeds=[7]", "title=A b"]).seeds == [7]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "overrides", "named"),
+    [
+        ('"simcse"', '"simsce"', (), '"simsce" (did you mean "simcse"'),
+        ("corpus", "seedz = [1]\ncorpus", (), '"seedz" (did you mean "seeds"'),
+        ("temperature", "temperatur", (), '"temperatur" (did you mean "temperature"'),
+        ("0.5", "-1", (), 'key "temperature"'),
+        ('name = "hot"', "", (), '"simcse"'),
+        (GOOD, "a = = b", (), "mine.toml"),
+        ("[1, 2]", "[1, 1]", (), 'key "seeds"'),
+        ("learning_rate = 2e-5", "lerning_rate = 2e-5", (), '"lerning_rate" (did you mean "learning_rate"'),
+        ('name = "hot"', 'name = "hot"\npreset = "huge"', (), '"huge"'),
+        ("", "", ("methods.cold.temperature=1",), '"cold"'),
+        ("", "", ("seeds",), "KEY=VALUE"),
+        ("", "", ("seeds.first=1",), "seeds"),
+        ("", "", ("schema=7",), 'key "schema"'),
+        ("", "", ("name=../up",), 'key "name"'),
+        ("", "", ("budget=updates",), 'key "budget"'),
+        ("", "", ('budget={kind="updates", sentences=3}',), 'key "budget"'),
+        ("", "", ('budget={kind="steps"}',), 'key "budget.kind"'),
+        ("", "", ('budget={kind="seconds", seconds=0}',), 'key "budget.seconds"'),
+        ("", "", ("vary=['initialisation']",), "vary"),
+        ("", "", ("dev.every=0",), "dev.every"),
+        ("", "", ("executor.workers=0",), "executor.workers"),
+    ],
+)
+def test_what_is_wrong_is_one_line_with_file_and_key(
+    write: Any, old: str, new: str, overrides: tuple[str, ...], named: str
+) -> None:
+    file = write(GOOD.replace(old, new, 1) if old else GOOD)
+    with pytest.raises(InputError) as error:
+        resolve_rows(read_experiment(file, overrides), file)
+    assert named in str(error.value)
+    assert "\n" not in str(error.value)
+    assert "mine.toml" in str(error.value) or "--set" in str(error.value)
+
+
+def test_an_unknown_file_names_the_nearest_preset() -> None:
+    with pytest.raises(InputError, match=r'"demoo" .*"demo"'):
+        read_experiment("demoo")
+
+
+@pytest.mark.parametrize("name", sorted(presets()))
+def test_every_shipped_experiment_is_valid(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    know_base_models(monkeypatch)
+    experiment = read_experiment(name)
+    assert resolve_rows(experiment, name)
+    assert experiment.title
+
+
+def test_a_row_has_the_base_models_and_seeds_of_its_blocks_unless_it_has_its_own(write: Any) -> None:
+    file = write(BLOCKS)
+    rows = {(row.label, row.base_model): row for row in resolve_rows(read_experiment(file), file)}
+    both, one = ("table-1", "ablation"), ("table-1",)
+    assert rows["SimCSE", BASE].seeds == {1: both, 2: one, 3: ("ablation",)}
+    assert rows["SimCSE", "other"].seeds == {1: one, 2: one}
+    assert rows["CLS", BASE].seeds == {7: both, 8: both}
+    assert (rows["CLS", BASE].max_steps, rows["SimCSE", "other"].max_steps) == (5, 2)
+    assert ("CLS", "other") not in rows
+    grid = [row for row in rows.values() if row.label.startswith("SimCSE at")]
+    assert [(row.label, row.config.temperature, row.config.pooling) for row in grid] == [  # type: ignore[attr-defined]
+        ("SimCSE at 0.05 · pooling cls", 0.05, "cls"),
+        ("SimCSE at 0.05 · pooling mean", 0.05, "mean"),
+        ("SimCSE at 0.1 · pooling cls", 0.1, "cls"),
+        ("SimCSE at 0.1 · pooling mean", 0.1, "mean"),
+    ]
+    typed = resolve_rows(read_experiment(file, ["seeds=[9]", HERE]), file)
+    assert {(row.base_model, *row.seeds) for row in typed} == {(BASE, 9)}
+
+
+def test_a_run_in_two_blocks_is_one_job_with_the_tasks_of_both(write: Any) -> None:
+    file = write(BLOCKS)
+    jobs = {(job.row, job.spec.seed): job for job in make_plan(read_experiment(file, [HERE]), file, starts=False).jobs}
+    keys = {1: (NATURAL, CONTRAST), 2: (NATURAL,), 3: (CONTRAST,)}
+    for seed, tasks in keys.items():
+        assert jobs["SimCSE", seed].tasks == tuple(f"embedded:{task}" for task in tasks)
+    assert [place for place in jobs if place[0] == "CLS"] == [("CLS", 7)]  # deterministic
+
+
+def test_a_row_that_is_not_available_keeps_its_reason(write: Any) -> None:
+    override = f'blocks.table-1.base_models=["{BASE}", "no/folder/here"]'
+    file = write(BLOCKS.replace('"other"', f'"{BASE}"').replace(f'["{BASE}", "{BASE}"]', f'["{BASE}"]'))
+    plan = make_plan(read_experiment(file, [override]), file)
+    missing = {(job.row, job.spec.base_model): job.spec.missing for job in plan.jobs}
+    assert "no/folder/here" in missing["SimCSE", "no/folder/here"]
+    assert missing["SimCSE", BASE] == ""
+
+
+@pytest.mark.parametrize(
+    ("only", "blocks", "rows"),
+    [
+        (("table-1",), ["table-1"], ["SimCSE", "CLS"]),
+        (("Table1",), ["table-1"], ["SimCSE", "CLS"]),
+        (("SimCSE at 0.1*",), ["ablation"], ["SimCSE at 0.1 · pooling cls", "SimCSE at 0.1 · pooling mean"]),
+        (("ablation", "CLS"), ["ablation"], ["CLS"]),
+    ],
+)
+def test_only_selects_blocks_rows_and_rows_of_blocks(
+    write: Any, only: tuple[str, ...], blocks: list[str], rows: list[str]
+) -> None:
+    experiment = read_experiment(write(BLOCKS))
+    part = select_part(experiment, only)
+    assert (list(part.blocks), [entry.name for entry in part.methods]) == (blocks, rows)
+    assert part.name.startswith("mine--")
+    assert select_part(experiment, ()) == experiment
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "only", "named"),
+    [
+        ("", "", ("tabel-1",), 'did you mean "table-1"'),
+        ("", "", ("table-1", "SimCSE at 0.05 · p*cls"), "SimCSE at 0.05 · pooling cls"),
+        ('blocks = ["ablation"]', 'blocks = ["ablations"]', (), 'did you mean "ablation"'),
+        ("temperature = [0.05, 0.1]", "temperature = 0.05", (), 'key "temperature"'),
+        ("seeds = [1, 3]", "seeds = [1, 3]\nmax_steps = 4", (), "2, 4"),
+        ("[blocks.ablation]", "[blocks.empty]\n[blocks.ablation]", (), ""),
+    ],
+)
+def test_what_is_wrong_with_parts_is_named(write: Any, old: str, new: str, only: tuple[str, ...], named: str) -> None:
+    file = write(BLOCKS.replace(old, new))
+    if not named:  # rows without blocks are in all of them
+        assert resolve_rows(select_part(read_experiment(file), only), file)
+        return
+    with pytest.raises(InputError) as error:
+        resolve_rows(select_part(read_experiment(file), only), file)
+    assert named in str(error.value)
+
+
+FILE: dict[str, Any] = {
+    "name": "small", "seeds": [1, 2], "suites": [NATURAL], "max_steps": 2,
+    "corpus": {"uri": "embedded:sentences", "limit": 64}, "dev": {"task": NATURAL},
+}  # fmt: skip
+MEAN = {"name": "mean", "method": "pooling"}
+
+
+def planned(*rows: dict[str, Any], **more: Any) -> Plan:
+    return make_plan(read_experiment({**FILE, **more, "methods": list(rows)}), "test")
+
+
+def added(plan: Plan) -> list[str]:
+    return [job.row for job in plan.jobs if plan.row_of(job).added]
+
+
+def starts(plan: Plan) -> dict[str, str]:
+    """Row -> the row that it starts from."""
+    labels = {job.id: job.row for job in plan.jobs}
+    return {labels[run]: labels[start] for run, start in plan.starts.items()}
+
+
+def test_rows_with_equal_starts_share_one_and_that_of_the_file_is_used() -> None:
+    plan = planned(
+        MEAN,
+        {"name": "mean, trained", "method": "simcse", "config": {"pooling": "mean"}},
+        {"name": "cls, trained", "method": "simcse"},
+        {"name": "Barlow", "method": "barlow_twins", "preset": "mini"},
+    )
+    assert added(plan) == ["untrained (cls)"]
+    assert starts(plan) == {"mean, trained": "mean", "cls, trained": "untrained (cls)", "Barlow": "untrained (cls)"}
+
+
+def test_another_length_or_first_layer_is_another_start() -> None:
+    layers = {"pooling": "first_last_avg", "max_length": None}
+    plan = planned(
+        {"name": "cut", "method": "whitening", "config": {**layers, "max_length": 64}},
+        {"name": "whole", "method": "whitening", "config": layers},
+        {"name": "blocks", "method": "whitening", "config": {**layers, "first_layer": 0}},
+    )
+    assert len(set(starts(plan).values())) == 3
+
+
+def test_what_learns_nothing_has_no_start() -> None:
+    plan = planned(MEAN, {"method": "random"}, {"method": "wk_pooling", "preset": "paper"})
+    assert (added(plan), plan.starts) == ([], {})
+
+
+def test_a_concatenation_starts_from_its_untrained_parts() -> None:
+    plan = planned({"name": "both", "method": "concat", "preset": "mini"})
+    (start,) = (plan.row_of(job) for job in plan.jobs if plan.row_of(job).added)
+    assert [part["method"] for part in start.config.model_dump()["parts"]] == ["pooling", "pooling"]
+
+
+def test_an_added_start_takes_no_label_of_the_file_and_is_in_the_blocks_of_its_rows() -> None:
+    assert added(planned({"name": "untrained (cls)", "method": "random"}, {"name": "A", "method": "simcse"})) == [
+        "untrained start of A"
+    ]
+    blocks: dict[str, Any] = {"one": {}, "two": {"suites": [CONTRAST]}}
+    cls = {"name": "[CLS]", "method": "pooling", "config": {"pooling": "cls"}, "blocks": ["one"]}
+    plan = planned(cls, {"name": "A", "method": "simcse", "blocks": ["two"]}, blocks=blocks)
+    (job,) = (job for job in plan.jobs if job.row == "[CLS]")
+    assert job.blocks == ("one", "two")
+
+
+def test_starts_that_are_not_available_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = planned(MEAN, {"name": "A", "method": "simcse", "config": {"pooling": "layer:9:mean"}})
+    assert (added(plan), plan.starts) == ([], {})
+    monkeypatch.setattr(Method, "untrained", classmethod(lambda cls, config: ("not_installed", {})))
+    assert added(planned({"name": "A", "method": "simcse"})) == []
+
+
+ROWS = [
+    {"name": "own loss", "method": "simcse"},  # every 125, the default
+    {"name": "mini", "method": "simcse", "preset": "mini"},  # every 10
+]
+
+
+def scheduled(*rows: dict[str, Any], every: Any = None, only: tuple[str, ...] = ()) -> Plan:
+    dev = {"task": NATURAL, **({"every": every} if every is not None else {})}
+    tree = {"name": "small", "suites": [NATURAL], "dev": dev, "methods": list(rows or ROWS)}
+    return make_plan(select(tree, [], only, "test"), "test", starts=False)
+
+
+def intervals(plan: Plan) -> dict[str, int]:
+    return {row.label: row.config.eval_every for row in plan.rows}  # type: ignore[attr-defined]
+
+
+def test_all_rows_have_one_dev_interval_unless_the_file_says_otherwise() -> None:
+    plan = scheduled()
+    assert intervals(plan) == {"own loss": 10, "mini": 10}
+    assert plan.schedule.instead_of == {"own loss": 125}
+    assert "own loss" in plan.schedule.note
+    assert intervals(scheduled(every=50)) == {"own loss": 50, "mini": 50}
+    own = scheduled(every="own")
+    assert (intervals(own), own.schedule.note) == ({"own loss": 125, "mini": 10}, "")
+    last = {"name": "last", "method": "simcse", "config": {"select": "last", "eval_every": 3}}
+    assert intervals(scheduled(*ROWS, last)) == {"own loss": 10, "mini": 10, "last": 3}  # its weights are not selected
+
+
+def test_a_part_has_the_schedule_of_the_whole() -> None:
+    whole = {job.id for job in scheduled().jobs if job.row == "own loss"}
+    assert {job.id for job in scheduled(only=("own loss",)).jobs} == whole
+    tree = {"name": "small", "suites": [NATURAL], "dev": {"task": NATURAL}, "methods": ROWS[:1]}
+    alone = make_plan(read_experiment(tree, scheduled().schedule.overrides), "test", starts=False)
+    assert {job.id for job in alone.jobs} == whole  # as the command of a record has it
+
+
+def test_a_part_of_the_dev_pairs_is_another_set() -> None:
+    some, other, whole = (
+        planned({"method": "simcse"}, dev={"task": NATURAL, **pairs}) for pairs in ({"pairs": 12}, {"pairs": 12}, {})
+    )
+    assert some.dev is not None
+    assert other.dev is not None
+    assert whole.dev is not None
+    assert some.dev.sha256 == other.dev.sha256 != whole.dev.sha256
+    assert some.jobs[0].spec.dev == {**some.jobs[0].spec.dev, "pairs": 12}  # type: ignore[dict-item]
+    with pytest.raises(InputError, match=NATURAL):
+        planned({"method": "simcse"}, dev={"task": NATURAL, "pairs": 1_000_000})

@@ -1,0 +1,155 @@
+"""`progress.json`, `harness status`, `harness stop`, and what the dry run shows."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness import registry
+from harness.api.result import Comparison
+from harness.cli import main
+from harness.errors import RunError
+from harness.runs.progress import Progress, RunState, describe_duration, read_progress, request_stop
+from tests.support import small_runs
+from tests.support.small_runs import CONTRAST, EXPERIMENT
+
+
+def states(runs: int = 3) -> list[RunState]:
+    return [RunState(f"A · seed {n}", "A", "mini", str(n), f"{n:03x}", steps=100) for n in range(runs)]
+
+
+def test_readers_see_every_run_and_how_it_ended(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with Progress(tmp_path, "mine") as progress:
+        progress.expect(states())
+        progress.start("A · seed 0", "000")
+        progress.finish("A · seed 0", "failed", "a line", reason="no luck", seconds=3.0)
+        progress.start("A · seed 1", "001")
+        progress.step("A · seed 1", 40, 100, "training")
+        progress.write()
+        (state,) = read_progress(tmp_path)
+        assert (state["phase"], [run["state"] for run in state["runs"]]) == (
+            "running",
+            ["failed", "running", "waiting"],
+        )
+        assert state["remaining_seconds"] > 0
+        assert main(["status", str(tmp_path)]) == 1  # a run failed
+        out = capsys.readouterr().out
+        assert all(word in out for word in ("mine", "A · seed 1", "40", "100", "no luck"))
+        assert main(["status", str(tmp_path), "--json"]) == 1
+        assert json.loads(capsys.readouterr().out)[0]["runs"] == state["runs"]
+    assert read_progress(tmp_path)[0]["phase"] == "ended"
+
+
+def test_several_comparisons_share_the_file_and_a_lost_process_is_noticed(tmp_path: Path) -> None:
+    with Progress(tmp_path, "first") as progress:
+        progress.expect(states(1))
+    with Progress(tmp_path, "second") as progress:
+        progress.expect(states(2))
+        assert {state["name"]: state["phase"] for state in read_progress(tmp_path)} == {
+            "first": "ended",
+            "second": "running",
+        }
+        file = tmp_path / "progress.json"
+        known = json.loads(file.read_text())
+        known["second"]["pid"] = 2**22 + 1  # no process has this number
+        file.write_text(json.dumps(known))
+        assert {state["name"]: state["phase"] for state in read_progress(tmp_path)}["second"] == "interrupted"
+        with pytest.raises(RunError, match="second"):
+            request_stop(tmp_path, "second")
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "3", '{"a": 1}', '{"a": {"updated": "x"}}'])
+def test_a_damaged_file_shows_nothing(tmp_path: Path, text: str) -> None:
+    (tmp_path / "progress.json").write_text(text)
+    assert read_progress(tmp_path) == []
+    with Progress(tmp_path, "mine") as progress:
+        progress.expect(states(1))
+    assert [state["name"] for state in read_progress(tmp_path)] == ["mine"]
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Python's own handling of Ctrl-C, also where the tests run in the background, which ignores the signal."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_a_first_signal_requests_a_stop_and_a_second_one_interrupts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
+
+    def interrupted() -> None:
+        with Progress(tmp_path, "mine") as progress:
+            progress.expect(states())
+            assert main(["stop", str(tmp_path)]) == 0
+            assert progress.stopping
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert read_progress(tmp_path)[0]["phase"] == "stopped"
+    assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)) == before
+    assert main(["stop", str(tmp_path)]) == 1
+    assert main(["stop", str(tmp_path), "mine"]) == 1
+    assert main(["status", str(tmp_path / "nowhere")]) == 2
+    assert "nowhere" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(40, "40 s"), (700, "12 min"), (11_100, "3 h 05 min"), (187_200, "2 d 4 h")]
+)
+def test_durations(seconds: float, text: str) -> None:
+    assert describe_duration(seconds) == text
+
+
+def test_a_comparison_has_a_page_and_its_status_is_known_without_progress(
+    small: Comparison, work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "SimCSE" in (work / "progress.html").read_text()
+    (work / "progress.json").unlink()
+    assert main(["status", str(work), "--json"]) == 0
+    (state,) = json.loads(capsys.readouterr().out)
+    assert (state["name"], state["phase"]) == ("small", "ended")
+    assert {run["state"] for run in state["runs"]} == {"finished"}
+
+
+def dry_run(work: Path, capsys: pytest.CaptureFixture[str], **more: object) -> str:
+    from harness.commands import dry_run as command
+
+    capsys.readouterr()
+    assert command.show({**EXPERIMENT, **more}, str(work), against=[]) == 0  # type: ignore[arg-type]
+    return capsys.readouterr().out
+
+
+def test_a_dry_run_tells_training_from_scoring_and_reuse_and_writes_nothing(
+    small: Comparison, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    assert "3 reused" in dry_run(small.workdir, capsys)
+    assert "3 to score" in dry_run(small.workdir, capsys, suites=[CONTRAST])
+    more = dry_run(small.workdir, capsys, seeds=[1, 2, 3])
+    assert "3 reused" in more
+    assert "1 to train" in more
+    assert "Pooling" in dry_run(
+        tmp_path / "new", capsys, methods=[{"method": "pooling"}, small_runs.SIMCSE], max_steps=None,
+        budget={"kind": "sentences", "sentences": 64},
+    )  # fmt: skip
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_dry_run_fits_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kinds = [registry.load(registry.METHODS, name) for name in ("whitening", "simcse")]
+    for kind in kinds:
+        monkeypatch.setattr(kind, "fit", lambda *_: pytest.fail("fitted"))
+    assert "whitening" in dry_run(tmp_path / "work", capsys, methods=[{"method": "whitening"}, small_runs.SIMCSE])
+    assert not (tmp_path / "work").exists()

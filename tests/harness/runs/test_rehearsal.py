@@ -1,0 +1,117 @@
+"""The rehearsal of a file: every row and task of it, small; what is not available is named and stops nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from harness import api
+from harness.evaluation.scoring import evaluate
+from harness.runs.experiment import read_experiment
+from harness.runs.plan import make_plan
+from harness.runs.selection import rehearse
+from harness.tasks.base import TaskResult, Vectors
+from tests.support.small_runs import BASE, CONTRAST, NATURAL
+
+FILE = """
+title = "A paper"
+base_models = ["nowhere/bert", "nowhere/roberta"]
+seeds = [4, 5, 6]
+max_steps = 1000
+suites = ["Embedded-STS-contrast", "lbfgs:CR"]
+precision = "fp32"
+corpus = "nowhere.txt"
+dev = { task = "STS12" }
+[rehearsal]
+max_steps = 2
+limit = 40
+[blocks.table-1]
+seeds = [7]
+[[methods]]
+name = "SimCSE"
+method = "simcse"
+preset = "mini"
+base_models = ["nowhere/large"]
+max_steps = 500
+config = { batch_size = 8, train_length = 12 }
+[[methods]]
+name = "theirs"
+method = "pretrained"
+config = { model = "nowhere/model" }
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    (tmp_path / "senteval/downstream").mkdir(parents=True)
+    monkeypatch.setenv("HARNESS_SENTEVAL", str(tmp_path / "senteval"))
+    monkeypatch.setattr("harness.sources.remote.hub.hub_reachable", lambda: False)
+    monkeypatch.setattr("methods.pretrained.hub_reachable", lambda: False)
+    path = tmp_path / "paper.toml"
+    path.write_text(FILE)
+    return str(path)
+
+
+def test_models_text_seeds_and_steps_are_those_of_a_laptop(file: str) -> None:
+    plan = make_plan(rehearse(read_experiment(file)), file, most_sentences=100, starts=False)
+    assert plan.experiment.name == "paper-rehearsal"
+    assert [(row.label, row.base_model, *row.seeds, row.max_steps) for row in plan.rows] == [
+        ("SimCSE", BASE, 7, 2), ("theirs", BASE, 7, 2),
+    ]  # fmt: skip
+    text = plan.corpus(plan.rows[0])
+    assert text is not None
+    assert (text.uri, len(text)) == ("embedded:sentences", 40)
+    assert plan.dev is not None
+
+
+def test_a_rehearsal_runs_every_row_and_names_what_is_missing(file: str, tmp_path: Path) -> None:
+    done = api.compare(file, workdir=tmp_path / "work", rehearse=True, tracked=False, formats=[])
+    ours, theirs, start = done.records
+    assert (start.rehearsal, start.status) == (True, "finished")
+    assert (ours.status, ours.rehearsal, ours.base_model) == ("finished", True, BASE)
+    assert {s.task for s in ours.scores} == {CONTRAST, NATURAL}
+    assert "lbfgs:CR" in ours.missing
+    assert (theirs.status, theirs.rehearsal, theirs.unavailable) == ("failed", True, True)
+    assert "nowhere/model" in theirs.reason
+    assert (done.left_out, done.status) == ([theirs], "finished")
+    assert "--rehearse" in ours.command
+
+
+class Lines:
+    """A task of so many sentences."""
+
+    suite, source, sha256 = "lines", "embedded", ""
+
+    def __init__(self, count: int) -> None:
+        self.name, self.count = f"{count} lines", count
+
+    def texts(self) -> list[str]:
+        return [f"line {i} of {self.count}" for i in range(self.count)]
+
+    def evaluate(self, vectors: Vectors, *, pooling: str) -> TaskResult:
+        assert len(vectors(self.texts())) == self.count
+        return TaskResult()
+
+
+def test_the_text_of_a_row_is_replaced_by_text_of_the_kind_it_learns_from(file: str) -> None:
+    pairs = """
+[[methods]]
+name = "pairs"
+method = "barlow_twins"
+preset = "paper-pairs"
+corpus = "nowhere-pairs.csv"
+"""
+    Path(file).write_text(FILE + pairs)
+    plan = make_plan(rehearse(read_experiment(file)), file, most_sentences=100, starts=False)
+    (row,) = (row for row in plan.rows if row.label == "pairs")
+    assert row.corpus is not None
+    assert (row.corpus.uri, row.corpus.kind) == ("embedded:pairs", "pairs")
+
+
+def test_a_task_of_many_sentences_is_left_out() -> None:
+    done = evaluate(lambda texts: np.ones((len(texts), 2), np.float32), [Lines(3), Lines(4), Lines(9)],
+                    pooling="mean", most=5)  # fmt: skip
+    assert list(done.missing) == ["9 lines"]
+    assert done.cost["sentences"] == 7

@@ -1,0 +1,150 @@
+"""Runs that are killed or stopped: the same call continues them, to the same numbers, and repeats nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness import registry
+from harness.api.result import Comparison
+from harness.errors import RunError
+from harness.executors.processes import Processes
+from harness.results.store import RunFolder
+from harness.runs.execute import execute, find_finished
+from harness.runs.progress import read_progress
+from tests.support import jobs, small_runs
+from tests.support.small_runs import STEPS, job_of, numbers, weights
+
+REPOSITORY = Path(__file__).parents[3]
+
+pytestmark = pytest.mark.timeout(600)
+
+# A process for each moment, forked before any of them computes. Arguments: work directory, specification, log of steps.
+KILLED = """
+import json, os, signal, sys
+from pathlib import Path
+import pytest
+import harness.evaluation.scoring
+from harness.results.spec import RunSpec
+from harness.results.store import RunFolder
+from harness.runs.execute import execute, find_finished
+from harness.runs.plan import Job
+from methods.simcse import SimCSE
+from tests.support import jobs, short_runs
+
+short_runs.few_pairs(pytest.MonkeyPatch())
+work, log = Path(sys.argv[1]), sys.argv[3]
+job = Job(RunSpec.model_validate_json(sys.argv[2]), "SimCSE", "small", ("embedded:Embedded-STS-natural",), steps=4)
+folder, write = RunFolder(work, job.id), RunFolder.write
+
+def die(*_, **__):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def write_and_die(folder, record):
+    write(folder, record)
+    if record.status == "finished":
+        die()
+
+def trap(moment):
+    if moment == "saving":
+        SimCSE.save = die
+    if moment == "scoring":
+        harness.evaluation.scoring.evaluate = die
+    if moment == "recorded":
+        RunFolder.write = write_and_die
+
+for moment in ("training", "saving", "scoring", "recorded"):
+    child = os.fork()
+    if child == 0:
+        trap(moment)
+        at = 3 if moment == "training" else 0
+        jobs.observed(log, at, signal.SIGKILL, True, lambda job: execute(job, work), job)
+        os._exit(0)
+    ended = os.WTERMSIG(os.waitpid(child, 0)[1])
+    record = folder.read()
+    state = (folder.checkpoint / "state.pt").exists(), record.status if record else "", len(jobs.steps(log))
+    print(json.dumps([moment, ended, *state]), flush=True)
+"""
+
+
+def test_a_run_that_is_killed_at_any_moment_comes_to_the_same_numbers(small: Comparison, tmp_path: Path) -> None:
+    work, log, job = tmp_path / "work", tmp_path / "steps", job_of()
+    command = [sys.executable, "-c", KILLED, str(work), job.spec.model_dump_json(), str(log)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(REPOSITORY)}
+    killed = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True)
+    moments = [json.loads(line) for line in killed.stdout.splitlines() if line.startswith("[")]
+    assert moments == [
+        ["training", signal.SIGKILL, True, "", 3],
+        ["saving", signal.SIGKILL, True, "", STEPS + 1],  # the third step was not in the checkpoint
+        ["scoring", signal.SIGKILL, True, "trained", STEPS + 1],
+        ["recorded", signal.SIGKILL, True, "finished", STEPS + 1],
+    ], killed.stderr
+    record = execute(job, work)
+    (expected,) = (r for r in small.records if r.id == record.id)
+    assert (record.scores, record.files) == (expected.scores, expected.files)
+    assert find_finished(job, work) == record
+
+
+def test_a_worker_that_is_killed_continues_its_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a dev set: workers do not cut its pairs to a few."""
+    pytest.importorskip("pebble")
+    monkeypatch.setenv("PYTHONPATH", str(REPOSITORY))
+    registry_load, log = registry.load, tmp_path / "steps"
+    kind = jobs.observing(Processes, log, at=3)
+    monkeypatch.setattr(
+        registry, "load", lambda group, name: kind if name == "processes" else registry_load(group, name)
+    )
+    settings = {"name": "processes", "workers": 1, "cpus_per_cell": 1}
+    done = small_runs.compare(tmp_path / "work", seeds=[1], dev=None, methods=[small_runs.SIMCSE], executor=settings)
+    assert weights(done.records) == weights([execute(job_of(dev=None), tmp_path / "here")])
+    assert len(jobs.steps(log)) == STEPS + 1
+    assert len(set(jobs.steps(log))) == 2  # the killed worker, and the one that followed it
+
+
+def test_a_stop_writes_a_checkpoint_from_which_the_same_call_continues(small: Comparison, tmp_path: Path) -> None:
+    log, work = tmp_path / "steps", tmp_path / "work"
+
+    def compare(at: int) -> Comparison:
+        return jobs.observed(str(log), at, signal.SIGTERM, False, lambda _: small_runs.compare(work, seeds=[1]), None)
+
+    with pytest.raises(RunError, match="small"):
+        compare(3)
+    (state,) = read_progress(work)
+    assert (state["phase"], [run["state"] for run in state["runs"]]) == ("stopped", ["finished", "running"])
+    assert len(list((work / "runs").glob("*/checkpoint/state.pt"))) == 1
+    expected = numbers(small.records)
+    assert numbers(compare(0).records).items() <= expected.items()
+    assert len(jobs.steps(log)) == STEPS  # no step was repeated
+    assert read_progress(work)[0]["phase"] == "ended"
+
+
+def test_a_finished_comparison_executes_nothing(small: Comparison, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = {file: file.read_bytes() for file in work.glob("runs/*/record.json")}
+
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("a finished run was executed")
+
+    monkeypatch.setattr("harness.runs.runner.execute", never)
+    again = small_runs.compare(work)
+    assert again.records == small.records
+    assert {file: file.read_bytes() for file in work.glob("runs/*/record.json")} == before
+
+
+@pytest.mark.parametrize("kind", ["bytes", "a folder"])
+def test_a_damaged_checkpoint_costs_its_training_only(small: Comparison, tmp_path: Path, kind: str) -> None:
+    job = job_of()
+    state = RunFolder(tmp_path, job.id).checkpoint / "state.pt"
+    state.parent.mkdir(parents=True)
+    if kind == "bytes":
+        state.write_bytes(b"no checkpoint" * 100)
+    else:
+        (state / "more").mkdir(parents=True)
+    record = execute(job, tmp_path)
+    expected = next(r for r in small.records if r.id == record.id)
+    assert record.files == expected.files

@@ -1,0 +1,151 @@
+"""`--until decided`: rounds, interim analyses and seeds; a kill in between; budgets; input that cannot be used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.api import experiments
+from harness.api.result import Comparison
+from harness.cli import main
+from harness.errors import InputError
+from harness.results.store import read_comparison_file
+from harness.runs import runner
+from harness.runs.until import Analysis, Until
+from tests.support import small_runs
+from tests.support.small_runs import BASE, CONTRAST
+
+ROWS = [
+    {"method": "pooling", "name": "mean"},
+    {"method": "random", "name": "A", "config": {"dimension": 8}},
+    {"method": "random", "name": "B", "config": {"dimension": 16}},
+]
+
+
+class Scripted:
+    """An analysis with the given answers, one after the other; None kills the process there."""
+
+    def __init__(self, *answers: str | None) -> None:
+        self.answers = answers
+
+    def __call__(self, workdir: Path, comparison: str) -> Analysis:
+        tree = read_comparison_file(workdir, comparison)
+        assert tree is not None
+        answer = self.answers[len(tree["until"]["analyses"]) - 1]
+        if answer is None:
+            raise KeyboardInterrupt
+        going = frozenset((BASE, row) for row in ("mean", "A", "B") if row in answer.split())
+        return Analysis(going, ({"row": "A", "state": "open"},), "x")
+
+
+@pytest.fixture
+def decide(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    def use(*answers: str | None) -> None:
+        more_seeds_of = experiments.more_seeds_of
+
+        def made(until: Until, experiment: Any) -> Any:
+            made = more_seeds_of(until, experiment)
+            made.analyse = Scripted(*answers)
+            return made
+
+        monkeypatch.setattr(experiments, "more_seeds_of", made)
+
+    return use
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One work directory for all tests: comparisons have names of their own, and share their runs."""
+    return tmp_path_factory.mktemp("until")
+
+
+def compare(folder: Path, name: str, **options: Any) -> tuple[Comparison, dict[str, Any]]:
+    until = Until(**{"most": 6, **options})
+    done = small_runs.compare(folder, name=name, seeds=[4, 2], suites=[CONTRAST], dev=None, methods=ROWS, until=until)
+    tree = read_comparison_file(folder, name)
+    assert tree is not None
+    return done, tree
+
+
+def test_open_rows_get_one_seed_more_in_an_order_that_is_fixed_beforehand(decide: Any, folder: Path) -> None:
+    decide("mean A B", "A", "")
+    done, tree = compare(folder, "rounds", order=(9, 1, 7, 5))
+    seeds = {row: [r.seed for r in done.records if r.row == row] for row in done.rows}
+    assert seeds == {"mean": [4], "A": [4, 2, 9, 1, 7], "B": [4, 2, 9, 1]}  # no seed enters "mean"
+    until = tree["until"]
+    assert until["seeds"] == [4, 2, 9, 1, 7, 5]
+    assert (until["first"], until["most"], until["ended"]) == (3, 6, "decided")
+    assert [analysis["seeds"] for analysis in until["analyses"]] == [3, 4, 5]
+    first = {(run["row"], run["seed"]): run["analysis"] for run in tree["runs"]}
+    assert [first["A", seed] for seed in (4, 2, 9, 1, 7)] == [1, 1, 1, 2, 3]
+
+
+def test_a_kill_at_an_analysis_and_the_same_call_come_to_the_same_end(
+    decide: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decide("A", None)
+    with pytest.raises(KeyboardInterrupt):
+        compare(folder, "killed", order=(9, 1, 21, 22))
+    executed, execute = [], runner.execute
+    monkeypatch.setattr(runner, "execute", lambda job, *a, **k: executed.append(job.place) or execute(job, *a, **k))
+    decide("A", "B", "")
+    again, resumed = compare(folder, "killed", order=(9, 1, 21, 22))
+    assert executed == [("B", BASE, 21)]  # the third round's
+    whole, tree = compare(folder, "whole", order=(9, 1, 21, 22))
+    assert (resumed["until"], resumed["runs"]) == (tree["until"], tree["runs"])
+    assert [r.id for r in again.records] == [r.id for r in whole.records]
+
+
+def test_no_round_is_started_beyond_a_budget_or_the_most_seeds(decide: Any, folder: Path) -> None:
+    decide(*["A B"] * 9)
+    done, tree = compare(folder, "budgets", order=(9, 1, 7, 5), runs=10)
+    assert (len(done.records), tree["until"]["ended"]) == (9, "budget")  # 7 at first, 2 a round
+    done, tree = compare(folder, "budgets", order=(9, 1, 7, 5), hours=1e-9)
+    assert (len(done.records), tree["until"]["ended"]) == (7, "budget")
+    done, tree = compare(folder, "four", order=(9, 1), most=4)
+    assert (len(done.records), tree["until"]["ended"]) == (9, "seeds")
+    with pytest.raises(InputError, match="5runs"):
+        compare(folder, "budgets", order=(9, 1, 7, 5), runs=5)
+
+
+def test_seeds_cannot_change_after_an_analysis(decide: Any, folder: Path) -> None:
+    decide("", "")
+    compare(folder, "fixed", order=(9, 1, 7, 5))
+    with pytest.raises(InputError, match="--until"):
+        compare(folder, "fixed", order=(9, 1, 7, 5, 6, 8), most=8)
+    compare(folder, "fixed", order=(9, 1, 7, 5), runs=50, equivalence=1)
+
+
+@pytest.mark.parametrize(
+    ("words", "key"),
+    [
+        ("--most-seeds 8", "--most-seeds"),
+        ("--until decided --most-seeds 2", "--most-seeds 2"),
+        ("--until decided --budget soon", "--budget soon"),
+        ("--until decided --budget 0runs", "--budget 0runs"),
+        ("--until decided --budget 4runs", "--budget 4runs"),
+        ("--until decided --more-seeds 3,11", "--more-seeds"),
+        ("--until decided --more-seeds 11", "--most-seeds 15"),
+        ("--until decided --more-seeds x", "--more-seeds x"),
+        ("--until decided --equivalence -1", "--equivalence -1"),
+        ("--until decided --rehearse", "--until"),
+        ("--until decided --set methods.SCD.seeds=[1]", "--until"),
+        ("--tune-steps 3", "--tune-steps"),
+        ("--tune 2 --tune-seeds 1", "seed 1"),
+        ("--measure", "--measure"),
+        ("--against nowhere", "nowhere"),
+        ("--format pdff", "pdff"),
+        ("--executor nowhere", "nowhere"),
+        ("--workers 0", "workers"),
+    ],
+)
+def test_options_that_cannot_be_used_are_one_line_and_write_nothing(
+    words: str, key: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["compare", "demo", "--workdir", str(tmp_path / "w"), "--no-tracking", *words.split()]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert key in line
+    assert not (tmp_path / "w" / "comparisons").exists()

@@ -1,0 +1,65 @@
+"""One small comparison of two rows, which many tests run, resume or read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness import api
+from harness.api.result import Comparison
+from harness.results.record import Record
+from harness.runs.experiment import read_experiment
+from harness.runs.plan import Job, Plan, make_plan
+from tests.support import short_runs
+
+NATURAL, CONTRAST = "Embedded-STS-natural", "Embedded-STS-contrast"
+BASE = "embedded:mini-bert"
+STEPS = 4
+SIMCSE = {
+    "name": "SimCSE", "method": "simcse", "preset": "mini",
+    "config": {"batch_size": 8, "eval_every": 2, "train_length": 12},
+}  # fmt: skip
+CLS = {"name": "cls", "method": "pooling", "config": {"pooling": "cls"}}
+EXPERIMENT: dict[str, Any] = {
+    "name": "small",
+    "seeds": [1, 2],
+    "suites": [NATURAL],
+    "max_steps": STEPS,
+    "precision": "fp32",
+    "corpus": {"uri": "embedded:sentences", "limit": 64},
+    "dev": {"task": NATURAL},
+    "methods": [CLS, SIMCSE],
+}
+
+
+def compare(workdir: Path, **more: Any) -> Comparison:
+    """The comparison, with other keys of the experiment or arguments of `harness.compare`; no report is written."""
+    keys = {key: more.pop(key) for key in list(more) if key in EXPERIMENT or key in ("keep", "budget", "blocks")}
+    with pytest.MonkeyPatch.context() as patch:
+        short_runs.no_report(patch)
+        return api.compare({**EXPERIMENT, **keys}, workdir=workdir, **{"tracked": False, "formats": [], **more})
+
+
+def plan_of(workdir: Path | None = None, **more: Any) -> Plan:
+    """The plan of the comparison with other keys."""
+    return make_plan(read_experiment({**EXPERIMENT, **more}), "small", workdir)
+
+
+def job_of(row: str = "SimCSE", **more: Any) -> Job:
+    """The first job of a row."""
+    return next(job for job in plan_of(**more).jobs if job.row == row)
+
+
+def weights(records: list[Record]) -> dict[str, dict[str, str]]:
+    """Id of a trained run -> hashes of its weights and training curve."""
+    assert {r.status for r in records} == {"finished"}, [(r.row, r.seed, r.status, r.reason) for r in records]
+    parts = ("model/", "curves")
+    return {r.id: {n: d for n, d in r.files.items() if n.startswith(parts)} for r in records if r.spec.trained}
+
+
+def numbers(records: list[Record]) -> dict[tuple[str, int], Any]:
+    """What must be the same wherever and however often interrupted a run was made: scores, and hashes of its files."""
+    assert {r.status for r in records} == {"finished"}, [(r.row, r.seed, r.status, r.reason) for r in records]
+    return {(r.row, r.seed): ([s.model_dump() for s in r.scores], r.files) for r in records}

@@ -1,0 +1,120 @@
+"""Shows processor seconds and peak memory of the commands that read a work directory with 2,000 records.
+
+    python -m tools.benchmarks.many_records [--records 2000] [--command "report list"]
+
+Four rows are run with one seed; the records of the other seeds are copies under the ids that the plan gives them, with
+other scores. Each command is measured in a process of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+os.environ |= {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+ROWS = 4
+EXPERIMENT = """
+name = "many"
+seeds = {seeds}
+suites = ["Embedded-STS-natural"]
+corpus = {{ uri = "embedded:sentences", limit = 64 }}
+max_steps = 2
+precision = "fp32"
+[dev]
+task = "Embedded-STS-natural"
+[shared]
+batch_size = 8
+max_length = 8
+"""
+ENTRY = """
+[[methods]]
+method = "simcse"
+name = "SimCSE {number}"
+config = {{ temperature = {temperature} }}
+"""
+
+
+def make(folder: Path, records: int) -> None:
+    """A work directory "w" below `folder` with so many records of one comparison."""
+    from harness.runs.experiment import read_experiment
+    from harness.runs.plan import make_plan
+
+    rows = "".join(ENTRY.format(number=n, temperature=round(0.05 * n, 2)) for n in range(1, ROWS + 1))
+    file, work = folder / "many.toml", folder / "w"
+    file.write_text(EXPERIMENT.format(seeds=[1]) + rows)
+    subprocess.run([sys.executable, "-m", "harness", "compare", str(file), "--workdir", str(work), "--no-tracking",
+                    "--format", "md", "--quiet"], check=True, stdout=subprocess.DEVNULL)  # fmt: skip
+    file.write_text(EXPERIMENT.format(seeds=list(range(1, records // ROWS + 1))) + rows)
+    plan = make_plan(read_experiment(str(file), []), str(file))
+    first = {job.row: job.id for job in plan.jobs if job.spec.seed == 1}
+    listed = work / "comparisons" / "many.json"
+    tree = json.loads(listed.read_text())
+    starts = [run for run in tree["runs"] if run.get("added")]
+    tree["experiment"]["seeds"] = list(range(1, records // ROWS + 1))
+    tree["runs"] = [{"id": job.id, "row": job.row, "base_model": job.spec.base_model, "seed": job.spec.seed}
+                    for job in plan.jobs if job.row in first and not plan.row_of(job).added] + starts  # fmt: skip
+    listed.write_text(json.dumps(tree))
+    rng = random.Random(0)
+    for job in plan.jobs:
+        source, target = work / "runs" / first[job.row], work / "runs" / job.id
+        if target.exists():
+            continue
+        target.mkdir()
+        record = json.loads((source / "record.json").read_text())
+        record |= {"id": job.id, "spec": job.spec.model_dump(mode="json")}
+        weights = {name: digest for name, digest in record["files"].items() if name.startswith("model/")}
+        record["files"] = {name: digest for name, digest in record["files"].items() if name not in weights}
+        record["removed"] = weights  # they are not copied
+        for score in record["scores"]:
+            score["value"] += rng.gauss(0, 0.01)
+        (target / "record.json").write_text(json.dumps(record, indent=1) + "\n")
+        for name in record["files"]:
+            shutil.copy(source / name, target / name)
+
+
+def measured(command: list[str]) -> tuple[int, float, float]:
+    """Exit code, processor seconds and peak MiB of a command."""
+    process = subprocess.Popen([sys.executable, "-m", "harness", *command], stdout=subprocess.DEVNULL)
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return process.returncode, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
+
+
+def main() -> int:
+    """Exit code 1 where a command failed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--records", type=int, default=2000)
+    parser.add_argument("--command", default="", help="those with this in them")
+    args = parser.parse_args()
+    good = True
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        make(folder, args.records)
+        work, file = str(folder / "w"), str(folder / "many.toml")
+        commands = {
+            "compare --dry-run": ["compare", file, "--workdir", work, "--dry-run"],
+            "report list": ["report", "list", "--from", work],
+            "report build": ["report", "build", "many", "--from", work, "--format", "md,csv"],
+            "compare, all reused": ["compare", file, "--workdir", work, "--no-tracking", "--format", "md", "--quiet"],
+            "doctor --workdir": ["doctor", "--workdir", work],
+            "status": ["status", work],
+            "track sync": ["track", "sync", "--from", work],
+        }
+        print(f"{'command':<20} {'code':>4} {'processor s':>12} {'peak MiB':>9}")
+        for title, command in commands.items():
+            if args.command in title:
+                code, seconds, peak = measured(command)
+                good &= code == 0
+                print(f"{title:<20} {code:>4} {seconds:>12.1f} {peak:>9.0f}", flush=True)
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

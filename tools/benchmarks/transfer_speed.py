@@ -1,0 +1,199 @@
+"""Shows accuracy and time of the seven transfer tasks with our classifiers and with scikit-learn's LogisticRegression.
+
+    python -m tools.benchmarks.transfer_speed [--model embedded:mini-bert] [--classifier adam|lbfgs|transcription]
+        [--tasks MR,CR] [--seeds 1111,1,2] [--limit 2000] [--grid senteval|matched] [--keep FOLDER] [--without-sklearn]
+
+`--classifier adam` is SentEval's full configuration, `lbfgs` the exact solution, `transcription` the full configuration
+again, fit by fit in the float64 numpy of the tests, which separates effects of the protocol from errors of our code.
+
+The vectors are computed once and do not count. Every solver gets the same vectors and, where the protocol has folds,
+the same folds. scikit-learn searches SentEval's own grid for it (six or seven values of C) or, with `--grid matched`,
+the four values that correspond to ours: C = 1 / (l2 n). `--limit` takes a part of each training set; `--keep` stores
+the vectors for the next run. Processor time is printed in brackets after wall time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from math import nan
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+Data = dict[str, tuple[Array, Array]]  # part -> features, labels
+
+
+def vectors_of(task: Any, model: str, keep: Path | None) -> Callable[[list[str]], Array]:
+    """The table of the task's vectors: encoded, or read from `keep`."""
+    from harness.encoder import Encoder
+    from harness.sources import resolve_model
+    from harness.tasks.vectors import encode_once
+
+    file = keep and keep / f"{model.replace('/', '_').replace(':', '_')[-80:]}-{task.name}.npy"
+    texts = list(dict.fromkeys(task.texts()))
+    if file and file.exists():
+        stored = np.load(file)
+        return encode_once(lambda asked: stored, texts)
+    encoder = Encoder.load(resolve_model(model))
+    table = encode_once(lambda asked: encoder.encode(asked, batch_size=64), texts)
+    if file:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        np.save(file, table.vectors)
+    return table
+
+
+def shortened(data: Any, limit: int) -> Any:
+    """The task's data with at most `limit` examples a part, evenly taken."""
+    from harness.sources.senteval.labelled import Labelled, LabelledSplit
+
+    parts = {}
+    for name, part in data.parts.items():
+        rows = np.linspace(0, len(part) - 1, min(limit, len(part))).astype(int)
+        second = [part.second[i] for i in rows] if part.second else []
+        parts[name] = LabelledSplit([part.first[i] for i in rows], second, part.labels[rows])
+    return Labelled(parts, data.classes, data.sha256)
+
+
+def scikit_learn(data: Data, k: int, grid: str) -> float:
+    """SentEval's scikit-learn path: the test accuracy in percent."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import StratifiedKFold
+    from threadpoolctl import threadpool_limits
+
+    def fit(x: Array, y: Array, c: float) -> Any:
+        return LogisticRegression(C=c, random_state=1111).fit(x, y)
+
+    def values(n: int, first: int, last: int) -> list[float]:
+        if grid == "matched":
+            return [1 / (l2 * n) for l2 in (1e-5, 1e-4, 1e-3, 1e-2)]
+        return [2.0**e for e in range(first, last)]
+
+    def searched(x: Array, y: Array, first: int, last: int) -> Any:
+        scores = []
+        cs = values(len(y), first, last)
+        for c in cs:
+            inner = folds.split(x, y)
+            scores.append(round(100 * float(np.mean([fit(x[a], y[a], c).score(x[b], y[b]) for a, b in inner])), 2))
+        return fit(x, y, cs[int(np.argmax(scores))])
+
+    folds = StratifiedKFold(k, shuffle=True, random_state=1111)
+    with threadpool_limits(1):  # its products are so small that a second thread made it ten times slower
+        if "all" in data:
+            x, y = data["all"]
+            return float(np.mean([100 * searched(x[a], y[a], -2, 4).score(x[b], y[b]) for a, b in folds.split(x, y)]))
+        if "dev" not in data:
+            return float(100 * searched(*data["train"], -1, 6).score(*data["test"]))
+        models = [fit(*data["train"], c) for c in values(len(data["train"][1]), -2, 4)]
+        return float(100 * max(models, key=lambda m: round(m.score(*data["dev"]), 4)).score(*data["test"]))
+
+
+def transcription(data: Data, k: int, seed: int) -> float:
+    """The test accuracy in percent of SentEval's protocol as the tests' float64 numpy reads it: minutes a task."""
+    from tests.support import senteval_reference as reference
+
+    if "all" in data:
+        return reference.nested(*data["all"], k=k, seed=seed)[1]
+    if "dev" not in data:
+        return reference.kfold_on_train(*data["train"], *data["test"], k=k, seed=seed)[1]
+    x, y = ({part: both[i] for part, both in data.items()} for i in (0, 1))
+    return reference.train_dev_test(x, y, seed=seed)[1]
+
+
+@dataclass
+class Run:
+    """Accuracy in percent, wall and processor seconds."""
+
+    accuracy: float
+    wall: float
+    processor: float
+
+
+def timed(run: Callable[[], float]) -> Run:
+    wall, cpu = time.perf_counter(), time.process_time()
+    accuracies = run()
+    return Run(accuracies, time.perf_counter() - wall, time.process_time() - cpu)
+
+
+def row(first: str, ours: list[str], rest: list[str]) -> str:
+    return f"{first:6} " + "".join(f"{cell:>9}" for cell in ours) + "".join(f"{cell:>14}" for cell in rest)
+
+
+def main() -> None:
+    import warnings
+
+    from harness.tasks.senteval.classifier import FULL, LBFGS
+    from harness.tasks.senteval.transfer import TRANSFER, transfer_task
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", default="embedded:mini-bert")
+    parser.add_argument("--classifier", choices=["adam", "lbfgs", "transcription"], default="adam")
+    parser.add_argument("--tasks", default=",".join(TRANSFER))
+    parser.add_argument("--seeds", default="1111,1,2")
+    parser.add_argument("--limit", type=int, default=10**9)
+    parser.add_argument("--grid", choices=["senteval", "matched"], default="senteval")
+    parser.add_argument("--keep", type=Path)
+    parser.add_argument("--without-sklearn", action="store_true")
+    args = parser.parse_args()
+    warnings.filterwarnings("ignore", module="sklearn")
+    import torch
+
+    torch.ones(8, 8) @ torch.ones(8, 8)  # threads and libraries are up before the clock runs
+    seeds = [1111] if args.classifier == "lbfgs" else [int(s) for s in args.seeds.split(",")]
+    print(f"{args.model}, {args.classifier}, {torch.get_num_threads()} threads; s: wall (processor), ours a seed")
+    print(row("task", [f"seed {s}" for s in seeds], ["sklearn", "mean - theirs", "s ours", "s sklearn", "theirs/ours"]))
+    all_ours: list[list[Run]] = []
+    all_theirs: list[Run] = []
+    for name in args.tasks.split(","):
+        task = transfer_task(name)
+        table = vectors_of(task, args.model, args.keep)
+        task.data = shortened(task.data, args.limit)
+        data = {part: (task._features(rows, table)[0], rows.labels) for part, rows in task.data.parts.items()}
+
+        def ours(seed: int, task: Any = task, table: Any = table, data: Data = data) -> float:
+            if args.classifier == "transcription":
+                return transcription(data, 10, seed)
+            task.classifier = LBFGS if args.classifier == "lbfgs" else dataclasses.replace(FULL, seed=seed)
+            return float(task.outcome(table)[0].test)
+
+        runs = [timed(partial(ours, seed)) for seed in seeds]
+        theirs = Run(nan, nan, nan) if args.without_sklearn else timed(partial(scikit_learn, data, 10, args.grid))
+        all_ours.append(runs)
+        all_theirs.append(theirs)
+        print(line(name, runs, theirs), flush=True)
+    means = [mean_of([runs[i] for runs in all_ours], "accuracy") for i in range(len(seeds))]
+    total = [
+        Run(m, sum(runs[i].wall for runs in all_ours), sum(runs[i].processor for runs in all_ours))
+        for i, m in enumerate(means)
+    ]
+    print(line("all", total, Run(mean_of(all_theirs, "accuracy"), *(sum(getattr(r, k) for r in all_theirs)
+                                                                   for k in ("wall", "processor")))))  # fmt: skip
+
+
+def mean_of(runs: list[Run], what: str) -> float:
+    return float(np.mean([getattr(run, what) for run in runs]))
+
+
+def line(name: str, ours: list[Run], theirs: Run) -> str:
+    wall, cpu = mean_of(ours, "wall"), mean_of(ours, "processor")
+    return row(
+        name,
+        [f"{run.accuracy:.2f}" for run in ours],
+        [
+            f"{theirs.accuracy:.2f}",
+            f"{mean_of(ours, 'accuracy') - theirs.accuracy:+.2f}",
+            f"{wall:.1f} ({cpu:.1f})",
+            f"{theirs.wall:.1f} ({theirs.processor:.1f})",
+            f"{theirs.wall / wall:.1f} ({theirs.processor / cpu:.1f})",
+        ],
+    )
+
+
+if __name__ == "__main__":
+    main()

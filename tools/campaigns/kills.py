@@ -1,0 +1,137 @@
+"""Shows that `kill -9` at random moments loses nothing: the same command gives the scores of an uninterrupted call.
+
+    python -m tools.campaigns.kills [--kills 20] [--what compare|study] [--workers 1] [--seed 0]
+
+A small comparison (two trained methods, two seeds) or study (six trials) is run once without interruption. Then it is
+killed at random moments, by SIGKILL to its whole process group, as often as requested; each time it ends, a new work
+directory begins. Scores, dev scores and trial values must be equal to the last digit, and no finished run may be
+executed again. Exit code 1 where one of this does not hold.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+COMMON = """
+name = "kills"
+precision = "fp32"
+[corpus]
+uri = "embedded:sentences"
+limit = 600
+[dev]
+task = "Embedded-STS-natural"
+pairs = 40
+every = 4
+"""
+COMPARISON = f"""seeds = [1, 2]
+suites = ["Embedded-STS-natural"]
+max_steps = 12
+{COMMON}
+[shared]
+batch_size = 16
+[[methods]]
+method = "simcse"
+preset = "mini"
+[[methods]]
+method = "barlow_twins"
+preset = "mini"
+"""
+STUDY = f"""method = "simcse"
+preset = "mini"
+sampler = "tpe"
+trials = 6
+steps = 8
+seeds = [101]
+config = {{ batch_size = 16 }}
+{COMMON}
+[space]
+temperature = {{ low = 0.01, high = 0.2, log = true }}
+"""
+
+
+def run(command: list[str], after: float | None = None) -> int:
+    """Run a command, or kill its process group after some seconds; its exit code, negative where it was killed."""
+    process = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    try:
+        _, errors = process.communicate(timeout=after)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        return -9
+    if process.returncode:
+        print(errors[-2000:])
+    return process.returncode
+
+
+def results(workdir: Path) -> dict[str, Any]:
+    """Run -> its scores and dev score, and when it finished."""
+    found = {}
+    for file in workdir.glob("runs/*/record.json"):
+        record = json.loads(file.read_text())
+        scores = [[s["task"], s["metric"], s["aggregation"], s["value"]] for s in record["scores"]]
+        if record["status"] == "finished":
+            found[record["id"]] = (scores, record["training"].get("best_dev"), record["finished"])
+    return found
+
+
+def main() -> int:
+    """Kill as often as requested; the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--what", choices=("compare", "study"), default="compare")
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args()
+    rng, faults, kills = random.Random(args.seed), 0, 0
+    os.environ |= {"OMP_NUM_THREADS": "1"}
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        file = folder / "kills.toml"
+        file.write_text(COMPARISON if args.what == "compare" else STUDY)
+        words = ["compare"] if args.what == "compare" else ["study", "run"]
+
+        def command(workdir: Path) -> list[str]:
+            own = [sys.executable, "-m", "harness", *words, str(file), "--workdir", str(workdir)]
+            own += ["--no-tracking", "--quiet"] + (["--format", "md"] if args.what == "compare" else [])
+            return own + (["--executor", "processes", "--workers", str(args.workers)] if args.workers > 1 else [])
+
+        start = time.monotonic()
+        assert run(command(folder / "whole")) == 0
+        whole = time.monotonic() - start
+        expected = results(folder / "whole")
+        round_ = 0
+        while kills < args.kills:
+            workdir, known = folder / f"killed-{round_}", dict[str, Any]()
+            round_ += 1
+            while True:
+                after = rng.uniform(0.1, 1.0) * whole if kills < args.kills else None
+                code = run(command(workdir), after)
+                kills += code == -9
+                now = results(workdir)
+                again = [run for run in known if now.get(run, known[run])[2] != known[run][2]]
+                faults += len(again)
+                known = now
+                if code != -9:
+                    break
+            same = {run: value[:2] for run, value in now.items()} == {run: v[:2] for run, v in expected.items()}
+            faults += not same or code != 0
+            print(f"work directory {round_}: {kills} kills so far, {'equal' if same and code == 0 else 'NOT EQUAL'}",
+                  flush=True)  # fmt: skip
+    print(f"{args.what}, {args.workers} workers: {kills} kills, {faults} faults")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,82 @@
+"""Shows the coverage of intervals for published numbers and for sources of spread: tables of docs/statistics.md.
+
+python -m tools.campaigns.prediction_and_spread [--trials 4000]
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+
+from reports.papers.agreement import predict_mean
+from reports.stats.influence import influence
+from reports.stats.spread_sources import pairs_freedom, variance_interval
+from tests.support.simulated_streams import coverage
+
+
+def published(trials: int) -> None:
+    """Where the mean of several more runs is expected; per cent that are inside."""
+    print("| published number | our seeds | inside |\n|---|---|---|")
+    generator = np.random.default_rng(0)
+    for runs in (5, 8):
+        for n in (2, 3, 5, 10):
+            hits = 0
+            for _ in range(trials):
+                low, high = predict_mean(generator.normal(size=n).tolist(), runs=runs)
+                hits += low <= generator.normal(size=runs).mean() <= high
+            print(f"| mean of {runs} | {n} | {100 * hits / trials:.1f} |", flush=True)
+
+
+STREAMS = {
+    "a tenth of the variance": (0.32, 0.95, 0.0),
+    "half": (0.71, 0.71, 0.0),
+    "nine tenths": (0.95, 0.32, 0.0),
+    "half, by itself and together with the others": (0.5, 0.71, 0.5),
+    "the whole, since any change draws everything again": (0.0, 0.0, 1.0),
+}
+
+
+def streams(trials: int) -> None:
+    """A stream's standard deviation and its share of all streams' variance."""
+    print("\n| what a stream brings | runs | standard deviation | share |\n|---|---|---|---|")
+    for name, (alone, others, together) in STREAMS.items():
+        for runs in (4, 5, 10):
+            deviation, share = coverage(alone, others, together, runs, trials=trials)
+            print(f"| {name} | {runs} | {100 * deviation:.1f} | {100 * share:.1f} |", flush=True)
+
+
+def pairs(trials: int) -> None:
+    """The standard deviation that the drawn pairs bring, by what each pair moves one run's score."""
+    print("\n| pairs | correlation | standard deviation of the test pairs |\n|---|---|---|")
+    generator = np.random.default_rng(0)
+    for n in (200, 1379):
+        for rho in (0.3, 0.7, 0.85):
+
+            def draw(rho: float = rho, n: int = n) -> tuple[np.ndarray, np.ndarray]:
+                x, y = generator.normal(size=(2, n))
+                return x, rho * x + np.sqrt(1 - rho**2) * y
+
+            truth = np.var([influence("spearman", y, x)[0] for x, y in (draw() for _ in range(4000))])
+            hits, tries = 0, max(trials // 10, 100)
+            for _ in range(tries):
+                x, y = draw()
+                correlation, moved = influence("spearman", y, x)
+                variance = float(moved @ moved)
+                freedom = pairs_freedom(correlation, variance, n)
+                low, high = variance_interval(variance, freedom)
+                hits += low <= truth <= high
+            print(f"| {n:,} | {rho} | {100 * hits / tries:.1f} |", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--trials", type=int, default=4000)
+    trials = parser.parse_args().trials
+    published(trials)
+    streams(trials)
+    pairs(trials)
+
+
+if __name__ == "__main__":
+    main()

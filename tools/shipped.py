@@ -1,0 +1,58 @@
+"""`python tools/shipped.py WORKDIR`: the runs of comparisons/shipped.toml there become the records that ship with the
+package, and their table that of the documentation (`python -m docs.make` puts it in)."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from string import ascii_lowercase
+
+from harness.errors import HarnessError
+from harness.files.atomic import write_atomic
+from harness.files.printable import tell, tell_error
+from harness.results.elsewhere import open_workdir, pack
+from reports.decide.question import comparison_of, question_of
+from studies import SHIPPED, SHIPPED_TABLE
+
+NAME = "shipped"
+
+
+def table() -> str:
+    """The shipped rows by what their report goes by first, best first, in Markdown; those of one base model are judged
+    together, and rows that share a letter cannot be told apart."""
+    with open_workdir(SHIPPED) as folder:
+        comparison = comparison_of(folder, NAME)
+        question = question_of(comparison, "")
+        block = question.block(comparison.base_models)
+        groups = block.groups()
+        lines = [
+            f"| | row | {question.target.title}, Spearman ×100 | deviation over seeds | seeds | group |",
+            "| ---: | --- | ---: | ---: | ---: | --- |",
+        ]
+        for place, row in enumerate(block.judged):
+            letters = "".join(ascii_lowercase[i % 26] for i, (a, b) in enumerate(groups) if a <= place <= b)
+            seeds = len(row.finished)
+            spread = f"{block.deviation(row):.2f}" if seeds > 1 else "–"
+            lines.append(f"| {place + 1} | {row.label} | {block.mean(row):.2f} | {spread} | {seeds} | {letters} |")
+    return "\n".join(lines) + "\n"
+
+
+def main(workdir: Path) -> None:
+    """Write the archive and the table, and name what is not made yet.
+
+    Raises:
+        InputError: no such comparison there, or a damaged record.
+    """
+    left = pack(workdir, NAME, SHIPPED)
+    write_atomic(SHIPPED_TABLE, table())
+    tell(f"{SHIPPED.name}: {SHIPPED.stat().st_size:,} bytes")
+    if left:
+        tell(f"not in it, as some of their runs are not made yet: {', '.join(left)}")
+
+
+if __name__ == "__main__":
+    try:
+        main(Path(sys.argv[1]))
+    except HarnessError as error:
+        tell_error(str(error))
+        sys.exit(error.exit_code)
