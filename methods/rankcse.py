@@ -56,17 +56,20 @@ def list_net(scores: Tensor, teacher: Tensor) -> Tensor:
 
 @full_precision
 def list_mle(scores: Tensor, teacher: Tensor) -> Tensor:
-    """Mean over i and places r of -log( exp(s_i,pi(r)) / sum_{k >= r} exp(s_i,pi(k)) ), pi the teacher's order.
+    """Mean over i of the sum over places r of -log( exp(s_i,pi(r)) / sum_{k >= r} exp(s_i,pi(k)) ).
+
+    pi is the teacher's order of row i.
 
     Args:
-        scores: (n, n), similarities by temperature. teacher: (n, n); only its order counts, equal ones stay in place.
+        scores: (n, n), similarities divided by the temperature. teacher: (n, n); only its order counts, and equal
+            values stay in place.
 
-    Source: Liu et al., ACL 2023, the ListMLE distillation, there a sum over the places; the code takes the mean.
+    Source: Liu et al., ACL 2023, the ListMLE distillation: the negative log-likelihood of the order of each sentence.
     """
     order = teacher.argsort(dim=1, descending=True, stable=True)
     ranked = scores.gather(1, order)
     rest = ranked.flip(1).logcumsumexp(1).flip(1)
-    return (rest - ranked).mean()
+    return (rest - ranked).sum(1).mean()
 
 
 class RankCSEConfig(SimCSEConfig):
@@ -105,7 +108,7 @@ class RankCSE(SimCSE):
     """L = NT-Xent + beta * `ranking_consistency` + gamma * `list_mle` or `list_net` against the teachers."""
 
     name = "rankcse"
-    version = 1
+    version = 2  # 1: ListMLE was the mean over places, where paper and code take the sum
     card = MethodCard(
         title="RankCSE",
         paper="Liu et al., ACL 2023",

@@ -59,10 +59,10 @@ def test_list_mle_is_the_likelihood_of_the_teachers_order() -> None:
         order = sorted(range(3), key=lambda j, i=i: -t[i, j])
         for r in range(3):
             total -= math.log(math.exp(s[i, order[r]]) / sum(math.exp(s[i, k]) for k in order[r:]))
-    assert float(list_mle(torch.from_numpy(s), torch.from_numpy(t))) == pytest.approx(total / 9)
+    assert float(list_mle(torch.from_numpy(s), torch.from_numpy(t))) == pytest.approx(total / 3)
     # Of all orders of one row, the likelihoods sum to one.
     orders = [torch.tensor([[-o.index(j) for j in range(3)]]).double() for o in itertools.permutations(range(3))]
-    chance = sum(math.exp(-3 * float(list_mle(torch.from_numpy(s[:1]), order))) for order in orders)
+    chance = sum(math.exp(-float(list_mle(torch.from_numpy(s[:1]), order))) for order in orders)
     assert chance == pytest.approx(1)
 
 

@@ -44,6 +44,7 @@ def test_hidden_rates_a_half():
 @pytest.mark.parametrize("masked", [False, True])
 def test_attention_probabilities_a_half(masked):
     """With the identity as values, the output of attention is the matrix of (dropped) probabilities itself."""
+    Encoder.from_pretrained("embedded:mini-bert")  # the attention is registered with the first model
     rows, heads, length = 60, 4, 32
     rates, attend = ViewRates(), AttentionInterface()[ATTENTION]
     module = nn.Module()
