@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from harness.encoder import Encoder
     from harness.sources import Corpus, TrainingText
 
-ROWS = 1024  # word pieces encoded at a time
+ROWS = 1024  # tokens encoded at a time
 
 
 def principal_components(vectors: NDArray[Any], dimensions: int) -> NDArray[np.float64]:
@@ -80,7 +81,7 @@ class Model2Vec(Static):
     """h = mean over a sentence's word pieces of w_p PCA(f(p)), f the row that is distilled, w_p = a / (a + p)."""
 
     name = "model2vec"
-    version = 1
+    version = 2  # 1: special and unused tokens had vectors, and moved the components and the ranks of all others
     card = MethodCard(
         title="Model2Vec (a row distilled into static vectors)",
         paper="Tulkens & van Dongen, Model2Vec, 2024",
@@ -92,8 +93,10 @@ class Model2Vec(Static):
         cost="that of the row, and one pass over the vocabulary",
         notes="A piece is encoded as the row encodes a sentence of it alone, framed by the special tokens (and the "
         "template) in their usual order, and pooled as the row pools; the library swaps the two special tokens and "
-        "takes the mean. Unknown words are zero, so that cosines are those without them. Text and supervision are "
-        "those of the row; nothing is trained afterwards (the library's potion models are).",
+        "takes the mean. As in the library, special tokens and [unusedN] take no part; their vectors, and those of "
+        "unknown words, are zero. The library also normalises a sentence's vector and stores float16: cosines are the "
+        "same but for rounding. Text and supervision are those of the row; nothing is trained afterwards (the "
+        "library's potion models are).",
     )
     Config: ClassVar[type[MethodConfig]] = Model2VecConfig
     presets: ClassVar[Presets] = {
@@ -164,33 +167,31 @@ class Model2Vec(Static):
             raise InputError(f"model2vec: {of.method} is no single encoder of word pieces; distil a row that is one")
         encoder = row.encoder
         self._tokenizer = plain_tokenizer(encoder, self.config.max_length)
-        pieces = encode_pieces(encoder)
-        matrix = principal_components(pieces, self.config.dimensions)
+        ordinary = ordinary_tokens(encoder)
+        vectors = principal_components(encode_tokens(encoder, ordinary), self.config.dimensions)
         if self.config.sif is not None:
-            matrix *= sif_weights(self._frequencies(text), self.config.sif)[:, None]
-        unknown = encoder.tokenizer.unk_token_id
-        if unknown is not None:
-            matrix[unknown] = 0.0
-        self._matrix = matrix.astype(np.float32)
-        told = row.fit_report
-        about = {"of": {"method": row.name, **told.training}, "pieces": len(matrix), "dimensions": matrix.shape[1]}
-        self.fit_report = FitReport(training=about, cost=dict(told.cost))
+            vectors *= sif_weights(self._frequencies(text, ordinary), self.config.sif)[:, None]
+        self._matrix = np.zeros((self._tokenizer.get_vocab_size(), vectors.shape[1]), dtype=np.float32)
+        self._matrix[ordinary] = vectors
+        report = row.fit_report
+        about = {"of": {"method": row.name, **report.training}, "pieces": len(vectors), "dimensions": vectors.shape[1]}
+        self.fit_report = FitReport(training=about, cost=dict(report.cost))
         return self
 
-    def _frequencies(self, corpus: Corpus | None) -> NDArray[np.float64]:
-        """Probabilities of all word pieces."""
+    def _frequencies(self, corpus: Corpus | None, ordinary: Sequence[int]) -> NDArray[np.float64]:
+        """Probabilities of the ordinary tokens."""
+        if self.config.frequencies == "zipf":
+            return zipf(len(ordinary))
         tokenizer = self._tokenizer
         assert tokenizer is not None
-        size = tokenizer.get_vocab_size()
-        if self.config.frequencies == "zipf":
-            return zipf(size)
         assert corpus is not None
-        counts = np.zeros(size)
+        counts = np.zeros(tokenizer.get_vocab_size())
         for start in range(0, len(corpus), ROWS):
             items = corpus[start : start + ROWS]
             texts = [item if isinstance(item, str) else item.anchor for item in items]
             for encoding in tokenizer.encode_batch_fast(texts, add_special_tokens=False):
                 np.add.at(counts, encoding.ids, 1.0)
+        counts = counts[ordinary]
         shares: NDArray[np.float64] = counts / max(float(counts.sum()), 1.0)
         return shares
 
@@ -209,18 +210,24 @@ def plain_tokenizer(encoder: Encoder, length: int | None) -> Tokenizer:
     return tokenizer
 
 
-def encode_pieces(encoder: Encoder) -> NDArray[np.float32]:
-    """Vectors (vocabulary, d) of all word pieces, each as a sentence of its own, in float32."""
+def ordinary_tokens(encoder: Encoder) -> list[int]:
+    """Ids of the tokens that stand for text, in the order of the vocabulary: neither special tokens nor [unusedN]."""
+    backend = encoder.tokenizer.backend_tokenizer
+    special = set(encoder.tokenizer.all_special_ids)
+    names = {index: name for name, index in backend.get_vocab().items()}
+    return [i for i in sorted(names) if i not in special and not re.fullmatch(r"\[unused\d+\]", names[i])]
+
+
+def encode_tokens(encoder: Encoder, tokens: Sequence[int]) -> NDArray[np.float32]:
+    """Vectors (n, d) of n tokens, each as a sentence of its own, in float32."""
     import torch
 
     echo = encoder.echo_frame
     first, *others = frame_of(encoder.tokenizer) if echo is None else echo.pieces(encoder.tokenizer)
-    size = encoder.tokenizer.backend_tokenizer.get_vocab_size()
     parts: list[NDArray[np.float32]] = []
     encoder.eval()
-    for start in range(0, size, ROWS):
-        pieces = range(start, min(start + ROWS, size))
-        ids: Sequence[Sequence[int]] = [[*first, *(i for part in others for i in (piece, *part))] for piece in pieces]
+    for start in range(0, len(tokens), ROWS):
+        texts = [[*first, *(i for part in others for i in (token, *part))] for token in tokens[start : start + ROWS]]
         with torch.inference_mode():
-            parts.append(encoder(encoder.collate(ids)).float().cpu().numpy())
+            parts.append(encoder(encoder.collate(texts)).float().cpu().numpy())
     return np.concatenate(parts)

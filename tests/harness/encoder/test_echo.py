@@ -16,7 +16,7 @@ from harness.encoder.prompts import DEFAULT, Echo
 from harness.errors import InputError
 from harness.evaluation.any_model import open_for_evaluation
 from harness.method import MethodConfig
-from methods.model2vec import encode_pieces
+from methods.model2vec import encode_tokens
 from methods.pooling import PoolingMethod
 from tests.support.encoder_models import base_model, causal_model
 
@@ -172,4 +172,4 @@ def test_word_pieces_are_distilled_from_both_copies(tmp_path: Path) -> None:
     encoder = Encoder.from_pretrained(base_model(tmp_path / "bert", "bert"), pooling="echo:the [X] and [X]")
     words = ["cat", "tree"]
     ids = encoder.tokenizer.convert_tokens_to_ids(words)
-    np.testing.assert_allclose(encode_pieces(encoder)[ids], encoder.encode(words), atol=1e-5)
+    np.testing.assert_allclose(encode_tokens(encoder, ids), encoder.encode(words), atol=1e-5)
