@@ -5,10 +5,12 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from threading import Thread
 
 import psutil
 import pytest
@@ -119,6 +121,45 @@ def test_ray_gives_the_records_of_one_process(tmp_path: Path) -> None:
     settings = {"name": "ray", "cpus_per_cell": 1}
     done = small_runs.compare(tmp_path / "work", seeds=[1], dev=None, methods=[small_runs.SIMCSE], executor=settings)
     assert weights(done.records) == weights([execute(job_of(dev=None), tmp_path / "here")])
+
+
+@pytest.mark.campaign
+def test_a_ray_node_that_is_lost_costs_only_the_steps_since_the_last_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ray = pytest.importorskip("ray")
+    from ray.cluster_utils import Cluster
+
+    log = tmp_path / "steps"
+    engine_of(jobs.observing(Ray, log), monkeypatch)
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+    for _ in range(2):
+        cluster.add_node(num_cpus=1)
+    lost: list[str] = []
+
+    def lose_node() -> None:
+        while len(jobs.steps(log)) < 3:
+            time.sleep(0.02)
+        lost.append(jobs.steps(log)[-1])
+        worker = psutil.Process(int(lost[0]))
+        raylet = worker.parent()  # of the node
+        assert raylet is not None
+        for process in (raylet, worker):
+            process.kill()
+
+    ray.init(address=cluster.address, log_to_driver=False)
+    try:
+        Thread(target=lose_node, daemon=True).start()
+        settings = {"name": "ray", "cpus_per_cell": 1}
+        done = small_runs.compare(tmp_path / "work", seeds=[1], dev=None, methods=[small_runs.SIMCSE],
+                                  executor=settings)  # fmt: skip
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
+    assert weights(done.records) == weights([execute(job_of(dev=None), tmp_path / "here")])
+    taken = jobs.steps(log)
+    assert len(set(taken)) == 2  # the node that was lost, and the other one
+    assert STEPS <= len(taken) <= STEPS + 1
 
 
 def test_several_processes_train_one_run_together(tmp_path: Path) -> None:
