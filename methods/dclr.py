@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Form = Literal["printed", "released"]
 OWN = "own"
-RUN = "RUCAIBox/DCLR: run.sh; the steps of the ascent are ours, as they do not stand there"
+RUN = "RUCAIBox/DCLR: run.sh; steps of the ascent: the default of train.py"
 
 
 @full_precision
@@ -134,7 +134,7 @@ RECIPES = {
     "roberta-base": Recipe({**BASE, **_simcse("roberta-base"), "threshold": 0.85, "noise_share": 2.5}, RUN),
     "bert-large": Recipe(
         {
-            **_simcse("bert-large-uncased"),
+            **_simcse("bert-base-uncased"),
             "batch_size": 256,
             "learning_rate": 3e-5,
             "epochs": 1,
@@ -145,7 +145,7 @@ RECIPES = {
     ),
     "roberta-large": Recipe(
         {
-            **_simcse("roberta-large"),
+            **_simcse("roberta-base"),
             "batch_size": 256,
             "learning_rate": 1e-5,
             "epochs": 1,
@@ -180,9 +180,11 @@ class DCLR(SimCSE):
         "and is never left out by weight. Its steps of 0.001 hardly turn vectors of the length of sqrt(d). The code's "
         "loss is another one (form = released): it counts the positive below the line, makes the cosine of what it "
         "leaves out 0, and adds cross-entropies of all columns. Its models see padding as words and its complementary "
-        "one drops out units; here neither does, and the complement reads whole sentences with its own pooling. What "
-        "that was trained with is the row's supervision too (complement_supervision). By default it is the embedded "
-        "model as it is.",
+        "one drops out units; here neither does, and the complement reads whole sentences with its own pooling. The "
+        "code's training head begins with the checkpoint's pretrained pooler (large models: that alone), and it "
+        "selects by the mean of STS-B and SICK-R; here the head is SimCSE's and the comparison's dev set selects. "
+        "What the complement was trained with is the row's supervision too (complement_supervision). By default it is "
+        "the embedded model as it is.",
         when_it_collapses="a lower learning_rate, a larger batch_size, a higher threshold, a temperature near 0.05",
     )
     Config: ClassVar[type[MethodConfig]] = DCLRConfig
