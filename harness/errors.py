@@ -24,7 +24,7 @@ class OutOfReach(InputError):  # noqa: N818 - says what it is
 
 
 class RunError(HarnessError):
-    """Something failed while running; the message says what was kept (exit code 1)."""
+    """Something failed while running; the message says what was saved (exit code 1)."""
 
 
 class NotFitted(HarnessError):  # noqa: N818 - the name that scikit-learn's users know
@@ -41,7 +41,7 @@ class TrainingStopped(HarnessError):  # noqa: N818 - an outcome to record, not a
 
 
 class StopRequested(BaseException):
-    """Somebody asked for the run to stop: its checkpoint is written, nothing has failed.
+    """The run was requested to stop: its checkpoint is written, nothing has failed.
 
     No `Exception`, so that nobody on its way takes it for the failure of a task, a method or a cell.
     """

@@ -78,7 +78,9 @@ class MethodConfig(Config):
 
     pooling: str = option("mean", POOLING_HELP)
     first_layer: int = option(1, "first layer of first_last_avg: 1, or 0 for the embedding block", ge=0, le=1)
-    max_length: int | None = option(None, "word pieces kept when encoding; empty: as many as the model takes", ge=4)
+    max_length: int | None = option(
+        None, "maximum number of tokens when encoding; empty: as many as the model takes", ge=4
+    )
 
     @field_validator("pooling")
     @classmethod
@@ -105,15 +107,15 @@ class FitContext:
 
     Attributes:
         seed: the one source of randomness (data order, initialisation, dropout and views are derived from it).
-        dev: the selection set; without one the last weights are kept.
+        dev: the selection set; without one the last weights are used.
         device, precision: where to train, and "fp32", "bf16", "fp16" or "auto" (a short measurement decides).
         folder: where checkpoints and curves go; without one nothing is written and nothing can be resumed.
-        max_steps: an upper bound on updates, on top of the method's own number of epochs.
+        max_steps: an upper bound on training steps, on top of the method's own number of epochs.
         checkpoint_seconds: training time between two checkpoints.
         progress: called as `progress(step, steps, text)`.
         on_dev: called as `on_dev(step, score)` after each evaluation on the dev set; it ends the run by raising
             `TrainingStopped("pruned", reason)`.
-        stop: called after each update; when it returns True, a checkpoint is written and `StopRequested` is raised.
+        stop: called after each training step; if it returns True, a checkpoint is written and `StopRequested` raised.
         team: the processes that train together, each with this context and a device of its own.
     """
 
@@ -156,7 +158,7 @@ class Method(ABC):
     """Raise it when the numbers of the method change, so that its runs are trained again. A class that declares none is
     identified by the source of its module: any change of it does so."""
     prompts: Prompts | None = None
-    """What stands before the texts of each kind of task when the method is evaluated; `encode` itself puts nothing."""
+    """The prompt before the texts of each kind of task when the method is evaluated; `encode` itself adds none."""
 
     def __init__(self, config: MethodConfig | None = None, *, base_model: str = DEFAULT_BASE_MODEL) -> None:
         self.config: Any = config if config is not None else self.Config()
@@ -334,7 +336,7 @@ class Method(ABC):
         return sum(p.numel() for p in self.encoder.parameters())
 
     def save(self, path: str | Path, *, card: str = "") -> None:
-        """Write the model in the SentenceTransformer layout (safetensors), and beside it how it was configured."""
+        """Write the model in the SentenceTransformer layout (safetensors), with its configuration."""
         self.encoder.save(path, card=card)
         about = {"method": self.name, "base_model": self.base_model, "config": self.config.model_dump()}
         write_atomic(Path(path) / METHOD_FILE, json.dumps(about, indent=1) + "\n")

@@ -19,7 +19,7 @@ DEFAULT = "default"
 
 @dataclass(frozen=True)
 class Recipe:
-    """A preset's values for one base model, and where they stand: a paper's table, a released script, a search.
+    """A preset's values for one base model, and their source: a paper's table, a released script, a search.
 
     >>> Recipe({"learning_rate": 3e-5}, "Table 7").source
     'Table 7'
@@ -68,7 +68,7 @@ def declared(presets: Presets) -> Iterator[tuple[str, str | None]]:
 
 
 def preset_names(presets: Presets) -> list[str]:
-    """All names that may be asked for: presets, then aliases.
+    """All valid names: presets, then aliases.
 
     >>> preset_names({"paper": Recipes({"roberta-base": Recipe({})}, aliases={"paper-roberta": "roberta-base"})})
     ['paper', 'paper-roberta']

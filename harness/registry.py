@@ -36,7 +36,7 @@ class Group:
 
 
 def _is_a(kind: type, base: str) -> bool:
-    """Does `kind` inherit from the class of that full name? By name: this module stands below those it speaks of."""
+    """Does `kind` inherit from the class of that full name? By name: this module must not import those classes."""
     return any(f"{parent.__module__}.{parent.__qualname__}" == base for parent in kind.__mro__)
 
 
@@ -161,7 +161,7 @@ def opened(group: Group, point: EntryPoint) -> Any:
 
 @cache
 def unhide(distribution: str) -> dict[str, str]:
-    """Import the modules of a package that the folder one stands in hides, such as a `methods.py` of the user's own.
+    """Import the modules of a package that the current folder hides, such as a `methods.py` of the user's own.
 
     Returns:
         Those that cannot be had any more, as another module of that name is imported already: name -> its file.

@@ -34,7 +34,8 @@ _PURPOSES: dict[str, Stream] = {  # how the purposes of a stream begin; "views" 
 class PartSeed(int):
     """A seed that some streams have, while the others, and what belongs to no stream, are those of the seed `held`.
 
-    As a number it is the seed of the streams that vary, so that it passes wherever a seed does; `derive` tells apart.
+    As a number it is the seed of the streams that vary, so that it can be given wherever a seed can; `derive`
+    distinguishes the two.
     """
 
     vary: tuple[Stream, ...]

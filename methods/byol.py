@@ -50,7 +50,7 @@ class BYOLConfig(ViewConfig, TrainingConfig):
     predictor: int = option(4096, "width of the predictor's hidden layer", ge=1)
     head_init: Literal["normal", "pytorch"] = option("pytorch", "N(0, 0.02) as in BERT, or PyTorch's default")
     momentum: float = option(
-        0.996, "share of itself that the target keeps at an update (tau); 1: it never moves", ge=0, le=1
+        0.996, "share of itself that the target keeps at a training step (tau); 1: it never moves", ge=0, le=1
     )
     target_dropout: bool = option(True, "does the target drop units in training as the online encoder does")
     in_parts: ClassVar[bool] = True

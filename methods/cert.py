@@ -69,10 +69,10 @@ class CERTConfig(TrainingConfig):
     """Defaults: the released script."""
 
     pooling: str = option("cls", POOLING_HELP)
-    batch_size: int = option(32, "pairs per update", ge=2, sweep=[32, 64, 128])
+    batch_size: int = option(32, "pairs per training step", ge=2, sweep=[32, 64, 128])
     learning_rate: float = option(4e-5, "peak learning rate", gt=0, sweep=(1e-5, 1e-1), log=True)
     epochs: int = option(50, "passes over the corpus", ge=1)
-    train_length: int = option(64, "word pieces kept in training, special tokens included", ge=4)
+    train_length: int = option(64, "maximum number of tokens in training, special tokens included", ge=4)
     weight_decay: float = option(1e-5, "weight decay (none on biases and LayerNorm)", ge=0)
     max_grad_norm: float = option(1e9, "gradient norm is clipped to this; the script does not clip", gt=0)
     optimizer: Literal["sgd", "adamw"] = option("sgd", "SGD with momentum 0.9, or AdamW")
@@ -84,7 +84,7 @@ class CERTConfig(TrainingConfig):
     head_dropout: float = option(
         0.0, "dropout of the vector before both heads (the script's classifier has 0.1)", ge=0, lt=1
     )
-    keep: Literal["key", "query"] = option("key", "which of the two encoders is kept; the README exports the key")
+    keep: Literal["key", "query"] = option("key", "which of the two encoders is used; the README exports the key")
 
 
 class MoCo(nn.Module):
@@ -117,7 +117,7 @@ class CERT(TrainedMethod):
         "instead of the keys; this is a proper queue. The learning rate follows the cosine update by update, the "
         "script's epoch by epoch; it decays biases too, and saves every tenth epoch without a dev set. The pooled "
         "vector is dropped out before the head (head_dropout), as its classifier does. With a momentum of 0.999 the "
-        "key encoder needs thousands of updates to move.",
+        "key encoder needs thousands of training steps to move.",
         when_it_collapses="a lower learning_rate, a larger queue_size, a momentum nearer to 1",
     )
     Config: ClassVar[type[MethodConfig]] = CERTConfig

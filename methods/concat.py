@@ -74,7 +74,7 @@ class ConcatConfig(MethodConfig):
     )
     normalize: bool = option(True, "scale the vectors of every part to unit length first")
     whiten: bool = option(False, "whiten the long vectors on the corpus")
-    k: int | None = option(None, "dimensions kept by whitening; empty: all that have a variance", ge=1)
+    k: int | None = option(None, "dimensions after whitening; empty: all that have a variance", ge=1)
     epsilon: float = option(0.0, "shrinkage added to the variances when whitening", ge=0)
 
     @field_validator("parts")
@@ -117,7 +117,7 @@ class Concat(ArrayMethod):
 
     @classmethod
     def values_for(cls, values: Mapping[str, Any], family: str | None, base_model: str | None) -> Mapping[str, Any]:
-        """A part whose preset depends on the base model is told its family."""
+        """A part whose preset depends on the base model gets its family."""
         parts = values.get("parts")
         if not isinstance(parts, list | tuple):
             return values
@@ -266,7 +266,7 @@ class Concat(ArrayMethod):
         return vectors if self._whitening is None else vectors @ self._whitening[0] + self._whitening[1]
 
     def save(self, path: str | Path, *, card: str = "") -> None:
-        """Write every part into a folder of its own, `part-1` and so on, and the whitening beside them."""
+        """Write every part into a folder of its own, `part-1` and so on, with the whitening."""
         from safetensors.numpy import save_file
 
         parts = self._fitted()

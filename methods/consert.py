@@ -37,10 +37,10 @@ class ConSERTConfig(TrainingConfig):
     """Defaults: the paper's best pair of views on BERT-base."""
 
     pooling: str = option("last2_avg", POOLING_HELP)
-    batch_size: int = option(96, "sentences per update", ge=2, sweep=[64, 96, 128])
+    batch_size: int = option(96, "sentences per training step", ge=2, sweep=[64, 96, 128])
     learning_rate: float = option(5e-7, "peak learning rate", gt=0, sweep=(1e-7, 1e-4), log=True)
-    train_length: int = option(64, "word pieces kept in training, special tokens included", ge=4)
-    warmup: float = option(0.1, "share of the updates with rising learning rate", ge=0, lt=1)
+    train_length: int = option(64, "maximum number of tokens in training, special tokens included", ge=4)
+    warmup: float = option(0.1, "share of the training steps with rising learning rate", ge=0, lt=1)
     weight_decay: float = option(0.01, "decoupled weight decay (none on biases and LayerNorm)", ge=0)
     view_a: View = option("feature_cutoff", f"change of the first view: {', '.join(get_args(View))}",
                           sweep=list(get_args(View)))  # fmt: skip
@@ -79,10 +79,10 @@ class ConSERT(TrainedMethod):
         cost="ten short epochs, both views in one forward; two forwards and one more backward with an adversarial view",
         notes="The originals train on the unlabelled texts of the STS tasks, test sentences included: give that text "
         "as the corpus to compare with published rows. Shuffled positions are shuffled tokens here, the same for all "
-        "poolings but cls, which keeps its tokens that frame a sentence in place. The paper has adversarial views in "
+        "poolings but cls, for which the special tokens stay in place. The paper has adversarial views in "
         "supervised training alone; here their gradient is that of the contrastive loss of the plain view. The code "
         "trains with mean pooling, tests with the last two layers, sums both directions and weighs them by 0.15, and "
-        "stops early; its AdamW lacks the bias correction, which is kept so.",
+        "stops early; its AdamW lacks the bias correction, as here.",
         when_it_collapses="a lower learning_rate, milder views, native_dropout = true",
     )
     Config: ClassVar[type[MethodConfig]] = ConSERTConfig

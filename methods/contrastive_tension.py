@@ -22,7 +22,7 @@ from methods.parts.row_vectors import check_rows, full_precision, unit
 if TYPE_CHECKING:
     import numpy as np
 
-STEPS = (1.0, 0.8, 0.6, 0.4, 0.2)  # shares of the peak rate; it falls after 10, 20, 30 and 40 % of the updates
+STEPS = (1.0, 0.8, 0.6, 0.4, 0.2)  # shares of the peak rate; it falls after 10, 20, 30 and 40 % of the training steps
 
 PORT = {
     "dropout": True,
@@ -101,28 +101,29 @@ class ContrastiveTensionConfig(TrainingConfig):
 
     pooling: str = option("mean", POOLING_HELP)
     objective: Literal["pairs", "in_batch"] = option("pairs", "pairs that are alike or not, or all against all")
-    batch_size: int = option(30, "sentences per update; 30 are 2 identical and 14 different pairs", ge=3)
+    batch_size: int = option(30, "sentences per training step; 30 are 2 identical and 14 different pairs", ge=3)
     negatives: int = option(7, "different pairs per identical one (K)", ge=1)
     learning_rate: float = option(1e-5, "peak learning rate", gt=0, sweep=(1e-6, 1e-4), log=True)
     optimizer: Literal["rmsprop", "rmsprop_torch", "adamw"] = option(
         "rmsprop", "RMSprop with TensorFlow's constants (rho 0.9, eps 1e-7) or PyTorch's (0.99, 1e-8), or AdamW"
     )
     decay: Literal["steps", "constant", "linear"] = option(
-        "steps", "to 0.8, 0.6, 0.4, 0.2 of the peak after 10, 20, 30, 40 % of the updates; constant; or linear to 0"
+        "steps",
+        "to 0.8, 0.6, 0.4, 0.2 of the peak after 10, 20, 30, 40 % of the training steps; constant; or linear to 0",
     )
     max_grad_norm: float = option(1e9, "gradient norm is clipped to this; the official code does not clip", gt=0)
-    train_length: int = option(75, "word pieces kept in training, special tokens included", ge=4)
-    eval_every: int = option(500, "updates between two evaluations on the dev set", ge=1)
+    train_length: int = option(75, "maximum number of tokens in training, special tokens included", ge=4)
+    eval_every: int = option(500, "training steps between two evaluations on the dev set", ge=1)
     dropout: bool = option(False, "drop in training (port); the official code runs its models without")
     reduction: Literal["mean", "sum"] = option("mean", "over the pairs of a batch; the port sums")
-    keep: Literal["better", "second"] = option("better", "copy that is kept: the better one on dev, or the second")
+    keep: Literal["better", "second"] = option("better", "copy that is used: the better one on dev, or the second")
     min_characters: int = option(0, "shorter sentences are left out of a batch (port: 10)", ge=0)
     similarity: Similarity = option("dot", "in_batch: cosine or dot product")
     scale: float = option(1.0, "in_batch: initial factor of the similarities, which is learned", gt=0)
 
 
 class Twin(nn.Module):
-    """The first copy, trained beside the encoder (the second), and the log of the in-batch form's learned factor."""
+    """The first copy, trained with the encoder (the second), and the log of the in-batch form's learned factor."""
 
     def __init__(self, first: Encoder, scale: float, *, learned: bool) -> None:
         super().__init__()
@@ -151,7 +152,7 @@ class ContrastiveTension(TrainedMethod):
         ),
         notes="The published BERT row is SimCSE's evaluation of released weights, which the authors say were trained "
         "with later settings than the paper's. Different pairs that happen to hold the same text count as identical. "
-        "A batch shares out its sentences, where the code draws with replacement; both move on by 30 an update. "
+        "A batch shares out its sentences, where the code draws with replacement; both move on by 30 a step. "
         "The port leaves short sentences out of the corpus, min_characters out of their batch, which is then smaller.",
         when_it_collapses="a lower learning_rate, more negatives in a batch",
     )
@@ -214,7 +215,7 @@ class ContrastiveTension(TrainedMethod):
         return torch.optim.RMSprop(groups, lr=self.config.learning_rate, alpha=rho, eps=eps)
 
     def schedule(self, step: int, steps: int) -> float:
-        """Share of the peak rate; "steps" falls at 500, 1000, 1500 and 2000 of the official 5,000 updates."""
+        """Share of the peak rate; "steps" falls at 500, 1000, 1500 and 2000 of the official 5,000 training steps."""
         if self.config.decay == "linear":
             return super().schedule(step, steps)
         warm: int = self.config.warm_updates(steps)
@@ -225,7 +226,7 @@ class ContrastiveTension(TrainedMethod):
         return STEPS[sum(10 * step > part * steps for part in (1, 2, 3, 4))]
 
     def candidates(self, encoder: Encoder, heads: nn.Module) -> tuple[Encoder, ...]:
-        """Both copies, the second first: it is kept when nothing says which is better."""
+        """Both copies, the second first: it is used when no dev set decides."""
         assert isinstance(heads, Twin)
         return (encoder, heads.first) if self.config.keep == "better" else (encoder,)
 

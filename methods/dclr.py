@@ -63,7 +63,7 @@ def ascended(
 def debiased_contrast(
     anchors: Tensor, positives: Tensor, noise: Tensor, kept: Tensor, *, temperature: float, form: Form
 ) -> Tensor:
-    """Contrast of every anchor with its positive, against the other positives that are kept and vectors of noise.
+    """Contrast of every anchor with its positive, against the other positives where `kept` is 1 and vectors of noise.
 
     printed:  L = -(1/n) sum_i log( exp(s_ii) / [sum_(j != i) w_ij exp(s_ij) + sum_k exp(r_ik)] )
     released: P_i = softmax of (w_ij s_ij, r_ik) with w_ii = 1;
@@ -102,7 +102,7 @@ class DCLRConfig(SimCSEConfig):
     """Defaults: the released script for BERT-base, but for its complementary model."""
 
     similarity: Literal["cosine"] = option("cosine", "of two sentences in the loss")
-    batch_size: int = option(128, "sentences per update", ge=2, sweep=[64, 128, 256])
+    batch_size: int = option(128, "sentences per training step", ge=2, sweep=[64, 128, 256])
     epochs: int = option(3, "passes over the corpus", ge=1)
     form: Form = option("printed", "the loss of the paper, or that of its code", sweep=["printed", "released"])
     noise_share: float = option(1.0, "vectors of noise by sentences of a batch (k); 0: none", ge=0, sweep=(0.5, 5.0))
@@ -164,7 +164,7 @@ PROTOCOL = {"train_length": 32, "eval_every": 125, "bucket": 1, "noise_steps": 4
 
 
 class DCLR(SimCSE):
-    """`debiased_contrast` of zA and zB against kept sentences of the batch and `ascended` noise."""
+    """`debiased_contrast` of zA and zB against the included sentences of the batch and `ascended` noise."""
 
     name = "dclr"
     version = 1
@@ -184,7 +184,7 @@ class DCLR(SimCSE):
         "code's training head begins with the checkpoint's pretrained pooler (large models: that alone), and it "
         "selects by the mean of STS-B and SICK-R; here the head is SimCSE's and the comparison's dev set selects. "
         "What the complement was trained with is the row's supervision too (complement_supervision). By default it is "
-        "the embedded model as it is.",
+        "the untrained embedded model.",
         when_it_collapses="a lower learning_rate, a larger batch_size, a higher threshold, a temperature near 0.05",
     )
     Config: ClassVar[type[MethodConfig]] = DCLRConfig
@@ -207,7 +207,7 @@ class DCLR(SimCSE):
         return {"complement": model_fingerprint(config.complement)}
 
     def heads(self, encoder: Encoder) -> nn.Module:
-        """SimCSE's; the complementary model is opened beside them and enters no checkpoint."""
+        """SimCSE's; the complementary model is loaded too and enters no checkpoint."""
         from harness.encoder import Encoder as Own
         from harness.encoder.foreign import open_model
 

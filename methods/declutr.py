@@ -1,4 +1,4 @@
-"""DeCLUTR: spans from nearby in one document agree, spans from elsewhere do not; beside masked-language modelling."""
+"""DeCLUTR: spans from nearby in one document agree, spans from elsewhere do not; with masked-language modelling."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Schedule = Literal["updates", "instances", "released"]
 
 OURS = "ours: the values of roberta-base; untested at full size"
 PROTOCOL = {"batch_size": 16, "learning_rate": 5e-5, "epochs": 1, "bucket": 1, "drop_last": True}
-# Spans as long as the sentences of the tests, which the 64 positions hold; documents need 120 word pieces.
+# Spans as long as the sentences of the tests, which the 64 positions hold; documents need 120 tokens.
 MINI = {
     "batch_size": 16,
     "learning_rate": 3e-5,
@@ -56,20 +56,20 @@ class DeCLUTRConfig(TrainingConfig):
 
     pooling: str = option("mean", POOLING_HELP)
     learning_rate: float = option(5e-5, "peak learning rate of AdamW", gt=0, sweep=(1e-5, 3e-4), log=True)
-    batch_size: int = option(16, "documents per update", ge=2, sweep=[8, 16, 32])
-    train_length: int = option(510, "word pieces kept of a span, special tokens included", ge=4)
+    batch_size: int = option(16, "documents per training step", ge=2, sweep=[8, 16, 32])
+    train_length: int = option(510, "maximum number of tokens of a span, special tokens included", ge=4)
     warmup: float = option(0.1, "share of the schedule with rising learning rate", ge=0, lt=1)
     weight_decay: float = option(0.1, "decoupled weight decay (none on biases and LayerNorm)", ge=0)
-    select: Literal["best", "last"] = option("last", "which weights are kept: best on the dev set, or the last")
+    select: Literal["best", "last"] = option("last", "which weights are used: the best on the dev set, or the last")
     bucket: int = option(1, "batches per length-sorted megabatch; documents need no sorting", ge=1)
     lr_schedule: Schedule = option(
         "updates",
-        "slanted triangle over the updates (intended) or the training instances (as printed), or stuck at its floor "
-        "during the first epoch (as released)",
+        "slanted triangle over the training steps (intended) or the training instances (as printed), or stuck at its "
+        "floor during the first epoch (as released)",
     )
     bias_correction: bool = option(False, "AdamW's bias correction; the released configuration turns it off")
-    l_min: int = option(32, "shortest span, in word pieces", ge=1)
-    l_max: int = option(512, "longest span, in word pieces; documents need 2 * anchors * l_max", ge=1)
+    l_min: int = option(32, "shortest span, in tokens", ge=1)
+    l_max: int = option(512, "longest span, in tokens; documents need 2 * anchors * l_max", ge=1)
     anchors: int = option(2, "anchor spans per document", ge=1, sweep=[1, 2])
     positives: int = option(2, "positive spans per anchor, averaged", ge=1, sweep=[1, 2, 4])
     strategy: Strategy = option(
@@ -194,7 +194,7 @@ class DeCLUTR(TrainedMethod):
         limit = min(c.train_length, positions)
         if c.l_max > limit + _TOLERATED:
             raise InputError(
-                f'method "declutr": spans of l_max = {c.l_max} word pieces do not fit into the {limit} that '
+                f'method "declutr": spans of l_max = {c.l_max} tokens do not fit into the {limit} that '
                 f"{self.base_model} takes here (its positions, max_length, train_length); "
                 f'set l_max to {limit - 2} or less (preset "mini": 30)'
             )
@@ -226,7 +226,7 @@ class DeCLUTR(TrainedMethod):
         self._documents = {"documents": len(long), "documents_too_short": len(corpus) - len(long)}
         if len(long) < 2:
             raise InputError(
-                f"corpus {corpus.uri}: {len(long)} of {len(corpus)} documents have the {needed} word pieces that "
+                f"corpus {corpus.uri}: {len(long)} of {len(corpus)} documents have the {needed} tokens that "
                 f"{self.config.anchors} anchors of at most {self.config.l_max} need; give longer documents, or lower "
                 "l_max or anchors"
             )

@@ -1,4 +1,4 @@
-"""DiffCSE: SimCSE, and a discriminator that is told a sentence's vector and finds which of its words were replaced."""
+"""DiffCSE: SimCSE, and a discriminator that gets a sentence's vector and finds which of its words were replaced."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ class Generator(nn.Module):
         if self.encoder.tokenizer.get_vocab() != like.tokenizer.get_vocab():
             raise InputError(
                 f'diffcse: key "generator": "{name}" has another vocabulary than the base model; give a masked '
-                "language model with the same word pieces, or leave it empty to take the base model itself"
+                "language model with the same vocabulary, or leave it empty to take the base model itself"
             )
         self.head = MaskedLM.from_base(name, self.encoder)
         if not self.head.pretrained:
             raise InputError(
                 f'diffcse: "{name}" has no masked-language head of its own, so it cannot write sentences; set '
-                '"generator" to a masked language model with the same word pieces'
+                '"generator" to a masked language model with the same vocabulary'
             )
         self.requires_grad_(False)
 
@@ -78,7 +78,7 @@ class Discriminator(nn.Module):
         self.head = nn.Linear(int(encoder.transformer.config.hidden_size), 2)
 
     def forward(self, features: dict[str, Tensor], z_a: Tensor, z_b: Tensor) -> Tensor:
-        """Logits (2n, length, 2) of rows of view a, then of view b, told z_a and z_b, (n, d)."""
+        """Logits (2n, length, 2) of rows of view a, then of view b, given z_a and z_b, (n, d)."""
 
         def told(z: Tensor) -> Any:
             return lambda states, mask: torch.cat([z.unsqueeze(1).to(states.dtype), states[:, 1:]], dim=1)
@@ -113,7 +113,7 @@ class DiffCSEConfig(SimCSEConfig):
 
 
 class DiffCSE(SimCSE):
-    """L = NT-Xent(zA, zB) + lambda * `replaced_token_detection` of edited sentences, told zA or zB."""
+    """L = NT-Xent(zA, zB) + lambda * `replaced_token_detection` of edited sentences, given zA or zB."""
 
     name = "diffcse"
     version = 1
@@ -126,8 +126,8 @@ class DiffCSE(SimCSE):
         supervision="unsupervised",
         cost="SimCSE's forward, a forward of the frozen generator, and a second model that is trained and dropped",
         notes="As in the code the generator takes its likeliest token (the paper samples), everywhere and not in "
-        "masked places alone, and the discriminator is told the projections. Tokens that frame a sentence are kept, "
-        "padding is not counted and the generator drops nothing; in the code only the first token is kept, padding "
+        "masked places alone, and the discriminator gets the projections. Special tokens are not replaced, "
+        "padding is not counted and the generator drops nothing; in the code only the first token stays, padding "
         "counts and the generator runs with dropout. BatchNorm sees both views at once. Published STS average on "
         "BERT-base: 78.49.",
         when_it_collapses="a lower learning_rate, a lower rtd_weight, a larger batch_size",

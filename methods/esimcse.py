@@ -1,4 +1,4 @@
-"""ESimCSE: one view with some word pieces said twice, and the sentences of earlier batches as further negatives."""
+"""ESimCSE: one view with some tokens repeated, and the sentences of earlier batches as further negatives."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class ESimCSEConfig(SimCSEConfig):
     similarity: Literal["cosine"] = option("cosine", "of two sentences in the loss")
     same_mask: Literal[False] = option(False, "false: the views differ by their text, too")
     repetition: float = option(
-        0.32, "largest share of the word pieces that the second view says twice; 0: none", ge=0, le=1, sweep=(0.1, 0.5)
+        0.32, "largest share of the tokens that the second view repeats; 0: none", ge=0, le=1, sweep=(0.1, 0.5)
     )
     queue_size: int = option(160, "earlier sentences that serve as negatives (2.5 batches); 0: none", ge=0)
     momentum: float = option(
@@ -61,7 +61,7 @@ class ESimCSEConfig(SimCSEConfig):
 
 
 class ESimCSE(SimCSE):
-    """`nt_xent_queue` of a sentence against its copy with repeated word pieces, the batch, and a momentum queue."""
+    """`nt_xent_queue` of a sentence against its copy with repeated tokens, the batch, and a momentum queue."""
 
     name = "esimcse"
     version = 1
@@ -73,9 +73,9 @@ class ESimCSE(SimCSE):
         text="sentences",
         supervision="unsupervised",
         cost="as SimCSE, and one forward of a slow copy of the encoder, without dropout or gradient",
-        notes="The second view doubles k of n word pieces, k uniform in 0 .. max(2, floor(rate n)). The code draws k "
+        notes="The second view doubles k of n tokens, k uniform in 0 .. max(2, floor(rate n)). The code draws k "
         "from 0 .. min(10, floor(rate n)) - 1, n with the special tokens, once for the whole run; here it is drawn "
-        "anew each time, as printed. It empties the queue when an epoch begins; here it goes on. Vectors of the queue "
+        "each time, as printed. It empties the queue when an epoch begins; here it goes on. Vectors of the queue "
         "go through the trained head, as in the code. Published STS average on BERT-base: 78.27.",
         when_it_collapses="a lower learning_rate, a larger batch_size, a temperature near 0.05",
     )
@@ -114,7 +114,7 @@ class ESimCSE(SimCSE):
         return heads
 
     def views(self, encoder: Encoder, batch: Batch) -> tuple[list[list[int]], list[list[int]]]:
-        """The sentences as they are, and with word pieces repeated."""
+        """The sentences, and the sentences with tokens repeated."""
         ids, _ = super().views(encoder, batch)
         special, rate, limit = markers(encoder.tokenizer), self.config.repetition, encoder.max_length
         return ids, [repeat_tokens(row, rate, batch.rng, special=special, limit=limit) for row in ids]

@@ -38,13 +38,13 @@ class FlowConfig(VectorMapConfig):
     coupling: Literal["additive", "affine"] = option("additive", "shift the second half, or shift and scale it")
     mixing: Literal["reversal", "learned"] = option("reversal", "channels reversed, or a learned 1x1 convolution")
     learning_rate: float = option(1e-3, "constant learning rate of the flow", gt=0, sweep=(1e-4, 1e-2), log=True)
-    batch_size: int = option(64, "sentences an update: the authors' 32 pairs", ge=2, sweep=[32, 64, 128])
+    batch_size: int = option(64, "sentences per training step: the authors' 32 pairs", ge=2, sweep=[32, 64, 128])
     epochs: int = option(1, "passes over the vectors", ge=1)
-    max_steps: int | None = option(None, "upper bound on updates; empty: no bound", ge=1)
+    max_steps: int | None = option(None, "upper bound on training steps; empty: no bound", ge=1)
     weight_decay: float = option(0.01, "decoupled weight decay, on all weights of the flow", ge=0)
     max_grad_norm: float = option(1.0, "gradient norm is clipped to this", gt=0)
     dropout: bool = option(False, "encode the text that is fitted to with the encoder's dropout on, as the code does")
-    log_every: int = option(50, "updates between two lines of the training curve", ge=1)
+    log_every: int = option(50, "training steps between two lines of the training curve", ge=1)
 
 
 class Flow(VectorMap):
@@ -59,7 +59,7 @@ class Flow(VectorMap):
         reference="github.com/bohanli/BERT-flow",
         text="sentences",
         supervision="unsupervised",
-        cost="one pass of encoding, then small updates on vectors",
+        cost="one pass of encoding, then small training steps on vectors",
         published=(
             "scd.csv:BERT-flow",
             "sg.csv:BERT + flow",
@@ -83,7 +83,7 @@ class Flow(VectorMap):
 
     @classmethod
     def uses_dev(cls, config: Any) -> bool:
-        """No: the last weights are kept, as the authors do."""
+        """No: the last weights are used, as by the authors."""
         return False
 
     def _new_flow(self, dimension: int) -> Glow:
@@ -103,7 +103,7 @@ class Flow(VectorMap):
         return report
 
     def _vectors(self, encoder: Encoder, items: Sequence[Any], context: FitContext) -> NDArray[np.float32]:
-        """(n, D) in a file: beside the checkpoint, where a run that was killed finds what it had encoded."""
+        """(n, D) in a file next to the checkpoint, so that a run that was killed can resume."""
 
         def encoded(number: int, texts: list[str]) -> NDArray[np.float32]:
             if context.progress:
@@ -122,7 +122,7 @@ class Flow(VectorMap):
             return _stored(named, place.parent, text_chunks(items), encoded, encoder.dimension)
 
     def encode(self, sentences: str | Sequence[str], **options: Any) -> NDArray[np.float32] | torch.Tensor:
-        """As `Method.encode`: vectors (n, D) in float32, not normalised unless asked for; the map is applied."""
+        """As `Method.encode`: vectors (n, D) in float32, not normalised unless requested; the map is applied."""
         flow = self._flow
         if flow is None:
             return super().encode(sentences, **options)

@@ -42,7 +42,7 @@ MINI = {
 
 
 def _recipes(version: dict[str, Any], source: str, **aliases: str) -> Recipes:
-    """The paper's sizes beside a base model of any full size, small ones beside the mini model."""
+    """The paper's sizes for a base model of any full size, small ones for the mini model."""
     paper = Recipe({**version, "epochs": 20, "batch_size": 64, "hidden": 2048, "classifier": 512}, source)
     mini = Recipe({**MINI, "marks": version["marks"]}, "for rehearsals: small sizes, public vectors; not searched")
     return Recipes({**dict.fromkeys(FULL_SIZE, paper), "mini": mini}, shared=PROTOCOL, aliases=aliases)
@@ -52,14 +52,14 @@ class InferSentConfig(TrainingConfig):
     """Defaults: the paper's, which are the released script's."""
 
     pooling: Literal["max", "mean"] = option("max", "of the states at all words: their maximum (paper) or mean")
-    max_length: int | None = option(None, "words kept when encoding; empty: all", ge=4)
+    max_length: int | None = option(None, "maximum number of words when encoding; empty: all", ge=4)
     vectors: str = option(GLOVE, SOURCES)
     words: int | None = option(None, "use the first so many words of the file only; empty: all", ge=1)
     tokens: Literal["space", "punctuation"] = option(
         "punctuation", "words are what blanks separate, or punctuation is split off as well"
     )
     lower_case: bool = option(False, "lower-case the text first: for vectors of lower-cased words, such as GloVe 6B")
-    marks: Literal["s", "p"] = option("s", "a sentence stands between <s> and </s> (version 1) or <p> and </p> (2)")
+    marks: Literal["s", "p"] = option("s", "a sentence is enclosed by <s> and </s> (version 1) or <p> and </p> (2)")
     hidden: int = option(2048, "units of each direction; a vector has twice as many values", ge=1)
     classifier: int = option(512, "units of the classifier's two hidden layers", ge=1)
     nonlinear: bool = option(False, "tanh between the classifier's layers; the released models have none")
@@ -68,11 +68,11 @@ class InferSentConfig(TrainingConfig):
     decay: float = option(0.99, "the learning rate is multiplied by this after each epoch", gt=0, le=1)
     shrink: float = option(5.0, "and divided by this after one whose dev accuracy is no better than the best", ge=1)
     held_out: float = option(0.02, "share of the pairs that are left out of training: the dev set of NLI", gt=0, lt=0.5)
-    batch_size: int = option(64, "pairs per update", ge=2, sweep=[32, 64, 128])
+    batch_size: int = option(64, "pairs per training step", ge=2, sweep=[32, 64, 128])
     epochs: int = option(20, "passes over the corpus", ge=1)
-    train_length: int = option(128, "words kept in training, the marks included", ge=4)
+    train_length: int = option(128, "maximum number of words in training, the marks included", ge=4)
     max_grad_norm: float = option(5.0, "gradient norm is clipped to this", gt=0)
-    eval_every: int = option(1000, "updates between two evaluations on the dev set", ge=1)
+    eval_every: int = option(1000, "training steps between two evaluations on the dev set", ge=1)
     bucket: int = option(1, "batches per length-sorted megabatch, for less padding; 1: random batches", ge=1)
     gradient_checkpointing: Literal[False] = option(False, "no effect: there is one layer")
     packed: Literal[False] = option(False, "no effect: there is no transformer")

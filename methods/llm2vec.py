@@ -126,11 +126,11 @@ class LLM2VecConfig(TrainingConfig):
     """Defaults: the paper's, but for LoRA, which needs an extra."""
 
     pooling: str = option("mean", POOLING_HELP)
-    batch_size: int = option(128, "sentences per update", ge=2, sweep=[32, 64, 128])
-    train_length: int = option(128, "word pieces kept in training, special tokens included", ge=4)
+    batch_size: int = option(128, "sentences per training step", ge=2, sweep=[32, 64, 128])
+    train_length: int = option(128, "maximum number of tokens in training, special tokens included", ge=4)
     bidirectional: bool = option(True, "every token attends to all others, also when encoding")
-    mntp_steps: int = option(1000, "first updates, of masked next-token prediction; 0: SimCSE alone", ge=0)
-    mntp_learning_rate: float = option(5e-5, "peak learning rate of those updates", gt=0)
+    mntp_steps: int = option(1000, "first training steps, of masked next-token prediction; 0: SimCSE alone", ge=0)
+    mntp_learning_rate: float = option(5e-5, "peak learning rate of those steps", gt=0)
     mask: float = option(0.2, "share of the tokens that are masked", gt=0, lt=1)
     attention_rate: float = option(0.3, "dropout of attention probabilities in both views", gt=0, lt=1)
     temperature: float = option(0.05, "divides the cosines", gt=0, sweep=(0.01, 1.0), log=True)
@@ -140,7 +140,7 @@ class LLM2VecConfig(TrainingConfig):
 
 
 class LLM2Vec(TrainedMethod):
-    """`masked_next_token` for the first updates, then NT-Xent of two views that differ by attention dropout."""
+    """`masked_next_token` for the first training steps, then NT-Xent of two views that differ by attention dropout."""
 
     name = "llm2vec"
     version = 1
@@ -151,7 +151,7 @@ class LLM2Vec(TrainedMethod):
         reference="github.com/McGill-NLP/llm2vec",
         text="sentences",
         supervision="unsupervised",
-        cost="1,000 updates with one forward, 1,000 with two views",
+        cost="1,000 training steps with one forward, 1,000 with two views",
         notes="For causal models; others look both ways already. One optimiser and one set of adapters go through both "
         "phases, each with a linear decay of its own; the originals merge the first adapters and begin new ones, on "
         "longer text (Wikitext, batches of 32) in the first phase. Output embeddings stay as they are. Adapters are "

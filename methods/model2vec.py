@@ -49,7 +49,7 @@ def sif_weights(probabilities: NDArray[Any], coefficient: float) -> NDArray[np.f
 
 
 def zipf(count: int) -> NDArray[np.float64]:
-    """Probabilities of `count` word pieces by frequency: p(r) proportional to 1 / (r + 1), r >= 1."""
+    """Probabilities of `count` tokens by frequency: p(r) proportional to 1 / (r + 1), r >= 1."""
     inverse = 1.0 / np.arange(2, count + 2)
     probabilities: NDArray[np.float64] = inverse / inverse.sum()
     return probabilities
@@ -59,7 +59,7 @@ class Model2VecConfig(MethodConfig):
     """Defaults: the library's, on SimCSE."""
 
     pooling: Literal["none"] = option("none", "that of the row that is distilled")
-    max_length: int | None = option(None, "word pieces kept of a sentence; empty: all", ge=1)
+    max_length: int | None = option(None, "maximum number of tokens of a sentence; empty: all", ge=1)
     of: PartConfig = option(PartConfig(method="simcse"), "the row: a table of method, preset, config and seed")
     dimensions: int = option(256, "of the vectors, by principal components", ge=1, sweep=[64, 128, 256, 512])
     sif: float | None = option(1e-4, "coefficient of the weights a / (a + p); empty: none", gt=0, lt=1)
@@ -78,7 +78,7 @@ class Model2VecConfig(MethodConfig):
 
 
 class Model2Vec(Static):
-    """h = mean over a sentence's word pieces of w_p PCA(f(p)), f the row that is distilled, w_p = a / (a + p)."""
+    """h = mean over a sentence's tokens of w_p PCA(f(p)), f the row that is distilled, w_p = a / (a + p)."""
 
     name = "model2vec"
     version = 2  # 1: special and unused tokens had vectors, and moved the components and the ranks of all others
@@ -108,7 +108,7 @@ class Model2Vec(Static):
 
     @classmethod
     def values_for(cls, values: Mapping[str, Any], family: str | None, base_model: str | None) -> Mapping[str, Any]:
-        """A row whose preset depends on the base model is told its family."""
+        """A row whose preset depends on the base model gets its family."""
         return {**values, "of": with_family(values["of"], family, base_model)} if "of" in values else values
 
     @classmethod
@@ -164,7 +164,7 @@ class Model2Vec(Static):
         folder = context.folder / "of" if context.folder else None
         row.fit(text, replace(context, seed=context.seed + of.seed, folder=folder))
         if row._encoder is None:
-            raise InputError(f"model2vec: {of.method} is no single encoder of word pieces; distil a row that is one")
+            raise InputError(f"model2vec: {of.method} is not a single encoder of tokens; distil a row that is one")
         encoder = row.encoder
         self._tokenizer = plain_tokenizer(encoder, self.config.max_length)
         ordinary = ordinary_tokens(encoder)
@@ -211,7 +211,7 @@ def plain_tokenizer(encoder: Encoder, length: int | None) -> Tokenizer:
 
 
 def ordinary_tokens(encoder: Encoder) -> list[int]:
-    """Ids of the tokens that stand for text, in the order of the vocabulary: neither special tokens nor [unusedN]."""
+    """Ids of the tokens of text, in the order of the vocabulary: neither special tokens nor [unusedN]."""
     backend = encoder.tokenizer.backend_tokenizer
     special = set(encoder.tokenizer.all_special_ids)
     names = {index: name for name, index in backend.get_vocab().items()}

@@ -324,7 +324,7 @@ def self_guided(
 
     - "base": `nt_xent_symmetric` of c and h, mean over 2n;
     - "opt1": anchors c_i only, denominator f(c_i,h_i) + sum_{j != i} [f(c_i,c_j) + f(c_i,h_j)], mean over n;
-    - "opt2": opt1 without the c_j (the code drops one h_j by an off-by-one; all n - 1 are kept here);
+    - "opt2": opt1 without the c_j (the code drops one h_j by an off-by-one; all n - 1 are used here);
     - "opt3" (SG-OPT): every layer a positive, denominator f(c_i,h_ik) + sum_{j != i} sum_m f(c_i,h_jm), mean over n L.
 
     Args:

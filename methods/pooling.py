@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class PoolingMethod(Method):
-    """The base model as it is; `pooling` (and `first_layer`) say how. One preset for every usual pooling."""
+    """The base model without training; `pooling` (and `first_layer`) say how. One preset for every usual pooling."""
 
     name = "pooling"
     version = 1

@@ -112,7 +112,7 @@ class Pretrained(Method):
         return {"model": fingerprint(config.model)}
 
     def check(self, corpus: Corpus | None) -> None:
-        """Refuse to go on without the model's own prompts, where they are asked for.
+        """Refuse to go on without the model's own prompts, where they are required.
 
         Raises:
             InputError: its configuration has none.
@@ -158,7 +158,7 @@ class Pretrained(Method):
         self.fit_report = FitReport(training=how | said)
 
     def _prompts(self, name: str) -> tuple[Prompts | None, dict[str, Any]]:
-        """What stands before texts, and what a record says of it."""
+        """The prompts before texts, and how a record describes them."""
         from harness.encoder.foreign import chosen_prompts, own_prompts
 
         texts, unused = chosen_prompts(name, self._model, own_prompts(name), self.config.prompts)
@@ -186,7 +186,7 @@ class Pretrained(Method):
         return self.model.encode(sentences, **options)  # type: ignore[no-any-return]
 
     def save(self, path: str | Path, *, card: str = "") -> None:
-        """Write the model in the SentenceTransformer layout, and beside it how it was configured."""
+        """Write the model in the SentenceTransformer layout, with its configuration."""
         self.model.save(path, card=card)
         if self.prompts is not None:
             from harness.encoder.layout import CONFIG

@@ -30,12 +30,14 @@ RUN = "kongds/Prompt-BERT: run.sh"
 class PromptBERTConfig(SimCSEConfig):
     """Defaults: the released script for BERT-base."""
 
-    pooling: str = option(BERT["pooling"], f"prompt:TEMPLATE of the first view, kept when encoding; {HOW}")
+    pooling: str = option(BERT["pooling"], f"prompt:TEMPLATE of the first view, also used when encoding; {HOW}")
     second: str = option(BERT["second"], "template of the second view")
     denoise: bool = option(True, "in training, take away what the template says without the sentence")
-    batch_size: int = option(256, "sentences per update", ge=2, sweep=[64, 128, 256, 512])
+    batch_size: int = option(256, "sentences per training step", ge=2, sweep=[64, 128, 256, 512])
     learning_rate: float = option(1e-5, "peak learning rate of AdamW", gt=0, sweep=(3e-6, 3e-4), log=True)
-    train_length: int = option(32, "word pieces kept of a sentence in training, two special ones included", ge=4)
+    train_length: int = option(
+        32, "maximum number of tokens of a sentence in training, two special ones included", ge=4
+    )
 
     @field_validator("pooling")
     @classmethod
@@ -70,7 +72,7 @@ class PromptBERT(SimCSE):
         text="sentences",
         supervision="unsupervised",
         cost="as SimCSE with sentences longer by the template, and a short forward of each template",
-        notes="h0 is read with the sentence's words hidden from attention, so that the template stands where it stood: "
+        notes="h0 is read with the sentence's words hidden from attention, so that the template stays in place: "
         "the released code's shifted position ids, for models of any kind of position. Its dropout is the "
         "checkpoint's own. As in the released script nothing is taken away when encoding. A sentence is cut to "
         "train_length before the template is put around it. Published STS average on BERT-base: 78.54.",
@@ -135,7 +137,7 @@ class PromptBERT(SimCSE):
         return Prompt.parse(template).pieces(self._plain())
 
     def _words(self, encoder: Encoder) -> int:
-        """Word pieces of a sentence that are kept: as the config says, or as the longer template leaves room for."""
+        """Maximum number of tokens of a sentence: that of the config, or what the longer template leaves room for."""
         template = max(sum(map(len, self._pieces(which))) for which in (0, 1))
         words: int = min(self.config.train_length - 2, encoder.max_length - template)
         return words

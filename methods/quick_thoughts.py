@@ -1,4 +1,4 @@
-"""Quick Thoughts: a sentence's neighbours in its document are told from the other sentences of the batch."""
+"""Quick Thoughts: a sentence's neighbours in its document are distinguished from the other sentences of the batch."""
 
 from __future__ import annotations
 
@@ -105,8 +105,8 @@ class QuickThoughtsConfig(TrainingConfig):
     """Defaults: the paper's objective, with the optimisation that suits a pretrained transformer."""
 
     pooling: str = option("mean", POOLING_HELP)
-    batch_size: int = option(400, "consecutive sentences per update", ge=2, sweep=[64, 128, 256, 400])
-    train_length: int = option(64, "word pieces kept in training, special tokens included", ge=4)
+    batch_size: int = option(400, "consecutive sentences per training step", ge=2, sweep=[64, 128, 256, 400])
+    train_length: int = option(64, "maximum number of tokens in training, special tokens included", ge=4)
     context: int = option(1, "neighbours on each side that are positives", ge=1, sweep=[1, 2, 3])
     shared: bool = option(False, "one encoder for both sides instead of the paper's two")
     similarity: Similarity = option("dot", "dot product (paper) or cosine")
@@ -114,7 +114,7 @@ class QuickThoughtsConfig(TrainingConfig):
         1.0, "divides the similarities; the paper has none (1)", gt=0, sweep=(0.01, 10), log=True
     )
     own: Own = option("left_out", "a sentence among its own candidates: left_out (paper), or a score of zero (code)")
-    test: Literal["f", "better"] = option("f", "encoder that is kept: f, or whichever of f and g the dev set prefers")
+    test: Literal["f", "better"] = option("f", "encoder that is used: f, or whichever of f and g the dev set prefers")
 
 
 class QuickThoughts(TrainedMethod):
@@ -131,7 +131,7 @@ class QuickThoughts(TrainedMethod):
         supervision="unsupervised",
         cost="one epoch, two encoders (f and g), one forward of each",
         notes="The paper trains two GRUs and tests on f and g side by side (2d values). A sentence-transformers folder "
-        "holds one transformer, so f is kept, or the better of the two (test). Neighbours across the border of two "
+        "holds one transformer, so f is used, or the better of the two (test). Neighbours across the border of two "
         "documents do not count here; in the code they do. Batches are consecutive sentences, so bucket has no effect. "
         "The recipe for a transformer (learning rate) is ours.",
         when_it_collapses="a lower learning_rate, a larger batch_size: its other sentences are the contrast",
@@ -219,7 +219,7 @@ class ConsecutiveSentences(BatchStream):
         return [Sentence(text, document) for text in split_sentences(self.corpus[document])]
 
     def batch(self, step: int) -> Batch:
-        """The batch of update `step` (0-based, over all epochs)."""
+        """The batch of training step `step` (0-based, over all epochs)."""
         epoch, within = divmod(step, self.steps_per_epoch)
         order = self._order(epoch)
         if self._ends is None or self._ends[0] != epoch:

@@ -76,7 +76,7 @@ class RankCSEConfig(SimCSEConfig):
     """Defaults: the paper's on BERT-base, but for its teachers."""
 
     similarity: Literal["cosine"] = option("cosine", "of two sentences in the loss")
-    batch_size: int = option(128, "sentences per update", ge=2, sweep=[64, 128, 256])
+    batch_size: int = option(128, "sentences per training step", ge=2, sweep=[64, 128, 256])
     teachers: tuple[str, ...] = option(
         (DEFAULT_BASE_MODEL,), "one or two models whose ranking is learnt: hub ids, folders or embedded:NAME"
     )
@@ -160,7 +160,7 @@ class RankCSE(SimCSE):
         return {f"teacher {k}": model_fingerprint(name) for k, name in enumerate(config.teachers, 1)}
 
     def heads(self, encoder: Encoder) -> nn.Module:
-        """SimCSE's; the teachers are opened beside them and enter no checkpoint."""
+        """SimCSE's; the teachers are loaded too and enter no checkpoint."""
         from harness.encoder import Encoder as Own
         from harness.encoder.foreign import open_model
 

@@ -26,12 +26,12 @@ class SBERTConfig(TrainingConfig):
     """Defaults: the paper's."""
 
     pooling: str = option("mean", POOLING_HELP)
-    batch_size: int = option(16, "pairs per update", ge=2, sweep=[16, 32, 64, 128])
+    batch_size: int = option(16, "pairs per training step", ge=2, sweep=[16, 32, 64, 128])
     learning_rate: float = option(2e-5, "peak learning rate of AdamW", gt=0, sweep=(1e-5, 1e-4), log=True)
-    warmup: float = option(0.1, "share of the updates with rising learning rate", ge=0, lt=1)
+    warmup: float = option(0.1, "share of the training steps with rising learning rate", ge=0, lt=1)
     weight_decay: float = option(0.01, "decoupled weight decay (none on biases and LayerNorm)", ge=0)
-    train_length: int = option(128, "word pieces kept in training, special tokens included", ge=4)
-    eval_every: int = option(1000, "updates between two evaluations on the dev set", ge=1)
+    train_length: int = option(128, "maximum number of tokens in training, special tokens included", ge=4)
+    eval_every: int = option(1000, "training steps between two evaluations on the dev set", ge=1)
     bucket: int = option(1, "batches per length-sorted megabatch, for less padding; 1: random batches", ge=1)
     joined: str = option(
         "u,v,|u-v|",
@@ -74,7 +74,7 @@ class SBERT(NLIMethod):
                 **later_models({}),
                 "mini": Recipe(
                     {"batch_size": 16, "learning_rate": 3e-4, "train_length": 32, "eval_every": 10, "bucket": 32},
-                    "for rehearsals: the updates of the other methods' preset mini; not searched",
+                    "for rehearsals: the training steps of the other presets mini; not searched",
                 ),
             },
             shared={"batch_size": 16, "learning_rate": 2e-5, "epochs": 1, "warmup": 0.1, "bucket": 1},

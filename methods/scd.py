@@ -42,8 +42,8 @@ class SCDConfig(TrainingConfig):
     """Defaults: the released BERT command, selected by the comparison's dev set."""
 
     pooling: str = option("cls", POOLING_HELP)
-    batch_size: int = option(192, "sentences per update", ge=2, sweep=[64, 128, 192, 256])
-    eval_every: int = option(250, "updates between two evaluations on the dev set", ge=1)
+    batch_size: int = option(192, "sentences per training step", ge=2, sweep=[64, 128, 192, 256])
+    eval_every: int = option(250, "training steps between two evaluations on the dev set", ge=1)
     terms: Literal["both", "self_contrast", "decorrelation"] = option("both", "both, L_S only or L_C only")
     self_contrast_weight: float = option(1.0, "weight of the self-contrast L_S (task_alpha in the code)", ge=0)
     decorrelation_weight: float = option(

@@ -71,12 +71,12 @@ class SelfGuidedConfig(TrainingConfig):
 
     pooling: str = option("cls", POOLING_HELP)
     learning_rate: float = option(5e-5, "peak learning rate of AdamW", gt=0, sweep=(1e-5, 1e-4), log=True)
-    batch_size: int = option(16, "sentences (or pairs) per update", ge=2, sweep=[16, 32, 64])
-    train_length: int = option(128, "word pieces kept in training, special tokens included", ge=4)
-    warmup: float = option(0.1, "share of the updates with rising learning rate", ge=0, lt=1)
+    batch_size: int = option(16, "sentences (or pairs) per training step", ge=2, sweep=[16, 32, 64])
+    train_length: int = option(128, "maximum number of tokens in training, special tokens included", ge=4)
+    warmup: float = option(0.1, "share of the training steps with rising learning rate", ge=0, lt=1)
     weight_decay: float = option(0.01, "decoupled weight decay; the code's command says 0, its fit routine 0.01", ge=0)
     beta2: float = option(0.9, "AdamW's second beta (the usual one is 0.999)", ge=0, lt=1)
-    eval_every: int = option(50, "updates between two evaluations on the dev set", ge=1)
+    eval_every: int = option(50, "training steps between two evaluations on the dev set", ge=1)
     patience: int | None = option(
         10, "stop after this many evaluations worse than the one before (the first: than 0); empty: never", ge=1
     )
@@ -94,7 +94,7 @@ class SelfGuidedConfig(TrainingConfig):
         True, "base, opt1, opt2 draw from guide_first on; the code adds guide_first twice: from 2 * guide_first on"
     )
     guide_dropout: bool = option(False, "drop in the frozen copy too, as the code ran against its intention")
-    freeze_embeddings: bool = option(True, "keep the embedding block of the tuned model as it is")
+    freeze_embeddings: bool = option(True, "leave the embedding block of the tuned model unchanged")
     head: Literal["training", "none"] = option("training", "Linear-GELU-Linear-GELU in the loss only; or none")
     head_width: int = option(4096, "width of the head's two layers", ge=1)
     final_gelu: bool = option(True, "GELU after the head's second layer too (code; the paper does not say)")
@@ -147,7 +147,7 @@ class SelfGuided(TrainedMethod):
         notes="The paper trains on the STS-B sentences themselves, test part included. The released L_base and BT fail "
         "(labels for half of the rows); the code's opt2 loses one negative, its frozen copy drops, and it reports the "
         "last weights; the untrained ones count as best until a later checkpoint beats them, whereas here the best of "
-        "the trained ones is kept whatever it scores. The paper's translations for BT are not available: bring pairs; "
+        "the trained ones is used whatever it scores. The paper's translations for BT are not available: bring pairs; "
         "what made them decides whether a row is unsupervised, so it is marked supervised.",
         when_it_collapses="a lower learning_rate, a higher regularisation, which holds the weights to where they began",
     )
@@ -235,7 +235,7 @@ class SelfGuided(TrainedMethod):
         drawn = config.guide_first if config.shift_layers else 2 * config.guide_first
         if max(last, config.guide_first, drawn) > depth or drawn > last:
             raise InputError(
-                f"self_guided: layers {config.guide_first} to {last} of the guide were asked for (drawn from {drawn} "
+                f"self_guided: layers {config.guide_first} to {last} of the guide were requested (drawn from {drawn} "
                 f"on), but {self.base_model} has 0 to {depth}; set guide_first and guide_last"
             )
         return range(config.guide_first, last + 1), range(drawn, last + 1)

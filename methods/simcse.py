@@ -37,7 +37,7 @@ class ContrastiveConfig(TrainingConfig):
     temperature: float = option(0.05, "divides the similarities", gt=0, sweep=(0.001, 1.0), log=True)
     similarity: Literal["cosine", "dot"] = option("cosine", "of two sentences in the loss; the paper's dot is unscaled")
     head: Literal["training", "mlp", "none"] = option(
-        "training", "tanh layer: in the loss only, kept when encoding (mlp), or none"
+        "training", "tanh layer: in the loss only, also when encoding (mlp), or none"
     )
     mlm_weight: float = option(
         0.0, "weight of masked-language modelling on separately masked copies (paper: 0.1); 0: none", ge=0
@@ -92,7 +92,7 @@ class SimCSE(TrainedMethod):
         notes="The paper evaluates every 250 steps, the released script every 125 (the default). "
         "Reruns of the script by others stay near 74.5 on the STS average, below the published 76.25. The script's "
         "batches are random (bucket = 1); a last batch of a single sentence, which has no negatives, is left out here, "
-        "and the last update is always evaluated, there only where eval_every divides it.",
+        "and the last step is always evaluated, there only where eval_every divides it.",
         when_it_collapses="a lower learning_rate, a larger batch_size, a temperature near 0.05",
     )
     Config: ClassVar[type[MethodConfig]] = SimCSEConfig
@@ -151,7 +151,7 @@ class SimCSE(TrainedMethod):
     }
 
     def heads(self, encoder: Encoder) -> nn.Module:
-        """The tanh layer "mlp" and the vocabulary layer "mlm", each where it is asked for."""
+        """The tanh layer "mlp" and the vocabulary layer "mlm", each where the config requests it."""
         from torch import nn
 
         config: ContrastiveConfig = self.config

@@ -52,8 +52,8 @@ class Triples(Sequence[Triple]):
         self._ends = np.cumsum(inner).tolist()
         if self._ends[-1] < 2:
             raise InputError(
-                f"corpus {corpus.uri}: fewer than two sentences stand between two others; give documents of at least "
-                "three sentences"
+                f"corpus {corpus.uri}: fewer than two sentences have a neighbour on each side; give documents of "
+                "at least three sentences"
             )
         self._sentences = lru_cache(maxsize=4096)(lambda document: split_sentences(corpus[document]))
 
@@ -70,7 +70,7 @@ def decoded_loss(logits: Tensor, targets: Tensor) -> Tensor:
     """L = sum over words of -log softmax(logits)[word].
 
     Args:
-        logits: (words, vocabulary), one row for each word that is to be said. targets: (words,).
+        logits: (words, vocabulary), one row for each word to be predicted. targets: (words,).
 
     Source: Kiros et al., NIPS 2015, equation 10.
     """
@@ -81,15 +81,15 @@ class SkipThoughtConfig(TrainingConfig):
     """Defaults: the paper's."""
 
     pooling: Literal["none"] = option("none", "the vector is the last state of each direction")
-    max_length: int | None = option(None, "word pieces kept when encoding; empty: all", ge=4)
+    max_length: int | None = option(None, "maximum number of tokens when encoding; empty: all", ge=4)
     direction: Literal["uni", "bi"] = option("uni", "read forwards (uni-skip), or also backwards (bi-skip)")
     hidden: int = option(2400, "values of a vector; bi-skip has half of them a direction", ge=2)
     embedding: int = option(620, "values of a word's vector", ge=1)
     learning_rate: float = option(2e-4, "learning rate of Adam", gt=0, sweep=(1e-4, 1e-2), log=True)
-    batch_size: int = option(128, "sentences per update, each with both neighbours", ge=2, sweep=[32, 64, 128])
-    train_length: int = option(30, "word pieces kept of each sentence in training", ge=4)
+    batch_size: int = option(128, "sentences per training step, each with both neighbours", ge=2, sweep=[32, 64, 128])
+    train_length: int = option(30, "maximum number of tokens of each sentence in training", ge=4)
     max_grad_norm: float = option(10.0, "gradient norm is clipped to this", gt=0)
-    eval_every: int = option(1000, "updates between two evaluations on the dev set", ge=1)
+    eval_every: int = option(1000, "training steps between two evaluations on the dev set", ge=1)
     min_std: float = option(0.0, "collapse guard: none, for vectors share most of their values for long", ge=0)
     min_rank: float = option(0.0, "collapse guard: none", ge=0)
     gradient_checkpointing: Literal[False] = option(False, "no effect: there is one layer")
@@ -117,14 +117,14 @@ class SkipThought(TrainedMethod):
         cost="one epoch, one encoder and two decoders over the whole vocabulary",
         published=("scd.csv:Skip-thought", "reference_repos.csv:Skip-thought"),
         kept="word vectors and GRU, which are all of the model: of the base model only the tokenizer enters",
-        notes="The vocabulary is the word pieces of the base model's tokenizer, so that no word is out of it and the "
+        notes="The vocabulary is that of the base model's tokenizer, so that no word is out of it and the "
         "paper's mapping of word2vec into it is not needed; the paper has 20,000 words. Batches in the code hold "
         "sentences of one length: bucket comes near that. A decoder begins with the sentence's vector as its state, "
         "as in the code; in the paper the vector enters every gate. Combine-skip, the paper's best, is the method "
         "concat of uni and bi. The paper trains for weeks, on the BookCorpus, which is not public any more: in the "
-        "first hundreds of updates all vectors come near one another, so no collapse guard is set. "
+        "first hundreds of training steps all vectors come near one another, so no collapse guard is set. "
         "sentence-transformers has no GRU: a saved model names a module of this package.",
-        when_it_collapses="a lower learning_rate, more updates: its vectors are alike for the first hundreds",
+        when_it_collapses="a lower learning_rate, more training steps: its vectors are alike for the first hundreds",
     )
     Config: ClassVar[type[MethodConfig]] = SkipThoughtConfig
     presets: ClassVar[Presets] = {

@@ -63,7 +63,7 @@ class SNCSEConfig(PromptBERTConfig):
     """Defaults: the released script for BERT-base."""
 
     pooling: str = option(
-        TEMPLATES["pooling"], "prompt:TEMPLATE of the first view, kept when encoding, as for promptbert"
+        TEMPLATES["pooling"], "prompt:TEMPLATE of the first view, also used when encoding, as for promptbert"
     )
     second: str = option(TEMPLATES["second"], "template of the second view and of the negation")
     denoise: Literal[False] = option(False, "promptbert's denoising, which this method has not")
@@ -78,7 +78,9 @@ class SNCSEConfig(PromptBERTConfig):
         0.1, "a negation's cosine is to be lower by this at least (alpha)", ge=0, le=2, sweep=(0.0, 0.3)
     )
     margin_upper: float = option(0.3, "and by this at most (beta)", ge=0, le=2, sweep=(0.3, 1.0))
-    train_length: int = option(32, "word pieces of a row in training, its template and special ones included", ge=4)
+    train_length: int = option(
+        32, "maximum number of tokens of a row in training, template and special tokens included", ge=4
+    )
 
     @model_validator(mode="after")
     def _margins_are_in_order(self) -> Self:
@@ -181,7 +183,7 @@ class SNCSE(PromptBERT):
         ids_b: Sequence[Sequence[int]],
         ids_n: Sequence[Sequence[int]],
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Projections (n, d) of both views and the negations, whose rows stand half beside each view: one forward,
+        """Projections (n, d) of both views and the negations, whose rows are half with each view: one forward,
         one kind of dropout."""
         n = len(ids_n)
         half = (n + 1) // 2
@@ -192,7 +194,7 @@ class SNCSE(PromptBERT):
         return z_a, z_b, z_n
 
     def _words(self, encoder: Encoder) -> int:
-        """Word pieces of a sentence that are kept, so that the row with the longer template is within train_length."""
+        """Maximum number of tokens of a sentence, so that the row with the longer template is within train_length."""
         template = max(sum(map(len, self._pieces(which))) for which in (0, 1))
         words: int = min(self.config.train_length, encoder.max_length) - template
         return words

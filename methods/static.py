@@ -33,7 +33,7 @@ class StaticConfig(MethodConfig):
     """Which vectors, and how a sentence becomes words."""
 
     pooling: Literal["mean"] = option("mean", "word vectors are averaged")
-    max_length: int | None = option(None, "known words kept of a sentence; empty: all", ge=1)
+    max_length: int | None = option(None, "maximum number of known words of a sentence; empty: all", ge=1)
     vectors: str = option(GLOVE, SOURCES)
     tokens: Literal["space", "punctuation"] = option(
         "space", "words are what blanks separate (SentEval's files are tokenised), or punctuation is split off as well"
@@ -120,7 +120,7 @@ class Static(ArrayMethod):
         return vectors
 
     def save(self, path: str | Path, *, card: str = "") -> None:
-        """Write the SentenceTransformer layout (a StaticEmbedding), and beside it how the method was configured."""
+        """Write the SentenceTransformer layout (a StaticEmbedding), with the method's configuration."""
         from safetensors.numpy import save_file
 
         tokenizer, matrix = self._fitted()

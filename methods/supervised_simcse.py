@@ -29,11 +29,11 @@ MINI = Recipe({"batch_size": 64, "learning_rate": 3e-4, "epochs": 1, "eval_every
 class SupervisedSimCSEConfig(ContrastiveConfig):
     """Defaults: the released script for base models."""
 
-    batch_size: int = option(512, "pairs per update", ge=2, sweep=[64, 128, 256, 512])
+    batch_size: int = option(512, "pairs per training step", ge=2, sweep=[64, 128, 256, 512])
     learning_rate: float = option(5e-5, "peak learning rate of AdamW", gt=0, sweep=(1e-5, 1e-4), log=True)
     epochs: int = option(3, "passes over the corpus", ge=1)
     head: Literal["training", "mlp", "none"] = option(
-        "mlp", "tanh layer: in the loss only, kept when encoding (mlp), or none"
+        "mlp", "tanh layer: in the loss only, also when encoding (mlp), or none"
     )
     hard_negatives: Literal["auto", "required", "ignore"] = option(
         "auto", "use the pairs' negatives where all have one, insist on them, or leave them out"
@@ -58,8 +58,9 @@ class SupervisedSimCSE(SimCSE):
         kept="the tanh layer above the first token",
         cost="three epochs, two or three texts a pair in one forward",
         published=("reference_repos.csv:SimCSE-BERT sup", "reference_repos.csv:SimCSE-RoBERTa sup"),
-        notes="The tanh layer is kept when encoding. The paper speaks of 314,000 pairs; the released triplets, which "
-        "need an entailment and a contradiction of one premise, are fewer. Pairs without negatives give N columns.",
+        notes="The tanh layer is also used when encoding. The paper speaks of 314,000 pairs; the released triplets, "
+        "which need an entailment and a contradiction of one premise, are fewer. Pairs without negatives give N "
+        "columns.",
         when_it_collapses="a lower learning_rate, a larger batch_size, a temperature near 0.05",
     )
     Config: ClassVar[type[MethodConfig]] = SupervisedSimCSEConfig
@@ -96,7 +97,7 @@ class SupervisedSimCSE(SimCSE):
     }
 
     def stream(self, corpus: Corpus, seed: int) -> BatchStream:
-        self._uses_negatives(corpus, corpus.uri)  # a gap in the column is told before the first update
+        self._uses_negatives(corpus, corpus.uri)  # a gap in the column is told before the first training step
         return super().stream(corpus, seed)
 
     def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, Tensor]:

@@ -25,7 +25,7 @@ IGNORED = -100  # the label of padding
 
 
 def delete_words(text: str, share: float, rng: np.random.Generator) -> str:
-    """`text` without each word or punctuation mark with probability `share`; one at least stays, order is kept."""
+    """`text` without each word or punctuation mark with probability `share`; one at least stays, in the same order."""
     words = _WORD.findall(text)
     if not words:
         return text
@@ -120,9 +120,9 @@ class TSDAEConfig(TrainingConfig):
     """Defaults: the released example."""
 
     pooling: str = option("cls", POOLING_HELP)
-    batch_size: int = option(8, "sentences per update", ge=2, sweep=[8, 16, 32, 64])
-    train_length: int = option(128, "word pieces kept in training, special tokens included", ge=4)
-    eval_every: int = option(1000, "updates between two evaluations on the dev set", ge=1)
+    batch_size: int = option(8, "sentences per training step", ge=2, sweep=[8, 16, 32, 64])
+    train_length: int = option(128, "maximum number of tokens in training, special tokens included", ge=4)
+    eval_every: int = option(1000, "training steps between two evaluations on the dev set", ge=1)
     deletion: float = option(0.6, "probability that a word is deleted", ge=0, lt=1, sweep=(0.1, 0.9))
     tied: bool = option(True, "the decoder uses the encoder's weights (its cross-attention is its own), or a copy")
     decoder_layers: int | None = option(None, "layers of the decoder, from below; empty: all of the checkpoint", ge=1)
@@ -142,9 +142,9 @@ class TSDAE(TrainedMethod):
         text="sentences",
         supervision="unsupervised",
         cost="one epoch; an encoder forward, a decoder forward and logits over the vocabulary for every token",
-        notes="The decoder sees one vector only, and is dropped afterwards. Words and punctuation marks are told apart "
+        notes="The decoder sees one vector only, and is dropped afterwards. Words and punctuation marks are separated "
         "by a rule of ours, not nltk's tokeniser. The examples leave out sentences under 10 characters and an epoch's "
-        "last, shorter batch (drop_last); one has a constant rate, one a warm-up of 100 updates and linear decay. The "
+        "last, shorter batch (drop_last); one has a constant rate, one a warm-up of 100 steps and linear decay. The "
         "paper's figures are on domain tasks: no published row for STS.",
         when_it_collapses="a lower learning_rate, tied = true, so that the decoder cannot do without the vector",
     )

@@ -116,7 +116,7 @@ class WMSEConfig(ViewConfig, TrainingConfig):
     model_config = ConfigDict(validate_default=True)
 
     pooling: str = option("cls", POOLING_HELP)
-    batch_size: int = option(256, "sentences per update", ge=2, sweep=[64, 128, 256, 512])
+    batch_size: int = option(256, "sentences per training step", ge=2, sweep=[64, 128, 256, 512])
     shrinkage: float = option(
         1e-3, "share of the identity in the covariance; 0 needs slices longer than the projector is wide", ge=0, lt=1
     )
@@ -157,7 +157,7 @@ class WMSE(ViewMethod):
         supervision="unsupervised",
         cost="one epoch, both views in one forward, a Cholesky factor a slice",
         notes="A method for images, here on sentence views. Paper and code whiten without shrinkage (their presets); "
-        "then an epoch's last, shorter batch is left out. The code whitens each view's slice by itself (the default), "
+        "then an epoch's last, shorter batch is left out. The code whitens each view's slice separately (the default), "
         "and its head sees both views in one call (joint_head). It has 512 images of two views or 256 of four in a "
         "batch; the four-view form is not offered. Optimisation is SimCSE's, not that for images.",
         when_it_collapses="a batch_size well above slice, a higher shrinkage, a lower learning_rate",

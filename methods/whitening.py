@@ -99,9 +99,11 @@ def affine_layer(matrix: Matrix, mean: Matrix) -> torch.nn.Linear:
 
 
 class WhiteningConfig(VectorMapConfig):
-    """How much is kept."""
+    """How many dimensions are used."""
 
-    k: int | None = option(None, "dimensions kept; empty: all that have a variance", ge=1, sweep=[128, 256, 384, 768])
+    k: int | None = option(
+        None, "number of dimensions; empty: all that have a variance", ge=1, sweep=[128, 256, 384, 768]
+    )
     epsilon: float = option(0.0, "shrinkage added to the variances; the paper has none", ge=0)
 
 
@@ -109,7 +111,7 @@ _PAPER: dict[str, Any] = {"pooling": "first_last_avg", "first_layer": 1, "max_le
 
 
 class Whitening(VectorMap):
-    """y = (x - mean) W, kept as a Dense layer after the pooling; length-normalising is left to the cosine."""
+    """y = (x - mean) W, saved as a Dense layer after the pooling; length-normalising is left to the cosine."""
 
     name = "whitening"
     version = 1

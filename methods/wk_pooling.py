@@ -26,7 +26,7 @@ _NOTHING = 1e-12  # squares below this share of their vector are rounding noise
 
 
 def neighbours(k: int, layers: int, window: int, left: str) -> list[int]:
-    """Indices of the layers beside layer k (0-based): `window` on each side, as far as there are any.
+    """Indices of the layers next to layer k (0-based): `window` on each side, as far as there are any.
 
     With `left="code"` the left ones count from k >= window on: the authors' slice k - window : k has a negative start
     before that, and is empty.

@@ -1,4 +1,4 @@
-"""Which items make up the batch of each update: a function of corpus, seed and step alone, so that a run can resume."""
+"""The items of each training step's batch: a function of corpus, seed and step alone, so that a run can resume."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class BatchStream:
         return len(item) if isinstance(item, str) else len(item.anchor)
 
     def batch(self, step: int) -> Batch:
-        """The batch of update `step` (0-based, over all epochs)."""
+        """The batch of training step `step` (0-based, over all epochs)."""
         epoch, within = divmod(step, self.steps_per_epoch)
         number, position = divmod(within, self.bucket)
         indices = self._megabatch(epoch, number)[position]

@@ -12,7 +12,7 @@ from harness.files.atomic import write_atomic
 
 
 class BestWeights:
-    """`FOLDER/checkpoint/best-STEP.safetensors`; without a folder the weights are kept in memory.
+    """`FOLDER/checkpoint/best-STEP.safetensors`; without a folder the weights stay in memory.
 
     A file newer than the checkpoint is harmless: the resumed run comes to the same step again and writes the same.
     """
@@ -34,14 +34,14 @@ class BestWeights:
         return hashlib.sha256(raw).hexdigest()
 
     def load(self, encoder: nn.Module, step: int) -> None:
-        """Load the weights that `keep` kept at `step`."""
+        """Load the weights that `keep` saved at `step`."""
         from safetensors.torch import load_file
 
         kept = load_file(self.folder / f"best-{step}.safetensors") if self.folder else self._memory
         encoder.load_state_dict(kept)
 
     def are_whole(self, step: int, sha256: str = "") -> bool:
-        """Are the weights that `keep` kept at `step` there as they were written (readable, without its `sha256`)?"""
+        """Are the weights that `keep` saved at `step` intact (readable, without its `sha256`)?"""
         from safetensors import SafetensorError, safe_open
 
         if self.folder is None:

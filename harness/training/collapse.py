@@ -1,7 +1,7 @@
 """The collapse guard: are the embeddings becoming all alike, since when, and what of the loss went with it?
 
-It looks early, after 1, 2, 4, 8, ... updates, and then with every score on the dev set. An early look draws no random
-number and selects nothing: the weights of a run that finishes are those that it has without them.
+It looks early, after 1, 2, 4, 8, ... training steps, and then with every score on the dev set. An early look draws no
+random number and selects nothing: the weights of a run that finishes are those that it has without them.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def explained(
     Args:
         looks: what was seen of the dev set, the last of them now.
         lines: the terms of the loss, as the curve has them.
-        steps: planned updates.
+        steps: planned training steps.
         views: see `view_cosine`.
     """
     seen = looks[-1]
@@ -91,7 +91,7 @@ def _began(looks: Sequence[Mapping[str, Any]], config: Limits) -> str:
         first = look["step"]
     if first == 0:
         return "as the untrained ones are"
-    return f"it began by update {first}" + (f" (not yet at {before})" if before is not None else "")
+    return f"it began by training step {first}" + (f" (not yet at {before})" if before is not None else "")
 
 
 def _geometry(seen: Mapping[str, Any], views: float | None) -> str:
@@ -151,7 +151,7 @@ def unmoved(lines: Sequence[Mapping[str, Any]]) -> str:
     if len(constant) < _LINES:
         return ""
     since = lines[-len(constant)]["step"]
-    return f"the loss did not move from {constant[0]:.4g} after update {since}: nothing was learnt from then on"
+    return f"the loss did not move from {constant[0]:.4g} after training step {since}: nothing was learnt from then on"
 
 
 def not_finite(terms: Mapping[str, float]) -> str:

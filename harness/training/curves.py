@@ -1,4 +1,4 @@
-"""The curve of a training run: a line an event, such as an update's loss or a score on the dev set."""
+"""The curve of a training run: a line an event, such as the loss of a training step or a score on the dev set."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Curves:
             except (IsADirectoryError, ValueError, TypeError, KeyError):
                 if self.file.is_dir():
                     shutil.rmtree(self.file)  # else no curve could be written
-                logger.warning("%s: damaged; the curve begins at update %d", self.file, step + 1)
+                logger.warning("%s: damaged; the curve begins at step %d", self.file, step + 1)
                 self.lines = []
 
     def add(self, step: int, kind: str, values: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""One gradient descent that can be killed at any moment: its updates, its curve, its checkpoints.
+"""One gradient descent that can be killed at any moment: its training steps, its curve, its checkpoints.
 
 The trainer of methods and the flow are subclasses. Each draws its own batches, computes
 its own loss, and decides when it evaluates and when it ends.
@@ -37,7 +37,7 @@ def decay_groups(parameters: Iterable[nn.Parameter], weight_decay: float) -> lis
 
 
 class Descent:
-    """Where a run stands, and how it moves. `context` gives its device, folder, progress and team.
+    """The state of a run, and its training step. `context` gives its device, folder, progress and team.
 
         >>> weights = nn.Linear(2, 1)
         >>> adam = torch.optim.AdamW(weights.parameters())
@@ -51,7 +51,7 @@ class Descent:
     names: a resumed run has the weights of the uninterrupted one if all else is a function of `step`.
 
     Attributes:
-        step, steps: updates made, and planned (0 where a clock decides).
+        step, steps: training steps made, and planned (0 where a clock decides).
         parameters: those whose gradients are averaged over the team and clipped together.
         counters: names of the attributes (numbers, strings, lists and dicts of them) that a subclass wants back.
         later: further ones, that checkpoints of earlier versions lack: None after such a one.

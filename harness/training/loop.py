@@ -51,16 +51,16 @@ class TrainingConfig(MethodConfig):
     """
 
     learning_rate: float = option(3e-5, "peak learning rate of AdamW", gt=0, sweep=(1e-5, 1e-4), log=True)
-    batch_size: int = option(64, "sentences (or pairs) per update", ge=2, sweep=[64, 128, 256, 512])
+    batch_size: int = option(64, "sentences (or pairs) per training step", ge=2, sweep=[64, 128, 256, 512])
     epochs: int = option(1, "passes over the corpus", ge=1)
-    max_steps: int | None = option(None, "upper bound on updates; empty: no bound", ge=1)
-    train_length: int = option(32, "word pieces kept in training, special tokens included", ge=4)
-    warmup: float = option(0.0, "share of the updates with rising learning rate", ge=0, lt=1)
-    warmup_steps: int | None = option(None, "updates with rising rate; empty: the share warmup", ge=1)
+    max_steps: int | None = option(None, "upper bound on training steps; empty: no bound", ge=1)
+    train_length: int = option(32, "maximum number of tokens in training, special tokens included", ge=4)
+    warmup: float = option(0.0, "share of the training steps with rising learning rate", ge=0, lt=1)
+    warmup_steps: int | None = option(None, "training steps with rising rate; empty: the share warmup", ge=1)
     weight_decay: float = option(0.0, "decoupled weight decay (none on biases and LayerNorm)", ge=0)
     max_grad_norm: float = option(1.0, "gradient norm is clipped to this", gt=0)
-    eval_every: int = option(125, "updates between two evaluations on the dev set", ge=1)
-    select: Literal["best", "last"] = option("best", "which weights are kept: best on the dev set, or the last")
+    eval_every: int = option(125, "training steps between two evaluations on the dev set", ge=1)
+    select: Literal["best", "last"] = option("best", "which weights are used: the best on the dev set, or the last")
     patience: int | None = option(
         None, "stop after this many evaluations worse than the one before (the first: than 0); empty: never", ge=1
     )
@@ -69,7 +69,7 @@ class TrainingConfig(MethodConfig):
         32, "batches per length-sorted megabatch, for less padding; 1: random batches, as the originals have", ge=1
     )
     drop_last: bool = option(False, "leave out an epoch's last batch where it is shorter")
-    log_every: int = option(5, "updates between two lines of the training curve", ge=1)
+    log_every: int = option(5, "training steps between two lines of the training curve", ge=1)
     min_std: float = option(0.01, "collapse guard: least spread of the unit-length dev embeddings (1 = sphere)", ge=0)
     min_rank: float = option(1.5, "collapse guard: least effective rank of the dev embeddings", ge=0)
     micro_batch: int | None = option(
@@ -97,7 +97,7 @@ class TrainingConfig(MethodConfig):
         return value
 
     def warm_updates(self, steps: int) -> int:
-        """With how many of `steps` updates the learning rate rises; a share is rounded up, as transformers does."""
+        """The number of `steps` with a rising learning rate; a share is rounded up, as transformers does."""
         return self.warmup_steps if self.warmup_steps is not None else math.ceil(self.warmup * steps)
 
 
@@ -134,9 +134,9 @@ class TrainedMethod(Method):
         return encoder
 
     def heads(self, encoder: Encoder) -> nn.Module:
-        """Modules trained beside the encoder and dropped afterwards (projectors); none by default.
+        """Modules trained with the encoder and discarded afterwards (projectors); none by default.
 
-        Called once, before the first update, with the untrained encoder: the place to freeze or copy parts of it.
+        Called once with the untrained encoder, before the first training step: the place to freeze or copy parts.
         """
         return nn.Module()
 
@@ -160,28 +160,28 @@ class TrainedMethod(Method):
         return torch.optim.AdamW(groups, lr=self.config.learning_rate, betas=(0.9, 0.999), eps=1e-8, fused=True)
 
     def schedule(self, step: int, steps: int) -> float:
-        """Share of the peak learning rate at update `step` of `steps`: linear warm-up from 0, linear decay to 0.
+        """Share of the peak learning rate at training step `step` of `steps`: linear warm-up from 0, linear decay to 0.
 
-        The first update has 0 for `step`, so with a warm-up its rate is 0: the schedule of transformers, which
+        The first training step has 0 for `step`, so with a warm-up its rate is 0: the schedule of transformers, which
         sentence-transformers has too.
         """
         warm: int = self.config.warm_updates(steps)
         return step / warm if step < warm else (steps - step) / max(1, steps - warm)
 
     def after_update(self, encoder: Encoder, heads: nn.Module) -> None:
-        """Called after every update: moving averages, queues. State belongs in buffers of the heads."""
+        """Called after every training step: moving averages, queues. State belongs in buffers of the heads."""
 
     def candidates(self, encoder: Encoder, heads: nn.Module) -> tuple[Encoder, ...]:
-        """Encoders that compete on the dev set, each of the architecture of `encoder`; the best one is kept (the first
+        """Encoders that compete on the dev set, each of the architecture of `encoder`; the best one is used (the first
         one without a dev set)."""
         return (encoder,)
 
     @abstractmethod
     def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, torch.Tensor]:
-        """Named scalar terms of one batch; "loss" is what is minimised, the others are logged beside it."""
+        """Named scalar terms of one batch; "loss" is what is minimised, the others are logged."""
 
     def fit(self, corpus: TrainingText | None = None, context: FitContext | None = None) -> Self:
-        """Train on `corpus`; the best weights on `context.dev` are kept (the last ones without a dev set).
+        """Train on `corpus`; the best weights on `context.dev` are used (the last ones without a dev set).
 
         Raises:
             TrainingStopped: the collapse guard ended the run.
@@ -200,7 +200,7 @@ class TrainedMethod(Method):
 
 
 def planned_steps(config: TrainingConfig, stream: BatchStream, bound: int | None = None) -> int:
-    """How many updates a run makes: its epochs, cut by the config's bound and by the caller's.
+    """How many training steps a run makes: its epochs, cut by the config's bound and by the caller's.
 
     >>> stream = BatchStream(["a", "b", "c", "d"], batch_size=2, bucket=1, seed=1, length_cap=10)
     >>> planned_steps(TrainingConfig(epochs=3), stream), planned_steps(TrainingConfig(epochs=3), stream, 5)
@@ -321,7 +321,7 @@ class Trainer(Descent):
             )
 
     def at_log_step(self) -> bool:
-        """As `Descent.at_log_step`; early looks have a line of the loss beside them."""
+        """As `Descent.at_log_step`; early dev evaluations also log the loss."""
         return super().at_log_step() or self.step in self.early
 
     def _score(self, kind: str) -> tuple[Encoder, dict[str, float]]:

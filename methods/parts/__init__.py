@@ -1,1 +1,1 @@
-"""What methods are built from; the objectives stand in `methods.objectives`."""
+"""What methods are built from; the objectives are in `methods.objectives`."""

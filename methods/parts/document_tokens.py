@@ -24,14 +24,14 @@ Starts = NDArray[np.uint32]  # (n + 1,): the first character of each of n tokens
 
 
 def cut(text: str, starts: Starts, first: int, end: int) -> str:
-    """The text of tokens first..end - 1, as it is written; a span that begins inside a word begins with its rest."""
+    """The text of tokens first..end - 1, as written; a span that begins inside a word begins with its rest."""
     begin = int(starts[first])
     # Several tokens may share one character (the bytes of an emoji): that character at least belongs to the span.
     return text[begin : max(int(starts[end]), begin + 1)].strip()
 
 
 class DocumentTokens:
-    """Token starts of documents; remembered, for as many documents as fit into `kept` tokens, from epoch to epoch.
+    """Token starts of documents; cached from epoch to epoch, for as many documents as fit into `kept` tokens.
 
     Raises:
         InputError: the tokenizer does not say where its tokens lie (a "slow" one).

@@ -108,7 +108,7 @@ class CouplingNetwork(nn.Module):
 
 
 class Coupling(nn.Module):
-    """First half as it is; second half + shift(first half), and times sigmoid(scale(first half) + 2) if affine."""
+    """First half unchanged; second half + shift(first half), and times sigmoid(scale(first half) + 2) if affine."""
 
     def __init__(self, channels: int, width: int, kind: Literal["additive", "affine"]) -> None:
         super().__init__()

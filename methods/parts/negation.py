@@ -1,4 +1,4 @@
-"""An English sentence said the other way round, by rules on its words: SNCSE's soft negatives without a parser.
+"""An English sentence negated by rules on its words: SNCSE's soft negatives without a parser.
 
 Source: Wang et al. 2022 (arXiv 2201.05979) and generate_soft_negative_samples.py of Sense-GVT/SNCSE, which ask spaCy's
 dependency parser for the first auxiliary or the root of the sentence.
@@ -65,7 +65,7 @@ _NO_E_STEM = ("ss", "en", "er", "on", "el", "al", "ow")
 
 
 class Word(NamedTuple):
-    """One word of a sentence: its text and where it stands."""
+    """One word of a sentence: its text and position."""
 
     text: str
     start: int
@@ -132,7 +132,7 @@ def _ahead(words: Sequence[Word], place: int) -> Iterator[str]:
 
 
 def _do_support(words: Sequence[Word], place: int, sentence: str) -> str | None:
-    """What stands in the place of a verb; None where the word is hardly one."""
+    """What replaces a verb; None where the word is hardly one."""
     word = words[place]
     low = word.low
     if low in _HAVE_OR_DO:

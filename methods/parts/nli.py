@@ -56,8 +56,8 @@ class LabelledPairs(Sequence[Pair]):
             raise InputError(f"{corpus.uri}: {gaps:,} of {len(corpus):,} pairs have no label; give every pair one")
         if labels == {None} and negatives < len(corpus):
             raise InputError(
-                f"{corpus.uri}: its pairs have neither labels nor a negative each, so that there is nothing to tell "
-                'apart; take the corpus "nli-labelled", name the column of the labels as label, or take "nli"'
+                f"{corpus.uri}: its pairs have neither labels nor a negative each, so that there is nothing to "
+                'learn from; take the corpus "nli-labelled", name the column of the labels as label, or take "nli"'
             )
         self.classes = len(LABELS) if labels != {None} else 2
 

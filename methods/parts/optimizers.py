@@ -17,7 +17,7 @@ def adamw(
 
     With bias correction m and v are divided by 1 - beta^t. Without it, as in BERT's original optimiser and
     transformers' former AdamW(correct_bias=False), the first update is lr * 0.1 / sqrt(0.001) = 3.2 times as long as
-    with it. The optimiser is PyTorch's own: it is told that its moments, still zero, have a long past.
+    with it. The optimiser is PyTorch's own: its moments, still zero, get a long past.
     """
     optimizer = torch.optim.AdamW(groups, lr=learning_rate, betas=(0.9, 0.999), eps=eps, fused=True)
     if not bias_correction:

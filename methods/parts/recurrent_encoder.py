@@ -102,7 +102,7 @@ class RecurrentEncoder(Encoder):
         """None.
 
         Raises:
-            InputError: always; whoever reads a transformer's layers is told so.
+            InputError: always; there are no transformer layers to read.
         """
         raise InputError("an encoder of word vectors and a recurrent layer has no layers of a transformer to read")
 

@@ -22,9 +22,9 @@ class TwoViewConfig(ViewConfig, TrainingConfig):
 
     pooling: str = option("cls", POOLING_HELP)
     learning_rate: float = option(2e-5, "peak learning rate of AdamW", gt=0, sweep=[1e-5, 2e-5, 5e-5])
-    batch_size: int = option(256, "sentences (or pairs) per update", ge=2)
+    batch_size: int = option(256, "sentences (or pairs) per training step", ge=2)
     epochs: int = option(2, "passes over the corpus", ge=1)
-    eval_every: int = option(60, "updates between two evaluations on the dev set", ge=1)
+    eval_every: int = option(60, "training steps between two evaluations on the dev set", ge=1)
     projector: Widths = option((8192, 8192, 8192), "widths of the projector's layers")
     projector_bias: Literal["first", "hidden", "none", "all"] = option("hidden", "which projector layers have a bias")
     projector_init: Literal["normal", "pytorch"] = option("pytorch", "N(0, 0.02) as in BERT, or PyTorch's default")

@@ -1,4 +1,4 @@
-"""Methods that leave the encoder as it is and learn a map of its vectors, from a corpus or from each task's text."""
+"""Methods that leave the encoder unchanged and learn a map of its vectors, from a corpus or from each task's text."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class VectorMapConfig(MethodConfig):
     """Pooling and length are those of BERT-flow and BERT-whitening."""
 
     pooling: str = option("first_last_avg", "cls, cls_pooler, mean, max, first_last_avg, last2_avg or layer:K:...")
-    max_length: int | None = option(64, "word pieces kept, when fitting and when encoding", ge=4)
+    max_length: int | None = option(64, "maximum number of tokens, when fitting and when encoding", ge=4)
     fit_on: Literal["sentences", "pairs", "task"] = option(
         "sentences", "text to fit to: sentences, both sides of pairs (NLI), or each task's own text (transductive)"
     )

@@ -1,1 +1,1 @@
-"""The report of a comparison: its sections, what stands in each, and its conclusion."""
+"""The report of a comparison: its sections, their contents, and its conclusion."""

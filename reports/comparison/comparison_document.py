@@ -1,4 +1,4 @@
-"""A comparison as a document: its sections, and what stands in each, in the order of the page."""
+"""A comparison as a document: its sections, and their contents, in the order of the page."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def headline(comparison: Comparison, significance: Significance) -> str:
 
 
 def _sentence(texts: Sequence[str]) -> str:
-    """One sentence of what is said of each base model."""
+    """One sentence that joins those of the base models."""
     more = len(texts) - _MOST_BASES
     said = [*texts[:_MOST_BASES], *([f"{more} more base model{'s' if more > 1 else ''} below"] if more > 0 else [])]
     text = "; ".join(said)
@@ -67,8 +67,10 @@ def _ending(row: ResultRow) -> str:
 
 
 def _conclusion(rows: list[ResultRow], significance: Significance, target: Target) -> tuple[str, str, str]:
-    """Of one base model: how own rows stand to those made elsewhere, which row is ahead, and what training gained; each
-    empty where there is nothing to say."""
+    """Of one base model: how own rows compare with those made elsewhere, which row is ahead, and what training gained.
+
+    Each is empty where there is nothing to report.
+    """
     scored = [(float(runs[1].mean()), row) for row in rows if (runs := significance.by_seed(row, target)) is not None]
     if len(scored) < 2:
         return "", "", ""
@@ -82,7 +84,7 @@ def _conclusion(rows: list[ResultRow], significance: Significance, target: Targe
 
 
 def _elsewhere(rows: list[ResultRow], significance: Significance, target: Target) -> str:
-    """How the comparison's own rows stand to those that were made elsewhere, corrected for as many differences."""
+    """How the comparison's own rows compare with those that were made elsewhere, corrected for as many differences."""
     own = [row for row in rows if not (row.elsewhere or row.added)]
     others = [row for row in rows if row.elsewhere]
     pairs = [(row, other) for row in own for other in others]

@@ -129,7 +129,7 @@ def _head(table: Table, column: Column, *, alone: bool) -> str:
 
 
 def _legend(cells: list[Cell], without: list[str], *, several: bool) -> list[str]:
-    """What the marks mean that stand in these cells, and what is not shown."""
+    """What the marks in these cells mean, and what is not shown."""
     said = []
     if any(cell.rank == 1 for cell in cells):
         best = "best mean of its base model" if several else "best mean of its column"

@@ -148,7 +148,7 @@ def _leave_out(axes: Any, points: Sequence[tuple[float, float]], far: Sequence[i
 
 
 def _room(arrows: bool) -> float:
-    """Of the points' span, beyond them: more where arrows and their names stand."""
+    """Of the points' span, beyond them: more where there are arrows and their names."""
     return 0.36 if arrows else 0.16
 
 

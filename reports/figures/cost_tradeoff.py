@@ -147,7 +147,7 @@ def _how_timed(rows: Sequence[ResultRow], unit: str, unmeasured: Sequence[str]) 
 
 
 def _zero(points: Sequence[Point]) -> float | None:
-    """Where rows that cost nothing stand on a logarithmic axis; None where there are none."""
+    """The place of rows that cost nothing on a logarithmic axis; None where there are none."""
     positive = [p.cost for p in points if p.cost > 0]
     return min(positive) / 3 if positive and len(positive) < len(points) else None
 

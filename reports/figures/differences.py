@@ -25,7 +25,7 @@ def forest(comparison: Comparison, significance: Significance) -> Figure | None:
         return None
 
     def height(i: int) -> float:
-        """Rows stand in the order of the first target that has them."""
+        """Rows are in the order of the first target that has them."""
         return next(d.estimate.value for target in panels if (d := results[target.key][i]) is not None)
 
     kept.sort(key=height)

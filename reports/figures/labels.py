@@ -40,7 +40,7 @@ def place_labels(axes: Any, points: Points, labels: Sequence[str], line: Points 
 
     `line`: corners of a line of horizontal and vertical parts that is not to be covered either.
 
-    Call last: the layout is fixed here, since places are measured in it. Labels that stand off get a line.
+    Call last: the layout is fixed here, since places are measured in it. Labels away from their points get a line.
     """
     from matplotlib.transforms import Bbox
 

@@ -19,7 +19,7 @@ _SEPARATED = ("better", "worse")
 
 
 def pair_matrix(comparison: Comparison, block: Block, base: str) -> Figure | None:
-    """Row minus column by the block's target, best row first; None with more rows than can be told apart.
+    """Row minus column by the block's target, best row first; None with more rows than can be read.
 
     `base`: the base model's name where there are several, else "".
     """

@@ -40,7 +40,7 @@ def strip(comparison: Comparison, significance: Significance) -> Figure | None:
     rows = [row for row in comparison.rows if any(row.key in panel for _, panel in panels)]
 
     def height(row: ResultRow) -> float:
-        """Rows stand in the order of the first panel that has them."""
+        """Rows are in the order of the first panel that has them."""
         return next(panel[row.key][1].value for _, panel in panels if row.key in panel)
 
     rows.sort(key=height)

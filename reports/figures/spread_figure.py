@@ -45,7 +45,7 @@ def spread_figure(comparison: Comparison, significance: Significance) -> Figure 
             plot,
             "spread",
             "Where the spread comes from",
-            "Standard deviation of scores when one source alone is drawn anew, with its 95 % interval. Blue: one "
+            "Standard deviation of scores when one source alone is redrawn, with its 95 % interval. Blue: one "
             "stream of random numbers, the others held; black: all of them; grey: the test pairs. An interval "
             "that reaches the edge goes on beyond it.",
             f"Dot and interval for each source. {'; '.join(said)}.",

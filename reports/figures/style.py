@@ -130,7 +130,7 @@ def _rounded(numbers: str) -> str:
 
 
 def finish(plot: Plot, key: str, title: str, caption: str, alt: str) -> Figure:
-    """A plot whose layout stands, to be drawn in the formats that are asked for."""
+    """A plot whose layout is fixed, to be drawn in the requested formats."""
     from matplotlib.text import Text
 
     for text in plot.findobj(Text):  # a control character would make the SVG no XML at all

@@ -1,16 +1,16 @@
-"""The chance of the examples: how far scores move when the examples of all tasks are drawn anew, together.
+"""The chance of the examples: how far scores move when the examples of all tasks are redrawn together.
 
-Texts repeat. A sentence stands in several pairs of a task, and pairs of one task stand in another: over 1,000 of
+Texts repeat. A sentence is in several pairs of a task, and pairs of one task are in another: over 1,000 of
 STS-B's 1,379 test pairs are also in STS12-16. Examples that share a text are no independent evidence. The variance of a
 score with influences x (`reports.stats.influence`) is
 
-    by examples     sum_i x_i^2            each example drawn by itself, as a bootstrap of pairs does
+    by examples     sum_i x_i^2            each example drawn separately, as a bootstrap of pairs does
     by texts        sum of x_i x_j over examples i, j with a text in common
 
 The second is the variance of dyadic data (Fafchamps & Gubert, Journal of Development Economics 83, 2007; Aronow, Samii
 & Assenova, Political Analysis 23, 2015), summed as the texts' squares less what identical pairs then count twice
 (Cameron, Gelbach & Miller, Journal of Business & Economic Statistics 29, 2011). The wider one decides: where examples
-move against one another the second may come out lower. A bootstrap that draws texts anew (Owen's pigeonhole) would come
+move against one another the second may come out lower. A bootstrap that redraws texts (Owen's pigeonhole) would come
 out higher, as it draws what is a pair's own three times; one that draws connected groups of pairs the same, with more
 chance, since a group may have a twentieth of all pairs. How often each covers on the real sets: docs/statistics.md.
 

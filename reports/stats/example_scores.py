@@ -30,7 +30,7 @@ class Scored:
 
 
 class ExampleScores:
-    """Reads the runs once, when the first score is asked for."""
+    """Reads the runs once, when the first score is requested."""
 
     def __init__(self, comparison: Comparison) -> None:
         self.comparison = comparison
@@ -84,7 +84,7 @@ class ExampleScores:
         return None if scored is None else self._texts.get((score, scored.digest))
 
     def check(self, score: ScoreKey, aggregation: str) -> None:
-        """Warn where what is kept and what the record says are not the same number."""
+        """Warn where the saved examples and the record give different numbers."""
         task, _, _, metric = score
         runs = self.of(score)
         for record in self.comparison.records:

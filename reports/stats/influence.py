@@ -4,7 +4,7 @@ With x_m the influence of example m, a resample that draws example m w_m times c
 sum_m x_m (w_m - 1). The variance of the score under any way of drawing examples is therefore a quadratic form in x,
 and need not be simulated (the infinitesimal jackknife: Jaeckel 1972; Efron, "The Jackknife, the Bootstrap and Other
 Resampling Plans", SIAM 1982, chapter 6): `reports.stats.clusters`. The influences of a score sum to 0, since weights
-that are all doubled leave it as it is.
+that are all doubled do not change it.
 
 Everything is plain numpy on arrays. The scores are those of `harness.results.outcomes`.
 """

@@ -17,7 +17,7 @@ FEWEST_TASKS, FEWEST_ROWS = 5, 3
 
 @dataclass(frozen=True)
 class Ranking:
-    """Average ranks over tasks (1 is best) and what may be said of their differences."""
+    """Average ranks over tasks (1 is best) and which of their differences are significant."""
 
     ranks: Floats  # (rows,)
     statistic: float  # Friedman's chi-squared, corrected for ties

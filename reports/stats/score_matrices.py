@@ -23,7 +23,7 @@ _METRICS = {"sts": ("spearman", "all"), "transfer": ("accuracy", ""), "probing":
 class ScoreMatrix:
     """A benchmark: some tasks of one source, and the whole runs of every row that has them, scores times 100.
 
-    `others` are tasks that only few rows were asked for: they are in no statistic.
+    `others` are tasks that only few rows were evaluated on: they are in no statistic.
     """
 
     key: str
@@ -40,7 +40,7 @@ class ScoreMatrix:
 def score_matrices(comparison: Comparison, fewest_tasks: int = 3) -> Iterator[ScoreMatrix]:
     """Every benchmark with enough tasks. A run counts when it has all of them, under the protocol that most runs share.
 
-    A benchmark's tasks are those that most rows were asked for, whether or not there was data.
+    A benchmark's tasks are those that most rows were to be evaluated on, whether or not there was data.
     """
     for suite, title in SUITES.items():
         for source in dict.fromkeys(source for _, source in comparison.columns(suite)):
@@ -69,7 +69,7 @@ def score_matrices(comparison: Comparison, fewest_tasks: int = 3) -> Iterator[Sc
 
 
 def _scores(record: Record, suite: str, source: str) -> dict[str, Score]:
-    """Task -> the score that stands for it."""
+    """Task -> its main score."""
     tests = [s for s in record.scores if (s.suite, s.source) == (suite, source) and s.split != "dev"]
     if suite == "mteb":
         return {f"{PREFIX}{name}": score for name, score in mteb_scores(tests).items()}

@@ -1,4 +1,4 @@
-"""Seeds added until a decision stands: how often one may analyse, and which row gets another seed.
+"""Seeds added until a decision is reached: how often one may analyse, and which row gets another seed.
 
 Whoever adds seeds until p < 0.05 finds a difference between equal rows in 10 to 20 % of comparisons. Here every interim
 analysis of a difference has a level of its own,

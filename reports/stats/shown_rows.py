@@ -18,7 +18,7 @@ def target_mean(row: ResultRow, target: Target | None) -> float | None:
 def rows_shown(rows: Sequence[ResultRow], target: Target | None, room: int = ROOM) -> tuple[list[ResultRow], str]:
     """At most `room` of the rows, in their order, and a sentence for the caption about the others ("" if none).
 
-    The best by `target` (the first, without one) are kept, and always the best untrained row: what the others are to
+    The best by `target` (the first, without one) are shown, and always the best untrained row: what the others are to
     be seen against.
     """
     if len(rows) <= room:

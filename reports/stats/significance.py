@@ -90,7 +90,7 @@ class Runs(NamedTuple):
 class Significance:
     """What a comparison's rows score and how far that may go by chance, computed once for each target.
 
-    Examples are drawn anew for all rows and tasks together: rows are paired. Nothing is simulated: what a bootstrap of
+    Examples are redrawn for all rows and tasks together: rows are paired. Nothing is simulated: what a bootstrap of
     texts approaches is computed (`reports.stats.clusters`). Of a comparison whose seeds were added until it was
     decided, every difference combines all its interim analyses.
     """
@@ -105,7 +105,7 @@ class Significance:
     ) -> None:
         """Args:
         whole: of the same comparison with more seeds, whose examples are used.
-        examples: what is used instead of all that the runs kept.
+        examples: what is used instead of all that the runs saved.
         families: of how many comparisons like this one it is: levels and p-values are corrected for them (Bonferroni).
         """
         self.comparison = comparison
@@ -142,7 +142,7 @@ class Significance:
 
     @property
     def unlike(self) -> set[tuple[str, str, str]]:
-        """(record id, task, source) of scores on other examples than the rest; of what was asked for so far."""
+        """(record id, task, source) of scores on other examples than the rest; of what was requested so far."""
         return self._examples.unlike
 
     def _scored(self, measure: Measure) -> dict[str, Scored]:
@@ -156,21 +156,21 @@ class Significance:
         return self._examples.texts((measure.task, measure.source, measure.split, measure.metric))
 
     def unknown(self, target: Target) -> str:
-        """Why nothing can be judged by the target, "" where it can: no run kept its examples, or they are too few."""
+        """Why nothing can be judged by the target, "" where it can: no run saved its examples, or they are too few."""
         lacking = [one.task for one in target.measures if not self._scored(one)]
         if lacking:
             known = self.comparison.facts.get(lacking[0])
             if known is not None and known.lacks:
-                return f"no run kept what each example of {lacking[0]} scored: {known.lacks}"
+                return f"no run saved the examples of {lacking[0]} scored: {known.lacks}"
             names = ", ".join(lacking[:3]) + (f" and {len(lacking) - 3} more" if len(lacking) > 3 else "")
-            return f"no run kept what each example of {names} scored"
+            return f"no run saved the examples of {names} scored"
         few = min(len(next(iter(self._scored(one).values())).influence) for one in target.measures)
         if few < FEWEST_EXAMPLES:
             return f"{few} example{'s' if few > 1 else ''} of a task do not say how far its score goes by chance"
         return ""
 
     def lacks_examples(self, record: Record) -> bool:
-        """Whether a run kept none of what its targets are about."""
+        """Whether a run saved no examples of its targets."""
         measures = [one for target in self.targets for one in target.measures]
         kept = {run for one in measures for run in (*self._scored(one), *(run for run, *_ in self.unlike))}
         return bool(measures) and record.id not in kept

@@ -11,7 +11,7 @@ only where the spreads are equal. Dunnett's C on each row's own variance holds, 
   Dunnett, JASA 75, 1980, "Pairwise multiple comparisons in the unequal variance case", procedure C);
 - the chance of the examples is known (`reports.stats.clusters`), so it has infinite freedom.
 
-How often equal rows are separated by it, over rows, seeds and spreads, and how often unlike ones are stands in
+How often equal rows are separated by it, over rows, seeds and spreads, and how often unlike ones are is in
 docs/statistics.md, by tools/campaigns/error_rates.py.
 """
 

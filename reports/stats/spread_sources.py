@@ -1,7 +1,7 @@
 """Where the spread of a row's scores comes from: its variance by stream of random numbers, and by drawn pairs.
 
-A stream's variance is that of runs in which it alone has other seeds. The other streams stand at one seed: what the
-stream does by itself is in it, and what it does together with them. So the variances of streams are no parts of a
+A stream's variance is that of runs in which it alone has other seeds. The other streams have one seed: what the
+stream does alone is in it, and what it does together with them. So the variances of streams are no parts of a
 whole. Where streams act together (a training run that any small change sends another way) each alone may bring nearly
 as much as all of them, and their sum exceeds the variance of runs in which all differ; in the words of sensitivity
 analysis they are total effects (Homma & Saltelli, Reliability Engineering & System Safety 52, 1996), here at one point.
@@ -37,7 +37,7 @@ class Source:
     """What one source brings, in points (times 100).
 
     Attributes:
-        streams: what varies: some streams, all of them, or none where the test pairs are drawn anew.
+        streams: what varies: some streams, all of them, or none where the test pairs are redrawn.
         scores, seeds: (runs,) of the runs in which it varies, in points; empty for the test pairs.
         variance, freedom: the estimate, and how many degrees of freedom it has.
         records: ids of the runs.
@@ -88,7 +88,7 @@ class Share:
 def share_of(part: Source, whole: Source, confidence: float = CONFIDENCE) -> Share | None:
     """var(part) / var(whole) by the seeds that both have; None where these are too few, or nothing varies.
 
-    The two are not independent: seed s of the stream stands in a run of each. Pitman's interval for the variances of
+    The two are not independent: seed s of the stream is in a run of each. Pitman's interval for the variances of
     paired values (Biometrika 31, 1939; Morgan in the same volume) has w [K - sqrt(K^2 - 1), K + sqrt(K^2 - 1)] with the
     ratio w, their correlation r over n seeds and K = 1 + 2 (1 - r^2) t^2 / (n - 2), t Student's with n - 2 degrees of
     freedom. The first run is one and the same in both, which it can bear (coverage in docs/statistics.md).
@@ -187,7 +187,7 @@ def _scores(row: ResultRow, target: Target) -> dict[str, float]:
 
 
 def _pairs(row: ResultRow, significance: Significance, target: Target) -> Source | None:
-    """What one run's score varies by when the pairs are drawn anew."""
+    """What one run's score varies by when the pairs are redrawn."""
     found, variance = significance.by_seed(row, target), significance.run_variance(row, target)
     if found is None or variance is None:
         return None

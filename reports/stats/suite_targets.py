@@ -30,7 +30,7 @@ def registered(suite: str) -> Suite | None:
 
 
 def main_measure(comparison: Comparison, suite: str, task: str, source: str) -> Measure | None:
-    """The number of a task that stands in the table of its suite; None where no run has any."""
+    """The number of a task in the table of its suite; None where no run has any."""
     scores = [
         s
         for r in comparison.records
@@ -60,7 +60,7 @@ def suite_measures(comparison: Comparison, suite: str) -> list[Measure]:
 
 
 def transfer_average(comparison: Comparison, suite: str) -> Target | None:
-    """SentEval's mean of seven; None where not just those were asked for."""
+    """SentEval's mean of seven; None where not just those were evaluated."""
     measures = suite_measures(comparison, suite)
     prefix = TRANSFER_SUITES.get(suite)
     if prefix is None or {one.task.removeprefix(prefix) for one in measures} != set(TRANSFER):
@@ -94,7 +94,7 @@ def mteb_average(comparison: Comparison, suite: str, category: str = "") -> Targ
 
 
 def known_targets(comparison: Comparison) -> Iterator[tuple[tuple[str, ...], Target]]:
-    """All that rows can be compared by, with the words that each is asked for by (the first one is
+    """All that rows can be compared by, with the words that select each (the first one is
     shown): averages first, then tasks."""
     usual = targets(comparison)
     for target in usual:

@@ -35,7 +35,7 @@ class Measure(NamedTuple):
 class Target:
     """What rows are compared by: the mean of some measures, of which every one counts the same.
 
-    `others` were asked of few rows, and are in no average.
+    `others` have scores of few rows, and are in no average.
     """
 
     key: str
@@ -71,7 +71,7 @@ def common_unit(some: Sequence[Target]) -> str:
 
 
 def alone(measure: Measure, title: str = "") -> Target:
-    """One task by itself."""
+    """One task alone."""
     task, source = measure[:2]
     name = title or f"{task} ({SOURCES.get(source, source)})"
     return Target(f"task-{source}-{task}", name, task, (measure,))
@@ -80,9 +80,9 @@ def alone(measure: Measure, title: str = "") -> Target:
 def asked_of_most(
     rows: Sequence[ResultRow], tasks: Sequence[tuple[str, str]]
 ) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """Those of some (task, source) that most finished rows were asked for, and the others.
+    """Those of some (task, source) that most finished rows were to be evaluated on, and the others.
 
-    A task whose data was missing was asked for: an average without it must not appear complete. Where no task is one of
+    A task whose data was missing was requested: an average without it must not appear complete. Where no task is one of
     most rows, all are.
     """
     finished = [row for row in rows if row.finished]

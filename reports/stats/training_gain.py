@@ -17,7 +17,7 @@ def never_beat_the_start(row: ResultRow) -> tuple[int, int]:
 
 
 def remark(row: ResultRow) -> str:
-    """The same as a reader is told; empty where every run got better than it began."""
+    """The same as a sentence; empty where every run got better than it began."""
     never, known = never_beat_the_start(row)
     if not never:
         return ""

@@ -96,7 +96,7 @@ class Block:
         return 100 * math.sqrt(self.significance.examples_variance(a, self.target, b))
 
     def design(self, a: ResultRow, b: ResultRow) -> Design:
-        """The comparison as it is, with what is known of its spreads."""
+        """The present comparison, with what is known of its spreads."""
         keys = [row.key for row in self.judged]
         deviations = tuple(self.deviation(row) for row in self.judged)
         sides = keys.index(a.key), keys.index(b.key)
@@ -211,7 +211,7 @@ def seen_from_base(significance: Significance, pairs: Sequence[tuple[ResultRow, 
 
 def seen(block: Block) -> dict[int, float]:
     """The fewest and the most seeds of its rows -> the smallest difference that so many can see, in points; empty where
-    nothing can be said."""
+    nothing is known."""
     design = common_design(block)
     if design is None:
         return {}
@@ -222,7 +222,7 @@ def seen(block: Block) -> dict[int, float]:
 
 
 def seen_text(block: Block) -> str:
-    """One line: what differences this design can see; "" where nothing can be said."""
+    """One line: what differences this design can see; "" where nothing is known."""
     said = [f"{count} {sight(least)}" for count, least in seen(block).items()]
     return f"{', '.join(said)} ({_how_often(block)})." if said else ""
 

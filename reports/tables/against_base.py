@@ -58,7 +58,7 @@ def against_base(comparison: Comparison, significance: Significance) -> Table | 
             line.append(Cell(d.verdict, records=runs))
     legend = [
         f"Difference of the means over seeds, in points of {common_unit(significance.targets)}; the same examples for "
-        "both rows, those that share a text drawn together where the runs kept which do.",
+        "both rows, those that share a text drawn together where the runs saved which do.",
         "Base: what the row started from, evaluated with it: the same base model, pooling and text length, nothing "
         "learnt.",
         "Intervals and p are corrected for the rows of this table, column by column (Sidak): an interval excludes 0 "

@@ -20,7 +20,7 @@ class TableBuilder:
 
     Attributes:
         section: key of a section of the report ("scores", "certainty", ...: `reports.comparison.comparison_document`);
-            any other text is the heading of a section of its own, which stands before "How it was run".
+            any other text is the heading of a section of its own, before "How it was run".
         build: gives one block, several, or None where the runs have nothing for it. It is called with the comparison
             and what seeds and examples say of it.
         order: place within the section; ours have 100, 200, ...

@@ -82,8 +82,8 @@ def cost_table(comparison: Comparison) -> Table:
     ]
     if any("mfu" in r.cost for r in comparison.records):
         legend.append(
-            "Tokens are those that encoders processed in training, without padding, each view of a sentence "
-            "anew. MFU: 6 operations for each of them and each weight, and attention's 12 L d t (2 and 4 L d t without "
+            "Tokens are those that encoders processed in training, without padding, in each view of a sentence. "
+            "MFU: 6 operations for each of them and each weight, and attention's 12 L d t (2 and 4 L d t without "
             "a gradient; heads apart), a second of training, against the GPU's data sheet or, for other devices, "
             "products of square matrices measured there."
         )

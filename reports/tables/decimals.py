@@ -1,7 +1,7 @@
 """As many decimals as the noise allows: one rule for all cells of a column.
 
 Two decimals where the standard error of the column's rows (their median, over seeds and examples) is below 0.05
-points, so that a hundredth is at least a fifth of it; one where it is larger, as it is on nearly all tasks. Two where
+points, so that a hundredth is at least a fifth of it; one where it is larger, as on nearly all tasks. Two where
 nothing is known of the noise: a number of unknown precision is given as it was computed.
 """
 

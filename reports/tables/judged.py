@@ -27,12 +27,12 @@ def judged_rows(
 ) -> tuple[tuple[TableRow, ...], list[str]]:
     """The body of a table with a line for each row of the comparison, and what its legend has to say.
 
-    With `significance`, what guessing scores stands below the rows, where that is known.
+    With `significance`, the score of guessing is shown below the rows, where it is known.
 
     Args:
-        by_column: what each column of scores is the mean of, as far as it is known: it decides about decimals.
+        by_column: what each column of scores is the mean of, as far as known: it decides about decimals.
         deciding: columns in which rows are held against one another: the average, or each task where there is none.
-            The same marks stand in all tables.
+            The same marks are used in all tables.
     """
     lines = [list(line) for line in cells]
     digits = (

@@ -23,7 +23,7 @@ def extremes(comparison: Comparison, pairs: str, source: str) -> list[tuple[Resu
     """The best and the worst of all layers and poolings of each model, as (what it is, its score x 100).
 
     [CLS] before the first layer is left out: it is the same vector for every sentence. Scores of another source of
-    the pairs stand in only where there are none of `source`, with a note.
+    the pairs replace it only where there are none of `source`, with a note.
     """
     ends_of_rows = []
     known = [grid for grid in grids(comparison) if grid.pairs == pairs]

@@ -27,7 +27,7 @@ def limits(comparison: Comparison, significance: Significance) -> Text:
     selected = sorted({str(r.dev["task"]) for r in comparison.records if r.dev and r.dev.get("task")})
     if selected:
         said.append(
-            f"Trained rows kept the checkpoint that scored best on the dev part of {', '.join(selected)}: no "
+            f"Trained rows use the checkpoint that scored best on the dev part of {', '.join(selected)}: no "
             "test score was looked at, but tasks like it are favoured."
         )
     said += contamination.remarks(comparison)

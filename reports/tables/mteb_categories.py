@@ -36,13 +36,13 @@ from reports.tables.score_cells import (
 _CATEGORIES = {"PairClassification": "Pair classification", "Summarization": "Summarisation"}
 _QUIRK = (
     "SummEval as version 1 of mteb printed it, (mean correlation + mean p-value) / 2: the number of the published "
-    "tables, and the one in the average. The corrected one stands in a column of its own."
+    "tables, and the one in the average. The corrected one is in a column of its own."
 )
 _LEGEND = "mteb's main score ×100, mean ± standard deviation over seeds."
 
 
 def mteb_tables(comparison: Comparison, significance: Significance | None = None) -> list[Table]:
-    """Averages and data sets of every suite that was asked for, then what was asked for by name.
+    """Averages and data sets of every requested suite, then the tasks requested by name.
 
     Without `significance`, no marks.
     """
@@ -55,7 +55,7 @@ def mteb_tables(comparison: Comparison, significance: Significance | None = None
         rest = [name for name in rest if name not in names_of(MTEB_SUITES[suite])]
     if not _scored(comparison).isdisjoint(rest):
         title = "Other MTEB tasks" if tables else "MTEB tasks"
-        caption = "Tasks asked for by name; they make no benchmark, so there is no average."
+        caption = "Tasks requested by name; they make no benchmark, so there is no average."
         tables.append(_tasks(comparison, significance, "", "mteb-tasks", title, caption, rest, None))
     return tables
 
@@ -96,7 +96,7 @@ def _averages(row: ResultRow, suite: str) -> dict[str, tuple[dict[str, Average],
 
 
 def category_table(comparison: Comparison, suite: str, significance: Significance | None = None) -> Table | None:
-    """The average of each category of a suite and that over its data sets; None where nobody asked for the suite."""
+    """The average of each category of a suite and that over its data sets; None where the suite was not requested."""
     rows, sets = comparison.rows, MTEB_SUITES[suite]
     names = names_of(sets)
     if set(_asked(comparison)).isdisjoint(names):

@@ -61,7 +61,7 @@ def _table(comparison: Comparison, significance: Significance | None, name: str)
 
 
 def _main_scores(comparison: Comparison, name: str, task: str, source: str, suite: Suite | None) -> list[Score]:
-    """The scores of a task that stand in the table: those in the suite's metric, else in the first that was given."""
+    """The scores of a task in the table: those in the suite's metric, else in the first that was given."""
     scores = [
         s
         for row in comparison.rows
@@ -74,5 +74,5 @@ def _main_scores(comparison: Comparison, name: str, task: str, source: str, suit
 
 
 def _percent(by_task: Collection[list[Score]], suite: Suite | None) -> bool:
-    """Whether numbers stand times 100: as the suite says, else where all of them are fractions or correlations."""
+    """Whether numbers are shown times 100: as the suite says, else where all of them are fractions or correlations."""
     return suite.percent if suite is not None else all(abs(s.value) <= 1 for scores in by_task for s in scores)

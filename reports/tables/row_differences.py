@@ -51,7 +51,7 @@ def difference_table(comparison: Comparison) -> Table | Text | None:
     ]
     matter = ", ".join(fact.title.lower() for fact in found.marked_columns)
     caption = "Only what is not the same for all rows. "
-    caption += f"What usually matters stands first and has a footnote: {matter}." if matter else _LITTLE
+    caption += f"What usually matters is first and has a footnote: {matter}." if matter else _LITTLE
     legend = ("–: the row has no such thing.", *filter(None, [_unrecorded(found)]))
     return Table("differences", "Settings in which the rows differ", caption, tuple(columns), tuple(lines), legend)
 

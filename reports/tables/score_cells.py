@@ -19,7 +19,7 @@ _NAMED = 16  # missing tasks that a footnote names
 
 
 def block_of(row: ResultRow) -> str:
-    """Rows are ranked within their base model; supervised rows stand apart and are not ranked."""
+    """Rows are ranked within their base model; supervised rows are shown separately and are not ranked."""
     name = base_name(row.base_model)
     return f"{name} · supervised, not ranked" if row.supervision == "supervised" else name
 

@@ -19,7 +19,7 @@ def spread_table(comparison: Comparison, significance: Significance) -> Table | 
         return None
     columns = (
         Column("row", "Method", numeric=False),
-        Column("source", "What is drawn anew", numeric=False),
+        Column("source", "What is redrawn", numeric=False),
         Column("runs", "Runs", aside=True),
         Column("deviation", "Standard deviation", "points, 95 % interval"),
         Column("share", "Of all streams' variance", "%, 95 % interval"),
@@ -34,7 +34,7 @@ def spread_table(comparison: Comparison, significance: Significance) -> Table | 
     return Table(
         "spread",
         "Where the spread comes from",
-        f"By {target.title}: how far scores lie apart when one source of chance alone is drawn anew.",
+        f"By {target.title}: how far scores lie apart when one source of chance alone is redrawn.",
         columns,
         tuple(body),
         (*_legend(found), *_lacking(found)),
@@ -77,8 +77,8 @@ def _legend(found: Sequence[Decomposition]) -> list[str]:
         "both with Pitman's.",
         "Shares are no parts of a whole: what a stream does together with the others is in each of them. Where any "
         "small change sends training another way, every stream alone brings nearly the whole.",
-        "Views: all that is drawn for a batch beside dropout (augmentations, masks, negatives, partitions). Test "
-        "pairs: what the score of one run varies by when they are drawn anew (bootstrap); that is no part of the "
+        "Views: all that is drawn for a batch besides dropout (augmentations, masks, negatives, partitions). Test "
+        "pairs: what the score of one run varies by when they are redrawn (bootstrap); that is no part of the "
         "seeds' spread, but is shown next to it.",
     ]
 

@@ -52,7 +52,7 @@ def _score_table(comparison: Comparison, significance: Significance | None, key:
     legend = ["Spearman's correlation ×100, mean ± standard deviation over seeds.", *said]
     if others:
         names = ", ".join(measure.task for measure in others)
-        legend.append(f"{names}: most rows were not scored on it, so it stands in no average and decides nothing.")
+        legend.append(f"{names}: most rows were not scored on it, so it is in no average and decides nothing.")
     if any(row.supervision == "transductive" for row in rows):
         legend.append("Transductive rows were fitted on the text of the test set (without its scores).")
     if key == "embedded":

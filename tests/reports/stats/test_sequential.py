@@ -1,4 +1,4 @@
-"""Seeds added until a decision stands: levels of analyses, which rows go on, and how often equal rows differ."""
+"""Seeds added until a decision is reached: levels of analyses, which rows go on, and how often equal rows differ."""
 
 from __future__ import annotations
 
