@@ -119,7 +119,14 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize(("where", "executor"), [("training", "serial"), ("result", "serial"), ("result", WORKERS)])
+@pytest.mark.parametrize(
+    ("where", "executor"),
+    [
+        pytest.param("training", "serial", marks=pytest.mark.campaign),  # as in test_resume.py
+        ("result", "serial"),
+        ("result", WORKERS),
+    ],
+)
 def test_a_study_that_was_killed_has_the_same_trials_and_values(
     done: Any, tmp_path: Path, where: str, executor: Any
 ) -> None:

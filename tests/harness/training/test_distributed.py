@@ -73,6 +73,7 @@ def test_a_process_that_fails_alone_ends_all(worked: tuple[Path, subprocess.Comp
     assert "process 1 of 2 failed alone (ValueError: met by one)" in done.stderr
 
 
+@pytest.mark.campaign  # test_executors.py trains one run in two processes, too
 def test_compare_under_accelerate_launch_records_each_run_once(tmp_path: Path) -> None:
     experiment = tmp_path / "two.toml"
     experiment.write_text("""

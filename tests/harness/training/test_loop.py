@@ -195,7 +195,7 @@ def script() -> list[dict[str, float]]:
     return [seen(0.1), seen(0.3), seen(0.2), seen(0.4), seen(0.35)]  # before training, then at steps 2, 4, 6, 8
 
 
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("precision", ["fp32", pytest.param("bf16", marks=pytest.mark.campaign)])
 def test_an_interrupted_run_ends_like_an_uninterrupted_one(tmp_path: Path, corpus: Corpus, precision: str) -> None:
     class StopError(Exception):
         pass
