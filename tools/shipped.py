@@ -19,7 +19,7 @@ NAME = "shipped"
 
 def table() -> str:
     """The shipped rows by what their report goes by first, best first, in Markdown; those of one base model are judged
-    together, and rows that share a letter cannot be told apart."""
+    together, and rows that share a letter do not differ significantly."""
     with open_workdir(SHIPPED) as folder:
         comparison = comparison_of(folder, NAME)
         question = question_of(comparison, "")
@@ -30,7 +30,7 @@ def table() -> str:
             "| ---: | --- | ---: | ---: | ---: | --- |",
         ]
         for place, row in enumerate(block.judged):
-            letters = "".join(ascii_lowercase[i % 26] for i, (a, b) in enumerate(groups) if a <= place <= b)
+            letters = "".join(ascii_lowercase[i % 26] for i, group in enumerate(groups) if place in group)
             seeds = len(row.finished)
             spread = f"{block.deviation(row):.2f}" if seeds > 1 else "–"
             lines.append(f"| {place + 1} | {row.label} | {block.mean(row):.2f} | {spread} | {seeds} | {letters} |")

@@ -16,21 +16,31 @@ from reports.read.provenance import provenance_of
 from reports.stats.significance import Significance
 from reports.tables.builder import TableBuilder, from_other_packages
 
+# Key -> title, and the sentence that introduces the section where it is folded.
 SECTIONS = {
-    "scores": "Scores",
-    "mteb": "MTEB",
-    "differences": "What differs between rows",
-    "base": "Against the untrained base",
-    "certainty": "How sure is it",
-    "contamination": "Test text in the training data",
-    "space": "Alignment and uniformity",
-    "layers": "Layers and poolings",
-    "explore": "Single examples",
-    "training": "Training",
-    "tuning": "Tuning",
-    "cost": "Cost",
+    "scores": ("Scores", "The scores of all rows on all tasks."),
+    "mteb": ("MTEB", "The scores on the tasks of MTEB."),
+    "differences": (
+        "What differs between rows",
+        "How the settings of the rows differ; a star marks what usually matters.",
+    ),
+    "base": ("Against the untrained base", "How much training changed each row's score."),
+    "certainty": (
+        "How sure is it",
+        "Every seed, all pairs of rows, and the differences that this comparison can detect.",
+    ),
+    "contamination": ("Test text in the training data", "How many test texts occur in the text that rows learnt from."),
+    "space": ("Alignment and uniformity", "The geometry of the vectors: alignment, uniformity, cosines, spectrum."),
+    "layers": ("Layers and poolings", "The scores of all layers and poolings."),
+    "explore": ("Single examples", "The examples on which rows differ most, and those that most rows get wrong."),
+    "training": ("Training", "Dev scores and losses during training."),
+    "tuning": ("Tuning", "What the search of each row tried and found."),
+    "cost": ("Cost", "Time, memory and speed of training and of inference."),
 }
-_LAST = {"run": "How it was run", "limits": "Limits"}  # limits: what reading the others has shown stands there too
+_LAST = {
+    "run": ("How it was run", "Settings, software, hardware and the commands that repeat each row."),
+    "limits": ("Limits", ""),  # what reading the others has shown is there too
+}
 _BY_PART = ("scores", "mteb", "differences")  # a file with parts has these once for each
 _VARIED_ALONE = 'Its runs differ in some streams of random numbers alone: see "Where the spread comes from".'
 BASELINES = frozenset({"simcse"})  # methods that papers of the field compare theirs with
@@ -43,6 +53,7 @@ def built_in() -> list[TableBuilder]:
     from reports.figures import training_curves
     from reports.figures.cost_tradeoff import tradeoff
     from reports.figures.differences import forest
+    from reports.figures.overview import overview
     from reports.figures.seed_strips import strip
     from reports.figures.spread_figure import spread_figure
     from reports.tables import mteb_categories
@@ -65,6 +76,7 @@ def built_in() -> list[TableBuilder]:
     from reports.tables.tuned_rows import tuning_table
 
     return [
+        TableBuilder("scores", overview, 50),
         TableBuilder("scores", score_tables, 100, ("sts", "embedded")),
         TableBuilder("scores", accuracy_tables, 200, tuple(CLASSIFICATION)),
         TableBuilder("scores", multilingual_table, 300, ("multilingual",)),
@@ -101,6 +113,8 @@ def describe(comparison: Comparison) -> Document:
     significance = Significance(comparison)
     conclusion = headline(comparison, significance)
     sections = [section for section in _sections(comparison, significance) if section.blocks]
+    for section in sections[1:]:
+        section.folded = section.key != "limits"  # the first one holds the answer
     origin = provenance_of([*comparison.records, *comparison.held], comparison.workdir)
     return Document(comparison.title, conclusion, _facts(comparison), sections, comparison.description, origin)
 
@@ -112,26 +126,26 @@ def _sections(comparison: Comparison, significance: Significance) -> Iterator[Se
     shown = {suite for builder in builders for suite in builder.suites}
     builders.append(TableBuilder("scores", partial(suite_tables, shown=shown), 400))
     builders.sort(key=lambda builder: builder.order)
-    own = {b.section: b.section for b in builders if b.section not in SECTIONS | _LAST}
+    own = {b.section: (b.section, "Added by another package.") for b in builders if b.section not in SECTIONS | _LAST}
     for part in comparison.parts:
         yield _part(part, [builder for builder in builders if builder.section in _BY_PART])
-    for key, title in (SECTIONS | own | _LAST).items():
+    for key, (title, lead) in (SECTIONS | own | _LAST).items():
         if comparison.parts and key in _BY_PART:
             continue
         parts = [builder for builder in builders if builder.section == key]
-        yield Section(key, title, [block for builder in parts for block in builder(comparison, significance)])
+        yield Section(key, title, [block for builder in parts for block in builder(comparison, significance)], lead)
 
 
 def _part(part: Comparison, builders: list[TableBuilder]) -> Section:
     """The scores of one block of the file: its own rows alone, on what it asks for."""
     if part.held and all(len(row.records) < 2 for row in part.rows):  # one run a row that counts: no table of scores
         alone: list[Block] = [Text((part.description, _VARIED_ALONE))] if part.description else []
-        return Section(f"part-{slug(part.name)}", part.title, alone)
+        return Section(f"part-{slug(part.name)}", part.title, alone, "The rows of this part of the file.")
     significance = Significance(part)
     built = (block for builder in builders for block in builder(part, significance))
     blocks = [block if isinstance(block, Text) else replace(block, key=f"{part.name}-{block.key}") for block in built]
     said = [Text((part.description,))] if part.description else []
-    return Section(f"part-{slug(part.name)}", part.title, [*said, *blocks])
+    return Section(f"part-{slug(part.name)}", part.title, [*said, *blocks], "The rows of this part of the file.")
 
 
 def _over_tasks(comparison: Comparison, significance: Significance) -> list[Table | Figure | None]:

@@ -12,8 +12,6 @@ from reports.read.seeded import seeded
 from reports.stats.estimate import Estimate
 from reports.stats.significance import NOT_JUDGED, Difference, Leaders, Significance, untrained_base
 from reports.stats.targets import Target
-from reports.stats.training_gain import remark
-from reports.stats.verdicts import Block
 
 _MOST_BASES = 3  # base models that a sentence has room for
 _MOST_OWN = 3  # rows that are each compared with those made elsewhere
@@ -51,7 +49,7 @@ def _sentence(texts: Sequence[str]) -> str:
     more = len(texts) - _MOST_BASES
     said = [*texts[:_MOST_BASES], *([f"{more} more base model{'s' if more > 1 else ''} below"] if more > 0 else [])]
     text = "; ".join(said)
-    return text[0].upper() + text[1:] if text.startswith(("on ", "trained ", "against ")) else text
+    return text[0].upper() + text[1:] if text.startswith(("on ", "training ", "against ")) else text
 
 
 def _analysed(analyses: InterimAnalyses) -> str:
@@ -126,19 +124,17 @@ def _gains(rows: list[ResultRow], significance: Significance, target: Target) ->
     found = [(row, d) for (row, _), d in zip(pairs, significance.differences(pairs, target), strict=True) if d]
     parts = []
     for verdict, phrase in (
-        ("better", "above it"),
-        ("worse", "below it"),
-        ("not separable", "not significantly different from it"),
-        (NOT_JUDGED, "not judged (one seed)"),
+        ("better", "improved"),
+        ("worse", "worsened"),
+        ("not separable", "made no significant difference to"),
+        (NOT_JUDGED, "is not judged (one seed) for"),
     ):
         names = [_against(row, d) for row, d in found if d.verdict == verdict]
         if names:
-            parts.append(f"{phrase}: {_list(names)}")
+            parts.append(f"{phrase} {_list(names)}")
     if lacking := [row.label for row in own if untrained_base(row, rows)[1]]:
-        parts.append(f"without a stored one: {_list(lacking)}")
-    if never := [row.label for row in own if remark(row)]:
-        parts.append(f"training never beat the start on the dev set: {_list(never)}")
-    return f"trained rows against their untrained base, {'; '.join(parts)}" if parts else ""
+        parts.append(f"cannot be judged for {_list(lacking)}, whose untrained start is not stored")
+    return f"training {'; '.join(parts)}" if parts else ""
 
 
 def _measured(row: ResultRow, significance: Significance, target: Target) -> str:
@@ -150,28 +146,21 @@ def _measured(row: ResultRow, significance: Significance, target: Target) -> str
 
 
 def _best(leaders: Leaders, significance: Significance, rows: list[ResultRow], target: Target) -> str:
-    """Which row is ahead of which, by how much, and what it would take to see more."""
-    best, tied = leaders.best, {row.key for row in leaders.tied}
-    named = _measured(best, significance, target)
-    behind = [(row, d) for row, d in leaders.others if row.key not in tied]
-    if behind:
-        row, d = behind[0]
+    """Which row is ahead, and of how many others it is significantly better."""
+    named = _measured(leaders.best, significance, target)
+    behind, tied = len(leaders.others) - len(leaders.tied), len(leaders.tied)
+    if len(leaders.others) == behind == 1:
+        row, d = leaders.others[0]
         text = f"{named} beats {row.label} by {_points(d.estimate)} on {target.title}"
-        more = len(behind) - 1
-        text += f", and {more} more row{'s' if more > 1 else ''} by more" if more else ""
+    elif not tied:
+        text = f"{named} scores highest on {target.title}, significantly better than the {behind} other rows"
+    elif behind:
+        others = _list([row.label for row in leaders.tied])
+        text = f"{named} scores highest on {target.title}, significantly better than {behind} of {behind + tied} other "
+        text += f"rows, but not than {others}"
     else:
-        text = f"{named} scores highest on {target.title}"
-    if tied:
-        others = "the other rows" if len(tied) == len(leaders.others) > 2 else _list([r.label for r in leaders.tied])
-        verb = "is" if len(tied) == 1 else "are"
-        text += f"{';' if behind else ', but'} {others} {verb} not significantly different from it"
-        needed = Block(rows, significance, target).needed(best, leaders.tied[0])
-        if needed:
-            gap = 100 * next(d.estimate.value for row, d in leaders.others if row.key == leaders.tied[0].key)
-            about = f"about {needed} seeds a row would be needed"
-            text += f" ({about} for a difference of {gap:.1f} points, as to {leaders.tied[0].label})"
-        else:
-            text += " (more seeds would not help: it takes more test pairs)"
+        others = "any other row" if tied > 2 else _list([row.label for row in leaders.tied])
+        text = f"{named} scores highest on {target.title}, but not significantly better than {others}"
     if leaders.unjudged:
         text += f"; {NOT_JUDGED}: {_list([row.label for row in leaders.unjudged])}"
     return text

@@ -78,12 +78,8 @@ def as_json(verdict: Verdict, block: Block, equivalence: float) -> dict[str, Any
 
 
 def groups_text(block: Block) -> list[str]:
-    """Ties as groups of neighbours, best first: "1-3: SCD, SimCSE, whitening"."""
-    lines = []
-    for first, last in block.groups():
-        names = ", ".join(row.label for row in block.rows[first : last + 1])
-        lines.append(f"{first + 1}: {names}" if first == last else f"{first + 1}-{last + 1}: {names}")
-    return lines
+    """Groups of rows that do not differ significantly, best first: "1, 2, 4: SCD, SimCSE, whitening"."""
+    return block.describe_groups()
 
 
 def matrix(block: Block) -> list[list[str]]:

@@ -75,6 +75,8 @@ class Section:
     key: str
     title: str
     blocks: list[Block] = field(default_factory=list)
+    lead: str = ""  # what the section is for, in a sentence
+    folded: bool = False  # on the page: closed until a reader opens it
 
 
 @dataclass

@@ -72,19 +72,29 @@ class Block:
         found = self.significance.between(pairs, self.target, self.family)
         return {place: d for place, d in zip(places, found, strict=True) if d is not None}
 
-    def groups(self) -> list[tuple[int, int]]:
-        """First and last place of the largest groups of neighbours of which no two are separated, judged rows only."""
-        differences = self.differences()
-        groups: list[tuple[int, int]] = []
-        for start in range(len(self.judged)):
-            end = start
-            while end + 1 < len(self.judged) and all(
-                differences[place, end + 1].verdict == "not separable" for place in range(start, end + 1)
-            ):
-                end += 1
-            if not groups or end > groups[-1][1]:
-                groups.append((start, end))
-        return groups
+    def groups(self) -> list[tuple[int, ...]]:
+        """The largest sets of judged rows, by place, of which no two are separated.
+
+        Two rows share a set if and only if they are not separated, also where that is not transitive: the
+        insert-and-absorb algorithm of Piepho (Journal of Computational and Graphical Statistics 13, 2004).
+        """
+        count = len(self.judged)
+        groups = {frozenset(range(count))} if count else set()
+        for pair, difference in self.differences().items():
+            if max(pair) >= count or difference.verdict == "not separable":
+                continue
+            both = {group for group in groups if group.issuperset(pair)}
+            groups -= both
+            parts = {group - {place} for group in both for place in pair}
+            groups |= {part for part in parts if not any(part < other for other in parts | groups)}
+        return sorted(tuple(sorted(group)) for group in groups)
+
+    def describe_groups(self) -> list[str]:
+        """The groups in words, best first: "1, 2, 4: SCD, SimCSE, whitening"."""
+        return [
+            f"{', '.join(str(place + 1) for place in group)}: {', '.join(self.rows[place].label for place in group)}"
+            for group in self.groups()
+        ]
 
     def deviation(self, row: ResultRow) -> float:
         """Standard deviation over seeds in points, as far as the row's own and the others' seeds tell."""

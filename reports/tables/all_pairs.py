@@ -47,18 +47,12 @@ def _table(block: Block, base: str) -> Table:
             mark = {"better": "*", "worse": "*", "not separable": ""}.get(d.verdict, "?")
             cells.append(Cell(number_text(value, 2, signed=True) + mark, value=value, state="value", records=ids))
         body.append(TableRow(tuple(cells)))
-    groups = "; ".join(
-        f"{a + 1}: {block.rows[a].label}"
-        if a == b
-        else f"{a + 1}–{b + 1}: {', '.join(row.label for row in block.rows[a : b + 1])}"
-        for a, b in block.groups()
-    )
     alike = sum(kind_of(d) == "no difference that matters" for d in differences.values())
     legend = [
         "Row minus column in points. *: more than chance at 0.05, corrected for all pairs of the table's rows; without "
         "a mark: not separable, it may be chance; ?: one seed, not judged.",
         *filter(None, [seen_text(block)]),
-        f"Not significantly different, best first: {groups}.",
+        f"Groups of rows that do not differ significantly: {'; '.join(block.describe_groups())}.",
     ]
     if alike:
         legend.append(f"{alike} of {len(differences)} differences are less than 0.5 points with their whole interval.")

@@ -43,6 +43,11 @@
     });
   };
 
+  // Open what a closed part hides: the part itself, and those around it.
+  const reveal = (element) => {
+    for (let part = element; part; part = part.parentElement) if (part.tagName === "DETAILS") part.open = true;
+  };
+
   // A cell leads to the card of its runs: by a click, or by the arrow keys and Enter (one tab stop for each table).
   const cards = new Map();
   for (const card of document.querySelectorAll("details[data-runs]")) {
@@ -78,7 +83,7 @@
     came.replaceChildren(
       `${cell.textContent.trim().replace(/\s+/g, " ")}: ${runs.length === 1 ? "run" : "runs"} ${runs.join(", ")} (`, back, "). ", command);
     card.querySelector("summary").after(came);
-    card.open = true;
+    reveal(card);
     location.hash = card.id;
     card.querySelector("summary").focus({ preventScroll: true });
     card.scrollIntoView();
@@ -136,7 +141,9 @@
 
   const open = () => {
     const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
-    if (target && target.tagName === "DETAILS") target.open = true;
+    if (!target) return;
+    reveal(target.querySelector(":scope > details.folded") || target);
+    target.scrollIntoView();
   };
   addEventListener("hashchange", open);
   open();

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from reports.read.comparison_runs import read_comparison
+from reports.stats.estimate import Estimate
 from reports.stats.score_matrices import score_matrices
-from reports.stats.significance import NOT_JUDGED, Significance
+from reports.stats.significance import NOT_JUDGED, Difference, Significance
 from reports.stats.targets import targets
 from reports.stats.verdicts import Block, kind_of
 from tests.support import synthetic
@@ -99,7 +100,7 @@ def test_verdicts_groups_and_what_can_be_seen(made):
     block = Block(comparison.rows, significance, significance.targets[0])
     best, second, last = block.rows
     assert last.label == "SimCSE 2"
-    assert block.groups() == [(0, 1), (2, 2)]
+    assert block.groups() == [(0, 1), (2,)]
     ahead = block.verdict(best, last)
     assert ahead.kind == "better"
     assert block.verdict(last, best).kind == "worse"
@@ -122,3 +123,26 @@ def test_intervals_and_verdicts_of_a_comparison_agree(made):
     for d in found:
         assert (d.verdict != "not separable") == (d.estimate.low > 0 or d.estimate.high < 0)
         assert np.sign(d.estimate.value) == {"better": 1, "worse": -1}.get(d.verdict, np.sign(d.estimate.value))
+
+
+@pytest.mark.parametrize(
+    ("different", "groups"),
+    [
+        (set(), [(0, 1, 2, 3)]),
+        ({(0, 3)}, [(0, 1, 2), (1, 2, 3)]),
+        ({(0, 2), (1, 3)}, [(0, 1), (0, 3), (1, 2), (2, 3)]),  # not transitive, and groups that are no neighbours
+        ({(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)}, [(0,), (1,), (2,), (3,)]),
+    ],
+)
+def test_rows_share_a_group_if_and_only_if_they_do_not_differ(made, monkeypatch, different, groups):
+    for i in range(4):
+        add(made, f"SimCSE {i}", (1, 2), 1.0 + i)
+    comparison, significance = read(made)
+    block = Block(comparison.rows, significance, significance.targets[0])
+    pairs = {
+        (i, j): Difference(Estimate(0.1, 0.0, 0.2, 0.001 if (i, j) in different else 0.5), (2, 2))
+        for i in range(4)
+        for j in range(i + 1, 4)
+    }
+    monkeypatch.setattr(Block, "differences", lambda _: pairs)
+    assert block.groups() == groups

@@ -1,0 +1,96 @@
+"""The first figure of a report: every row with its score, its interval, whom it does not differ from, and its cost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reports.document.blocks import Figure
+from reports.figures.labels import row_name
+from reports.figures.style import COLOURS, MUTED, finish, new, style
+from reports.read.comparison_runs import Comparison, ResultRow
+from reports.stats.measured_cost import CLOCKS, speeds, training_clock, training_cost
+from reports.stats.shown_rows import rows_shown
+from reports.stats.significance import Significance
+from reports.stats.simultaneous import mean_over_seeds
+from reports.stats.verdicts import Block
+
+_ROOM = 24  # rows
+_MOST_GROUPS = 8  # lines of one base model that fit beside the intervals
+
+
+def overview(comparison: Comparison, significance: Significance) -> Figure | None:
+    """Rows by the first target, best first; None with fewer than two rows that stored their examples.
+
+    An interval covers the choice of seeds and of examples (`reports.stats.simultaneous.mean_over_seeds`). A vertical
+    line joins rows that do not differ significantly (`Block.groups`), all pairs of a base model corrected together.
+    """
+    target = significance.first
+    if target is None:
+        return None
+    shown, omitted = rows_shown(comparison.rows, target, _ROOM)
+    blocks = [
+        Block([r for r in shown if r.base_model == base], significance, target) for base in comparison.base_models
+    ]
+    rows = [row for block in blocks for row in block.rows]
+    if len(rows) < 2:
+        return None
+    places = {row.key: len(rows) - 1 - i for i, row in enumerate(rows)}  # the first row is at the top
+    descriptions = []
+    with style():
+        plot = new(7.2, 0.75 + 0.27 * len(rows))
+        axes, side = plot.subplots(1, 2, sharey=True, width_ratios=[5, 3])
+        for block in blocks:
+            leaders = significance.leaders(block.rows, target)
+            leading = {leaders.best.key, *(row.key for row in leaders.tied)} if leaders else set()
+            for row in block.rows:
+                text = _draw_row(axes, places[row.key], row, block, leading=row.key in leading)
+                descriptions.append(f"{row_name(row, comparison)} {text}")
+            for x, group in enumerate([group for group in block.groups() if len(group) > 1][:_MOST_GROUPS]):
+                heights = [places[block.rows[place].key] for place in group]
+                side.plot([x] * len(heights), heights, color=MUTED, linewidth=1.2, marker="o", markersize=3)
+        axes.set_yticks([places[row.key] for row in rows], [row_name(row, comparison) for row in rows])
+        axes.set_ylim(-0.6, len(rows) - 0.4)
+        axes.grid(axis="y", visible=False)
+        axes.tick_params(axis="y", length=0)
+        axes.set_title(target.short)
+        axes.set_xlabel(target.unit)
+        _write_costs(side, comparison, rows, places)
+        return finish(
+            plot,
+            "overview",
+            "All rows, best first",
+            "Bar: 95 % interval of the mean over seeds and examples; open dot: one seed. Blue: the best row and those "
+            "that do not differ significantly from it. A vertical line joins rows that do not differ significantly."
+            f"{omitted}",
+            f"{target.title}: {'; '.join(descriptions)}.",
+        )
+
+
+def _draw_row(axes: Any, y: int, row: ResultRow, block: Block, *, leading: bool) -> str:
+    """Draw the mean of a row, in points, with its interval; the same in words."""
+    colour = COLOURS[0] if leading else MUTED
+    scores, mean = block.runs(row), block.mean(row)
+    if row not in block.judged:
+        axes.plot([mean], [y], "o", color=colour, markerfacecolor="white", markersize=5)
+        return f"{mean:.2f} (one seed)"
+    interval = mean_over_seeds(scores, block.significance.examples_variance(row, block.target))
+    low, high = 100 * interval.low, 100 * interval.high
+    axes.plot([low, high], [y, y], color=colour, linewidth=4, alpha=0.35, solid_capstyle="butt")
+    axes.plot([mean], [y], "o", color=colour, markersize=5)
+    return f"{mean:.2f} ({low:.2f} to {high:.2f})"
+
+
+def _write_costs(side: Any, comparison: Comparison, rows: list[ResultRow], places: dict[tuple[str, str], int]) -> None:
+    """Write training time and speed of inference of each row next to it."""
+    side.axis("off")
+    side.set_xlim(-0.5, 2 * _MOST_GROUPS + 4)
+    clock, speed = training_clock(comparison.rows), speeds(comparison)
+    right = [(_MOST_GROUPS + 4, f"training,\n{CLOCKS[clock]}"), (2 * _MOST_GROUPS + 4, "sentences\na second")]
+    for x, title in right:
+        side.text(x, len(rows) - 0.45, title, ha="right", va="bottom", fontsize=7.5, color=MUTED)
+    for row in rows:
+        cost = training_cost(row, clock)
+        texts = ["–" if cost is None else f"{cost:,.0f}"]
+        texts.append(f"{speed[row.key].median:,.0f}" if row.key in speed else "–")
+        for (x, _), text in zip(right, texts, strict=True):
+            side.text(x, places[row.key], text, ha="right", va="center", fontsize=8)
