@@ -36,6 +36,7 @@ _TOLERATED = 2
 
 Schedule = Literal["updates", "instances", "released"]
 
+RUN = "JohnGiorgi/DeCLUTR: training_config on four GPUs with scale_fix = false, README; preprocess_openwebtext.py"
 OURS = "ours: the values of roberta-base; untested at full size"
 PROTOCOL = {"batch_size": 16, "learning_rate": 5e-5, "epochs": 1, "bucket": 1, "drop_last": True}
 # Spans as long as the sentences of the tests, which the 64 positions hold; documents need 120 tokens.
@@ -140,9 +141,9 @@ class DeCLUTR(TrainedMethod):
         published=("declutr.csv:DeCLUTR-small", "declutr.csv:DeCLUTR-base"),
         notes="Paper and code differ in the anchor rule (anchor_grid), the reduction and which anchors are contrasted. "
         "The printed schedule only climbs, the released one never leaves its floor (lr_schedule). On several GPUs the "
-        "released code divides the contrastive gradient by their number (contrastive_weight). Spans are cut from the "
-        "text, without the leading space that the code gives them, as test sentences get none either. Its loader "
-        "leaves out an epoch's last, shorter batch (drop_last).",
+        "released code divides the contrastive gradient by their number (contrastive_weight; preset as-run). Spans are "
+        "cut from the text, without the leading space that the code gives them, as test sentences get none either. Its "
+        "loader leaves out an epoch's last, shorter batch (drop_last).",
         when_it_collapses="a lower learning_rate, a larger batch_size or more anchors, objective = both",
     )
     Config: ClassVar[type[MethodConfig]] = DeCLUTRConfig
@@ -166,6 +167,15 @@ class DeCLUTR(TrainedMethod):
                 "mini": Recipe({**MINI, "lr_schedule": "updates"}, REHEARSAL),
             },
             shared={**PROTOCOL, "lr_schedule": "released"},
+        ),
+        "as-run": Recipes(  # about 1/256 of the weight of "paper" on the contrastive loss: mean for sum, four GPUs
+            {
+                **alike({}, RUN, "distilroberta", "roberta-base"),
+                **alike({}, OURS, "bert-base"),
+                **later_models({}),
+                "mini": Recipe({**MINI, "lr_schedule": "updates"}, REHEARSAL),
+            },
+            shared={**PROTOCOL, "lr_schedule": "released", "contrastive_weight": 0.25, "lower": True},
         ),
     }
 
