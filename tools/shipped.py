@@ -32,7 +32,7 @@ def table() -> str:
         for place, row in enumerate(block.judged):
             letters = "".join(ascii_lowercase[i % 26] for i, group in enumerate(groups) if place in group)
             seeds = len(row.finished)
-            spread = f"{block.deviation(row):.2f}" if seeds > 1 else "–"
+            spread = f"{100 * block.runs(row).std(ddof=1):.2f}" if seeds > 1 else "–"
             lines.append(f"| {place + 1} | {row.label} | {block.mean(row):.2f} | {spread} | {seeds} | {letters} |")
     return "\n".join(lines) + "\n"
 
