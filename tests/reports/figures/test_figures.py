@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from harness.tasks.geometry.isotropy import cosine_histograms
 from reports.figures import alignment_scatter, layer_maps, training_curves
 from reports.figures.cosine_histograms import Cosines, histograms
 from reports.figures.cost_tradeoff import Point, pareto, tradeoff
+from reports.figures.overview import overview
 from reports.figures.pair_matrix import pair_matrix
 from reports.figures.spectrum import spectrum
 from reports.read.comparison_runs import ResultRow, read_comparison
@@ -42,6 +44,22 @@ def kept(seed: int, *, n: int = 40, d: int = 8) -> dict[str, dict[str, object]]:
     gold = np.arange(n) % 6
     histograms = cosine_histograms(x, x + generator.normal(size=x.shape), gold)
     return {TASK: {"cosines": histograms, "spectrum": (values / values.sum()).tolist()}}
+
+
+def test_the_overview_has_every_row_with_its_interval_best_first(made):
+    for label, noise, seeds in (("SCD", 3.0, (1, 2, 3)), ("SimCSE", 0.5, (1, 2, 3)), ("VICReg", 1.0, (1,))):
+        for seed in seeds:
+            made.add(label, seed, noise=noise, tasks=("STS12", "STS-B"), curves=False)
+    comparison = read_comparison(made.workdir, "invented")
+    figure = overview(comparison, Significance(comparison))
+    assert figure is not None
+    number = r"(\d+\.\d\d)"
+    interval = rf"{number} \({number} to {number}\)"
+    # Rows that cannot be judged come last.
+    found = re.fullmatch(rf"[^:]*: SimCSE {interval}; SCD {interval}; VICReg {number} \(one seed\)\.", figure.alt)
+    assert found is not None
+    mean, low, high = map(float, found.groups()[:3])
+    assert low < mean < high
 
 
 def bucket(low: int, counts: list[int], mean: float | None) -> dict[str, object]:
