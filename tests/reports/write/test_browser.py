@@ -82,7 +82,7 @@ def test_a_number_leads_to_its_runs_and_back(chromium: Browser) -> None:
     cell = f"[...document.querySelectorAll('{TABLE} td.leads')].find(c => c.parentElement.cells[0].innerText == 'SCD')"
     chromium.js(f"{cell}.click()")
     card = "document.querySelector(decodeURIComponent(location.hash))"
-    assert chromium.js(f"{card}.open")
+    assert chromium.js(f"{card}.open && {card}.closest('details.folded').open")
     assert "scores-embedded:SCD:Embedded-STS-natural" in chromium.js(f"{card}.querySelector('.came').innerText")
     chromium.js(f"{card}.querySelector('.came a').click()")
     assert chromium.js(f"document.activeElement === {cell}")
