@@ -123,7 +123,7 @@ def _told(one: dict[str, Any]) -> list[str]:
         f"{one['pairs_sd']:.2f} of a difference over pairs"
     )
     lines = [one_line(said)]
-    lines += [f"  {n:>3} {sight(least)}" for n, least in one["seeds"].items()]
+    lines += [f"  {n:>3} seeds: {sight(least)}" for n, least in one["seeds"].items()]
     if "difference" in one:
         takes = (
             f"takes {one['needed']} seeds of every row" if one["needed"] else f"does not show with {MOST_SEEDS} seeds"

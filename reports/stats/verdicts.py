@@ -213,10 +213,10 @@ def seen_from_base(significance: Significance, pairs: Sequence[tuple[ResultRow, 
     design = Design(deviations, float(np.median(gaps)), Planned(max(len(judged), 1)), sides=sides)
     counts = [len(scores) for scores in runs]
     said = [
-        f"{n} {sight(smallest_difference(design, np.full(len(deviations), n)))}"
+        f"with {n} seeds {sight(smallest_difference(design, np.full(len(deviations), n)))}"
         for n in dict.fromkeys((min(counts), max(counts)))
     ]
-    return f"On {target.short}, {', '.join(said)} (found in {CHANCE:.0%} of comparisons like this)."
+    return f"On {target.short}, {', '.join(said)}."
 
 
 def seen(block: Block) -> dict[int, float]:
@@ -232,34 +232,29 @@ def seen(block: Block) -> dict[int, float]:
 
 
 def seen_text(block: Block) -> str:
-    """One line: what differences this design can see; "" where nothing is known."""
-    said = [f"{count} {sight(least)}" for count, least in seen(block).items()]
-    return f"{', '.join(said)} ({_how_often(block)})." if said else ""
+    """One line: what differences this design can detect; "" where nothing is known."""
+    texts = [f"{count} seeds {sight(least)}" for count, least in seen(block).items()]
+    return f"With {', with '.join(texts)}." if texts else ""
 
 
 def seen_on_each(found: Sequence[tuple[str, Block]]) -> str:
     """The same for several columns (title, block) of a table: from the smallest to the largest of them."""
     if len(found) == 1:
         return seen_text(found[0][1])
-    known = [(title, block, least) for title, block in found if (least := seen(block))]
+    known = [(title, least) for title, block in found if (least := seen(block))]
     if not known:
         return ""
-    count = min(n for _, _, least in known for n in least)
-    by_title = sorted((max(least.values()), title) for title, _, least in known)
+    count = min(n for _, least in known for n in least)
+    by_title = sorted((max(least.values()), title) for title, least in known)
     (low, first), (high, last) = by_title[0], by_title[-1]
-    most = f"{high:.1f} points" if high < SCALE else f"more than {SCALE:.0f} points"
-    said = f"{count} seeds can see differences from {low:.1f} ({first}) to {most} ({last}) on"
     if len(known) == 1:
-        said = f"{count} {sight(low, f' on {first}')}"
-    return f"{said} ({_how_often(known[0][1])})."
+        return f"With {count} seeds {sight(low, f' on {first}')}."
+    most = f"{high:.1f} points" if high < SCALE else f"more than {SCALE:.0f} points"
+    return f"With {count} seeds {CHANCE:.0%} power for differences of {low:.1f} ({first}) to {most} ({last})."
 
 
 def sight(least: float, where: str = "") -> str:
-    """What seeds can see that find differences of `least` points and more."""
+    """The smallest difference in points that a design detects, in words."""
     if least >= SCALE:
-        return f"seeds can see no difference{where}: it would have to be one of {least:.0f} points"
-    return f"seeds can see differences from {least:.1f} points{where} on"
-
-
-def _how_often(block: Block) -> str:
-    return f"found in {CHANCE:.0%} of comparisons of {len(block.judged)} rows like these"
+        return f"no difference{where} can be detected"
+    return f"{CHANCE:.0%} power for differences of {least:.1f} points{where}"

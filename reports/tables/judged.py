@@ -99,15 +99,9 @@ def _legend(
     comparison: Comparison, significance: Significance, columns: Sequence[Column], known: Mapping[int, Target]
 ) -> list[str]:
     where = columns[next(iter(known))].title if len(known) == 1 else "each column"
-    kept = [comparison.facts.get(one.task) for target in known.values() for one in target.measures]
-    units = "; or ".join(dict.fromkeys(facts.unit for facts in kept if facts is not None and facts.unit))
-    drawn = units or "those that share a text are drawn together"
-    said = [
-        f"Separation is judged on {where}: the chance of seeds and of test examples, the same for all rows, at 0.05 "
-        f"for all pairs of rows of a block together. {'What is drawn' if units else 'Of examples'}: {drawn}."
-    ]
+    said = [f"Differences on {where} are tested at 0.05 for all pairs of rows together, over seeds and test examples."]
     if comparison.analyses is not None:
-        said.append("Seeds were added until it was decided: separation combines all interim analyses.")
+        said.append("Seeds were added until a decision: the tests combine all interim analyses.")
     said += _unjudged(comparison.rows, significance, list(known.values()))
     return said + _seen(comparison, significance, known, columns)
 
@@ -119,7 +113,7 @@ def _unjudged(rows: Sequence[ResultRow], significance: Significance, members: Se
     if not alone:
         return []
     if len(alone) == len(scored):
-        return ["No row is judged: each has one seed, and what another would change is not known."]
+        return ["No row is judged: each has one seed."]
     names = ", ".join(row.label for row in alone[:_NAMED])
     names += f" and {len(alone) - _NAMED} more" if len(alone) > _NAMED else ""
     return [f"One seed, so not judged, with or without a mark: {names}."]

@@ -94,7 +94,7 @@ def test_the_first_comparison_ends_with_a_report_and_a_verdict(folders: dict[str
     assert "9 cells" not in printed, "two seeds here"
     assert "2 of them added, the untrained starts" in printed
     assert re.search(r"SimCSE (or|is|and) ", printed)
-    assert "can see differences" in printed
+    assert "power for differences" in printed
     assert "<html" in (folder / "work/reports/first/index.html").read_text(encoding="utf-8")
 
 

@@ -78,7 +78,7 @@ def test_without_rows_all_pairs_and_groups(workdir: Path, capsys: pytest.Capture
     (whole,) = numbers(capsys, "verdict", workdir)
     assert len(whole["pairs"]) == 6
     assert set(whole["rows"][:2]) == {"SimCSE", "SCD"}
-    assert whole["groups"][0] == f"1-2: {', '.join(whole['rows'][:2])}"
+    assert whole["groups"][0] == f"1, 2: {', '.join(whole['rows'][:2])}"
 
 
 def test_power_from_records_and_from_numbers(workdir: Path, capsys: pytest.CaptureFixture[str]) -> None:
