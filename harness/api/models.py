@@ -83,7 +83,7 @@ def evaluate(
         prompts=before,
     )  # fmt: skip
     if public is not None and mteb_results is not None:
-        from harness.tasks.mteb.results_folder import write_results
+        from harness.tasks.mteb.adapter import write_results
 
         kept = [text for file, text in result.artifacts.items() if file.startswith("mteb/")]
         write_results(Path(mteb_results), *public, kept)

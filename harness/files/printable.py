@@ -42,6 +42,11 @@ def join_some(names: Sequence[str], most: int = 5) -> str:
     return ", ".join(names[:most]) + more
 
 
+def first_line(error: BaseException) -> str:
+    """The first line with text of an error's message, without credentials, or the error's type."""
+    return redacted(next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__))
+
+
 def told(line: str) -> str:
     """A line as it may leave for a terminal or a log: `visible`, without credentials, and one line; blanks stay."""
     return redacted(" ".join(visible(line).splitlines()))

@@ -37,7 +37,7 @@ def open_workdir(place: Path) -> Iterator[Path]:
         return
     if not place.is_file():
         raise InputError(f'{place}: no work directory and no archive of one; "shipped" names those of the package')
-    from harness.sources.remote.archive import unpack_once
+    from harness.sources.remote.cache_folder import unpack_once
 
     with TemporaryDirectory(prefix="harness-records-") as folder:
         unpacked = unpack_once(place, Path(folder))

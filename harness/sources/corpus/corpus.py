@@ -12,20 +12,20 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, cast, get_args, overload
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast, overload
 
 from typing_extensions import TypeVar
 
 from harness.config import nearest
 from harness.errors import InputError
 from harness.files.atomic import settle
-from harness.files.hashing import content_id
+from harness.files.hashing import content_id, sha256_of
 from harness.files.reading import read_json, require_ordinary
 from harness.sources.corpus.catalogue import Location, locate
-from harness.sources.corpus.rows import file_rows, hub_rows, is_sound, text_format
+from harness.sources.corpus.rows import file_rows, hub_rows, is_sound, text_format, values_of
 from harness.sources.embedded import resolve_model
 from harness.sources.remote.cache_folder import cache_root, writing
-from harness.sources.remote.hub import hub_commit, hub_file, out_of_reach, sha256_of
+from harness.sources.remote.hub import hub_commit, hub_file, out_of_reach
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -179,9 +179,10 @@ def load_corpus(
         InputError: unknown or missing source, a file in another format (file and line), fewer than 2 texts.
         RunError: the connection to the hub broke.
     """
-    kinds = list(get_args(Kind))
-    if kind not in kinds:
-        raise InputError(f'corpus "{uri}": unknown kind "{kind}"{nearest(kind, kinds)}; known: {", ".join(kinds)}')
+    if kind not in _ROLES:
+        raise InputError(
+            f'corpus "{uri}": unknown kind "{kind}"{nearest(kind, list(_ROLES))}; known: {", ".join(_ROLES)}'
+        )
     if limit is not None and limit < 2:
         raise InputError(f'corpus "{uri}": limit = {limit}; training needs at least 2 texts')
     location = locate(uri)
@@ -216,15 +217,13 @@ def corpus_of(given: TrainingText, kind: Kind, *, limit: int | None = None) -> C
         return given
     if isinstance(given, str | Path):
         return load_corpus(str(given), kind=kind, limit=limit)
-    if hasattr(given, "column_names"):
-        corpus = corpus_in_memory(_table_items(cast(Table, given), kind), kind, "given data set", limit)
-    elif isinstance(given, Iterable) and not isinstance(given, Mapping | bytes):
-        corpus = corpus_in_memory(given, kind, f"given {kind}", limit)
-    else:
+    items: Any = _table_items(cast(Table, given), kind) if hasattr(given, "column_names") else given
+    if not isinstance(items, Iterable) or isinstance(items, Mapping | bytes):
         raise InputError(
             f"training text: expected a list of {_EXPECTED[kind]}, a datasets.Dataset, a path or a Corpus, "
             f"not {type(given).__name__}"
         )
+    corpus = corpus_in_memory(items, kind, f"given {kind}", limit)
     if len(corpus) < 2:
         raise InputError(f"training text: needs at least 2 {kind}, not {len(corpus)}")
     return corpus
@@ -249,16 +248,13 @@ def _table_items(table: Table, kind: Kind) -> Iterable[Any]:
     names = table.column_names
     if isinstance(names, Mapping):
         raise InputError(f"training text: a set of splits ({', '.join(map(str, names))}): give one of them")
-    if kind == "pairs":
-        roles = [role for role in _ROLES[kind] if role in names]
-        if roles[:2] != ["anchor", "positive"]:
-            raise InputError(
-                f'training text: pairs need columns "anchor" and "positive"; there are: {", ".join(names)}'
-            )
+    roles = [role for role in _ROLES[kind] if role in names]
+    if kind == "pairs" and roles[:2] == ["anchor", "positive"]:
         return (dict(zip(roles, row, strict=True)) for row in zip(*(table[role] for role in roles), strict=True))
     column = next((name for name in _TEXT if name in names), None)
-    if column is None:
-        raise InputError(f'training text: {kind} need a column "text"; there are: {", ".join(names)}')
+    if kind == "pairs" or column is None:
+        needed = 'columns "anchor" and "positive"' if kind == "pairs" else 'a column "text"'
+        raise InputError(f"training text: {kind} need {needed}; there are: {', '.join(names)}")
     return cast(Iterable[Any], table[column])
 
 
@@ -266,15 +262,13 @@ def _texts(item: Any, kind: Kind, number: int) -> Texts:
     """The texts of one item: one, or anchor, positive, negative and label, "" where there is none."""
     values: Sequence[Any] = (item,)
     if kind == "pairs":
-        if isinstance(item, Pair):
-            values = (item.anchor, item.positive, item.negative, item.label)
-        elif isinstance(item, Mapping):
-            values = [item.get(role) for role in _ROLES[kind]]
+        if isinstance(item, Pair | Mapping):
+            values = [(item.get if isinstance(item, Mapping) else vars(item).get)(role) for role in _ROLES[kind]]
         elif isinstance(item, Sequence) and not isinstance(item, str | bytes) and len(item) in (2, 3):
-            values = item
+            values = [*item, None, None][:4]
         else:
-            values = (0,)
-        values = [*("" if value is None else value for value in values), "", ""][:4]
+            values = (0,)  # no text
+        values = ["" if value is None else value for value in values]
     if not all(isinstance(value, str) for value in values):
         shown = f"{type(item).__name__} {str(item)[:40]!r}"
         raise InputError(f"training text: item {number}: expected {_EXPECTED[kind]}, not {shown}")
@@ -317,44 +311,33 @@ def _columns(uri: str, kind: Kind, location: Location, given: Mapping[str, str] 
 
 def _read(location: Location, columns: _Columns, kind: Kind, limit: int | None) -> tuple[pa.Table, dict[str, Any]]:
     """The selected texts of a location; their sha256, how many the selection left out, and the hub's commit."""
-    width = 1 if columns.each else len(columns.names)
-    required = [name for name in columns.names if name in columns.required]
-    optional = [name for name in columns.names if name not in columns.required]
-    order = [[*required, *optional].index(name) for name in columns.names]
+    source, files, commit = location.hub_set, location.files, location.revision
 
     def write(sink: Any) -> dict[str, Any]:
-        if location.hub_set is not None:
-            rows = hub_rows(location.hub_set, commit, required, optional)
-        else:
-            rows = chain.from_iterable(file_rows(file, required, optional) for file in location.files)
-        stripped = ([(row[place] or "").strip() for place in order] for row in rows)
-        items = ([text] for row in stripped for text in row) if columns.each else stripped
-        whole: Iterator[Texts] = (texts for texts in items if all(texts[:needed]))
+        rows = chain.from_iterable(map(file_rows, files)) if source is None else hub_rows(source, commit)
+        items: Iterator[Texts] = values_of(rows, columns.names, columns.required)
+        if columns.each:
+            items = ([text] for row in items for text in row)
+        items = (texts for texts in items if all(texts[: _NEEDED[kind]]))
         counts: Counter[str] = Counter()
         if location.min_tokens:
-            whole = _long_enough(whole, location.min_tokens, _tokenizer(location.tokenizer), counts)
-        sha256 = _write(sink, islice(whole, limit), width)
+            items = _long_enough(items, location.min_tokens, _tokenizer(location.tokenizer), counts)
+        sha256 = _write(sink, islice(items, limit), 1 if columns.each else len(columns.names))
         return {"sha256": sha256, "left_out": counts["left_out"], "revision": commit}
 
-    needed, commit = _NEEDED[kind], location.revision
-    request: dict[str, Any] = {
-        "columns": asdict(columns),
-        "selection": location.selection,
-        "limit": limit,
-        "kind": kind,
-    }
-    if location.hub_set is not None:
-        request["set"] = asdict(location.hub_set)
-        commit = hub_commit(location.hub_set.repository, location.hub_set.revision or None) or _newest(request)
+    request = {"columns": asdict(columns), "selection": location.selection, "limit": limit, "kind": kind}
+    if source is not None:
+        request["set"] = asdict(source)
+        commit = hub_commit(source.repository, source.revision or None) or _newest(request)
         if not commit:
-            raise out_of_reach(str(location.hub_set))
+            raise out_of_reach(str(source))
         return _stored(request, commit, write)
-    for file in location.files:
+    for file in files:
         require_ordinary(file)
-    formats = [text_format(file) for file in location.files]
-    if sum(file.stat().st_size for file in location.files) <= _SMALL and not any(zipped for _, zipped in formats):
+    formats = [text_format(file) for file in files]
+    if sum(file.stat().st_size for file in files) <= _SMALL and not any(zipped for _, zipped in formats):
         return _table_in_memory(write)
-    request["files"] = [[ending, sha256_of(file)] for file, ending in zip(location.files, formats, strict=True)]
+    request["files"] = [[ending, sha256_of(file)] for file, ending in zip(files, formats, strict=True)]
     table, facts = _stored(request, "", write)
     return table, facts | {"revision": commit}
 

@@ -11,17 +11,17 @@ import gzip
 import json
 import time
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from harness.errors import InputError
-from harness.files.printable import tell_error
+from harness.files.printable import first_line, tell_error
 from harness.files.reading import require_ordinary
 from harness.sources.corpus.catalogue import HubSet
-from harness.sources.remote.hub import dataset_errors, first_line
+from harness.sources.remote.hub import dataset_errors
 
 if TYPE_CHECKING:
     from datasets import IterableDataset
@@ -32,7 +32,7 @@ _AT_ONCE = 1000  # rows of a table that are read at once
 _SILENT_SECONDS = 20.0  # between two messages about a long download
 _BOM = b"\xef\xbb\xbf"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")  # how such a file begins
-Row = tuple[str | None, ...]  # one value for each requested column; None: no such column, or null
+Rows = Iterator[tuple[str, Mapping[str, Any]]]  # where a row is, for messages; column -> value
 
 
 def text_format(path: Path) -> tuple[str, bool]:
@@ -51,37 +51,34 @@ def text_format(path: Path) -> tuple[str, bool]:
     return ending, zipped
 
 
-def file_rows(path: Path, required: Sequence[str], optional: Sequence[str] = ()) -> Iterator[Row]:
-    """The values of the columns `required`, then `optional`, of each row of a file.
+def file_rows(path: Path) -> Rows:
+    """The rows of a file.
 
     A .txt file has one column, "text". CSV uses double quotes for quoting. TSV has no quoting, as in GLUE's files, so
     that a value cannot hold a tab or a newline.
 
     Raises:
-        InputError: not UTF-8, a missing column, a row of the wrong length, or a value that is not a text.
+        InputError: not UTF-8, or a row of the wrong length.
     """
     ending, zipped = text_format(path)
     if ending == ".parquet":
-        yield from _parquet_rows(path, required, optional)
+        yield from _parquet_rows(path)
         return
     with opened(path, zipped) as stream:
         lines = ((number, decoded(path, number, line)) for number, line in enumerate(byte_lines(path, stream), 1))
         if ending == ".jsonl":
-            yield from _json_rows(path, lines, required, optional)
+            yield from _json_rows(path, lines)
         elif ending == ".txt":
-            if missing := [column for column in required if column != "text"]:
-                raise InputError(f'{path}: no column "{missing[0]}": a .txt file has only "text", one a line')
-            nothing = (None,) * len(optional)
-            yield from ((without_end(path, number, line), *nothing) for number, line in lines)
+            yield from ((str(path), {"text": without_end(path, number, line)}) for number, line in lines)
         else:
-            yield from _csv_rows(path, lines, required, optional, tabs=ending == ".tsv")
+            yield from _csv_rows(path, lines, tabs=ending == ".tsv")
 
 
-def hub_rows(source: HubSet, commit: str, required: Sequence[str], optional: Sequence[str] = ()) -> Iterator[Row]:
-    """The same of a data set of the hub at a commit; it is streamed, and whole-number labels are given by name.
+def hub_rows(source: HubSet, commit: str) -> Rows:
+    """The rows of a data set of the hub at a commit; it is streamed, and whole-number labels are given by name.
 
     Raises:
-        InputError: no such config, split or column, or a column that holds no text.
+        InputError: no such config or split.
         RunError: the connection broke.
     """
     from datasets import load_dataset
@@ -89,7 +86,27 @@ def hub_rows(source: HubSet, commit: str, required: Sequence[str], optional: Seq
     with dataset_errors(str(source), source.repository, source.revision or None):
         for split in source.split.split("+"):
             data = load_dataset(source.repository, source.config or None, split=split, revision=commit, streaming=True)
-            yield from _set_rows(str(source), data, required, optional, source.labels)
+            yield from _set_rows(str(source), data, source.labels)
+
+
+def values_of(rows: Rows, columns: Sequence[str], required: Sequence[str]) -> Iterator[list[str]]:
+    """The values of `columns` in each row without white space around them, "" where there is none.
+
+    Raises:
+        InputError: a column of `required` is missing, or a value is no text.
+    """
+    for where, row in rows:
+        for column in required:
+            if column not in row:
+                raise InputError(
+                    f'{where}: no column "{column}"; its columns are: {", ".join(row) or "none"}; name the right one '
+                    "with `columns`, or columns=ROLE:COLUMN in an hf:// address"
+                )
+        values = [row.get(column) for column in columns]
+        for column, value in zip(columns, values, strict=True):
+            if value is not None and not isinstance(value, str):
+                raise InputError(f'{where}: column "{column}" holds no text but {type(value).__name__} {value!r:.40}')
+        yield [(value or "").strip() for value in values]
 
 
 @contextmanager
@@ -135,8 +152,8 @@ def decoded(path: Path, number: int, line: bytes, encoding: str = "utf-8") -> st
         return line.decode(encoding)
     except UnicodeDecodeError as error:
         raise InputError(
-            f"{path}, line {number}: not UTF-8 (byte 0x{line[error.start]:02x} at position {error.start + 1}); "
-            "save the file as UTF-8"
+            f"{path}, line {number}: not {encoding.upper()} (byte 0x{line[error.start]:02x} at position "
+            f"{error.start + 1}); save the file as UTF-8"
         ) from None
 
 
@@ -155,26 +172,18 @@ def without_end(path: Path, number: int, line: str) -> str:
     return text
 
 
-def _csv_rows(
-    path: Path, lines: Iterable[tuple[int, str]], required: Sequence[str], optional: Sequence[str], *, tabs: bool
-) -> Iterator[Row]:
-    # strict: a quote that is never closed would otherwise swallow the rest of the file into one value
+def _csv_rows(path: Path, lines: Iterable[tuple[int, str]], *, tabs: bool) -> Rows:
     if tabs:
         reader = csv.reader((without_end(path, n, line) for n, line in lines), delimiter="\t", quoting=csv.QUOTE_NONE)
-    else:
+    else:  # strict: a quote that is never closed would otherwise swallow the rest of the file into one value
         reader = csv.reader((line for _, line in lines), strict=True)
     limit = csv.field_size_limit(LONGEST)  # documents exceed the default of 131,072 characters
     begins = 1  # the first line of the row that is being read
     try:
         header = [name.strip() for name in next(reader, ())]
-        if not header:
-            return
-        for column in (*required, *optional):
-            if column in required and column not in header:
-                raise _no_column(str(path), column, header)
-            if header.count(column) > 1:
+        for column in header:
+            if column and header.count(column) > 1:
                 raise InputError(f'{path}: the column "{column}" is there {header.count(column)} times')
-        places = [header.index(column) if column in header else None for column in (*required, *optional)]
         begins = reader.line_num + 1
         for row in reader:
             if row and len(row) != len(header):
@@ -183,7 +192,7 @@ def _csv_rows(
                     + ("" if tabs else '; put values that hold a comma or a newline in "double quotes"')
                 )
             if row:
-                yield tuple(row[place] if place is not None else None for place in places)
+                yield str(path), dict(zip(header, row, strict=True))
             begins = reader.line_num + 1
     except csv.Error as error:
         raise InputError(
@@ -193,9 +202,7 @@ def _csv_rows(
         csv.field_size_limit(limit)
 
 
-def _json_rows(
-    path: Path, lines: Iterable[tuple[int, str]], required: Sequence[str], optional: Sequence[str]
-) -> Iterator[Row]:
+def _json_rows(path: Path, lines: Iterable[tuple[int, str]]) -> Rows:
     for number, line in lines:
         if not line.strip():
             continue
@@ -205,16 +212,10 @@ def _json_rows(
         except (ValueError, RecursionError) as error:
             raise InputError(f"{where}: not JSON ({error})") from None
         if not isinstance(row, dict):
-            raise InputError(f'{where}: expected a JSON object such as {{"{required[0]}": "..."}}')
-        if missing := [column for column in required if column not in row]:
-            raise _no_column(where, missing[0], list(row))
-        values = tuple(row.get(column) for column in (*required, *optional))
-        for column, value in zip((*required, *optional), values, strict=True):
-            if value is not None and not isinstance(value, str):
-                raise InputError(f'{where}: column "{column}" is not a text but {json.dumps(value)[:40]}')
-            if not is_sound(value or ""):
-                raise InputError(f'{where}: column "{column}" holds half of a surrogate pair, which is no character')
-        yield values
+            raise InputError(f'{where}: expected a JSON object such as {{"text": "..."}}')
+        if "\\u" in line and not is_sound(json.dumps(row, ensure_ascii=False)):
+            raise InputError(f"{where}: holds half of a surrogate pair, which is no character")
+        yield where, row
 
 
 def is_sound(text: str) -> bool:
@@ -226,48 +227,27 @@ def is_sound(text: str) -> bool:
     return True
 
 
-def _parquet_rows(path: Path, required: Sequence[str], optional: Sequence[str]) -> Iterator[Row]:
+def _parquet_rows(path: Path) -> Rows:
     from datasets import load_dataset
 
     require_ordinary(path)
     try:
-        data = load_dataset("parquet", data_files=str(path), split="train", streaming=True)
-        yield from _set_rows(str(path), data, required, optional)
+        yield from _set_rows(str(path), load_dataset("parquet", data_files=str(path), split="train", streaming=True))
     except (OSError, ValueError) as error:  # pyarrow's errors are ValueErrors
         raise InputError(f"{path}: not readable as Parquet ({first_line(error)})") from None
 
 
-def _set_rows(
-    name: str, data: IterableDataset, required: Sequence[str], optional: Sequence[str], labels: Sequence[str] = ()
-) -> Iterator[Row]:
+def _set_rows(name: str, data: IterableDataset, labels: Sequence[str] = ()) -> Rows:
     begun = last = time.monotonic()
     read = 0
     for batch in data.iter(batch_size=_AT_ONCE):
-        for column in required:
-            if column not in batch:
-                raise _no_column(name, column, list(batch))
-        size = len(next(iter(batch.values())))
-        columns = []
-        for column in (*required, *optional):
+        for column, values in batch.items():
             names = getattr((data.features or {}).get(column), "names", None) or labels
-            columns.append([_as_text(name, column, value, names) for value in batch.get(column, [None] * size)])
-        yield from zip(*columns, strict=True)
-        read += size
+            if names and all(value is None or type(value) is int for value in values):  # -1: a row without a label
+                batch[column] = [names[v] if v is not None and 0 <= v < len(names) else None for v in values]
+        rows = list(zip(*batch.values(), strict=True))
+        yield from ((name, dict(zip(batch, row, strict=True))) for row in rows)
+        read += len(rows)
         if time.monotonic() - last > _SILENT_SECONDS:
             last = time.monotonic()
             tell_error(f"{name}: {read:,} rows read in {last - begun:.0f} s")
-
-
-def _as_text(name: str, column: str, value: Any, labels: Sequence[str]) -> str | None:
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, int) and not isinstance(value, bool) and labels:
-        return labels[value] if 0 <= value < len(labels) else None  # -1: a row without a label
-    raise InputError(f'{name}: column "{column}" holds no text but {str(value)[:40]!r} ({type(value).__name__})')
-
-
-def _no_column(where: str, column: str, has: Sequence[str]) -> InputError:
-    return InputError(
-        f'{where}: no column "{column}"; its columns are: {", ".join(has) or "none"}; name the right one with '
-        "`columns`, or columns=ROLE:COLUMN in an hf:// address"
-    )

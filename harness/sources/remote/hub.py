@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import re
 import warnings
@@ -13,6 +12,8 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Literal
 
 from harness.errors import InputError, OutOfReach, RunError, root_cause
+from harness.files.hashing import sha256_of
+from harness.files.printable import first_line
 from harness.files.redaction import redacted
 from harness.sources.remote.cache_folder import writing
 
@@ -65,20 +66,18 @@ def _clear_errors(
         with writing(what, Path(folder)), warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Not enough free disk space")  # our own error says so
             yield
-    except errors.GatedRepoError:
-        raise InputError(
-            f"{what}: the owner of {repo} grants access on request; ask on its page, then set HF_TOKEN"
-        ) from None
-    except errors.RepositoryNotFoundError:
-        raise InputError(f"{what}: the hub has no {kind} {repo}; check its name (private ones need HF_TOKEN)") from None
-    except errors.RevisionNotFoundError:
-        raise InputError(f"{what}: {kind} {repo} has no revision {revision}") from None
-    except errors.RemoteEntryNotFoundError:
-        raise InputError(f"{what}: {kind} {repo} has no such file{at}; see its list of files on the hub") from None
     except (errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled):
         raise out_of_reach(what) from None
     except errors.HfHubHTTPError as error:
-        raise InputError(f"{what}: the hub answered with an error: {first_line(error)}") from None
+        reasons = {  # the first class that fits
+            errors.GatedRepoError: f"the owner of {repo} grants access on request; ask on its page, then set HF_TOKEN",
+            errors.RepositoryNotFoundError: f"the hub has no {kind} {repo}; check its name (private: set HF_TOKEN)",
+            errors.RevisionNotFoundError: f"{kind} {repo} has no revision {revision}",
+            errors.RemoteEntryNotFoundError: f"{kind} {repo} has no such file{at}; see its list of files on the hub",
+            errors.HfHubHTTPError: f"the hub answered with an error: {first_line(error)}",
+        }
+        reason = next(text for one, text in reasons.items() if isinstance(error, one))
+        raise InputError(f"{what}: {reason}") from None
     except Exception as error:
         if not is_broken_connection(error):
             raise
@@ -95,46 +94,32 @@ def is_broken_connection(error: BaseException) -> bool:
     return of_http or (isinstance(error, OSError) and "Consistency check failed" in str(error))
 
 
-def kept_folder(repo: str, kind: str = "dataset") -> Path:
+def cached_folder(repo: str, kind: str = "dataset") -> Path:
     """The folder in which huggingface_hub stores the files of a data set or model."""
     from huggingface_hub import constants
 
     return Path(constants.HF_HUB_CACHE) / f"{kind}s--{repo.replace('/', '--')}"
 
 
-def sha256_of(file: Path) -> str:
-    """The sha256 of a file's bytes, in hexadecimal digits."""
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def garbled_files(repo: str, kind: str = "dataset") -> list[Path]:
-    """The large files of a data set or model in the cache whose bytes are not those that the hub has.
+def is_garbled(file: Path) -> bool:
+    """Does a cached file hold other bytes than on the hub?
 
     The cache names a large (LFS) file by the sha256 that the hub states. huggingface_hub compares only sizes.
     """
-    try:
-        blobs = [file for file in kept_folder(repo, kind).glob("blobs/*") if re.fullmatch("[0-9a-f]{64}", file.name)]
-    except (OSError, ValueError):  # a name that no file can have
-        return []
-    return [file for file in blobs if sha256_of(file) != file.name]
+    return bool(re.fullmatch("[0-9a-f]{64}", file.name)) and sha256_of(file) != file.name
 
 
 def remedy(repo: str, kind: str = "dataset") -> str:
     """What to do about a cached file that cannot be read: which file or folder to delete, "" where none is cached."""
-    if garbled := garbled_files(repo, kind):
-        return f"; {garbled[0]} was damaged on its way: delete it to download it again"
-    folder = kept_folder(repo, kind)
+    folder = cached_folder(repo, kind)
     try:
+        garbled = next(filter(is_garbled, folder.glob("blobs/*")), None)
         there = any(folder.glob("snapshots/*/*"))
     except (OSError, ValueError):  # a name that no file can have
-        there = False
+        return ""
+    if garbled:
+        return f"; {garbled} was damaged on its way: delete it to download it again"
     return f"; if it was damaged on its way, delete {folder} to download it again" if there else ""
-
-
-def first_line(error: BaseException) -> str:
-    """The first non-empty line of an error's message, or its type."""
-    return redacted(next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__))
 
 
 @cache
@@ -161,7 +146,7 @@ def hub_file(
                 raise
             raise InputError(f"{what}: {first_line(error)}") from None
     blob = path.resolve()
-    if re.fullmatch("[0-9a-f]{64}", blob.name) and sha256_of(blob) != blob.name:
+    if is_garbled(blob):
         raise InputError(
             f"{what}: damaged on its way (other bytes than on the hub); delete {blob} to download it again"
         )
@@ -169,22 +154,36 @@ def hub_file(
 
 
 @contextmanager
+def quiet_datasets(*, offline: bool) -> Iterator[None]:
+    """`datasets` without bars and notices. Where no hub answers it uses its own cache only when it is set to offline."""
+    import datasets
+    from huggingface_hub.utils import logging as hub_logging
+
+    before = datasets.config.HF_HUB_OFFLINE, datasets.logging.get_verbosity(), hub_logging.get_verbosity()
+    bars = not datasets.are_progress_bars_disabled()
+    datasets.config.HF_HUB_OFFLINE = offline
+    datasets.disable_progress_bars()
+    datasets.logging.set_verbosity_error()
+    hub_logging.set_verbosity(logging.ERROR)
+    try:
+        yield
+    finally:
+        datasets.config.HF_HUB_OFFLINE = before[0]
+        datasets.logging.set_verbosity(before[1])
+        hub_logging.set_verbosity(before[2])
+        if bars:
+            datasets.enable_progress_bars()
+
+
+@contextmanager
 def dataset_errors(what: str, repo: str, revision: str | None) -> Iterator[None]:
     """While `datasets` reads `what`, its errors as those of `hub_file`, and nothing of its own on the terminal."""
     import datasets
     from datasets.exceptions import DatasetNotFoundError, DatasetsError
-    from huggingface_hub.utils import logging as hub_logging
 
-    of_hub = hub_logging.get_verbosity()
-    hub_logging.set_verbosity(logging.ERROR)  # else a line for each set without a card
-    offline, verbosity = datasets.config.HF_HUB_OFFLINE, datasets.logging.get_verbosity()
-    bars = not datasets.are_progress_bars_disabled()
-    datasets.disable_progress_bars()
-    datasets.logging.set_verbosity_error()  # else two lines for each set that comes from the cache
+    cache_folder = datasets.config.HF_DATASETS_CACHE
     try:
-        with _clear_errors(what, repo, revision, datasets.config.HF_DATASETS_CACHE):
-            # Without an answer from the hub `datasets` uses its own cache only when it is set to offline.
-            datasets.config.HF_HUB_OFFLINE = not hub_reachable()
+        with quiet_datasets(offline=not hub_reachable()), _clear_errors(what, repo, revision, cache_folder):
             yield
     except DatasetNotFoundError:
         raise InputError(
@@ -195,17 +194,11 @@ def dataset_errors(what: str, repo: str, revision: str | None) -> Iterator[None]
     except (DatasetsError, ValueError) as error:
         cause = root_cause(error)
         if is_broken_connection(cause) or (isinstance(cause, OSError) and cause.errno):
-            with _clear_errors(what, repo, revision, datasets.config.HF_DATASETS_CACHE):
+            with _clear_errors(what, repo, revision, cache_folder):
                 raise cause from None
         if isinstance(error, ValueError) and not hub_reachable():
             raise out_of_reach(what) from None
         raise InputError(f"{what}: cannot be read: {first_line(cause)}") from None
-    finally:
-        datasets.config.HF_HUB_OFFLINE = offline
-        datasets.logging.set_verbosity(verbosity)
-        hub_logging.set_verbosity(of_hub)
-        if bars:
-            datasets.enable_progress_bars()
 
 
 def hub_split(repo: str, split: str, revision: str | None = None) -> Dataset:

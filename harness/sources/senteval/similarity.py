@@ -7,8 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from harness.errors import InputError
-from harness.sources.remote.archive import unpack_once
-from harness.sources.remote.cache_folder import cache_root
+from harness.sources.remote.cache_folder import cache_root, unpack_once
 from harness.sources.remote.hub import hub_file
 from harness.sources.senteval.lines import REPOSITORY, damaged, gold_score, numbered_lines, table_rows
 

@@ -1,44 +1,45 @@
-"""The one place that talks to the mteb library, which is used as it comes.
+"""The one place that calls the mteb library, which is used as it comes.
 
 mteb calls `encode` and `similarity` of an object that it takes for a model; ours answers from the shared table of
 vectors. Its own cache knows unnamed models by one name and would give one the scores of another: ours are named after
-the method and the hash of its content, and their results lie in a folder of the work directory, or nowhere.
+the method and the hash of its content, and their results are in a folder of the work directory, or nowhere.
 """
 
 from __future__ import annotations
 
+import io
 import json
 import logging
+import tempfile
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partialmethod
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import datasets
 import mteb
 import numpy as np
+import pandas as pd
 from mteb.models.abs_encoder import AbsEncoder
 from mteb.models.model_meta import ModelMeta, ScoringFunction
-from tqdm import std  # type: ignore[import-untyped]
+from mteb.results import TaskResult
 
 from harness.config import nearest
 from harness.errors import HarnessError, InputError
+from harness.files.atomic import write_atomic
 from harness.files.faults import storage_fault
+from harness.files.printable import first_line
 from harness.results.facts import Facts
-from harness.sources.remote.hub import first_line, hub_reachable, remedy
+from harness.sources.remote.hub import hub_reachable, quiet_datasets, remedy
 from harness.tasks.base import Array, Vectors, finite
 from harness.tasks.mteb.benchmarks import EMBEDDED, ENGLISH, PAIRS_METRIC_V1, PREFIX, SPLITS
-from harness.tasks.mteb.examples import kind_of
-from harness.tasks.mteb.kept_results import KeptResults
-from harness.tasks.mteb.predictions import caught, clustering
-from harness.tasks.mteb.task_facts import task_facts
+from harness.tasks.mteb.examples import clustering, kind_of, parts_of, read_examples, task_facts
 from harness.tasks.prompts import PromptedVectors
 from harness.tasks.vectors import Origin
 
 if TYPE_CHECKING:
-    import pandas as pd
     from torch.utils.data import DataLoader
 
 BATCH = 1024  # rows that mteb hands over at a time; they are joined again, sorted by length and cut anew when encoded
@@ -58,14 +59,7 @@ class HarnessEncoder(AbsEncoder):
         self.vectors = vectors
         self.damaged = 0
         self.fault: Exception | None = None
-        self.mteb_model_meta = ModelMeta.create_empty(
-            {
-                "name": origin.name,
-                "revision": origin.revision,
-                "similarity_fn_name": ScoringFunction.COSINE,
-                "modalities": ["text"],
-            }
-        )
+        self.mteb_model_meta = _model_meta(origin.name, origin.revision)
 
     def encode(
         self,
@@ -91,9 +85,14 @@ class HarnessEncoder(AbsEncoder):
         return rows
 
 
+def _model_meta(name: str, revision: str, **about: Any) -> ModelMeta:
+    known = {"name": name, "revision": revision, "similarity_fn_name": ScoringFunction.COSINE, "modalities": ["text"]}
+    return ModelMeta.create_empty({**known, **about})
+
+
 @dataclass(frozen=True)
 class BenchmarkScores:
-    """What mteb says of one task.
+    """What mteb gives for one task.
 
     `data` is each data set's revision, `conditions` is all else that defines its numbers besides metric and split.
     """
@@ -150,19 +149,10 @@ def open_task(name: str, subset: str = "") -> Any:
 
 def texts_at_least(task: Any) -> int:
     """How many texts the splits of an opened task have, as far as mteb's own counts say; reads no data."""
-    parts = list(getattr(task.metadata, "tasks", None) or [])  # of a task that joins others
-    if parts:
-        return sum(texts_at_least(open_task(getattr(part, "metadata", part).name)) for part in parts)
-    counts = task.metadata.descriptive_stats or {}
-    splits = [counts.get(split) or {} for split in task.eval_splits]
-    per_part = [split.get("hf_subset_descriptive_stats") or {} for split in splits]
-    wanted = set(task.hf_subsets)
-    return sum(
-        sum(int(one.get("num_samples", 0)) for name, one in parts.items() if name in wanted)
-        if parts and len(wanted) < len(parts)
-        else int(split.get("num_samples", 0))
-        for split, parts in zip(splits, per_part, strict=True)
-    )
+    parts = parts_of(task)
+    if parts == [task]:
+        return _size(task, task.eval_splits)
+    return sum(texts_at_least(open_task(getattr(part, "metadata", part).name)) for part in parts)
 
 
 def _known(name: str) -> Any:
@@ -190,36 +180,45 @@ def run_task(name: str, subset: str, vectors: Vectors, origin: Origin) -> Benchm
     task = open_task(name, subset)
     encoder = HarnessEncoder(vectors, origin)
     cache = mteb.ResultCache(origin.results / subset if subset else origin.results) if origin.results else None
-    kept = KeptResults(cache, encoder.mteb_model_meta, task)
-    examples = kept.mended(with_examples=kind_of(task).rows is not None)
+    predicts = kind_of(task).rows is not None
+    stored = _stored_examples(cache, encoder.mteb_model_meta, task)
+    examples = _remove_damaged(stored, cache, encoder.mteb_model_meta, task, predicts=predicts) if stored else None
+    fault = ""
     try:
-        with _quiet(hub=not name.startswith(EMBEDDED)), caught(task) as predictions:
+        with _quiet(hub=not name.startswith(EMBEDDED)), tempfile.TemporaryDirectory() as folder:
+            if predicts and examples is None:  # else mteb drops the data before the predictions are read
+                for part in parts_of(task):
+                    part.load_data()
             evaluated = mteb.evaluate(
                 encoder,
                 task,
                 cache=cache,
                 co2_tracker=False,
                 encode_kwargs={"batch_size": BATCH, "show_progress_bar": False},
-                prediction_folder=predictions.folder,
+                prediction_folder=folder if predicts else None,
                 show_progress_bar=False,
                 public_only=False,
             )
             result = evaluated.task_results[0]
+            try:  # whatever goes wrong with the examples must not cost the score
+                found = read_examples(task, Path(folder)) if predicts else clustering(name, result.scores)
+            except Exception as error:
+                found, fault = pd.DataFrame(), f"{type(error).__name__}: {str(error).partition(chr(10))[0]:.200}"
     except Exception as error:
         if encoder.fault is not None:
             raise encoder.fault from None
         if isinstance(error, HarnessError | MemoryError) or storage_fault(error) is not None:
             raise
         raise InputError(_reason(error, pinned_data(task))) from error
+    if found is not None:
+        examples = found
+        if predicts and stored:
+            buffer = io.BytesIO()
+            found.to_parquet(buffer, index=False, compression="zstd")
+            write_atomic(stored, buffer.getvalue())
     splits = list(result.scores)
     main = task.metadata.main_score
     first = next(iter(result.scores.values()))[0]
-    metrics = (main, PAIRS_METRIC_V1) if PAIRS_METRIC_V1 in first and main != PAIRS_METRIC_V1 else (main,)
-    if predictions.folder is None:
-        examples = clustering(name, result.scores)
-    elif predictions.examples is not None:
-        examples = predictions.examples
-        kept.keep(examples)
     return BenchmarkScores(
         data=pinned_data(task),
         conditions={
@@ -230,34 +229,84 @@ def run_task(name: str, subset: str, vectors: Vectors, origin: Origin) -> Benchm
         },
         splits=splits,
         subsets=len(next(iter(result.scores.values()))),
-        metrics=metrics,
+        metrics=(main, PAIRS_METRIC_V1) if PAIRS_METRIC_V1 in first and main != PAIRS_METRIC_V1 else (main,),
         n=_size(task, splits),
         scores=result.scores,
         json=json.dumps(result.model_dump(mode="json"), indent=1) + "\n",
         damaged=encoder.damaged,
         examples=examples,
         facts=task_facts(task, splits, examples),
-        fault=predictions.fault,
+        fault=fault,
     )
+
+
+def _stored_examples(cache: Any, model: ModelMeta, task: Any) -> Path | None:
+    """The file of a task's examples, next to mteb's file of its result; None without a cache."""
+    if cache is None:
+        return None
+    path: Path = cache.get_task_result_path(model_name=model, task_name=task.metadata.name)
+    return path.with_suffix(".examples.parquet")
+
+
+def _remove_damaged(file: Path, cache: Any, model: ModelMeta, task: Any, *, predicts: bool) -> pd.DataFrame | None:
+    """The stored examples of a task, after the removal of results that a crash cut in half: mteb would fail on them.
+
+    A result of a task that `predicts` is removed where it has no examples, and examples where they have no result.
+    """
+    for result in file.parent.glob("*.json*"):
+        text = result.read_text("utf-8", errors="replace")
+        try:
+            for part in text.splitlines() if result.suffix == ".jsonl" else [text]:
+                json.loads(part)
+        except ValueError:
+            result.unlink()
+    if not cache.get_task_result_path(model_name=model, task_name=task.metadata.name).exists():
+        file.unlink(missing_ok=True)
+    try:
+        return pd.read_parquet(file)
+    except (OSError, ValueError):
+        for one in [task, *parts_of(task)] if predicts else []:
+            cache.get_task_result_path(model_name=model, task_name=one.metadata.name).unlink(missing_ok=True)
+        return None
+
+
+def write_results(folder: Path, name: str, revision: str, results: Iterable[str], **about: Any) -> list[Path]:
+    """Write results (JSON of mteb's `TaskResult`) of the model `name` at `revision`; the files, one a task.
+
+    They are written as FOLDER/results/ORG__NAME/REVISION/TASK.json next to model_meta.json, where
+    `mteb.ResultCache(FOLDER).load_results()` finds them. Parts of a multilingual task that were scored one by one are
+    joined. `about`: what else is known of the model, as fields of mteb's ModelMeta.
+    """
+    meta = _model_meta(name, revision, **about)
+    tasks: dict[str, TaskResult] = {}
+    for text in results:
+        result = TaskResult.model_validate_json(text)
+        earlier = tasks.setdefault(result.task_name, result)
+        if earlier is not result:
+            for split, parts in result.scores.items():
+                earlier.scores.setdefault(split, []).extend(parts)
+            earlier.evaluation_time = (earlier.evaluation_time or 0) + (result.evaluation_time or 0)
+    cache = mteb.ResultCache(folder)
+    for result in tasks.values():
+        cache.save_to_cache(result, meta)
+    return [cache.get_task_result_path(task, meta) for task in tasks]
 
 
 def pinned_data(task: Any) -> dict[str, str]:
     """Data set -> revision, of an mteb task or of those that it is the average of."""
-    parts = getattr(task.metadata, "tasks", None) or [task]
-    return {part.metadata.dataset["path"]: part.metadata.dataset["revision"] for part in parts}
+    return {part.metadata.dataset["path"]: part.metadata.dataset["revision"] for part in parts_of(task)}
 
 
 def _size(task: Any, splits: Sequence[str]) -> int:
+    """Examples of these splits, as far as mteb counts them."""
     if hasattr(task, "sizes"):
         return sum(task.sizes().values())
     total = 0
     for split in splits:
-        about = (task.metadata.descriptive_stats or {}).get(split, {})
+        about = (task.metadata.descriptive_stats or {}).get(split) or {}
         by_subset = about.get("hf_subset_descriptive_stats")
-        if by_subset:
-            total += sum(by_subset.get(part, {}).get("num_samples", 0) for part in task.hf_subsets)
-        else:
-            total += about.get("num_samples", 0)
+        counted = [by_subset.get(part, {}) for part in task.hf_subsets] if by_subset else [about]
+        total += sum(int(one.get("num_samples", 0)) for one in counted)
     return total
 
 
@@ -273,25 +322,17 @@ def _reason(error: Exception, repositories: Iterable[str]) -> str:
 
 @contextmanager
 def _quiet(*, hub: bool = True) -> Iterator[None]:
-    """Without mteb's notices (superseded versions, missing prompts) and the bars that nobody asked for.
+    """Without mteb's notices (superseded versions, missing prompts) and progress bars.
 
-    Where no hub answers, or none is needed, `datasets` is told to be offline: else it tries for long before it turns to
-    its cache.
+    Where no hub answers, or none is needed, `datasets` is set to offline: else it tries for long before it uses its
+    cache.
     """
     logger = logging.getLogger("mteb")
-    level, bars, offline = logger.level, datasets.are_progress_bars_disabled(), datasets.config.HF_HUB_OFFLINE
-    started = std.tqdm.__init__
+    level = logger.level
     logger.setLevel(logging.ERROR)
-    datasets.disable_progress_bars()
-    std.tqdm.__init__ = partialmethod(started, disable=True)  # a bar that is asked for by `disable=False` still shows
-    datasets.config.HF_HUB_OFFLINE = not (hub and hub_reachable())
     try:
-        with warnings.catch_warnings():
+        with quiet_datasets(offline=not (hub and hub_reachable())), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
         logger.setLevel(level)
-        std.tqdm.__init__ = started
-        datasets.config.HF_HUB_OFFLINE = offline
-        if not bars:
-            datasets.enable_progress_bars()

@@ -1,4 +1,5 @@
-"""What the scores of mteb's tasks are made of, example by example, from the predictions that mteb lets one save.
+"""What the scores of mteb's tasks are made of, example by example, from the predictions that mteb saves; and what
+guessing gives in its tasks.
 
 Classification: right or not, the mean over the experiments (mteb draws ten small training sets, and averages ten
 accuracies). A bootstrap over these means sees the noise of the test set, not that of the draws, which are the same for
@@ -14,9 +15,11 @@ queries have none.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,10 +28,12 @@ from datasets import Dataset
 from mteb import abstasks as kinds
 from numpy.typing import ArrayLike
 
-from harness.results.facts import DRAWS, PAIRS, QUERIES, SENTENCES, SETS
+from harness.results.facts import DRAWS, PAIRS, QUERIES, SENTENCES, SETS, Facts
+from harness.results.outcomes import value_of
 from harness.results.text_ids import pair_units, text_ids
 
-PAIR = "pair"  # stands for the metric in rows of STS, which are kept as pairs
+PAIR = "pair"  # stands for the metric in rows of STS, which are saved as pairs
+TOLERANCE = 2e-5  # mteb rounds some scores to five decimals
 Rows = list[pd.DataFrame]
 
 _SIMILARITIES = {  # mteb's names of pair scores, and the sign that makes more alike larger
@@ -38,15 +43,18 @@ _SIMILARITIES = {  # mteb's names of pair scores, and the sign that makes more a
     "manhattan_distances": -1,
     "euclidean_distances": -1,
 }
+_WITH_P_VALUES = ("SummEval", "SummEvalFr")  # whose scores average correlations together with their p-values
 _TREC = {"ndcg": "ndcg_cut", "map": "map_cut", "recall": "recall", "precision": "P", "hit_rate": "success"}
 
 
 @dataclass(frozen=True)
 class Kind:
-    """Attributes:
-    unit: what a bootstrap draws.
-    rows: of one subset of a task, from mteb's predictions; None where mteb gives none that say enough.
-    lacks: why there are none.
+    """A kind of mteb's tasks.
+
+    Attributes:
+        unit: what a bootstrap draws.
+        rows: the examples of one subset of a task, from mteb's predictions; None where these do not say enough.
+        lacks: why there are none.
     """
 
     unit: str = ""
@@ -56,8 +64,7 @@ class Kind:
 
 def kind_of(task: Any) -> Kind:
     """Of an mteb task, or of the parts of one that joins others."""
-    parts = getattr(task.metadata, "tasks", None)
-    task = parts[0] if parts else task
+    task = parts_of(task)[0]
     metric = task.metadata.main_score
     if isinstance(task, kinds.AbsTaskMultilabelClassification):
         return Kind(lacks="several labels a text")
@@ -84,16 +91,97 @@ def kind_of(task: Any) -> Kind:
     return Kind(lacks=f"mteb keeps no outcomes of {task.metadata.type}")
 
 
-def clustering_rows(name: str, scores: Mapping[str, Any]) -> Rows:
-    """Of one subset's scores; `name` is the task's. A hierarchical task has a subset for each level, and each set is a
-    unit of its own."""
-    values = scores.get("v_measures") or ()
-    levels = values if isinstance(values, dict) else {"": values}
-    rows = []
-    for level, sets in levels.items():
-        units = text_ids([f"{name} {scores.get('hf_subset')} {level} {number}" for number in range(len(sets))])
-        rows.append(_rows("v_measure", sets, units).assign(subset=level if len(levels) > 1 else ""))
-    return rows
+def parts_of(task: Any) -> list[Any]:
+    """The tasks that an mteb task joins, or itself."""
+    return getattr(task.metadata, "tasks", None) or [task]
+
+
+def read_examples(task: Any, folder: Path) -> pd.DataFrame | None:
+    """The rows of all predictions that mteb saved in `folder`, with split and subset; None where it saved none."""
+    frames = []
+    rows_of = kind_of(task).rows
+    for part in parts_of(task):
+        file = folder / part.prediction_file_name
+        if rows_of is None or not file.exists():
+            continue
+        name = "" if part is task else part.metadata.name
+        saved = json.loads(file.read_text("utf-8"))
+        for subset, splits in saved.items():
+            for split, predictions in splits.items() if subset != "mteb_model_meta" else ():
+                shown = subset if subset not in ("default", "parallel") else ""
+                found = rows_of(part, predictions, split, subset)
+                frames += [_labelled(rows, split, name, shown) for rows in found]
+    return pd.concat(frames, ignore_index=True) if frames else None
+
+
+def clustering(name: str, scores: Mapping[str, Sequence[Mapping[str, Any]]]) -> pd.DataFrame | None:
+    """The rows of a clustering task, whose scores say all; None where they do not.
+
+    A hierarchical task has a subset for each level, and each set is a unit of its own.
+    """
+    frames = []
+    for split, subsets in scores.items():
+        for one in subsets:
+            values = one.get("v_measures") or ()
+            levels = values if isinstance(values, dict) else {"": values}
+            for level, sets in levels.items():
+                units = text_ids([f"{name} {one.get('hf_subset')} {level} {number}" for number in range(len(sets))])
+                rows = _rows("v_measure", sets, units).assign(subset=level if len(levels) > 1 else "")
+                frames.append(_labelled(rows, split, one.get("hf_subset", "default").replace("default", "")))
+    return pd.concat(frames, ignore_index=True) if frames else None
+
+
+def sound(examples: pd.DataFrame, metric: str, value: float, splits: Sequence[str]) -> pd.DataFrame | None:
+    """The rows of one score, if it follows from them; None where it does not, or they are of another metric.
+
+    A task of several splits has a subset for each split and subset.
+    """
+    rows = examples[examples["metric"].isin((metric, PAIR))]
+    if len(splits) > 1:
+        names = zip(rows["split"], rows["subset"], strict=True)
+        rows = rows.assign(subset=[" ".join(both).strip() for both in names])
+    rows = rows.assign(split="+".join(splits))
+    if not len(rows):
+        return None
+    as_scored = rows.assign(metric="spearman" if rows["metric"].iloc[0] == PAIR else metric)
+    return rows if np.isclose(value_of(as_scored), value, rtol=0, atol=TOLERANCE) else None
+
+
+def task_facts(task: Any, splits: Sequence[str], examples: pd.DataFrame | None) -> Facts:
+    """Chance and the commonest class of classification, the share of true pairs (the average precision of a random
+    order) of pair classification, 0 for correlations; as mteb's scores, means over splits and subsets.
+
+    Args:
+        examples: of its scores; without them nothing is known of pairs.
+    """
+    kind, metric = kind_of(task), task.metadata.main_score
+    chance = majority = None
+    if isinstance(task, kinds.AbsTaskMultilabelClassification):
+        pass
+    elif isinstance(task, kinds.AbsTaskClassification) and metric == "accuracy":
+        counts = [found for split in splits for subset in task.hf_subsets if (found := _labels(task, split, subset))]
+        if counts:
+            chance = float(np.mean([1 / len(labels) for labels in counts]))
+            majority = float(np.mean([max(labels) / sum(labels) for labels in counts]))
+    elif isinstance(task, kinds.AbsTaskPairClassification) and examples is not None and len(examples):
+        pairs = examples[examples["metric"] == metric]
+        chance = float(pairs.groupby(["split", "subset"])["target"].mean().mean()) if len(pairs) else None
+    elif isinstance(task, kinds.AbsTaskSTS | kinds.AbsTaskSummarization) and metric.endswith(("spearman", "pearson")):
+        chance = 0.0
+    return Facts(kind.unit, kind.lacks, metric if chance is not None else "", chance, majority)
+
+
+def _labels(task: Any, split: str, subset: str) -> list[int]:
+    """How many examples of a subset each label has, as far as mteb says."""
+    about = (task.metadata.descriptive_stats or {}).get(split) or {}
+    about = (about.get("hf_subset_descriptive_stats") or {}).get(subset) or about
+    statistics = about.get("label_statistics") or about.get("labels_statistics") or {}
+    return [int(count["count"]) for count in (statistics.get("labels") or {}).values()]
+
+
+def _labelled(rows: pd.DataFrame, split: str, *names: str) -> pd.DataFrame:
+    """The rows with their split, and a subset of several names."""
+    return rows.assign(split=split, subset=" ".join(filter(None, (*names, *rows["subset"].head(1)))))
 
 
 def _rows(
@@ -189,7 +277,6 @@ def _reciprocal_rank(gold: dict[str, int], docs: dict[str, float], k: int) -> fl
 
 def _summarization(task: Any, predictions: Any, split: str, subset: str) -> Rows:
     """Texts whose summaries are all alike to a model are left out by mteb; the others are found by their gold."""
-    from mteb._evaluators.text.summarization_evaluator import DeprecatedSummarizationEvaluator
     from scipy.stats import spearmanr
 
     data = _data(task, split, subset)
@@ -200,8 +287,7 @@ def _summarization(task: Any, predictions: Any, split: str, subset: str) -> Rows
     for human, cosines in zip(predictions["human_scores"], predictions["cosine_scores"], strict=True):
         example.append(gold.index(list(human), example[-1] + 1 if example else 0))
         said = spearmanr(human, cosines)
-        faulty = issubclass(task.evaluator, DeprecatedSummarizationEvaluator)  # averages p-values along
-        outcome.append((said.statistic + said.pvalue) / 2 if faulty else said.statistic)
+        outcome.append((said.statistic + said.pvalue) / 2 if task.metadata.name in _WITH_P_VALUES else said.statistic)
     ids = text_ids(_texts(data[task.text_column_name]))
     return [_rows(task.metadata.main_score, outcome, ids[example], example=example)]
 
@@ -215,12 +301,12 @@ def _bitext(task: Any, predictions: Any, split: str, subset: str) -> Rows:
         found = [neighbour["corpus_id"] for neighbour in neighbours]
         texts = _texts(data[columns.split("-")[0]])[: len(found)]
         metric = task.metadata.main_score
-        some = _rows(metric, _class_scores(list(gold), found, f1=metric == "f1"), text_ids(texts))
+        some = _rows(metric, class_scores(list(gold), found, f1=metric == "f1"), text_ids(texts))
         rows.append(some.assign(subset=columns if parallel else ""))
     return rows
 
 
-def _class_scores(gold: Sequence[int], found: Sequence[int], *, f1: bool) -> list[float]:
+def class_scores(gold: Sequence[int], found: Sequence[int], *, f1: bool) -> list[float]:
     """Right or not, or the F1 of each example's own class: their mean is the F1 that is weighted by classes."""
     right = [float(a == b) for a, b in zip(gold, found, strict=True)]
     if not f1:

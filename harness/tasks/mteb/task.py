@@ -1,19 +1,24 @@
-"""A task of the mteb library as one of ours: mteb asks for vectors as it goes, and computes the score."""
+"""A task of the mteb library as one of ours: mteb requests vectors as it goes, and computes the score."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from harness.errors import InputError
 from harness.files.hashing import content_id
+from harness.files.printable import first_line
+from harness.files.redaction import redacted
 from harness.results.outcomes import COLUMNS
 from harness.results.text_ids import PAIR_IDS, stacked
 from harness.sources.embedded import embedded_rows, topic_rows
+from harness.sources.remote.hub import cached_folder, hub_reachable
 from harness.tasks.base import TaskResult, Vectors
-from harness.tasks.mteb.availability import check_data
 from harness.tasks.mteb.benchmarks import (
     EMBEDDED,
     PREFIX,
@@ -72,7 +77,8 @@ class MTEBTask:
             return _embedded_texts(self.task_name, self.subset)
         from harness.tasks.mteb.adapter import open_task, pinned_data
 
-        check_data(pinned_data(open_task(self.task_name, self.subset)))
+        for repository, revision in pinned_data(open_task(self.task_name, self.subset)).items():
+            check_data(repository, revision)
         return []
 
     def labels(self) -> dict[str, str]:
@@ -85,7 +91,7 @@ class MTEBTask:
         }
 
     def at_least(self) -> int:
-        """How many texts it will ask for at least: told before its data is fetched."""
+        """How many texts it will ask for at least: known before its data is fetched."""
         from harness.tasks.mteb.adapter import open_task, texts_at_least
 
         return 0 if self.source == "embedded" else texts_at_least(open_task(self.task_name, self.subset))
@@ -113,7 +119,7 @@ class MTEBTask:
         if outcome.facts is not None:
             result.figures[self.name] = outcome.facts.plain()
         if outcome.fault:
-            result.notes.append(f"{self.name}: outcomes of its examples are not kept: {outcome.fault}")
+            result.notes.append(f"{self.name}: outcomes of its examples are not saved: {outcome.fault}")
         for metric in outcome.metrics:
             description = Description(
                 self.name,
@@ -139,12 +145,11 @@ class MTEBTask:
         splits: Sequence[str],
     ) -> None:
         """Add the examples of one score to its outcomes, or to the pairs."""
-        from harness.tasks.mteb.examples import PAIR
-        from harness.tasks.mteb.predictions import sound
+        from harness.tasks.mteb.examples import PAIR, sound
 
         rows = sound(examples, metric, value, splits)
         if rows is None:
-            said = f"{self.name}: outcomes of its examples are not kept: {metric} does not follow from them"
+            said = f"{self.name}: outcomes of its examples are not saved: {metric} does not follow from them"
             result.notes.append(said)
             return
         about = {"task": self.name, "source": self.source}
@@ -166,6 +171,40 @@ def _embedded_texts(task_name: str, subset: str) -> list[str]:
     groups = [subset] if subset else RETRIEVAL_GROUPS
     rows = [row for group in groups for row in embedded_rows("retrieval", RETRIEVAL_GROUPS[group])]
     return [row[side] for side in ("query", "passage") for row in rows]
+
+
+def check_data(repository: str, revision: str) -> None:
+    """Check, before anything is encoded, that a data set of the hub can be had.
+
+    Raises:
+        InputError: it is neither on the hub nor in the local cache.
+    """
+    if reason := _absence(repository, revision):
+        raise InputError(reason)
+
+
+@cache
+def _absence(repository: str, revision: str) -> str:
+    """Why a data set cannot be had; "" where it can."""
+    from datasets import config
+    from huggingface_hub import HfApi, constants, errors
+
+    converted = Path(config.HF_DATASETS_CACHE) / repository.replace("/", "___")
+    stored = cached_folder(repository).is_dir() or converted.is_dir()
+    if not hub_reachable():
+        hub = redacted(constants.ENDPOINT)  # one reason for all tasks
+        return "" if stored else f"no data: not in the local cache, and no hub can be reached at {hub}"
+    try:
+        info = HfApi().dataset_info(repository, revision=revision, timeout=constants.HF_HUB_ETAG_TIMEOUT)
+        if info.gated:  # its page is open to all, its files are not
+            HfApi().auth_check(repository, repo_type="dataset")
+    except errors.GatedRepoError:
+        return f"no data: {repository} is gated; ask for access on its page, then set HF_TOKEN"
+    except (errors.RepositoryNotFoundError, errors.RevisionNotFoundError):
+        return f"no data: the hub has no data set {repository} at revision {revision} (private ones need HF_TOKEN)"
+    except Exception as error:  # whatever the HTTP library of the day raises
+        return "" if stored else f"no data: the hub answered with an error: {first_line(error):.200}"
+    return ""
 
 
 def mteb_task(name: str) -> MTEBTask:

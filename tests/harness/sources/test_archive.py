@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from harness.errors import InputError
-from harness.sources.remote.archive import unpack_once
+from harness.sources.remote.cache_folder import unpack_once
 
 FILES = {"./STS/a.txt": b"one", "./STS/deep/b.txt": b"two" * 5000, "CR/c": b""}
 

@@ -129,24 +129,24 @@ def test_a_fault_in_keeping_outcomes_costs_no_score(monkeypatch: pytest.MonkeyPa
     assert result.scores[0].value > 0
     assert result.outcomes is None
     assert result.notes == [
-        "Embedded-Retrieval-natural: outcomes of its examples are not kept: ZeroDivisionError: division by zero"
+        "Embedded-Retrieval-natural: outcomes of its examples are not saved: ZeroDivisionError: division by zero"
     ]
 
 
 def test_outcomes_from_which_the_score_does_not_follow_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.tasks.mteb.predictions.value_of", lambda rows: 0.123)
+    monkeypatch.setattr("harness.tasks.mteb.examples.value_of", lambda rows: 0.123)
     result = embedded_task("Embedded-Retrieval-natural").evaluate(noisy, pooling="words")
     assert result.outcomes is None
     assert "ndcg_at_10 does not follow from them" in result.notes[0]
 
 
 def test_the_f1_of_bitext_mining_is_the_mean_of_what_each_sentence_gets() -> None:
-    from harness.tasks.mteb.examples import _class_scores
+    from harness.tasks.mteb.examples import class_scores
 
     gold, found = [0, 1, 2, 3, 4, 4], [0, 1, 1, 3, 0, 4]
     expected = f1_score(gold, found, average="weighted", zero_division=0)
-    assert np.mean(_class_scores(gold, found, f1=True)) == pytest.approx(expected)
-    assert np.mean(_class_scores(gold, found, f1=False)) == pytest.approx(4 / 6)
+    assert np.mean(class_scores(gold, found, f1=True)) == pytest.approx(expected)
+    assert np.mean(class_scores(gold, found, f1=False)) == pytest.approx(4 / 6)
 
 
 @pytest.mark.hub
