@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from harness.errors import InputError
+from harness.errors import InputError, OutOfReach
+from harness.files.printable import first_line
 from harness.sources.remote.hub import hub_file
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 REPOSITORY = "PhilipMay/stsb_multi_mt"
 LANGUAGES = ("de", "en", "es", "fr", "it", "nl", "pl", "pt", "ru", "zh")
@@ -28,66 +24,36 @@ def read_language(language: str) -> Columns:
         InputError: the hub cannot be reached or lacks it, or the file is damaged.
     """
     try:
-        file = hub_file(REPOSITORY, f"stsb-{language}-test.csv")
+        return read_file(hub_file(REPOSITORY, f"stsb-{language}-test.csv"))
+    except OutOfReach:
+        raise
     except InputError as error:
-        try:  # how the hub itself has kept it since data sets may hold no code
-            file = hub_file(REPOSITORY, f"{language}/test-00000-of-00001.parquet")
+        try:  # how the hub itself stores it since data sets may hold no code
+            return read_file(hub_file(REPOSITORY, f"{language}/test-00000-of-00001.parquet"))
         except InputError:
             raise error from None
-        return _read_parquet(file)
-    return read_csv(file)
 
 
-def read_csv(file: Path) -> Columns:
-    """A CSV file without a header: sentence, sentence, score.
+def read_file(file: Path) -> Columns:
+    """A Parquet file, or a CSV file without a header: sentence, sentence, score.
 
     Raises:
-        InputError: a line that is none, or too few of them.
+        InputError: it is neither, a score is none, or there are too few pairs.
     """
-    rows: list[list[str]] = []
-    whole = 0  # lines of the rows that were read; a quote that is never closed swallows all that follow
-    with file.open(encoding="utf-8", newline="") as stream:
-        reader = csv.reader(stream, strict=True)
-        try:
-            for row in reader:
-                rows.append(row)
-                whole = reader.line_num
-        except (csv.Error, UnicodeDecodeError) as error:
-            raise InputError(
-                f"{file}, line {whole + 1}: not readable as CSV ({error}); delete it to download it again"
-            ) from None
-    return _checked(file, rows)
-
-
-def _read_parquet(file: Path) -> Columns:
     import pandas as pd
 
+    names = ["sentence1", "sentence2", "similarity_score"]
     try:
-        frame = pd.read_parquet(file, columns=["sentence1", "sentence2", "similarity_score"])
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"{file}: not readable ({str(error).splitlines()[0]}); delete it to download it again"
-        ) from None
-    return _checked(file, frame.itertuples(index=False))
-
-
-def _checked(file: Path, rows: Iterable[Any]) -> Columns:
-    first: list[str] = []
-    second: list[str] = []
-    gold: list[float] = []
-    for number, row in enumerate(rows, 1):
-        try:
-            a, b, score = row
-            value = float(score)
-        except ValueError:
-            raise InputError(
-                f"{file}, row {number}: expected two sentences and a score, got {len(row)} values"
-            ) from None
-        if not 0 <= value <= 5:
-            raise InputError(f"{file}, row {number}: score {score}; expected a number from 0 to 5")
-        first.append(a)
-        second.append(b)
-        gold.append(value)
+        if file.suffix == ".parquet":
+            frame = pd.read_parquet(file, columns=names)
+        else:
+            frame = pd.read_csv(file, names=names, index_col=False, dtype=str, keep_default_na=False)
+        gold = frame["similarity_score"].astype(float)
+    except (OSError, ValueError) as error:  # pandas' and pyarrow's errors are ValueErrors
+        raise InputError(f"{file}: not readable ({first_line(error)}); delete it to download it again") from None
+    if not gold.between(0, 5).all():
+        row = gold.between(0, 5).idxmin()
+        raise InputError(f"{file}, row {row + 1}: score {gold[row]}; expected a number from 0 to 5")
     if len(gold) != _PAIRS:
         raise InputError(f"{file}: {len(gold)} pairs, expected {_PAIRS}; the file is truncated: delete it")
-    return first, second, gold
+    return frame["sentence1"].tolist(), frame["sentence2"].tolist(), gold.tolist()

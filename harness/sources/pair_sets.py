@@ -18,7 +18,7 @@ from harness.sources import multilingual
 from harness.sources.embedded import embedded_rows
 from harness.sources.remote.hub import hub_split
 from harness.sources.senteval import similarity as senteval
-from harness.sources.senteval.sizes import unusual_sizes
+from harness.sources.senteval.labelled import unusual_sizes
 
 Source = Literal["senteval", "mteb", "embedded", "stsb-multi-mt"]
 YEARS = tuple(senteval.STS_SUBSETS)

@@ -155,7 +155,7 @@ def hub_file(
 
 @contextmanager
 def quiet_datasets(*, offline: bool) -> Iterator[None]:
-    """`datasets` without bars and notices. Where no hub answers it uses its own cache only when it is set to offline."""
+    """`datasets` without bars and notices; it uses its own cache without a hub only when it is set to offline."""
     import datasets
     from huggingface_hub.utils import logging as hub_logging
 

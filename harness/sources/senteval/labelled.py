@@ -1,4 +1,4 @@
-"""Readers of SentEval's transfer and probing files: labelled sentences and sentence pairs.
+"""Readers of SentEval's transfer, probing and caption files: labelled sentences and pairs, and how many there must be.
 
 Sentences are split at white space and joined by single spaces. Each part is sorted as SentEval sorts it before it draws
 folds and batches (number of words, of both sentences for pairs, then the label): its random states speak of that order.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.errors import InputError
-from harness.sources.senteval.lines import damaged, numbered_lines, table_rows
 from harness.sources.senteval.prepared import given_or_prepared, prepared_folder
-from harness.sources.senteval.similarity import SICK_LABELS, read_stsb, senteval_root, sick_rows
+from harness.sources.senteval.similarity import (
+    SICK_LABELS,
+    damaged,
+    no_such_file,
+    numbered_lines,
+    read_stsb,
+    senteval_root,
+    sick_rows,
+    table_rows,
+)
 
 PREPARATION = "SentEval's files; words joined by single spaces; an empty sentence is read as a full stop"
+_TREC = {"train": "TREC/train_5500.label", "test": "TREC/TREC_10.label"}
 TREC_LABELS = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
 SNLI_LABELS = ("entailment", "neutral", "contradiction")
 BINARY = {  # task -> files of label 1 and label 0
@@ -44,6 +53,35 @@ PROBING = {
     "CoordinationInversion": "coordination_inversion.txt",
 }
 
+# How many examples each part of a set has, so that a file cut at the end of a line does not score unseen. From
+# SemEval's and SentEval's own descriptions (Conneau and Kiela 2018; SNLI: Bowman et al. 2015).
+_SICK = {"train": 4500, "dev": 500, "test": 4927}
+SIZES: dict[str, dict[str, int]] = {  # data set -> subset or part -> scored pairs or examples
+    "STS12": {"MSRpar": 750, "MSRvid": 750, "SMTeuroparl": 459, "surprise.OnWN": 750, "surprise.SMTnews": 399},
+    "STS13": {"FNWN": 189, "headlines": 750, "OnWN": 561},
+    "STS14": {
+        "deft-forum": 450, "deft-news": 300, "headlines": 750, "images": 750, "OnWN": 750, "tweet-news": 750,
+    },
+    "STS15": {"answers-forums": 375, "answers-students": 750, "belief": 375, "headlines": 750, "images": 750},
+    "STS16": {
+        "answer-answer": 254, "headlines": 249, "plagiarism": 230, "postediting": 244, "question-question": 209,
+    },
+    "STS-B": {"train": 5749, "dev": 1500, "test": 1379},
+    "SICK-R": _SICK,
+    "SICK-E": _SICK,
+    "MR": {"all": 5331 + 5331},
+    "CR": {"all": 2407 + 1368},
+    "SUBJ": {"all": 5000 + 5000},
+    "MPQA": {"all": 3312 + 7294},
+    "SST2": {"train": 67_349, "dev": 872, "test": 1821},
+    "SST5": {"train": 8544, "dev": 1101, "test": 2210},
+    "TREC": {"train": 5452, "test": 500},
+    "MRPC": {"train": 4076, "test": 1725},
+    "SNLI": {"train": 549_367, "dev": 9842, "test": 9824},
+    **{task: {"train": 100_000, "dev": 10_000, "test": 10_000} for task in PROBING},
+}  # fmt: skip
+
+_CAPTIONS = 5  # of an image
 Example = tuple[str, str, float]  # sentence, second sentence ("" where the task has one), label or score
 
 
@@ -115,21 +153,20 @@ def read_task(task: str, root: Path) -> Labelled:
     """
     if task in BINARY:
         positive, negative = BINARY[task]
-        rows = [*_plain(root / positive, 1), *_plain(root / negative, 0)]
-        return _labelled({"all": rows}, classes=2)
-    readers: dict[str, tuple[Callable[[], dict[str, list[Example]]], int]] = {
-        "SST2": (lambda: {p: _sst2(root / f"SST/binary/sentiment-{p}") for p in ("train", "dev", "test")}, 2),
-        "SST5": (lambda: {p: _sst5(root / f"SST/fine/sentiment-{p}") for p in ("train", "dev", "test")}, 5),
-        "TREC": (lambda: {"train": _trec(root / "TREC/train_5500.label"), "test": _trec(root / "TREC/TREC_10.label")},
-                 len(TREC_LABELS)),
-        "MRPC": (lambda: {p: _mrpc(root / f"MRPC/msr_paraphrase_{p}.txt") for p in ("train", "test")}, 2),
-        "SICK-E": (lambda: {p: _sick(root, p, entailment=True) for p in ("train", "dev", "test")}, 3),
-        "SICK-R": (lambda: {p: _sick(root, p, entailment=False) for p in ("train", "dev", "test")}, 0),
-        "STS-B": (lambda: {p: _stsb(root, p) for p in ("train", "dev", "test")}, 0),
-        "SNLI": (lambda: {p: _snli(given_or_prepared(root, "SNLI"), p) for p in ("train", "dev", "test")}, 3),
+        return _labelled({"all": [*_plain(root / positive, 1), *_plain(root / negative, 0)]}, classes=2)
+    every = ("train", "dev", "test")
+    readers: dict[str, tuple[Callable[[str], list[Example]], Sequence[str], int]] = {  # by part; parts; classes
+        "SST2": (lambda part: _sst2(root / f"SST/binary/sentiment-{part}"), every, 2),
+        "SST5": (lambda part: _sst5(root / f"SST/fine/sentiment-{part}"), every, 5),
+        "TREC": (lambda part: _trec(root / _TREC[part]), tuple(_TREC), len(TREC_LABELS)),
+        "MRPC": (lambda part: _mrpc(root / f"MRPC/msr_paraphrase_{part}.txt"), ("train", "test"), 2),
+        "SICK-E": (lambda part: _sick(root, part, entailment=True), every, 3),
+        "SICK-R": (lambda part: _sick(root, part, entailment=False), every, 0),
+        "STS-B": (lambda part: list(zip(*read_stsb(root, part), strict=True)), every, 0),
+        "SNLI": (lambda part: _snli(given_or_prepared(root, "SNLI"), part), every, 3),
     }  # fmt: skip
-    read, classes = readers[task]
-    return _labelled(read(), classes=classes, second_first=task == "SNLI")
+    read, parts, classes = readers[task]
+    return _labelled({part: read(part) for part in parts}, classes=classes, second_first=task == "SNLI")
 
 
 def read_probing(task: str, folder: Path) -> Labelled:
@@ -155,7 +192,8 @@ def read_probing(task: str, folder: Path) -> Labelled:
             if label not in place:
                 raise InputError(f'{file}, line {number}: label "{label}" does not occur in the training part (tr)')
         parts[part] = [(text, "", place[label]) for _, label, text in rows[key]]
-    _not_empty(file, parts)
+        if not parts[part]:
+            raise InputError(f"{file}: no {part} examples; the file is empty or truncated")
     return _labelled(parts, classes=len(names))
 
 
@@ -176,12 +214,6 @@ def _labelled(parts: dict[str, list[Example]], *, classes: int, second_first: bo
         digest.update(repr((name, first, second, labels.tolist())).encode("utf-8", "surrogatepass"))
         made[name] = LabelledSplit(first, second, labels)
     return Labelled(made, classes, digest.hexdigest())
-
-
-def _not_empty(file: Path, parts: dict[str, list[Example]]) -> None:
-    for name, rows in parts.items():
-        if not rows:
-            raise InputError(f"{file}: no {name} examples; the file is empty or truncated")
 
 
 def _plain(file: Path, label: int) -> list[Example]:
@@ -228,10 +260,6 @@ def _sick(root: Path, part: str, *, entailment: bool) -> list[Example]:
     return [(a, b, SICK_LABELS.index(label) if entailment else score) for a, b, score, label in sick_rows(root, part)]
 
 
-def _stsb(root: Path, part: str) -> list[Example]:
-    return list(zip(*read_stsb(root, part), strict=True))
-
-
 def _snli(folder: Path, part: str) -> list[Example]:
     first, second, labels = (numbered_lines(folder / f"{name}.{part}", blank=True) for name in ("s1", "s2", "labels"))
     if not len(first) == len(second) == len(labels):
@@ -245,3 +273,43 @@ def _snli(folder: Path, part: str) -> list[Example]:
             raise damaged(folder / f"labels.{part}", number, f"one of {', '.join(SNLI_LABELS)}")
         rows.append((a, b, SNLI_LABELS.index(label.strip())))
     return rows
+
+
+def read_captions(folder: Path, part: str) -> tuple[NDArray[Any], list[str]]:
+    """`part`.npy, (n, d) features of n images, and `part`.txt, five captions of each, one a line in the images' order.
+
+    Raises:
+        InputError: a file is missing, damaged or does not fit the other.
+    """
+    features, texts = folder / f"{part}.npy", folder / f"{part}.txt"
+    for file in (features, texts):
+        if not file.is_file():
+            raise no_such_file(
+                file,
+                f"caption retrieval needs {part}.npy (image features, one row an image) and {part}.txt (five captions "
+                "an image, one a line)",
+            )
+    try:
+        images: NDArray[Any] = np.load(features, allow_pickle=False)
+    except (ValueError, EOFError, OSError) as error:
+        raise InputError(f"{features}: not a NumPy matrix ({str(error).splitlines()[0]})") from None
+    if images.ndim != 2 or not np.issubdtype(images.dtype, np.floating) or not np.isfinite(images).all():
+        raise InputError(f"{features}: expected an (images, features) matrix of finite floating-point numbers")
+    lines = [line for _, line in numbered_lines(texts, blank=True)]
+    if len(lines) != _CAPTIONS * len(images):
+        raise InputError(
+            f"{texts}: {len(lines)} captions for {len(images)} images; expected {_CAPTIONS} an image: "
+            f"{_CAPTIONS * len(images)}"
+        )
+    return images, [" ".join(line.split()) or "." for line in lines]
+
+
+def unusual_sizes(data: str, counts: Mapping[str, int]) -> list[str]:
+    """One sentence about the parts (or subsets) of `data` whose count is not the published one; none where all are."""
+    known = SIZES.get(data, {})
+    others = [f"{n:,} in {part} (not {known[part]:,})" for part, n in counts.items() if n != known.get(part, n)]
+    if not others:
+        return []
+    return [
+        f"examples: {', '.join(others)}; files cut short or of another edition, not comparable with published scores"
+    ]

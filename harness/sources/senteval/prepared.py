@@ -1,16 +1,18 @@
 """SentEval's data that no hub has: downloaded from where its toolkit takes it, and converted, when it is first used.
 
-HARNESS_CACHE/senteval-data/ has a folder for each of `PREPARED`; `downloads/` holds what is not converted yet.
+HARNESS_CACHE/senteval-data/ has a folder for each of `PREPARED`; `downloads/` holds what is not converted yet. The
+addresses are those of the last versions of Conneau & Kiela's toolkit (data/downstream/get_transfer_data.bash).
 """
 
 from __future__ import annotations
 
 import logging
 import pickle
+import re
 import shutil
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,18 +20,12 @@ from typing import Any
 import numpy as np
 
 from harness.errors import HarnessError, InputError, OutOfReach
+from harness.files.reading import read_toml
 from harness.sources.remote.cache_folder import cache_root, writing
-from harness.sources.senteval.penn import penn_tokens
 
 _LOG = logging.getLogger(__name__)
 _CAPTIONS = 5  # of an image: SentEval takes the first five
 _SILENCE = 60.0  # seconds without a byte after which a connection is given up
-# Conneau & Kiela's toolkit, data/downstream/get_transfer_data.bash and data/probing, as of its last versions.
-_TOOLKIT = "facebookresearch/SentEval"
-PROBING_FILES = (
-    "bigram_shift.txt", "coordination_inversion.txt", "obj_number.txt", "odd_man_out.txt", "past_present.txt",
-    "sentence_length.txt", "subj_number.txt", "top_constituents.txt", "tree_depth.txt", "word_content.txt",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -44,9 +40,9 @@ class PreparedData:
     """
 
     folder: str
-    made: tuple[str, ...]
+    made: Sequence[str]
     address: str
-    downloads: tuple[str, ...]
+    downloads: Sequence[str]
     items: str
     size: str
     licence: str
@@ -57,40 +53,7 @@ class PreparedData:
 
 
 PREPARED: dict[str, PreparedData] = {
-    "probing": PreparedData(
-        folder="probing",
-        made=PROBING_FILES,
-        address=f"https://raw.githubusercontent.com/{_TOOLKIT}/main/data/probing",
-        downloads=PROBING_FILES,
-        items="10 x 120,000 sentences",
-        size="0.1 GB",
-        licence="the toolkit's: BSD-like, see its LICENSE",
-        paper="Conneau et al., ACL 2018",
-        purpose="the ten probing tasks",
-    ),
-    "coco": PreparedData(
-        folder="COCO",
-        made=tuple(f"{part}.{ending}" for part in ("train", "valid", "test") for ending in ("npy", "txt")),
-        address="https://dl.fbaipublicfiles.com/senteval/coco_r101_feat",
-        downloads=("train.pkl", "valid.pkl", "test.pkl"),
-        items="113,287 + 5,000 + 5,000 images, five captions each",
-        size="1 GB or more, and 1 GB converted",
-        licence="captions: (c) 2015 COCO Consortium, CC BY 4.0",
-        paper="Lin et al., ECCV 2014; features by Conneau & Kiela, LREC 2018",
-        purpose="caption retrieval: captions and ResNet-101 features of COCO's images, out of the toolkit's pickles",
-    ),
-    "snli": PreparedData(
-        folder="SNLI",
-        made=tuple(f"{name}.{part}" for part in ("train", "dev", "test") for name in ("s1", "s2", "labels")),
-        address="https://nlp.stanford.edu/projects/snli",
-        downloads=("snli_1.0.zip",),
-        items="549,367 + 9,842 + 9,824 pairs",
-        size="0.1 GB",
-        licence="CC BY-SA 4.0",
-        paper="Bowman et al., EMNLP 2015",
-        purpose="the task SNLI: pairs that have a label, with the toolkit's tokenisation",
-        sha256="afb3d70a5af5d8de0d9d81e2637e0fb8c22d1235c2749d83125ca43dab0dbd3e",
-    ),
+    name: PreparedData(**entry) for name, entry in read_toml(Path(__file__).with_suffix(".toml")).items()
 }
 _FAILURES: dict[str, HarnessError] = {}  # of this process: ten probing tasks try to download once
 
@@ -224,10 +187,13 @@ class _PlainUnpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         if module in ("numpy.core.multiarray", "numpy._core.multiarray") and name in ("_reconstruct", "scalar"):
             return getattr(np._core.multiarray, name)  # type: ignore[attr-defined]
-        allowed = {"numpy.ndarray": np.ndarray, "numpy.dtype": _number_type, "_codecs.encode": _encode_latin}
-        if f"{module}.{name}" not in allowed:
-            raise pickle.UnpicklingError(f"it names {module}.{name}")
-        return allowed[f"{module}.{name}"]
+        if (module, name) == ("numpy", "ndarray"):
+            return np.ndarray
+        if (module, name) == ("numpy", "dtype"):
+            return _number_type
+        if (module, name) == ("_codecs", "encode"):  # how Python 3 writes bytes in protocols 0 to 2
+            return lambda text, encoding="latin1": text.encode("latin-1")
+        raise pickle.UnpicklingError(f"it names {module}.{name}")
 
 
 def _number_type(name: Any, *_: Any) -> np.dtype[Any]:
@@ -237,15 +203,8 @@ def _number_type(name: Any, *_: Any) -> np.dtype[Any]:
     return kind
 
 
-def _encode_latin(text: str, encoding: Any = "latin1") -> bytes:
-    """How Python 3 writes bytes in protocols 0 to 2."""
-    return text.encode("latin-1")
-
-
-def _by_text(tree: Any) -> dict[str, Any]:
+def _by_text(tree: dict[Any, Any]) -> dict[str, Any]:
     """A dict whose keys may be texts of Python 2."""
-    if not isinstance(tree, dict):
-        raise TypeError(f"a dict expected, not {type(tree).__name__}")
     return {key.decode() if isinstance(key, bytes) else key: value for key, value in tree.items()}
 
 
@@ -270,6 +229,48 @@ def _snli_rows(archive: zipfile.ZipFile, member: str) -> Iterator[tuple[str, str
                 raise ValueError(f"{member}, line {number}: expected SNLI's columns, separated by tabs")
             if number > 1 and fields[0] != "-":
                 yield fields[0], penn_tokens(fields[5]), penn_tokens(fields[6])
+
+
+# The Penn Treebank's tokenisation by MacIntyre's rules of 1995, as SentEval prepares SNLI with them.
+# In this order: each sees what the ones before made.
+_RULES = [
+    (re.compile(pattern), replacement)
+    for pattern, replacement in (
+        ('^"', "`` "),  # opening quotes: at the start, or after a blank or bracket
+        (r'([ (\[{<])"', r"\1 `` "),
+        (r"\.\.\.", " ... "),
+        (r"([,;:@#$%&])", r" \1 "),
+        (r"""([^.])(\.)([\])}>"']*)[ \t]*$""", r"\1 \2\3 "),  # the last period alone: others may end abbreviations
+        (r"([?!])", r" \1 "),
+        (r"([\]\[(){}<>])", r" \1 "),
+        ("--", " -- "),
+        ("$", " "),
+        ("^", " "),
+        ('"', " '' "),  # all other quotes close
+        (r"([^'])' ", r"\1 ' "),
+        (r"'([sSmMdD]) ", r" '\1 "),
+        (r"('ll|'re|'ve|n't|'LL|'RE|'VE|N'T) ", r" \1 "),
+        (r" ([Cc])annot ", r" \1an not "),
+        (r" ([Dd])'ye ", r" \1' ye "),
+        (r" ([Gg])imme ", r" \1im me "),
+        (r" ([Gg])onna ", r" \1on na "),
+        (r" ([Gg])otta ", r" \1ot ta "),
+        (r" ([Ll])emme ", r" \1em me "),
+        (r" ([Mm])ore'n ", r" \1ore 'n "),
+        (r" '([Tt])is ", r" '\1 is "),
+        (r" '([Tt])was ", r" '\1 was "),
+        (r" ([Ww])anna ", r" \1an na "),
+        (" +", " "),
+        ("^ ", ""),
+    )
+]
+
+
+def penn_tokens(sentence: str) -> str:
+    """A sentence with its tokens separated by blanks, one at its end included."""
+    for pattern, replacement in _RULES:
+        sentence = pattern.sub(replacement, sentence)
+    return sentence
 
 
 _CONVERSIONS: dict[str, Callable[[list[Path], Path], None]] = {

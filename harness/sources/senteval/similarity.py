@@ -1,17 +1,19 @@
-"""SentEval's downstream files (in the layout of princeton-nlp/SimCSE) and the readers of their STS part."""
+"""SentEval's downstream files (in the layout of princeton-nlp/SimCSE): their lines, and readers of their STS part."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 from harness.errors import InputError
+from harness.sources.corpus.rows import byte_lines, decoded, opened, without_end
 from harness.sources.remote.cache_folder import cache_root, unpack_once
 from harness.sources.remote.hub import hub_file
-from harness.sources.senteval.lines import REPOSITORY, damaged, gold_score, numbered_lines, table_rows
 
-ARCHIVE = "senteval.tar"
+REPOSITORY, ARCHIVE = "princeton-nlp/datasets-for-simcse", "senteval.tar"
+_SCORE = re.compile(r"[0-9]+(\.[0-9]*)?|\.[0-9]+")
 
 # Subsets of each year in the order of SentEval's senteval/sts.py. STS13 lacks SMT for licence reasons.
 STS_SUBSETS = {
@@ -21,13 +23,7 @@ STS_SUBSETS = {
     "STS15": ("answers-forums", "answers-students", "belief", "headlines", "images"),
     "STS16": ("answer-answer", "headlines", "plagiarism", "postediting", "question-question"),
 }
-_STSB = {split: f"STS/STSBenchmark/sts-{split}.csv" for split in ("train", "dev", "test")}
-_SICK = {
-    "train": "SICK/SICK_train.txt",
-    "dev": "SICK/SICK_trial.txt",
-    "test": "SICK/SICK_test_annotated.txt",
-}
-
+_SICK = {"train": "SICK_train.txt", "dev": "SICK_trial.txt", "test": "SICK_test_annotated.txt"}
 SICK_LABELS = ("CONTRADICTION", "NEUTRAL", "ENTAILMENT")
 
 ScoredPairs = tuple[list[str], list[str], list[float]]  # first sentences, second sentences, gold scores
@@ -91,7 +87,7 @@ def read_stsb(root: Path, split: str) -> ScoredPairs:
     Raises:
         InputError: see `read_year`.
     """
-    file = root / _STSB[split]
+    file = root / "STS/STSBenchmark" / f"sts-{split}.csv"
     rows = []
     for number, line in numbered_lines(file):
         fields = line.split("\t")
@@ -118,7 +114,7 @@ def sick_rows(root: Path, split: str) -> list[tuple[str, str, float, str]]:
     Raises:
         InputError: see `read_year`.
     """
-    file = root / _SICK[split]
+    file = root / "SICK" / _SICK[split]
     rows = []
     for number, fields in table_rows(file, "pair_ID"):
         what = f"an id, two sentences, a score from 0 to 5 and a judgment ({', '.join(SICK_LABELS)}), by tabs"
@@ -138,3 +134,67 @@ def _pair(file: Path, number: int, sentences: list[str], expected: str) -> tuple
 
 def _columns(rows: list[tuple[str, str, float]]) -> ScoredPairs:
     return [a for a, _, _ in rows], [b for _, b, _ in rows], [score for _, _, score in rows]
+
+
+def numbered_lines(file: Path, *, encoding: str = "utf-8", blank: bool = False) -> list[tuple[int, str]]:
+    """Lines of a text file with their numbers from 1, split at newlines only.
+
+    Args:
+        blank: blank lines are empty sentences; else they are left out.
+
+    Raises:
+        InputError: no file, an empty one, or one that is no such text: UTF-16, NUL bytes, lone carriage returns.
+    """
+    if not file.exists():
+        raise no_such_file(file)
+    with opened(file, False) as stream:
+        raw = enumerate(byte_lines(file, stream), 1)
+        lines = [(number, without_end(file, number, decoded(file, number, line, encoding))) for number, line in raw]
+    numbered = [(number, line) for number, line in lines if blank or line.strip()]
+    if not numbered:
+        raise InputError(f"{file}: is empty")
+    return numbered
+
+
+def table_rows(file: Path, header: str) -> list[tuple[int, list[str]]]:
+    """Line number and fields of a tab-separated file whose first line begins with the column `header`.
+
+    Raises:
+        InputError: as `numbered_lines`; another first line, or nothing after it.
+    """
+    (first, names), *lines = numbered_lines(file)
+    if names.strip().split("\t")[0] != header:
+        raise damaged(file, first, f'the names of the columns, "{header}" the first')
+    if not lines:
+        raise InputError(f"{file}: no examples; the file is empty or truncated")
+    return [(number, line.strip().split("\t")) for number, line in lines]
+
+
+def damaged(file: Path, number: int, expected: str) -> InputError:
+    """The error for a line that does not have the expected format."""
+    return InputError(f"{file}, line {number}: expected {expected}; the file is damaged or truncated")
+
+
+def gold_score(file: Path, number: int, text: str) -> float:
+    """A human score.
+
+    Raises:
+        InputError: not a plain decimal number from 0 to 5.
+    """
+    if not _SCORE.fullmatch(text.strip()) or not 0 <= float(text) <= 5:
+        raise damaged(file, number, f"a score from 0 to 5, not {text.strip()[:40]!r}")
+    return float(text)
+
+
+def no_such_file(file: Path, needed: str = "") -> InputError:
+    """The error for a file that a SentEval folder lacks.
+
+    Args:
+        needed: what the files must be, for data that SentEval has in another form.
+    """
+    ours = cache_root() / "senteval"
+    if not file.is_relative_to(ours):
+        return InputError(f"{file}: no such file; {needed or 'the SentEval folder is not complete'}")
+    name = "/".join(file.parts[-2:])
+    text = f"{name}: not in the copy of {REPOSITORY}; set HARNESS_SENTEVAL to a SentEval data folder that has it"
+    return InputError(f"{text}; {needed}" if needed else text)

@@ -174,8 +174,7 @@ class CaptionRetrievalTask:
 
     @cached_property
     def data(self) -> CaptionSet:
-        from harness.sources.senteval.captions import read_captions
-        from harness.sources.senteval.labelled import downstream_folder
+        from harness.sources.senteval.labelled import downstream_folder, read_captions
         from harness.sources.senteval.prepared import given_or_prepared
 
         images, captions, digest = {}, {}, hashlib.sha256()

@@ -13,8 +13,7 @@ import numpy as np
 from harness.results.facts import PAIRS, SENTENCES, Facts
 from harness.results.outcomes import outcomes_frame
 from harness.results.text_ids import pair_units, stacked, text_ids
-from harness.sources.senteval.labelled import PREPARATION
-from harness.sources.senteval.sizes import unusual_sizes
+from harness.sources.senteval.labelled import PREPARATION, unusual_sizes
 from harness.tasks.averages import Mean, Number
 from harness.tasks.base import Array, TaskResult, Vectors, finite
 from harness.tasks.family import TaskFamily

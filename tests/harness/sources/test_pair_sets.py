@@ -11,9 +11,8 @@ import pytest
 from harness.errors import InputError
 from harness.sources import EMBEDDED_MODELS, embedded_rows, load_sts, resolve_model, senteval_root
 from harness.sources.senteval import similarity as senteval_files
-from harness.sources.senteval.labelled import downstream_folder
+from harness.sources.senteval.labelled import SIZES, downstream_folder, unusual_sizes
 from harness.sources.senteval.similarity import read_sick, read_stsb, read_year
-from harness.sources.senteval.sizes import SIZES, unusual_sizes
 
 # SemEval's own counts of scored pairs, in the order of SentEval's subsets
 COUNTS = {

@@ -18,10 +18,14 @@ import pytest
 
 from harness.errors import InputError, OutOfReach
 from harness.sources.senteval import prepared
-from harness.sources.senteval.captions import read_captions
-from harness.sources.senteval.labelled import PROBING, probing_folder, read_probing, read_task
-from harness.sources.senteval.penn import penn_tokens
-from harness.sources.senteval.prepared import PREPARED, PROBING_FILES, coco_part, prepared_folder, prepared_root
+from harness.sources.senteval.labelled import PROBING, probing_folder, read_captions, read_probing, read_task
+from harness.sources.senteval.prepared import (
+    PREPARED,
+    coco_part,
+    penn_tokens,
+    prepared_folder,
+    prepared_root,
+)
 
 
 class _Quiet(SimpleHTTPRequestHandler):
@@ -51,12 +55,12 @@ def web(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
 
 
 def test_probing_files_are_downloaded_once(web: Path) -> None:
-    assert set(PROBING_FILES) == set(PROBING.values())
+    assert set(PREPARED["probing"].made) == set(PROBING.values())
     lines = [f"{part}\t{label}\ta {label} sentence\n" for part in ("tr", "va", "te") for label in ("PAST", "PRES")]
-    for name in PROBING_FILES:
+    for name in PREPARED["probing"].made:
         (web / name).write_text("".join(lines))
     assert read_probing("Tense", probing_folder()).parts["test"].first == ["a PAST sentence", "a PRES sentence"]
-    for name in PROBING_FILES:
+    for name in PREPARED["probing"].made:
         (web / name).unlink()
     assert probing_folder() == prepared_root() / "probing"
 
@@ -73,7 +77,7 @@ def test_what_cannot_be_downloaded_is_one_line_that_names_it(web: Path, monkeypa
 
 
 def test_a_web_page_instead_of_a_file_is_refused(web: Path) -> None:
-    for name in PROBING_FILES:
+    for name in PREPARED["probing"].made:
         (web / name).write_text("<html>sign in</html>\n")
     with pytest.raises(InputError, match=r"bigram_shift\.txt"):
         probing_folder()

@@ -16,8 +16,7 @@ from harness.results.facts import facts_of
 from harness.results.missing import Missing
 from harness.results.outcomes import value_of
 from harness.results.text_ids import text_id
-from harness.sources.senteval.labelled import read_task
-from harness.sources.senteval.sizes import SIZES
+from harness.sources.senteval.labelled import SIZES, read_task
 from harness.tasks.base import Task
 from harness.tasks.catalogue import suites
 from harness.tasks.senteval.caption_retrieval import CaptionRetrievalTask, fit_and_rank, rank_recalls
@@ -403,7 +402,7 @@ def test_counts_of_the_real_files() -> None:
 
 
 def test_a_file_that_the_hubs_copy_lacks_is_named_without_the_cache(tmp_path, monkeypatch):
-    monkeypatch.setattr("harness.sources.senteval.lines.cache_root", lambda: tmp_path / "cache")
+    monkeypatch.setattr("harness.sources.senteval.similarity.cache_root", lambda: tmp_path / "cache")
     for file, said in (
         (tmp_path / "cache" / "senteval" / "ab12" / "SNLI" / "s1.train", r"^SNLI/s1\.train: not in the copy of"),
         (tmp_path / "mine" / "SNLI" / "s1.train", "no such file; the SentEval folder is not complete"),
