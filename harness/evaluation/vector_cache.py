@@ -1,4 +1,4 @@
-"""Vectors kept on disk between runs: by the content of the model, how it pools, and the text.
+"""Vectors stored on disk between runs: by the content of the model, how it pools, and the text.
 
 A folder for each model holds segments: safetensors files that are written once, whole, under a name of their own.
 Processes that fill one cache at the same time can so never damage each other's work; at worst both store the same
@@ -7,15 +7,13 @@ vectors.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import logging
 import os
 import secrets
 import shutil
-import time
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
@@ -23,7 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from harness.files.hashing import content_id
+from harness.files.atomic import write_atomic
+from harness.files.hashing import content_id, sha256_of
 from harness.results.card_files import CARD_FILES
 from harness.tasks.base import Array
 
@@ -34,8 +33,6 @@ SUFFIX = ".safetensors"
 _KEY = 16  # bytes of a text's hash
 _HEAD = 256  # bytes, more than the head of a segment takes
 _SEGMENT = 65_536  # vectors that are copied for a segment at a time: a million of them are not there twice
-_MANY = 32  # segments of one model that are still read one by one; more are joined into one
-_STALE = 3600.0  # seconds after which an unfinished file must be that of a process that died
 _PATIENCE = 60.0  # seconds to wait for another process that is storing
 
 
@@ -49,8 +46,7 @@ def folder_hash(folder: Path) -> str:
     digest = hashlib.sha256()
     for file in sorted(f for f in folder.rglob("*") if f.is_file() and f.name not in CARD_FILES):
         digest.update(f"{file.relative_to(folder)}\n{file.stat().st_size}\n".encode())
-        with file.open("rb") as stream:
-            digest.update(hashlib.file_digest(stream, "sha256").digest())
+        digest.update(bytes.fromhex(sha256_of(file)))
     return digest.hexdigest()
 
 
@@ -58,7 +54,7 @@ class EmbeddingCache:
     """A folder with the vectors of many models, at most `limit` bytes in all: the model unused for longest goes first.
 
     Whatever is wrong with the folder (full disk, no right to write, damaged files) costs time, never a result: it is
-    logged as a warning and the vectors are made anew or not kept.
+    logged as a warning, and the vectors are computed again or not stored.
     """
 
     def __init__(self, folder: Path, *, limit: int = DEFAULT_LIMIT) -> None:
@@ -76,12 +72,13 @@ class EmbeddingCache:
 
     def make_room(self, needed: int, keep: Path) -> bool:
         """Remove models, never `keep`, until `needed` more bytes fit; whether they do. Call it under the lock."""
-        sizes = {f: sum(_size(file) for file in f.iterdir()) for f in self.folder.iterdir() if f.is_dir()}
-        total = sum(sizes.values()) + needed
-        for folder in sorted(sizes, key=_used):
+        used = {f: (f.stat().st_mtime, sum(file.stat().st_size for file in f.iterdir()))
+                for f in self.folder.iterdir() if f.is_dir()}  # fmt: skip
+        total = sum(size for _, size in used.values()) + needed
+        for folder, (_, size) in sorted(used.items(), key=lambda item: item[1]):
             if total > self.limit and folder != keep:
                 shutil.rmtree(folder, ignore_errors=True)
-                total -= sizes[folder]
+                total -= size
         return total <= self.limit
 
 
@@ -93,29 +90,7 @@ class StoredVectors:
         self.name = name  # hash of all that the vectors depend on
         self.folder = cache.folder / name
         self._rows: dict[bytes, Array] = {}
-        self._keeps = True  # False once storing has failed
-        self._read_all()
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def __contains__(self, text: object) -> bool:
-        return isinstance(text, str) and text_key(text) in self._rows
-
-    def __getitem__(self, text: str) -> Array:
-        return self._rows[text_key(text)]
-
-    def update(self, vectors: Mapping[str, Array] | Iterable[tuple[str, Array]], /) -> None:
-        """Add vectors, all of one length, and store them in segments; ones that cannot be stored are not kept."""
-        items = iter(vectors.items() if isinstance(vectors, Mapping) else vectors)
-        while self._keeps and (part := list(islice(items, _SEGMENT))):
-            keys = [text_key(text) for text, _ in part]
-            self._store(keys, np.ascontiguousarray([row for _, row in part], dtype="<f4"))
-
-    def _warn(self, what: str) -> None:
-        log.warning("embedding cache %s: %s", self.folder, what)
-
-    def _read_all(self) -> None:
+        self._stores = True  # False once storing has failed
         try:
             files = sorted(self.folder.glob("*" + SUFFIX))
             if files:
@@ -130,10 +105,27 @@ class StoredVectors:
                 continue  # another process has just made room
             except (OSError, ValueError) as error:
                 self._warn(f"{file.name} is damaged ({error}); its sentences are encoded again")
-                with contextlib.suppress(OSError):
+                if file.is_file():
                     file.unlink(missing_ok=True)
-        if len(files) > _MANY and self._rows and sum(map(_size, files)) < self.cache.limit / 4:
-            self._store(list(self._rows), np.ascontiguousarray(list(self._rows.values())), instead_of=files)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __contains__(self, text: object) -> bool:
+        return isinstance(text, str) and text_key(text) in self._rows
+
+    def __getitem__(self, text: str) -> Array:
+        return self._rows[text_key(text)]
+
+    def update(self, vectors: Iterable[tuple[str, Array]], /) -> None:
+        """Add vectors, all of one length, and store them in segments; ones that cannot be stored are dropped."""
+        items = iter(vectors)
+        while self._stores and (part := list(islice(items, _SEGMENT))):
+            keys = [text_key(text) for text, _ in part]
+            self._store(keys, np.ascontiguousarray([row for _, row in part], dtype="<f4"))
+
+    def _warn(self, what: str) -> None:
+        log.warning("embedding cache %s: %s", self.folder, what)
 
     def _take(self, file: Path) -> None:
         keys, matrix = read_segment(file)
@@ -141,7 +133,7 @@ class StoredVectors:
             raise ValueError("vectors of another length than the rest")
         self._rows.update(zip(keys, matrix, strict=True))
 
-    def _store(self, keys: list[bytes], matrix: Array, instead_of: Iterable[Path] = ()) -> None:
+    def _store(self, keys: list[bytes], matrix: Array) -> None:
         from filelock import FileLock
 
         file = self.folder / f"{secrets.token_hex(8)}{SUFFIX}"
@@ -150,37 +142,23 @@ class StoredVectors:
             self.cache.folder.mkdir(parents=True, exist_ok=True)
             with FileLock(self.cache.folder / ".lock", timeout=_PATIENCE):
                 self.folder.mkdir(exist_ok=True)
-                for left in self.folder.iterdir():  # unfinished files, and segments of another form than today's
-                    if left.suffix != SUFFIX and time.time() - _used(left) > _STALE:
-                        left.unlink(missing_ok=True)
-                self._keeps = self.cache.make_room(needed, self.folder)
-                if not self._keeps:
-                    self._warn(f"{needed:,} more bytes are beyond its limit of {self.cache.limit:,}; they are not kept")
+                self._stores = self.cache.make_room(needed, self.folder)
+                if not self._stores:
+                    self._warn(f"{needed:,} more bytes are beyond its limit of {self.cache.limit:,}; they are dropped")
                     return
                 write_segment(file, keys, matrix)
-                for old in instead_of:
-                    old.unlink(missing_ok=True)
             self._take(file)  # mapped from the disk, so that memory is free for other things
         except (OSError, ValueError) as error:  # a full disk, no right to write, a lock that is never given back
-            self._warn(f"vectors cannot be kept ({getattr(error, 'strerror', None) or error}); going on without")
-            self._keeps = False
+            self._warn(f"vectors cannot be stored ({getattr(error, 'strerror', None) or error}); going on without")
+            self._stores = False
 
 
 def write_segment(file: Path, keys: list[bytes], matrix: Array) -> None:
     """Keys and their (n, d) float32 rows as one file, which appears whole or not at all."""
-    from safetensors.numpy import save_file
+    from safetensors.numpy import save
 
     names = np.frombuffer(b"".join(keys), dtype=np.uint8).reshape(-1, _KEY)
-    unfinished = file.with_name(file.name + ".part")
-    try:
-        save_file({"keys": names, "vectors": matrix}, unfinished, metadata={"crc32": _checksum(names, matrix)})
-        with unfinished.open("rb") as stream:
-            os.fsync(stream.fileno())
-        os.replace(unfinished, file)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            unfinished.unlink(missing_ok=True)
-        raise
+    write_atomic(file, save({"keys": names, "vectors": matrix}, metadata={"crc32": _checksum(names, matrix)}))
 
 
 def read_segment(file: Path) -> tuple[list[bytes], Array]:
@@ -207,17 +185,3 @@ def read_segment(file: Path) -> tuple[list[bytes], Array]:
 def _checksum(keys: Array, matrix: Array) -> str:
     """CRC-32 of the content: safetensors notices a wrong head and a wrong length, but no flipped bit."""
     return str(zlib.crc32(matrix.data, zlib.crc32(keys.data)))
-
-
-def _size(file: Path) -> int:
-    try:
-        return file.stat().st_size
-    except OSError:
-        return 0
-
-
-def _used(path: Path) -> float:
-    try:
-        return path.stat().st_mtime
-    except OSError:
-        return 0.0

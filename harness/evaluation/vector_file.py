@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
@@ -49,10 +48,8 @@ def write_vectors(
             _write(file, encode, iter(texts), getattr(texts, "__len__", lambda: 0)(), progress)
             os.fsync(file.fileno())
         os.replace(unfinished, out)
-    except BaseException:
-        with suppress(OSError):
-            unfinished.unlink(missing_ok=True)
-        raise
+    finally:
+        unfinished.unlink(missing_ok=True)
     rows: Array = np.load(out, mmap_mode="r")
     return rows
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness.errors import InputError, OutOfReach
+from harness.errors import InputError
 from harness.files.printable import first_line
 from harness.sources.remote.hub import hub_file
 
@@ -25,8 +25,6 @@ def read_language(language: str) -> Columns:
     """
     try:
         return read_file(hub_file(REPOSITORY, f"stsb-{language}-test.csv"))
-    except OutOfReach:
-        raise
     except InputError as error:
         try:  # how the hub itself stores it since data sets may hold no code
             return read_file(hub_file(REPOSITORY, f"{language}/test-00000-of-00001.parquet"))

@@ -5,9 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import EntryPoint
-from typing import Any
 
 from harness import registry
 from harness.config import nearest
@@ -31,42 +30,33 @@ class Offer:
 
 @cache
 def offers() -> Mapping[str, tuple[Offer, ...]]:
-    """Every task that a package brings, by name. A name with several offers, or one that cannot be imported, stands
-    among them: it is an error only where it is used."""
+    """Every task that a package brings, by name. A name with several offers, or one that cannot be imported, is among
+    them: it is an error only where it is used."""
     by_name: dict[str, tuple[Offer, ...]] = {}
     for point in registry.points(registry.TASKS):
-        for name, make in _offered(point).items():
-            by_name[name] = (*by_name.get(name, ()), Offer(point, make))
+        family = _family(point)
+        for name in (point.name,) if family is None else family.names:
+            by_name[name] = (*by_name.get(name, ()), Offer(point, partial(_make, point, name)))
     return by_name
 
 
-def _offered(point: EntryPoint) -> dict[str, Callable[[Source], Task]]:
-    """The tasks of one entry point: those of a family, or one of the point's own name."""
+def _family(point: EntryPoint) -> TaskFamily | None:
+    """The family that an entry point names; None where it names one task, or cannot be imported."""
     try:
         plugin = registry.opened(registry.TASKS, point)
-    except InputError as error:
-        return {point.name: _failing(error)}
-    if isinstance(plugin, TaskFamily):
-        return {name: _member(plugin, name) for name in plugin.names}
-    return {point.name: lambda source: _made(plugin, point)}
+    except InputError:
+        return None
+    return plugin if isinstance(plugin, TaskFamily) else None
 
 
-def _failing(error: InputError) -> Callable[[Source], Task]:
-    def make(source: Source) -> Task:
-        raise error
-
-    return make
-
-
-def _member(family: TaskFamily, name: str) -> Callable[[Source], Task]:
-    return lambda source: family.make(name, source)
-
-
-def _made(factory: Callable[[], Any], point: EntryPoint) -> Task:
+def _make(point: EntryPoint, name: str, source: Source) -> Task:
     """Raises:
-    InputError: what the factory gives is no task, or is one of another name.
+    InputError: the entry point cannot be imported, or gives no task or one of another name.
     """
-    task = factory()
+    plugin = registry.opened(registry.TASKS, point)
+    if isinstance(plugin, TaskFamily):
+        return plugin.make(name, source)
+    task = plugin()
     lacking = [part for part in _PARTS if not hasattr(task, part)]
     if lacking:
         raise InputError(
@@ -102,7 +92,7 @@ def suites() -> dict[str, Suite]:
     for name in registry.names(registry.SUITES):
         try:
             sound[name] = suite(name)
-        except InputError:  # told where it is used, and by `harness list plugins`
+        except InputError:  # reported where it is used, and by `harness list plugins`
             continue
     return sound
 
@@ -150,7 +140,8 @@ def _beyond(name: str, source: Source) -> Task:
     The family's prefix may be left out unless the name is much like one that is listed: mteb's "STSB" is Chinese, and
     may well be meant for "STS-B".
     """
-    families = _open_families()
+    found = (_family(point) for point in registry.points(registry.TASKS))
+    families = [family for family in found if isinstance(family, OpenFamily)]
     for family in families:
         if family.prefix + name in family.names:
             return family.make(family.prefix + name, source)
@@ -166,17 +157,3 @@ def _beyond(name: str, source: Source) -> Task:
                     raise
     also = "".join(f", and {family.beyond}" for family in families)
     raise InputError(f'unknown suite or task "{name}"{nearest(name, known)}; known: {", ".join(known)}{also}')
-
-
-@cache
-def _open_families() -> tuple[OpenFamily, ...]:
-    """Those of packages that can be imported."""
-    families = []
-    for point in registry.points(registry.TASKS):
-        try:
-            plugin = registry.opened(registry.TASKS, point)
-        except InputError:
-            continue
-        if isinstance(plugin, OpenFamily):
-            families.append(plugin)
-    return tuple(families)

@@ -141,10 +141,10 @@ def _folded(images: Array, captions: Array) -> Recalls:
         for i in range(folds)
     ]
     rows = np.array([[r.image_to_text, r.text_to_image] for r in by_fold]).mean(axis=0)
-    a, b = (tuple(float(v) for v in row) for row in rows)
+    (a1, a5, a10, a), (b1, b5, b10, b) = rows.tolist()
     image_ranks = np.concatenate([r.image_ranks for r in by_fold if r.image_ranks is not None])
     caption_ranks = np.concatenate([r.caption_ranks for r in by_fold if r.caption_ranks is not None])
-    return Recalls((a[0], a[1], a[2], a[3]), (b[0], b[1], b[2], b[3]), image_ranks, caption_ranks)
+    return Recalls((a1, a5, a10, a), (b1, b5, b10, b), image_ranks, caption_ranks)
 
 
 _PARTS = ("train", "dev", "test")
@@ -207,10 +207,10 @@ class CaptionRetrievalTask:
         result = TaskResult()
         dev, test, damaged = self.outcome(vectors)
         result.notes += self.remarks(damaged)
-        recalls_by = {("test", "recall"): test.total / 6, ("dev", "recall"): dev.total / 6}
+        values = {("test", "recall"): test.total / 6, ("dev", "recall"): dev.total / 6}
         for direction, recalls in (("i2t", test.image_to_text), ("t2i", test.text_to_image)):
-            recalls_by |= {("test", f"{direction}_r{k}"): r for k, r in zip(_FIRST, recalls[:3], strict=True)}
-        for (split, metric), value in recalls_by.items():
+            values |= {("test", f"{direction}_r{k}"): r for k, r in zip(_FIRST, recalls[:3], strict=True)}
+        for (split, metric), value in values.items():
             description = Description(
                 self.name,
                 self.source,

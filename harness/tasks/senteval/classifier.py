@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -13,18 +13,10 @@ from harness.errors import InputError
 
 # 2: a fit that cuts off its own held-out rows goes on with the generator that chose them, as SentEval's does
 Rows = NDArray[np.int64]
-VERSIONS = {
-    "senteval": "harness-senteval-classifier-2",
-    "lbfgs": "harness-senteval-classifier-1",
-    "sklearn": "harness-senteval-sklearn-1",
-}
+VERSIONS = {"senteval": "harness-senteval-classifier-2", "lbfgs": "harness-senteval-classifier-1"}
 L2_GRID = (1e-5, 1e-4, 1e-3, 1e-2)
-# Powers of two for C of scikit-learn's logistic regression as SentEval searches it, by the number of parts of the data.
-SKLEARN_GRIDS = {1: (-2, 4), 2: (-1, 6), 3: (-2, 4)}
-OPTIMIZERS = {  # SentEval's names of torch's classes
-    "adadelta": "Adadelta", "adagrad": "Adagrad", "adam": "Adam", "adamax": "Adamax",
-    "asgd": "ASGD", "rmsprop": "RMSprop", "rprop": "Rprop", "sgd": "SGD",
-}  # fmt: skip
+_OPTIMIZERS = ("Adadelta", "Adagrad", "Adam", "Adamax", "ASGD", "RMSprop", "Rprop", "SGD")
+OPTIMIZERS = {name.lower(): name for name in _OPTIMIZERS}  # SentEval's names of torch's classes
 _LEAST = {"nhid": 0, "batch_size": 1, "tenacity": 0, "epoch_size": 1, "max_epoch": 0, "kfold": 2, "seed": 0}
 
 
@@ -54,14 +46,13 @@ class Classifier:
     """How a head is fitted and its L2 weight chosen; the defaults are SentEval's "full" configuration.
 
     `solver`: "senteval" steps through batches with early stopping; "lbfgs" gives the exact minimum of the same convex
-    objective (nhid 0) without seeds, batches or early stopping, so only `kfold` and `l2` have a meaning then;
-    "sklearn" is scikit-learn's LogisticRegression, whose C is searched instead (SentEval's usepytorch = False).
+    objective (nhid 0) without seeds, batches or early stopping, so only `kfold` and `l2` have a meaning then.
     `optim`: a torch optimiser with its default settings, except for a learning rate given as in "sgd,lr=0.1".
     `epoch_size`: passes between two checks of the held-out accuracy. `tenacity`: the fit ends at the check number
     tenacity + 1 that did not improve, counted over the whole fit, or once more than `max_epoch` passes were made.
     """
 
-    solver: Literal["senteval", "lbfgs", "sklearn"] = "senteval"
+    solver: Literal["senteval", "lbfgs"] = "senteval"
     nhid: int = 0
     optim: str = "adam"
     batch_size: int = 64
@@ -92,23 +83,14 @@ class Classifier:
         }
         for key, right in checks.items():
             if not right:
-                extra = f" ({self.solver} is for nhid 0)" if key == "nhid" else ""
-                raise InputError(f"classifier: {key} = {getattr(self, key)!r} is out of its range{extra}")
+                raise InputError(f"classifier: {key} = {getattr(self, key)!r} is out of its range with {self.solver}")
 
     def describe(self) -> dict[str, Any]:
         """All that enters a protocol id."""
-        keys = {"lbfgs": ("solver", "kfold", "l2"), "sklearn": ("solver", "kfold", "seed")}
-        everything = {**asdict(self), "l2": list(self.l2)}
-        chosen = {key: everything[key] for key in keys.get(self.solver, tuple(everything))}
-        return {**chosen, "version": VERSIONS[self.solver]}
-
-    def searched(self, parts: int) -> Classifier:
-        """This for a task of so many parts: scikit-learn's C instead of L2 values, which falls as they rise."""
-        if self.solver != "sklearn":
-            return self
-        if self.l2 != L2_GRID:  # a single value: no search
-            return replace(self, l2=tuple(1 / value for value in self.l2))
-        return replace(self, l2=tuple(2.0**power for power in range(*SKLEARN_GRIDS[parts])))
+        known = {**asdict(self), "l2": list(self.l2)}
+        if self.solver == "lbfgs":
+            known = {key: known[key] for key in ("solver", "kfold", "l2")}
+        return {**known, "version": VERSIONS[self.solver]}
 
 
 def check_whole_number(key: str, value: object, least: int) -> None:

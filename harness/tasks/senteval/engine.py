@@ -88,8 +88,9 @@ class SE:
             if key not in _CLASSIFIER_KEYS:
                 hint = f"{nearest(str(key), _CLASSIFIER_KEYS)}; known: {_CLASSIFIER_KEYS}"
                 raise InputError(f'params["classifier"]: unknown key "{key}"{hint}')
-        chosen = given if self.params.usepytorch else {"solver": "sklearn"}
-        self.classifier = Classifier(**chosen, kfold=self.params.kfold, seed=self.params.seed)
+        if not self.params.usepytorch:
+            raise InputError('params["usepytorch"] = False: no classifier of scikit-learn here; leave it out')
+        self.classifier = Classifier(**given, kfold=self.params.kfold, seed=self.params.seed)
         self.list_tasks = list(TASKS)
         self.batcher = batcher
         self.prepare = prepare or (lambda params, samples: None)
@@ -142,13 +143,11 @@ class SE:
         for begin in range(0, len(texts), size):
             batch = [text.split() for text in texts[begin : begin + size]]
             part = as_array(self.batcher(self.params, batch))
-            if part.ndim != 2 or len(part) != len(batch) or not part.shape[1]:
-                raise RunError(f"batcher returned shape {part.shape} for {len(batch)} sentences; expected one row each")
-            if part.dtype.kind not in "fiub":
-                raise RunError(f"batcher returned {part.dtype} vectors; expected numbers")
-            if parts and part.shape[1] != parts[0].shape[1]:
-                widths = f"{parts[0].shape[1]} and then {part.shape[1]}"
-                raise RunError(f"batcher returned vectors of {widths} dimensions; expected the same for all sentences")
+            width = parts[0].shape[1] if parts else "d"
+            sound = part.ndim == 2 and len(part) == len(batch) and part.shape[1] > 0 and part.dtype.kind in "fiub"
+            if not sound or (parts and part.shape[1] != width):
+                expected = f"numbers of shape ({len(batch)}, {width})"
+                raise RunError(f"batcher returned {part.dtype} of shape {part.shape}; expected {expected}")
             parts.append(part)
         return np.concatenate(parts).astype(np.float32, copy=False)
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import warnings
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -33,10 +32,8 @@ def solve(x: Array, y: Array, splits: Sequence[Split], l2: Array, classes: int, 
     """Fit one head for each split s and L2 value l2[s, r].
 
     Args:
-        x: (N, d) features. y: (N,) labels 0 .. classes - 1. l2: (len(splits), R); values of C for "sklearn".
+        x: (N, d) features. y: (N,) labels 0 .. classes - 1. l2: (len(splits), R).
     """
-    if config.solver == "sklearn":
-        return _solve_by_sklearn(x, y, splits, l2, config)
     features = with_ones(x)
     labels = torch.as_tensor(np.asarray(y, dtype=np.int64), device=features.device)
     if config.solver == "lbfgs":
@@ -193,23 +190,3 @@ def _fit(
             heads.keep(torch.as_tensor(left, device=x.device))
             there = there[left]
     return best, best_accuracy
-
-
-def _solve_by_sklearn(x: Array, y: Array, splits: Sequence[Split], c: Array, config: Classifier) -> Solution:
-    """SentEval's other head, scikit-learn's logistic regression, on the whole training set without dev rows."""
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.linear_model import LogisticRegression
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
-    accuracy = np.zeros(c.shape)
-    predicted = [np.zeros((c.shape[1], len(split.test)), dtype=np.int64) for split in splits]
-    with threadpool_limits(1), warnings.catch_warnings():  # the products are too small for several threads
-        warnings.simplefilter("ignore", ConvergenceWarning)  # SentEval leaves it at scikit-learn's 100 iterations
-        for (s, r), value in np.ndenumerate(c):
-            split = splits[s]
-            head = LogisticRegression(C=float(value), random_state=config.seed).fit(x[split.train], y[split.train])
-            if len(split.held_out):
-                accuracy[s, r] = head.score(x[split.held_out], y[split.held_out])
-            if len(split.test):
-                predicted[s][r] = head.predict(x[split.test])
-    return Solution(accuracy, predicted)

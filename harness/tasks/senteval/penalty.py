@@ -7,6 +7,7 @@ ties go to the first (smallest), and a nested result is the mean of rounded numb
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,50 +51,59 @@ def nested(x: Array, y: Array, classes: int, config: Classifier) -> Accuracies:
     ]
     searched = solve(x, y, inner, _grid(config, len(inner)), classes, config)
     scores = searched.accuracy.reshape(len(outer), config.kfold, -1).mean(axis=1)
-    rounded = np.array([[round(100 * float(v), 2) for v in row] for row in scores])
+    rounded = _percent(scores)
     chosen = rounded.argmax(axis=1)
     l2 = np.asarray(config.l2)[chosen][:, None]
     refits = [_with_validation(train, test, config) for train, test in outer]
     tests = solve(x, y, refits, l2, classes, config).predicted
-    accuracies = [round(100 * float((p[0] == y[test]).mean()), 2) for p, (_, test) in zip(tests, outer, strict=True)]
     predicted, fold = np.zeros(len(y), dtype=np.int64), np.zeros(len(y), dtype=np.int64)
     for number, ((_, test), labels) in enumerate(zip(outer, tests, strict=True)):
         predicted[test], fold[test] = labels[0], number
+    accuracies = [_accuracy(predicted[test], y[test]) for _, test in outer]
     dev = round(float(rounded.max(axis=1).mean()), 2)
     return Accuracies(dev, round(float(np.mean(accuracies)), 2), predicted, fold)
 
 
-def kfold_on_train(x: Array, y: Array, test_x: Array, test_y: Array, classes: int, config: Classifier) -> Accuracies:
-    """The L2 value by k folds of the training set, a fit on all of it, the official test set.
+def kfold_on_train(x: Mapping[str, Array], y: Mapping[str, Array], classes: int, config: Classifier) -> Accuracies:
+    """The L2 value by k folds of the training set, a fit on all of it, the official test set; by "train" and "test".
 
     Raises:
         InputError: fewer than `kfold` training examples.
     """
-    n = len(y)
-    both_x, both_y = np.concatenate([x, test_x]), np.concatenate([y, test_y])
-    folds = [Split(train, test, _NONE) for train, test in _folds(y, config.kfold, config.seed)]
-    scores = solve(both_x, both_y, folds, _grid(config, len(folds)), classes, config).accuracy.mean(axis=0)
-    rounded = [round(100 * float(v), 2) for v in scores]
-    best = int(np.argmax(rounded))
-    refit = _with_validation(np.arange(n), np.arange(n, len(both_y)), config)
-    predicted = solve(both_x, both_y, [refit], np.array([[config.l2[best]]]), classes, config).predicted[0][0]
-    return Accuracies(rounded[best], round(100 * float((predicted == test_y).mean()), 2), predicted)
+    n = len(y["train"])
+    whole_x, whole_y = (np.concatenate([of["train"], of["test"]]) for of in (x, y))
+    folds = [Split(train, test, _NONE) for train, test in _folds(y["train"], config.kfold, config.seed)]
+    scores = solve(whole_x, whole_y, folds, _grid(config, len(folds)), classes, config).accuracy.mean(axis=0)
+    rounded = _percent(scores)
+    best = int(rounded.argmax())
+    refit = _with_validation(np.arange(n), np.arange(n, len(whole_y)), config)
+    predicted = solve(whole_x, whole_y, [refit], np.array([[config.l2[best]]]), classes, config).predicted[0][0]
+    return Accuracies(float(rounded[best]), _accuracy(predicted, y["test"]), predicted)
 
 
-def train_dev_test(x: dict[str, Array], y: dict[str, Array], classes: int, config: Classifier) -> Accuracies:
+def train_dev_test(x: Mapping[str, Array], y: Mapping[str, Array], classes: int, config: Classifier) -> Accuracies:
     """The L2 value by the dev set, which steers early stopping too; x and y by "train", "dev" and "test".
 
     SentEval fits the chosen value a second time; under the same seed that is the same fit, so it is not repeated.
     """
     parts = ("train", "dev", "test")
     ends = np.cumsum([len(y[part]) for part in parts])
-    train, dev, test = np.split(np.arange(ends[-1]), ends[:-1])
+    split = Split(*np.split(np.arange(ends[-1]), ends[:-1]))
     whole_x, whole_y = (np.concatenate([of[part] for part in parts]) for of in (x, y))
-    solved = solve(whole_x, whole_y, [Split(train, dev, test)], _grid(config, 1), classes, config)
-    rounded = [round(100 * float(v), 2) for v in solved.accuracy[0]]
-    best = int(np.argmax(rounded))
+    solved = solve(whole_x, whole_y, [split], _grid(config, 1), classes, config)
+    rounded = _percent(solved.accuracy[0])
+    best = int(rounded.argmax())
     predicted = solved.predicted[0][best]
-    return Accuracies(rounded[best], round(100 * float((predicted == y["test"]).mean()), 2), predicted)
+    return Accuracies(float(rounded[best]), _accuracy(predicted, y["test"]), predicted)
+
+
+def _percent(shares: Array) -> NDArray[np.float64]:
+    """Shares in percent, each rounded as Python rounds a float."""
+    return np.vectorize(lambda share: round(100 * float(share), 2), otypes=[np.float64])(shares)
+
+
+def _accuracy(predicted: Array, gold: Array) -> float:
+    return round(100 * float((predicted == gold).mean()), 2)
 
 
 def _grid(config: Classifier, splits: int) -> NDArray[np.float64]:
@@ -114,7 +124,7 @@ def _folds(y: Array, k: int, state: int) -> list[tuple[Rows, Rows]]:
 
 
 def _with_validation(train: Rows, test: Rows, config: Classifier) -> Split:
-    """A random twentieth of the training rows steers early stopping; the other solvers need none and take all."""
+    """A random twentieth of the training rows steers early stopping; the exact solver needs none and takes all."""
     if config.solver != "senteval":
         return Split(train, _NONE, test)
     shuffled = train[np.random.RandomState(config.seed).permutation(len(train))]

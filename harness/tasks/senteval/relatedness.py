@@ -125,7 +125,7 @@ class RegressorTask(LabelledTask):
             ("test", "mse", float(((fit.predicted - gold) ** 2).mean())),
             ("dev", "pearson", fit.dev_pearson),
         ):
-            self._add(result, split, metric, value, len(self.data.parts[split]), pooling, particular)
+            self._add(result, split, metric, value, pooling, particular)
         about: dict[str, Any] = {"task": self.name, "source": self.source, "split": "test"}
         about["unit"] = pair_units(test.first, test.second)
         frames = [

@@ -85,13 +85,14 @@ class LabelledTask:
         split: str,
         metric: str,
         value: float,
-        n: int,
         pooling: str,
         how: dict[str, Any],
     ) -> None:
         description = Description(
             self.name, self.source, split, metric, self.sha256, preparation=self.preparation, particular=how
         )
+        parts = self.data.parts
+        n = len(parts[split] if split in parts else next(iter(parts.values())))  # of folds: all there is
         add_score(result, description, suite=self.suite, pooling=pooling, value=value, n=n)
 
 
@@ -131,13 +132,10 @@ class ClassificationTask(LabelledTask):
             x[name], bad = self._features(part, vectors)
             y[name] = part.labels
             damaged += bad
-        classifier, classes = self.classifier.searched(len(x)), data.classes
         if len(x) == 1:
-            return penalty.nested(x["all"], y["all"], classes, classifier), damaged
-        if len(x) == 2:
-            outcome = penalty.kfold_on_train(x["train"], y["train"], x["test"], y["test"], classes, classifier)
-            return outcome, damaged
-        return penalty.train_dev_test(x, y, classes, classifier), damaged
+            return penalty.nested(x["all"], y["all"], data.classes, self.classifier), damaged
+        way = penalty.kfold_on_train if len(x) == 2 else penalty.train_dev_test
+        return way(x, y, data.classes, self.classifier), damaged
 
     def _features(self, part: LabelledSplit, vectors: Vectors) -> tuple[Array, int]:
         u, damaged = finite(vectors(part.first))
@@ -154,19 +152,16 @@ class ClassificationTask(LabelledTask):
         outcome, damaged = self.outcome(vectors)
         result.notes += self.remarks(damaged)
         parts, tested = self.data.parts, self.tested
-        sizes = {"test": len(tested), "dev": len(parts.get("dev", next(iter(parts.values()))))}  # folds: of the whole
         values = [("test", "accuracy", outcome.test), ("dev", "accuracy", outcome.dev)]
         if self.dataset == "MRPC" and outcome.predicted is not None:
             values.append(("test", "f1", f1(tested.labels, outcome.predicted)))
         how = {"features": self.features, "scheme": _SCHEMES[len(parts)], "classifier": self.classifier.describe()}
         for split, metric, value in values:
-            self._add(result, split, metric, value / 100, sizes[split], pooling, how)
+            self._add(result, split, metric, value / 100, pooling, how)
         result.outcomes = self._outcomes(outcome, tested)
         majority = float(np.bincount(tested.labels).max() / len(tested))
-        unit = PAIRS if tested.second else SENTENCES
-        result.figures[self.name] = Facts(
-            unit, metric="accuracy", chance=1 / self.data.classes, majority=majority
-        ).plain()
+        facts = Facts(PAIRS if tested.second else SENTENCES, "", "accuracy", 1 / self.data.classes, majority)
+        result.figures[self.name] = facts.plain()
         return result
 
     def _outcomes(self, outcome: Accuracies, tested: LabelledSplit) -> pd.DataFrame | None:

@@ -6,7 +6,6 @@ import errno
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -166,17 +165,6 @@ def test_a_folder_that_cannot_be_made_costs_the_cache_only(tmp_path: Path, caplo
     assert "cannot be" in caplog.text
 
 
-def test_many_small_segments_become_one(tmp_path: Path) -> None:
-    store = opened(tmp_path)
-    for text in TEXTS:
-        store.update([(text, np.array([len(text), 1.0], dtype=np.float32))])
-    assert len(segments(tmp_path)) == len(TEXTS)
-    joined = opened(tmp_path)
-    assert len(segments(tmp_path)) == 1
-    assert len(joined) == len(opened(tmp_path)) == len(TEXTS)
-    np.testing.assert_array_equal(opened(tmp_path)["🙂"], [1, 1])
-
-
 @pytest.mark.parametrize("shape", [(2, 0), (3, 1), (7, 768)])
 def test_a_segment_gives_back_what_was_written(tmp_path: Path, shape: tuple[int, int]) -> None:
     keys = [text_key(str(i)) for i in range(shape[0])]
@@ -200,18 +188,6 @@ def test_rows_are_mapped_and_take_no_memory_of_their_own(tmp_path: Path) -> None
     _, matrix = read_segment(tmp_path / "a.safetensors")
     assert own() - before < 20e6
     assert matrix.sum() == rows.size
-
-
-def test_segments_of_another_form_are_ignored_and_swept(tmp_path: Path) -> None:
-    store = opened(tmp_path)
-    encode_once(Encoder(), TEXTS, cache=store)
-    for age, name in ((4000, "0123.vectors"), (4000, "4567.safetensors.part"), (0, "89ab.safetensors.part")):
-        (store.folder / name).write_bytes(b"harness-vectors-1")
-        os.utime(store.folder / name, (time.time() - age,) * 2)
-    encode = Encoder()
-    encode_once(encode, [*TEXTS, "new"], cache=opened(tmp_path))
-    assert encode.asked == 1
-    assert {f.name for f in store.folder.iterdir()} - {f.name for f in segments(tmp_path)} == {"89ab.safetensors.part"}
 
 
 FILL = """

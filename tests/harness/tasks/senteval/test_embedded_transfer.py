@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.errors import InputError
 from harness.evaluation.scoring import evaluate
 from harness.sources.embedded import FOLDER
 from harness.tasks.catalogue import resolve_tasks
 from harness.tasks.senteval.classifier import LBFGS
-from harness.tasks.senteval.embedded_transfer import EMBEDDED_TRANSFER, SUITE, EmbeddedTransferTask, labelled
+from harness.tasks.senteval.embedded_transfer import EMBEDDED_TRANSFER, SUITE, EmbeddedTransferTask
 
 Array = np.ndarray[Any, Any]
 
@@ -67,20 +66,3 @@ def test_paraphrases_are_pairs() -> None:
     result = evaluate(lambda t: np.random.default_rng(1).standard_normal((len(t), 3)), [task], pooling="p")
     told = result.protocols[result.scores[0].comparable]
     assert (told["scheme"], told["preparation"], told["source"]) == ("k-fold on train", "raw text", "embedded")
-
-
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [
-        ([{"split": "train", "text": "a"}], 'here, row 1: no "label"; expected split, label, text'),
-        ([{"split": "train", "text": "a", "label": "x"}], "here, split test: no such rows"),
-        (
-            [{"split": "train", "text": "a", "label": "x"}, {"split": "test", "text": "b", "label": "y"}],
-            'here, split test: label "y" does not occur in train',
-        ),
-        ([], "here, split train: no such rows"),
-    ],
-)
-def test_damaged_rows_are_one_clear_line(rows: list[dict[str, Any]], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        labelled(rows, "here")

@@ -14,9 +14,7 @@ from harness import senteval
 from harness.errors import InputError, RunError
 from harness.senteval import engine
 from harness.tasks.senteval.relatedness import regressor_task
-from harness.tasks.senteval.transfer import transfer_task
 from tests.support.senteval_data import downstream, probing, sentence, words
-from tools.benchmarks.transfer_speed import scikit_learn
 
 Array = np.ndarray[Any, Any]
 
@@ -140,22 +138,6 @@ def test_a_script_of_word_vectors(root: Path) -> None:
     assert results["STSBenchmark"]["pearson"] > 0.5
 
 
-@pytest.mark.parametrize("task", ["MR", "TREC", "SST2", "MRPC"])
-def test_without_pytorch_scikit_learn_s_regression_searches_its_own_c(root: Path, task: str) -> None:
-    """Every scheme against the search written out; vectors without the words that tell all."""
-
-    def partly(params: Any, batch: list[list[str]]) -> Array:
-        return np.asarray(words([" ".join(sentence) for sentence in batch])[:, :20])
-
-    result = senteval.engine.SE(params(root, usepytorch=False), partly).eval(task)
-    read = transfer_task(task, root=root)
-    data = {}
-    for part, rows in read.data.parts.items():
-        data[part] = read._features(rows, lambda texts: words(list(texts))[:, :20])[0], rows.labels
-    assert result["acc"] == pytest.approx(scikit_learn(data, 3, "senteval"), abs=0.01)
-    assert 0 < result["acc"] < 100
-
-
 def test_the_helpers_of_scripts() -> None:
     words_, places = senteval.utils.create_dictionary([["b", "a", "b"], ["c", "b", "a"]], threshold=2)
     assert words_ == ["<s>", "</s>", "<p>", "b", "a"]
@@ -179,6 +161,8 @@ def test_senteval_s_defaults() -> None:
 def test_errors_name_what_is_wrong(root: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match='"SST"'):
         engine.SE(params(root), batcher).eval(["SST"])
+    with pytest.raises(InputError, match="usepytorch"):
+        engine.SE(params(root, usepytorch=False), batcher)
     with pytest.raises(InputError, match='"nhid"'):
         engine.SE(params(root, classifier={"optim": "adam"}), batcher)
     with pytest.raises(InputError, match='"tenacty"'):

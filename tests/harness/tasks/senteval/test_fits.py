@@ -171,7 +171,13 @@ def test_every_scheme_equals_a_float64_transcription(classes: int, seed: int) ->
     assert (accuracies.dev, accuracies.test) == pytest.approx(reference.nested(x, y, k=3, **settings), abs=one)
 
     train, test = slice(0, 160), slice(160, 240)
-    accuracies = penalty.kfold_on_train(x[train], y[train], x[test], y[test], classes, config)
+    parts = {"train": train, "test": test}
+    accuracies = penalty.kfold_on_train(
+        {part: x[rows] for part, rows in parts.items()},
+        {part: y[rows] for part, rows in parts.items()},
+        classes,
+        config,
+    )
     expected = reference.kfold_on_train(x[train], y[train], x[test], y[test], k=3, **settings)
     assert (accuracies.dev, accuracies.test) == pytest.approx(expected, abs=100 / 80)
 
