@@ -1,6 +1,44 @@
 """What every method promises, each promise a check: used by `harness.testing` and `harness check-method`."""
 
-from harness.conformance.checks import CHECKS, run_check
-from harness.conformance.subject import Check, Subject
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from harness.conformance import declared, encoding, learning
+from harness.conformance.subject import BrokenPromiseError, Check, NotRunError, Subject
 
 __all__ = ["CHECKS", "Check", "Subject", "run_check"]
+
+# In the order in which they are run and shown.
+CHECKS: dict[str, Callable[[Subject], str]] = {
+    "config round trip": declared.round_trip,
+    "unknown key is refused": declared.unknown_key,
+    "every option has help": declared.help_texts,
+    "presets and sweeps are valid": declared.presets_and_sweeps,
+    "card is complete": declared.card,
+    "before fit": declared.before_fit,
+    "wrong corpus is refused": declared.wrong_corpus,
+    "fit returns self": encoding.fit,
+    "shape and dtype": encoding.shapes,
+    "encoding is deterministic": encoding.deterministic,
+    "batch size and order": encoding.batches,
+    "padding": encoding.padding,
+    "odd text": encoding.odd_text,
+    "save and load": encoding.save_and_load,
+    "SentenceTransformer reads it": encoding.sentence_transformer,
+    "seeds": learning.seeds,
+    "a step lowers the loss": learning.descent,
+    "small batch, bfloat16": learning.small_batch,
+    "heads are dropped": learning.kept,
+    "resumes after a kill": learning.resume,
+}
+
+
+def run_check(name: str, subject: Subject) -> Check:
+    """The outcome of one check; whatever it raises is a failure with its reason."""
+    try:
+        return Check(name, True, CHECKS[name](subject))
+    except (BrokenPromiseError, NotRunError) as error:
+        return Check(name, False, str(error))
+    except Exception as error:
+        return Check(name, False, f"{type(error).__name__}: {' '.join(str(error).split())}")

@@ -14,6 +14,7 @@ from harness.encoder.model import Encoder
 from harness.encoder.quiet import quiet_transformers
 from harness.encoder.sentences import clean
 from harness.errors import InputError, UnsupportedModel
+from harness.files.printable import first_line
 from harness.files.reading import read_json
 
 if TYPE_CHECKING:
@@ -130,8 +131,7 @@ def run_by_sentence_transformers(name: str, why: str) -> ForeignEncoder:
                 f'model "{name}": the weights of one of its modules are a pickle (pytorch_model.bin), which is not '
                 "read; give a model with safetensors files"
             ) from None
-        reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
-        raise InputError(f"{why}; sentence-transformers cannot load it either: {reason:.200}") from None
+        raise InputError(f"{why}; sentence-transformers cannot load it either: {first_line(error):.200}") from None
     return ForeignEncoder(model.eval(), why)
 
 

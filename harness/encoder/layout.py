@@ -11,6 +11,7 @@ from typing import Any
 
 from harness.errors import InputError
 from harness.files.atomic import open_folder, share_files
+from harness.files.printable import first_line
 from harness.results.card_files import TAGS
 
 MODULES = "modules.json"
@@ -86,7 +87,7 @@ def no_model(name: str, error: Exception) -> InputError:
     """The one line that says why `name` cannot be loaded."""
     from harness.sources.remote.hub import remedy
 
-    reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    reason = first_line(error)
     if "no file named model.safetensors" in reason or "cannot be loaded with `safetensors`" in str(error):
         reason = (
             "it has no model.safetensors; pickled weights (pytorch_model.bin) are not read, convert them with "

@@ -38,7 +38,13 @@ def from_pretrained(cls: type[N], name: str, pooling: Pooling, max_length: int |
         pooling.prompt.apply(tokenizer)
     if pooling.echo is not None:
         pooling.echo.apply(tokenizer)
-        longest = _echoed(name, EchoFrame.of(tokenizer), longest)
+        frame, limit = EchoFrame.of(tokenizer), longest
+        longest = frame.longest(limit)
+        if longest > limit:
+            raise InputError(
+                f'model "{name}": the echo template has {frame.total} tokens, which leaves no room for two copies of '
+                f"a sentence in max_length = {limit}; give a shorter template or a larger max_length"
+            )
     return cls(transformer, tokenizer, pooling=pooling, max_length=longest, head=head)
 
 
@@ -124,16 +130,6 @@ def _max_length(name: str, transformer: PreTrainedModel, tokenizer: PreTrainedTo
     if not 3 <= wanted <= limit:
         raise InputError(f'max_length must be from 3 to {limit}, the positions of model "{name}", not {wanted}')
     return wanted
-
-
-def _echoed(name: str, frame: EchoFrame, limit: int) -> int:
-    """The longest row of a template with two copies of a sentence that is within `limit`."""
-    if frame.longest(limit) > limit:
-        raise InputError(
-            f'model "{name}": the echo template has {frame.total} tokens, which leaves no room for two copies of a '
-            f"sentence in max_length = {limit}; give a shorter template or a larger max_length"
-        )
-    return frame.longest(limit)
 
 
 def _config(name: str, source: str) -> Any:

@@ -9,7 +9,8 @@ import copy
 import inspect
 import logging
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Self
@@ -28,7 +29,7 @@ from harness.encoder.quiet import evaluation
 from harness.encoder.sentences import clean, token_budget_batches
 from harness.encoder.work import passes
 from harness.errors import InputError
-from harness.machine.distributed import share
+from harness.machine.distributed import Share, share
 from harness.machine.progress import encoding_bar
 
 if TYPE_CHECKING:
@@ -158,24 +159,14 @@ class Network(nn.Module):
         limit = self.max_length if max_length is None else min(max_length, self.max_length)
         limit = limit if self.echo_frame is None else self.echo_frame.cut(limit)
         whole = [clean(text, row) for row, text in enumerate(texts)]
-        parts = (self._ids(whole[start : start + AT_ONCE], limit) for start in range(0, len(whole), AT_ONCE))
-        ids = [row for part in parts for row in part]
-        if all(ids):
-            return ids
+        options = {"return_attention_mask": False, "return_token_type_ids": False, "verbose": False}
+        ids: list[list[int]] = []
+        for start in range(0, len(whole), AT_ONCE):
+            part = whole[start : start + AT_ONCE]
+            ids += self.tokenizer(part, truncation=True, max_length=limit, **options)["input_ids"]
         # A tokenizer without special tokens makes nothing of an empty string; it gets one unknown token.
-        filler = self.tokenizer.unk_token_id
-        return [row or [0 if filler is None else int(filler)] for row in ids]
-
-    def _ids(self, texts: list[str], limit: int) -> list[list[int]]:
-        ids: list[list[int]] = self.tokenizer(
-            texts,
-            truncation=True,
-            max_length=limit,
-            return_attention_mask=False,
-            return_token_type_ids=False,
-            verbose=False,
-        )["input_ids"]
-        return ids
+        filler = int(self.tokenizer.unk_token_id or 0)
+        return ids if all(ids) else [row or [filler] for row in ids]
 
     def collate(self, ids: Sequence[Sequence[int]]) -> dict[str, Tensor]:
         """Pad to the longest: `input_ids`, `attention_mask` (n, length), `token_type_ids` if the model takes them."""
@@ -193,9 +184,7 @@ class Network(nn.Module):
 
     def forward(self, features: dict[str, Tensor]) -> Tensor:
         """Vectors (n, d) of collated `features`, head and affine applied; the checkpoint's own dropout in training."""
-        passes(self, features["attention_mask"])
-        with share(len(features["attention_mask"])) as part:
-            own = {name: tensor[part.rows] for name, tensor in features.items()}
+        with self._shared(features) as (part, own):
             slices = _cuts(len(own["attention_mask"]), self.micro_batch)
             parts = [self._placed({name: tensor[rows] for name, tensor in own.items()}) for rows in slices]
             return part.gather(torch.cat(self._in_parts(self._vectors, parts)))
@@ -243,17 +232,14 @@ class Network(nn.Module):
 
             view_a, view_b = torch.cat(self._in_parts(encode, parts), dim=1)
             if differ_by and self.training and not self._views_differ:
-                self._refuse_equal(view_a, view_b, differ_by)
+                apart, length = (states.detach().float().norm(dim=1) for states in (view_a - view_b, view_a))
+                if bool((apart <= _SAME * length).all()):
+                    raise InputError(
+                        "the two views of every sentence of the first batch are equal, so nothing can be learned from "
+                        f'them (base model of type "{self.transformer.config.model_type}"); {differ_by}'
+                    )
+                self._views_differ = True
             return part.gather(view_a), part.gather(view_b)
-
-    def _refuse_equal(self, view_a: Tensor, view_b: Tensor, differ_by: str) -> None:
-        apart, length = (view_a - view_b).detach().float().norm(dim=1), view_a.detach().float().norm(dim=1)
-        if bool((apart <= _SAME * length).all()):
-            raise InputError(
-                "the two views of every sentence of the first batch are equal, so there is nothing to learn from them "
-                f'(base model of type "{self.transformer.config.model_type}"); {differ_by}'
-            )
-        self._views_differ = True
 
     def encode(
         self,
@@ -297,7 +283,8 @@ class Network(nn.Module):
             while window := list(islice(distinct, WINDOW)):
                 ids = self.tokenize([text for text, _ in window])
                 rows = torch.tensor([row for _, row in window], device=out.device)
-                for batch in self._batches(ids, batch_size):
+                per_row = _TOKENS_PER_ROW.get(self.device.type, _TOKENS_PER_ROW["cuda"])
+                for batch in token_budget_batches([len(row) for row in ids], batch_size * per_row):
                     with torch.inference_mode(), autocast(precision, self.device):
                         vectors = self.forward(self.collate([ids[row] for row in batch])).float()
                         if normalize_embeddings:
@@ -310,27 +297,19 @@ class Network(nn.Module):
         result = out[0] if single else out
         return result if as_tensor else result.numpy()
 
-    def _batches(self, ids: Sequence[Sequence[int]], batch_size: int) -> Iterable[list[int]]:
-        per_row = _TOKENS_PER_ROW.get(self.device.type, _TOKENS_PER_ROW["cuda"])
-        return token_budget_batches([len(row) for row in ids], batch_size * per_row)
-
     def hidden_states(self, features: dict[str, Tensor]) -> tuple[Tensor, ...]:
         """(H_0 .. H_L) of collated `features`, each (n, length, d); the checkpoint's own dropout in training.
 
         H_0 is the output of the embedding block, H_L what the last layer gives, its final normalisation included.
         """
-        passes(self, features["attention_mask"])
-        with share(len(features["attention_mask"])) as part:
-            own = {name: tensor[part.rows] for name, tensor in features.items()}
+        with self._shared(features) as (part, own):
             states, last = self._run(self._placed(own), every_layer=True)
             return tuple(part.gather(h) for h in (*states[:-1], last))
 
     def token_states(self, features: dict[str, Tensor]) -> Tensor:
         """What pooling reduces over tokens (n, length, d): H_L, or the average of the layers that the pooling names,
         after the token module if there is one; the checkpoint's own dropout in training."""
-        passes(self, features["attention_mask"])
-        with share(len(features["attention_mask"])) as part:
-            own = {name: tensor[part.rows] for name, tensor in features.items()}
+        with self._shared(features) as (part, own):
             return part.gather(self._tokens(self._placed(own)))
 
     def pool(self, tokens: Tensor, attention_mask: Tensor) -> Tensor:
@@ -357,6 +336,13 @@ class Network(nn.Module):
         """An independent copy: own weights and own dropout rates; only the tokenizer is shared."""
         return copy.deepcopy(self, {id(self.tokenizer): self.tokenizer})
 
+    @contextmanager
+    def _shared(self, features: dict[str, Tensor]) -> Iterator[tuple[Share, dict[str, Tensor]]]:
+        """The share of a batch that this process encodes, and its features."""
+        passes(self, features["attention_mask"])
+        with share(len(features["attention_mask"])) as part:
+            yield part, {name: tensor[part.rows] for name, tensor in features.items()}
+
     def _vectors(self, features: dict[str, Tensor]) -> Tensor:
         return self.pool(self._tokens(features), self.counted(features))
 
@@ -377,7 +363,10 @@ class Network(nn.Module):
         mask = features["attention_mask"]
         if self.packed and self.training and len(mask) > 1 and not bool(mask.all()):
             if self._check_packed and self.view_rates.jagged and packing.has_kernels(features["input_ids"]):
-                self._compare_packed(features)
+                self._check_packed = False
+                self.packed = packs(self.transformer, self.view_rates, features)
+                if not self.packed:
+                    _LOG.warning("packed: vectors without padding differ on this device; batches are padded")
             if self.packed:
                 return packed_pass(self.transformer, self.view_rates, features, **options)
         output = self.transformer(**features, **options)
@@ -400,12 +389,6 @@ class Network(nn.Module):
             return [encode(features) for features in parts]
         self.view_rates.jagged = False  # what is computed again must have plain tensors
         return [checkpoint(encode, features, use_reentrant=False) for features in parts]
-
-    def _compare_packed(self, features: dict[str, Tensor]) -> None:
-        self._check_packed = False
-        self.packed = packs(self.transformer, self.view_rates, features)
-        if not self.packed:
-            _LOG.warning("packed: vectors without padding differ from padded ones on this device; batches are padded")
 
 
 def _cuts(rows: int, size: int | None) -> list[slice]:

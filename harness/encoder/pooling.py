@@ -24,7 +24,7 @@ Mode = Literal["cls", "mean", "max"]
 NAMES = ("cls", "cls_pooler", "mean", "max", "first_last_avg", "last2_avg", "last", "echo", "echo_last")
 PROMPT = "prompt:"
 _LAYER = re.compile(r"layer:(\d+):(cls|mean|max)")
-_ECHO = re.compile(r"(echo|echo_last)(?::(.*))?", re.DOTALL)
+_TEMPLATED = re.compile("(prompt|echo|echo_last):(.*)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -60,16 +60,11 @@ class Pooling:
         Raises:
             InputError: no such pooling, a template that is none, or a `first_layer` other than 0 and 1.
         """
-        if name.startswith(PROMPT):
+        if templated := _TEMPLATED.fullmatch(name):
             try:
-                Prompt.parse(name.removeprefix(PROMPT))
+                (Prompt if templated[1] == "prompt" else Echo).parse(templated[2])
             except ValueError as error:
-                raise InputError(f"pooling prompt:TEMPLATE {error}") from None
-        elif (echo := _ECHO.fullmatch(name)) and echo[2] is not None:
-            try:
-                Echo.parse(echo[2])
-            except ValueError as error:
-                raise InputError(f"pooling {echo[1]}:TEMPLATE {error}") from None
+                raise InputError(f"pooling {templated[1]}:TEMPLATE {error}") from None
         elif name not in NAMES and not _LAYER.fullmatch(name):
             raise InputError(
                 f'unknown pooling "{name}"{nearest(name, list(NAMES))}; known: {", ".join(NAMES)}, '
@@ -83,11 +78,8 @@ class Pooling:
     def mode(self) -> Mode:
         """How tokens are reduced: "cls" takes the first, "mean" and "max" are over unmasked tokens."""
         of_layer = _LAYER.fullmatch(self.name)
-        if of_layer:
-            return cast(Mode, of_layer[2])
-        if self.name in ("cls", "cls_pooler"):
-            return "cls"
-        return "max" if self.name == "max" else "mean"
+        name = of_layer[2] if of_layer else self.name.removesuffix("_pooler")
+        return cast(Mode, name) if name in ("cls", "max") else "mean"
 
     @property
     def layer(self) -> int | None:
@@ -98,13 +90,14 @@ class Pooling:
     @property
     def prompt(self) -> Prompt | None:
         """The template around every sentence, if there is one."""
-        return Prompt.parse(self.name.removeprefix(PROMPT)) if self.name.startswith(PROMPT) else None
+        kind, _, template = self.name.partition(":")
+        return Prompt.parse(template) if kind == "prompt" else None
 
     @property
     def echo(self) -> Echo | None:
         """The template around two copies of every sentence, if there is one."""
-        given = _ECHO.fullmatch(self.name)
-        return None if given is None else Echo.parse(DEFAULT if given[2] is None else given[2])
+        kind, colon, template = self.name.partition(":")
+        return Echo.parse(template if colon else DEFAULT) if kind in ("echo", "echo_last") else None
 
     @property
     def reads(self) -> Literal["all", "mask", "last"]:

@@ -44,10 +44,9 @@ def choose_precision(device: str | torch.device, requested: str = "auto") -> Pre
         raise InputError('precision "fp16" needs a GPU; use "auto", "bf16" or "fp32" on a CPU')
     if requested != "auto":
         return Precision(cast(Name, requested), {"requested": requested, "device": device.type})
-    if device.type not in ("cpu", "cuda"):
-        return Precision("fp32", {"requested": "auto", "device": device.type, "reason": "not measured on this device"})
-    if device.type == "cuda" and not torch.cuda.is_bf16_supported(including_emulation=False):
-        return Precision("fp32", {"requested": "auto", "device": "cuda", "reason": "no native bf16"})
+    native = device.type == "cpu" or (device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False))
+    if not native:
+        return Precision("fp32", {"requested": "auto", "device": device.type, "reason": "no native bf16"})
     seconds = measure(device)
     gain = seconds["fp32"] / seconds["bf16"]
     report = {
@@ -76,36 +75,28 @@ def autocast(precision: str | None, device: str | torch.device) -> Iterator[None
 def measure(device: torch.device, *, seconds: float = 0.25) -> dict[str, float]:
     """Best time of one training step of a small feed-forward block in fp32 and in bf16 autocast, in seconds.
 
-    Starts with few rows and stops there where bf16 is hopeless, so that hardware that emulates bf16 costs no more
-    than some small steps. Little over `seconds` in all; the random state of the caller is left alone. A CPU is measured
-    on one thread: the gain is the core's, and threads that wait for each other on a busy machine would hide it.
+    Little over `seconds` in all, or three steps each where hardware emulates bf16; they take turns, so that noise meets
+    both. The random state of the caller is left alone. A CPU is measured on one thread: the gain is the core's, and
+    threads that wait for each other on a busy machine would hide it.
     """
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(0)
         block = nn.Sequential(nn.Linear(256, 1024), nn.GELU(), nn.Linear(1024, 256)).to(device)
-        small = torch.randn(16, 256, device=device)
-        large = torch.randn(256 if device.type == "cpu" else 8192, 256, device=device)
+        rows = torch.randn(256 if device.type == "cpu" else 8192, 256, device=device)
     threads = torch.get_num_threads()
     if device.type == "cpu":
         torch.set_num_threads(1)
     try:
-        best = _race(block, small, seconds / 4)
-        return best if best["bf16"] > 5 * best["fp32"] else _race(block, large, seconds)
+        best = dict.fromkeys(("fp32", "bf16"), float("inf"))
+        for name in best:
+            _step(block, rows, name)  # the first call pays for set-up
+        start, rounds = time.perf_counter(), 0
+        while rounds < 3 or time.perf_counter() - start < seconds:
+            best = {name: min(known, _step(block, rows, name)) for name, known in best.items()}
+            rounds += 1
+        return best
     finally:
         torch.set_num_threads(threads)
-
-
-def _race(block: nn.Module, rows: Tensor, seconds: float) -> dict[str, float]:
-    """The best step of each precision within `seconds`, three at least; they take turns, so noise meets both."""
-    best = dict.fromkeys(("fp32", "bf16"), float("inf"))
-    for name in best:
-        _step(block, rows, name)  # the first call pays for set-up
-    start, rounds = time.perf_counter(), 0
-    while rounds < 3 or time.perf_counter() - start < seconds:
-        for name in best:
-            best[name] = min(best[name], _step(block, rows, name))
-        rounds += 1
-    return best
 
 
 def _step(block: nn.Module, rows: Tensor, precision: str) -> float:

@@ -14,6 +14,7 @@ from harness.encoder.foreign import ForeignEncoder, chosen_prompts, open_model, 
 from harness.encoder.layout import is_whole_method
 from harness.errors import HarnessError, InputError
 from harness.evaluation.vector_cache import EmbeddingCache, StoredVectors, folder_hash
+from harness.files.printable import first_line
 from harness.identity import model_fingerprint
 from harness.machine.environment import device_name
 from harness.method import METHOD_FILE, Method, saved_settings
@@ -44,8 +45,7 @@ def saved_method(folder: str | Path) -> Method:
     except HarnessError:
         raise
     except Exception as error:  # each library has classes of its own for a file that is missing or damaged
-        said = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
-        raise InputError(f"{folder}: a damaged saved method ({said:.200}); save it again") from error
+        raise InputError(f"{folder}: a damaged saved method ({first_line(error):.200}); save it again") from error
 
 
 def open_for_evaluation(name: str, pooling: str | None = None, max_length: int | None = None) -> OpenedModel:

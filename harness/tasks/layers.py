@@ -26,7 +26,7 @@ _TOGETHER = 256  # pairs whose vectors of all layers are held at a time: 60 MB f
 _BATCH = 64
 
 
-def layer_vectors(encoder: Encoder, texts: Sequence[str], *, poolings: Sequence[Mode] = POOLINGS) -> Array:
+def layer_vectors(encoder: Encoder, texts: Sequence[str]) -> Array:
     """Vectors (n, layers + 1, poolings, d) of n texts: H_0 (the embeddings) to H_L, each pooled in every way.
 
     What an encoder has after its pooling (dense layers, a whitening) belongs to its last layer and is left out.
@@ -44,12 +44,9 @@ def layer_vectors(encoder: Encoder, texts: Sequence[str], *, poolings: Sequence[
             features = encoder.collate([ids[row] for row in order[start : start + _BATCH]])
             mask = features["attention_mask"].to(encoder.device)
             states = encoder.hidden_states(features)
-            pooled = [torch.stack([reduce_tokens(state, mask, mode) for mode in poolings], 1) for state in states]
+            pooled = [torch.stack([reduce_tokens(state, mask, mode) for mode in POOLINGS], 1) for state in states]
             batches.append(torch.stack(pooled, 1).float().cpu().numpy())
-    vectors = np.concatenate(batches)
-    back = np.empty(len(order), dtype=np.intp)
-    back[order] = np.arange(len(order))
-    rows: Array = vectors[back]
+    rows: Array = np.concatenate(batches)[np.argsort(order)]
     return rows
 
 
@@ -136,12 +133,12 @@ class LayersTask:
             texts = list(dict.fromkeys(side[row] for side in (left, right) for row in rows))
             place = {text: i for i, text in enumerate(texts)}
             vectors = layer_vectors(encoder, texts)
-            n, layers, poolings, d = vectors.shape
-            flat, bad = finite(vectors.reshape(-1, d))
+            flat, bad = finite(vectors.reshape(-1, vectors.shape[-1]))
             damaged += bad
-            vectors = flat.reshape(n, layers, poolings, d)
-            u, v = (vectors[[place[side[row]] for row in rows]].reshape(-1, d) for side in (left, right))
-            parts.append(cosine(u, v).reshape(len(rows), layers, poolings))
+            vectors = flat.reshape(vectors.shape)
+            u, v = (vectors[[place[side[row]] for row in rows]] for side in (left, right))
+            similar = cosine(u.reshape(-1, u.shape[-1]), v.reshape(-1, v.shape[-1]))
+            parts.append(similar.reshape(u.shape[:-1]))
         similarities = np.empty((len(left), *parts[0].shape[1:]), dtype=np.float32)
         similarities[order] = np.concatenate(parts)
         return similarities, damaged

@@ -34,7 +34,6 @@ METRIC_VERSION = "harness-sts-1"
 Correlation = Callable[[Any, Any], float]
 
 AGGREGATIONS = ("all", "mean", "wmean")
-_SPELLINGS = {"all": "all", "mean": "mean", "wmean": "wmean", "weighted_mean": "wmean"}
 
 
 def _ranks(x: Array) -> NDArray[np.float64]:
@@ -86,19 +85,17 @@ def aggregate(
 ) -> float:
     """One number from subsets s = 1..m with n_s pairs and correlations r_s; the sequences hold one array a subset.
 
-    "all": one correlation over the concatenation; "mean": (1/m) sum r_s; "wmean" (or "weighted_mean"):
-    sum n_s r_s / sum n_s.
+    "all": one correlation over the concatenation; "mean": (1/m) sum r_s; "wmean": sum n_s r_s / sum n_s.
     """
-    how = _SPELLINGS.get(aggregation)
-    if how is None:
+    if aggregation not in AGGREGATIONS:
         raise InputError(f'unknown aggregation "{aggregation}"; known: {", ".join(AGGREGATIONS)}')
     if len(similarities) != len(gold) or not gold:
         raise ValueError(f"{len(similarities)} subsets of similarities for {len(gold)} of gold scores")
-    if how == "all":
+    if aggregation == "all":
         return correlation(
             np.concatenate([as_array(s) for s in similarities]), np.concatenate([as_array(g) for g in gold])
         )
-    weights = [len(g) if how == "wmean" else 1 for g in gold]
+    weights = [len(g) if aggregation == "wmean" else 1 for g in gold]
     return float(np.average([correlation(s, g) for s, g in zip(similarities, gold, strict=True)], weights=weights))
 
 
@@ -164,8 +161,8 @@ class STSTask:
             similarities.append(score)
             golds.append(gold)
             ids = {"text1": text_ids(subset.sentences1), "text2": text_ids(subset.sentences2)}
-            columns = {"subset": subset.name, "pair": np.arange(gold.size), "gold": gold, "score": score, **ids}
-            frames.append(pd.DataFrame(columns))
+            about = {"task": self.name, "source": self.source, "split": self.split, "subset": subset.name}
+            frames.append(pd.DataFrame({**about, "pair": np.arange(gold.size), "gold": gold, "score": score, **ids}))
         if damaged:
             result.notes.append(f"{self.name}: vectors with NaN or infinity, replaced by 0: {damaged}")
         n = sum(gold.size for gold in golds)
@@ -174,10 +171,7 @@ class STSTask:
                 value = aggregate(correlation, similarities, golds, aggregation)
                 description = self._describe(metric, aggregation)
                 add_score(result, description, suite=self.suite, pooling=pooling, value=value, n=n)
-        pairs = pd.concat(frames, ignore_index=True)
-        for place, column in enumerate(("task", "source", "split")):
-            pairs.insert(place, column, {"task": self.name, "source": self.source, "split": self.split}[column])
-        result.pairs = pairs
+        result.pairs = pd.concat(frames, ignore_index=True)
         result.figures[self.name] = Facts(PAIRS, metric="spearman", chance=0.0).plain()
         return result
 

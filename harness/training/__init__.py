@@ -3,6 +3,6 @@
 from harness.training.batches import BatchStream
 from harness.training.descent import Descent
 from harness.training.loop import TrainedMethod, Trainer, TrainingConfig, planned_steps
-from harness.views.batch import Batch
+from harness.views.make import Batch
 
 __all__ = ["Batch", "BatchStream", "Descent", "TrainedMethod", "Trainer", "TrainingConfig", "planned_steps"]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from harness.seeds import derive
-from harness.views.batch import Batch
+from harness.views.make import Batch
 
 
 class BatchStream:

@@ -37,7 +37,7 @@ from harness.training.collapse import (
     view_cosine,
 )
 from harness.training.descent import Descent, decay_groups
-from harness.views.batch import Batch
+from harness.views.make import Batch
 
 if TYPE_CHECKING:
     from harness.sources import Corpus, TrainingText

@@ -1,23 +1,48 @@
-"""From the items of a batch to two views of each, and to their vectors."""
+"""A batch of items, two views of each, and their vectors."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from harness.errors import InputError
 from harness.sources.corpus.corpus import Pair
 from harness.views import eda, tokens
-from harness.views.batch import Batch
 from harness.views.settings import TEXT_VIEWS, TOKEN_VIEWS, ViewConfig
 
 if TYPE_CHECKING:
-    import numpy as np
     from torch import Tensor
 
     from harness.encoder import Encoder
 
 Rates = tuple[float, float]
+_CHANGES = {
+    "shuffle": tokens.shuffle_tokens,
+    "deletion": tokens.delete_tokens,
+    "repetition": tokens.repeat_tokens,
+    "crop": tokens.crop_tokens,
+}
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The items of one training step, and the generator that its views may draw from.
+
+    >>> Batch(["A dog runs."], np.random.default_rng(1), step=0).texts
+    ['A dog runs.']
+    """
+
+    items: list[Any]  # str, or harness.sources.Pair
+    rng: np.random.Generator
+    step: int
+
+    @property
+    def texts(self) -> list[str]:
+        """The sentences (of a pair: its anchor)."""
+        return [item if isinstance(item, str) else item.anchor for item in self.items]
 
 
 class Views(NamedTuple):
@@ -62,10 +87,16 @@ def make_views(
     ids_a = encoder.tokenize(sides[0], max_length=max_length)
     same = not any(name in TEXT_VIEWS for name in config.views)
     ids_b = ids_a if same else encoder.tokenize(sides[1], max_length=max_length)
-    changes = [name for name in config.views if name in TOKEN_VIEWS]
-    if changes:
-        special = markers(encoder.tokenizer)
-        ids_a, ids_b = ([_change(row, changes, encoder, config, rng, special) for row in ids] for ids in (ids_a, ids_b))
+    special = markers(encoder.tokenizer)
+
+    def changed(row: list[int]) -> list[int]:
+        for name in config.views:
+            if name in TOKEN_VIEWS:
+                limit = {"limit": encoder.max_length} if name == "repetition" else {}
+                row = _CHANGES[name](row, getattr(config, name), rng, special=special, **limit)
+        return row
+
+    ids_a, ids_b = [changed(row) for row in ids_a], [changed(row) for row in ids_b]
     return Views(ids_a, ids_b, *config.dropout_rates)
 
 
@@ -93,23 +124,3 @@ def _positive(item: str | Pair) -> str:
     if isinstance(item, str):
         raise InputError('view "paraphrase" learns from pairs, but the corpus holds single texts')
     return item.positive
-
-
-def _change(
-    row: list[int],
-    changes: Sequence[str],
-    encoder: Encoder,
-    config: ViewConfig,
-    rng: np.random.Generator,
-    special: frozenset[int],
-) -> list[int]:
-    for name in changes:
-        if name == "shuffle":
-            row = tokens.shuffle_tokens(row, config.shuffle, rng, special=special)
-        elif name == "deletion":
-            row = tokens.delete_tokens(row, config.deletion, rng, special=special)
-        elif name == "repetition":
-            row = tokens.repeat_tokens(row, config.repetition, rng, special=special, limit=encoder.max_length)
-        else:
-            row = tokens.crop_tokens(row, config.crop, rng, special=special)
-    return row

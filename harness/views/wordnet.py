@@ -6,6 +6,7 @@ import hashlib
 import re
 import warnings
 from contextlib import suppress
+from functools import cache
 from typing import Any
 
 from harness.errors import InputError
@@ -18,11 +19,7 @@ _NOT_LETTERS = re.compile("[^a-z ]")
 
 
 class WordNet:
-    """The synonyms of single words.
-
-    Attributes:
-        path: where the data was found. sha256: content hash of the database files.
-    """
+    """The synonyms of single words, from the data at `path`; `sha256` is the hash of the database files."""
 
     def __init__(self, root: Any) -> None:
         from nltk.corpus.reader.wordnet import WordNetCorpusReader
@@ -54,22 +51,21 @@ class WordNet:
         return self._known[word]
 
 
-_read: dict[str, WordNet] = {}
-
-
 def load() -> WordNet:
     """The installed WordNet, read once.
 
     Raises:
         InputError: nltk or its data is missing (with the remedy), or the data is damaged.
     """
-    path, root = find()
-    if path not in _read:
-        try:
-            _read[path] = WordNet(root)
-        except (OSError, KeyError, ValueError, AssertionError) as error:
-            raise InputError(f"WordNet at {path} cannot be read ({error}): get it again with {REMEDY}") from None
-    return _read[path]
+    return _read(find()[0])
+
+
+@cache
+def _read(path: str) -> WordNet:
+    try:
+        return WordNet(find()[1])
+    except (OSError, KeyError, ValueError, AssertionError) as error:
+        raise InputError(f"WordNet at {path} cannot be read ({error}): get it again with {REMEDY}") from None
 
 
 def find() -> tuple[str, Any]:

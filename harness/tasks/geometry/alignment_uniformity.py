@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +30,7 @@ from harness.tasks.protocol import Description, add_score
 from harness.tasks.suite import Suite
 
 if TYPE_CHECKING:
-    from harness.sources.pair_sets import PairSet, Source
+    from harness.sources.pair_sets import PairSet, Source, Subset
 
 GEOMETRY_VERSION = "harness-geometry-1"
 _BLOCK = 2048  # rows of a block of the similarity matrix: 16 MiB in float32
@@ -114,48 +113,30 @@ SPREAD: dict[str, Callable[[Any], float]] = {
 UNNORMALISED = ("effective_rank", "rankme", "isoscore", "partition_isotropy")
 
 
-@dataclass(frozen=True)
-class GeometryOptions:
-    """What counts as a positive pair, and which sentences count for spread. Defaults: SimCSE (Gao et al. 2021, 3)."""
-
-    threshold: float = 4.0  # a pair is positive when its gold score is above this
-    strict: bool = True  # above: ">"; False: ">=" (SCD's code)
-    split: str = "all"  # "all" splits together, or one of them
-    dedupe: bool = False  # True: uniformity over distinct sentences; False: over all sentence slots
-    alpha: float = 2.0
-    t: float = 2.0
+THRESHOLD, ALPHA, T = 4.0, 2.0, 2.0  # a pair is positive when its gold score is above 4 (Gao et al. 2021, section 3)
 
 
 class GeometryTask:
     """Alignment over the positive pairs of a pair set, uniformity and spread over all its sentences.
 
-    Named "geometry:" and the pair set. `n` of a score is the number of pairs (alignment) or sentences (the others).
+    Named "geometry:" and the pair set, all splits of which count. `n` of a score is the number of pairs (alignment) or
+    sentences (the others).
     """
 
     suite = "geometry"
 
-    def __init__(
-        self, pair_set: str, source: Source, *, splits: Sequence[str], options: GeometryOptions | None = None
-    ) -> None:
-        """`splits`: the splits that the pair set has.
-
-        Raises:
-            InputError: `options.split` is none of them.
-        """
+    def __init__(self, pair_set: str, source: Source, *, splits: Sequence[str]) -> None:
+        """`splits`: the splits that the pair set has."""
         self.name = f"geometry:{pair_set}"
         self.source = source
-        self.options = options or GeometryOptions()
         self._pair_set = pair_set
-        if self.options.split not in ("all", *splits):
-            raise InputError(f'{self.name}: unknown split "{self.options.split}"; known: all, {", ".join(splits)}')
-        self._splits = tuple(splits) if self.options.split == "all" else (self.options.split,)
+        self._splits = tuple(splits)
 
     @classmethod
-    def of(cls, parts: Sequence[PairSet], *, options: GeometryOptions | None = None) -> GeometryTask:
+    def of(cls, parts: Sequence[PairSet]) -> GeometryTask:
         """A task over data that is at hand already: one pair set a split."""
-        first = parts[0]
-        task = cls(first.task, first.source, splits=[p.split for p in parts], options=options)
-        task.data = tuple(p for p in parts if p.split in task._splits)
+        task = cls(parts[0].task, parts[0].source, splits=[part.split for part in parts])
+        task.data = tuple(parts)
         return task
 
     @cached_property
@@ -171,18 +152,20 @@ class GeometryTask:
             return self.data[0].sha256
         return hashlib.sha256("".join(part.sha256 for part in self.data).encode()).hexdigest()
 
+    @property
+    def _subsets(self) -> list[Subset]:
+        return [subset for part in self.data for subset in part.subsets]
+
     def texts(self) -> list[str]:
-        """The sentences that uniformity runs over: all slots, or the distinct ones."""
-        subsets = [s for part in self.data for s in part.subsets]
-        slots = [text for s in subsets for side in (s.sentences1, s.sentences2) for text in side]
-        return list(dict.fromkeys(slots)) if self.options.dedupe else slots
+        """The sentences that uniformity runs over, with repeats."""
+        return [text for s in self._subsets for side in (s.sentences1, s.sentences2) for text in side]
 
     def positives(self) -> tuple[list[str], list[str]]:
         """First and second sentences of the pairs whose gold score passes the threshold."""
         left, right = [], []
-        for subset in (s for part in self.data for s in part.subsets):
+        for subset in self._subsets:
             for a, b, gold in zip(subset.sentences1, subset.sentences2, subset.gold, strict=True):
-                if gold > self.options.threshold or (not self.options.strict and gold == self.options.threshold):
+                if gold > THRESHOLD:
                     left.append(a)
                     right.append(b)
         return left, right
@@ -194,58 +177,44 @@ class GeometryTask:
         Raises:
             InputError: no pair passes the threshold.
         """
-        options = self.options
         left, right = self.positives()
         if not left:
-            sign = ">" if options.strict else ">="
-            raise InputError(f"{self.name} ({self.source}): no pair has a gold score {sign} {options.threshold:g}")
+            raise InputError(f"{self.name} ({self.source}): no pair has a gold score > {THRESHOLD:g}")
         result = TaskResult()
         result.notes += [f"{self.name}: {text}" for part in self.data for text in part.unusual_sizes()]
         x, damaged = finite(vectors(self.texts()))
         if damaged:
             result.notes.append(f"{self.name}: vectors with NaN or infinity, replaced by 0: {damaged}")
-        a, b = finite(vectors(left))[0], finite(vectors(right))[0]
-        positive = {"threshold": options.threshold, "strict": options.strict}
-        self._add(
-            result,
-            "alignment",
-            pooling,
-            alignment(a, b, alpha=options.alpha),
-            len(left),
-            positive | {"alpha": options.alpha},
+        closeness = alignment(finite(vectors(left))[0], finite(vectors(right))[0], alpha=ALPHA)
+        sample = {"dedupe": False}
+        measured: dict[str, tuple[float, int, dict[str, Any]]] = {
+            "alignment": (closeness, len(left), {"threshold": THRESHOLD, "strict": True, "alpha": ALPHA}),
+            "uniformity": (uniformity(x, t=T), len(x), {**sample, "t": T}),
+            **{metric: (function(x), len(x), sample) for metric, function in SPREAD.items()},
+        }
+        for metric, (value, n, options) in measured.items():
+            similarity = "none" if metric in UNNORMALISED else "L2-normalised"
+            description = Description(
+                self.name,
+                self.source,
+                "all",
+                metric,
+                self.sha256,
+                preparation=self.data[0].preparation,
+                particular={"similarity": similarity, "version": GEOMETRY_VERSION, **options},
+            )
+            add_score(result, description, suite=self.suite, pooling=pooling, value=value, n=n)
+        sides = (
+            [text for s in self._subsets for text in s.sentences1],
+            [t for s in self._subsets for t in s.sentences2],
         )
-        sample = {"dedupe": options.dedupe}
-        self._add(result, "uniformity", pooling, uniformity(x, t=options.t), len(x), sample | {"t": options.t})
-        for metric, function in SPREAD.items():
-            self._add(result, metric, pooling, function(x), len(x), sample)
+        u, v = (finite(vectors(side))[0] for side in sides)
         result.figures[self.name] = {
             "spectrum": [float(f"{value:.6g}") for value in singular_values(x)],
-            "cosines": self._cosines(vectors),
+            "cosines": cosine_histograms(u, v, np.concatenate([s.gold for s in self._subsets])),
             **Facts("", lacks="numbers of all vectors together").plain(),
         }
         return result
-
-    def _cosines(self, vectors: Vectors) -> dict[str, Any]:
-        subsets = [s for part in self.data for s in part.subsets]
-        left = [text for s in subsets for text in s.sentences1]
-        right = [text for s in subsets for text in s.sentences2]
-        gold = np.concatenate([s.gold for s in subsets])
-        return cosine_histograms(finite(vectors(left))[0], finite(vectors(right))[0], gold)
-
-    def _add(
-        self, result: TaskResult, metric: str, pooling: str, value: float, n: int, options: dict[str, Any]
-    ) -> None:
-        similarity = "none" if metric in UNNORMALISED else "L2-normalised"
-        description = Description(
-            self.name,
-            self.source,
-            self.options.split,
-            metric,
-            self.sha256,
-            preparation=self.data[0].preparation,
-            particular={"similarity": similarity, "version": GEOMETRY_VERSION, **options},
-        )
-        add_score(result, description, suite=self.suite, pooling=pooling, value=value, n=n)
 
 
 def _task(name: str, source: Source) -> GeometryTask:

@@ -81,15 +81,6 @@ class MTEBTask:
             check_data(repository, revision)
         return []
 
-    def labels(self) -> dict[str, str]:
-        """Gold cluster by text, of the embedded clustering; none of others."""
-        if self.task_name != f"{EMBEDDED}Clustering":
-            return {}
-        parts = [self.subset] if self.subset else TOPIC_PARTS
-        return {
-            row["text"]: f"{part} {row['topic']}" for part in parts for row in topic_rows([part], SENTENCES_A_TOPIC)
-        }
-
     def at_least(self) -> int:
         """How many texts it will ask for at least: known before its data is fetched."""
         from harness.tasks.mteb.adapter import open_task, texts_at_least

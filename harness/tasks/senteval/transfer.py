@@ -117,11 +117,6 @@ class ClassificationTask(LabelledTask):
     def features(self) -> str:
         return _FEATURES.get(self.dataset, SINGLE)
 
-    def labels(self) -> dict[str, str]:
-        """Class by text, by number, of a task of single texts; none of pairs."""
-        parts = [part for part in self.data.parts.values() if not part.second]
-        return {t: f"class {c}" for part in parts for t, c in zip(part.first, part.labels.tolist(), strict=True)}
-
     def outcome(self, vectors: Vectors) -> tuple[Accuracies, int]:
         """Accuracies, and how many vectors held NaN or infinity (replaced by 0)."""
         from harness.tasks.senteval import penalty

@@ -76,7 +76,7 @@ def test_aggregations_by_hand() -> None:
     together = 1 - 6 * (3**2 + 3**2 + 4**2 + 1**2 + 1**2) / (5 * 24)  # ranks 4 5 1 3 2 against 1 2 5 4 3
     assert aggregate(spearman, similarities, gold, "mean") == pytest.approx((1 + second) / 2)
     assert aggregate(spearman, similarities, gold, "wmean") == pytest.approx((2 * 1 + 3 * second) / 5)
-    assert aggregate(spearman, similarities, gold, "weighted_mean") == pytest.approx((2 * 1 + 3 * second) / 5)
+    assert aggregate(spearman, similarities, gold, "wmean") == pytest.approx((2 * 1 + 3 * second) / 5)
     assert aggregate(spearman, similarities, gold, "all") == pytest.approx(together)
 
 

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from harness.errors import InputError
 from harness.sources import PairSet, Subset
 from harness.tasks.geometry.alignment_uniformity import (
-    GeometryOptions,
     GeometryTask,
     alignment,
     effective_rank,
@@ -147,8 +146,8 @@ def on_circle(texts: Sequence[str]) -> Array:
     return np.stack([np.cos(angle), np.sin(angle)], axis=1)
 
 
-def values(options: GeometryOptions | None = None) -> dict[str, tuple[float, int]]:
-    result = GeometryTask.of(PARTS, options=options).evaluate(on_circle, pooling="mean")
+def values() -> dict[str, tuple[float, int]]:
+    result = GeometryTask.of(PARTS).evaluate(on_circle, pooling="mean")
     assert result.pairs is None
     assert {s.task for s in result.scores} == {"geometry:STS-B"}
     assert len(result.protocols) == 2 * len(result.scores)
@@ -165,32 +164,9 @@ def test_task_takes_pairs_above_four_and_all_slots() -> None:
     assert set(scored) == {"alignment", "uniformity"} | spread
 
 
-def test_options_of_the_task() -> None:
-    assert values(GeometryOptions(strict=False))["alignment"] == (
-        pytest.approx((2 + 4 + 2 + 2 - 2 * math.cos(math.radians(1))) / 4),
-        4,
-    )
-    distinct = on_circle(["0", "90", "180", "91"])
-    assert values(GeometryOptions(dedupe=True))["uniformity"] == (
-        pytest.approx(naive_uniformity(distinct, 2), abs=1e-6),
-        4,
-    )
-    assert values(GeometryOptions(split="train"))["alignment"] == (pytest.approx(2.0), 1)
-    assert values(GeometryOptions(threshold=0.5))["alignment"][1] == 5
-
-
-def test_options_are_part_of_the_protocol() -> None:
-    tasks = [GeometryTask.of(PARTS, options=o) for o in (GeometryOptions(), GeometryOptions(dedupe=True))]
-    first, second = ({s.metric: s.comparable for s in t.evaluate(on_circle, pooling="mean").scores} for t in tasks)
-    assert first["uniformity"] != second["uniformity"]
-    assert first["alignment"] == second["alignment"]  # the positives are the same
-
-
 def test_nothing_above_the_threshold_is_an_error() -> None:
-    with pytest.raises(InputError, match="no pair has a gold score > 5"):
-        values(GeometryOptions(threshold=5))
-    with pytest.raises(InputError, match='unknown split "trial"; known: all, train, dev, test'):
-        values(GeometryOptions(split="trial"))
+    with pytest.raises(InputError, match="no pair has a gold score > 4"):
+        GeometryTask.of([PARTS[1]]).evaluate(on_circle, pooling="mean")
 
 
 @pytest.mark.hub
@@ -204,14 +180,8 @@ def test_counts_of_the_whole_sts_benchmark(source: str) -> None:
     assert len(task.texts()) == 17256
 
 
-@pytest.mark.hub
-def test_counts_at_four_and_above() -> None:
-    task = GeometryTask("STS-B", "mteb", splits=("train", "dev", "test"), options=GeometryOptions(strict=False))
-    assert len(task.positives()[0]) == 2008
-
-
 def test_pair_sets_that_were_cut_are_told() -> None:
     cut = PairSet("STS-B", "senteval", "test", (Subset("test", ["a", "b"], ["c", "d"], np.array([5.0, 5.0])),), "", "")
-    task = GeometryTask.of([cut], options=GeometryOptions())
+    task = GeometryTask.of([cut])
     (note,) = task.evaluate(lambda texts: np.eye(5)[[ord(t) - ord("a") for t in texts]], pooling="mean").notes
     assert note.startswith(f"{task.name}: examples: 2 in test (not 1,379); files cut short")
