@@ -1,4 +1,4 @@
-"""Making an encoder from a base model: a folder, a hub id or an embedded one."""
+"""The parts of an encoder, read from a base model: transformer, tokenizer, pooler, and the longest row."""
 
 from __future__ import annotations
 
@@ -7,45 +7,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 
-from harness.encoder.layout import model_folder, no_model
-from harness.encoder.network import Network
+from harness.encoder.layout import no_model
 from harness.encoder.pooling import Pooling
-from harness.encoder.prompts import EchoFrame
 from harness.encoder.quiet import quiet_transformers
 from harness.errors import InputError, UnsupportedModel
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-N = TypeVar("N", bound=Network)
-
 _LONGEST = 512
 # Families whose last hidden state is the output of the last layer; others normalise it, so that a model cut after
 # layer K would not give H_K.
 _NO_FINAL_NORM = frozenset({"albert", "bert", "camembert", "distilbert", "electra", "mpnet", "roberta", "xlm-roberta"})
-
-
-def from_pretrained(cls: type[N], name: str, pooling: Pooling, max_length: int | None) -> N:
-    """See `Encoder.from_pretrained`."""
-    transformer, tokenizer, head = read_parts(name, model_folder(name), pooling)
-    longest = _max_length(name, transformer, tokenizer, max_length)
-    if pooling.prompt is not None:
-        pooling.prompt.apply(tokenizer)
-    if pooling.echo is not None:
-        pooling.echo.apply(tokenizer)
-        frame, limit = EchoFrame.of(tokenizer), longest
-        longest = frame.longest(limit)
-        if longest > limit:
-            raise InputError(
-                f'model "{name}": the echo template has {frame.total} tokens, which leaves no room for two copies of '
-                f"a sentence in max_length = {limit}; give a shorter template or a larger max_length"
-            )
-    return cls(transformer, tokenizer, pooling=pooling, max_length=longest, head=head)
 
 
 def read_parts(
@@ -97,7 +75,7 @@ def tokens_of(name: str, max_length: int | None = None) -> tuple[PreTrainedToken
     """The tokenizer of a base model and the `max_length` of its encoder, without reading the weights.
 
     Raises:
-        InputError: as `from_pretrained`, as far as configuration and tokenizer show it.
+        InputError: as `Encoder.from_pretrained`, as far as configuration and tokenizer show it.
     """
     from transformers import AutoModel
 
@@ -109,7 +87,7 @@ def tokens_of(name: str, max_length: int | None = None) -> tuple[PreTrainedToken
         with torch.device("meta"), torch.random.fork_rng(devices=[]):  # shapes alone: no memory, nothing drawn
             transformer = AutoModel.from_config(config, trust_remote_code=False)  # type: ignore[no-untyped-call]
         tokenizer = _tokenizer(source)
-    return tokenizer, _max_length(name, transformer, tokenizer, max_length)
+    return tokenizer, longest_row(name, transformer, tokenizer, max_length)
 
 
 def positions_of(transformer: PreTrainedModel) -> int:
@@ -123,7 +101,12 @@ def positions_of(transformer: PreTrainedModel) -> int:
     return limit
 
 
-def _max_length(name: str, transformer: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, wanted: int | None) -> int:
+def longest_row(name: str, transformer: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, wanted: int | None) -> int:
+    """The `max_length` of an encoder.
+
+    Raises:
+        InputError: the model has no positions for as many tokens as `wanted`.
+    """
     limit = positions_of(transformer)
     if wanted is None:
         return min(int(tokenizer.model_max_length), limit, _LONGEST)

@@ -7,11 +7,10 @@ activation, a normalisation, and a decoder that is the input embeddings with a b
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -120,34 +119,6 @@ def _activation(config: PreTrainedConfig) -> str:
     return str(getattr(config, "hidden_act", None) or getattr(config, "activation", None) or "gelu")
 
 
-class TokenMasker:
-    """`mask_tokens` for arrays of ids of any shape, set up once for a tokenizer.
-
-    Raises:
-        InputError: the tokenizer has no mask token.
-    """
-
-    def __init__(self, tokenizer: PreTrainedTokenizerBase, *, probability: float = 0.15) -> None:
-        if tokenizer.mask_token_id is None:
-            raise InputError(
-                "masked-language modelling needs a base model whose tokenizer has a mask token; this one's has none"
-            )
-        self.probability = probability
-        self.mask_id = int(tokenizer.mask_token_id)
-        self.maskable = np.ones(len(tokenizer), dtype=bool)
-        self.maskable[tokenizer.all_special_ids] = False
-        self.ordinary = np.flatnonzero(self.maskable)
-
-    def __call__(self, ids: NDArray[Any], rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The changed ids, and the labels, of the shape of `ids`."""
-        ids = ids.astype(np.int64)
-        chosen = (rng.random(ids.shape) < self.probability) & self.maskable[ids]
-        how = rng.random(ids.shape)
-        drawn = self.ordinary[rng.integers(len(self.ordinary), size=ids.shape)]
-        masked = np.where(chosen & (how < 0.8), self.mask_id, ids)
-        return np.where(chosen & (how >= 0.9), drawn, masked), np.where(chosen, ids, IGNORED)
-
-
 def mask_tokens(
     ids: Sequence[Sequence[int]],
     tokenizer: PreTrainedTokenizerBase,
@@ -163,10 +134,21 @@ def mask_tokens(
     Raises:
         InputError: the tokenizer has no mask token.
     """
-    flat = np.array([token for row in ids for token in row], dtype=np.int64)
-    masked, labels = TokenMasker(tokenizer, probability=probability)(flat, rng)
+    if tokenizer.mask_token_id is None:
+        raise InputError(
+            "masked-language modelling needs a base model whose tokenizer has a mask token; this one's has none"
+        )
     if not ids:
         return [], []
+    flat = np.array([token for row in ids for token in row], dtype=np.int64)
+    maskable = np.ones(len(tokenizer), dtype=bool)
+    maskable[tokenizer.all_special_ids] = False
+    ordinary = np.flatnonzero(maskable)
+    chosen = (rng.random(flat.shape) < probability) & maskable[flat]
+    how = rng.random(flat.shape)
+    drawn = ordinary[rng.integers(len(ordinary), size=flat.shape)]
+    masked = np.where(chosen & (how < 0.8), int(tokenizer.mask_token_id), flat)
+    masked, labels = np.where(chosen & (how >= 0.9), drawn, masked), np.where(chosen, flat, IGNORED)
     ends = np.cumsum([len(row) for row in ids])[:-1]
     return [part.tolist() for part in np.split(masked, ends)], [part.tolist() for part in np.split(labels, ends)]
 

@@ -58,7 +58,20 @@ class Encoder(Network):
             InputError: no such model, pickled weights, a pooling that it does not have, or a `max_length` beyond its
                 positions.
         """
-        return loading.from_pretrained(cls, name, Pooling.parse(pooling, first_layer), max_length)
+        rule = Pooling.parse(pooling, first_layer)
+        transformer, tokenizer, head = loading.read_parts(name, model_folder(name), rule)
+        longest = loading.longest_row(name, transformer, tokenizer, max_length)
+        if template := rule.prompt or rule.echo:
+            template.apply(tokenizer)
+        encoder = cls(transformer, tokenizer, pooling=rule, max_length=longest, head=head)
+        if (frame := encoder.echo_frame) is not None:
+            encoder.max_length = frame.longest(longest)
+            if encoder.max_length > longest:
+                raise InputError(
+                    f'model "{name}": the echo template has {frame.total} tokens, which leaves no room for two copies '
+                    f"of a sentence in max_length = {longest}; give a shorter template or a larger max_length"
+                )
+        return encoder
 
     @classmethod
     def load(cls, path: str | Path) -> Self:

@@ -3,8 +3,6 @@ weights."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from harness.encoder import Encoder
 from harness.errors import NotFitted
 from harness.files.hashing import content_id
@@ -21,17 +19,15 @@ def architecture(method: Method) -> str:
     Encoders without a transformer of ours (word vectors, a flow, recurrent layers, several joined) have one of their
     own: method, config and base model.
     """
-    own: dict[str, Any] = {}
-    if type(method).encode is not Method.encode:
-        own = {"method": method.name, "config": method.config.model_dump(mode="json"), "base": method.base_model}
+    own = {"method": method.name, "config": method.config.model_dump(mode="json"), "base": method.base_model}
     try:
         encoder = method.encoder
     except NotFitted:
         encoder = None
     if not isinstance(encoder, Encoder) or not hasattr(encoder, "transformer"):
-        return content_id(
-            own or {"method": method.name, "config": method.config.model_dump(mode="json"), "base": method.base_model}
-        )
+        return content_id(own)
+    if type(method).encode is Method.encode:
+        own = {}
     config = encoder.transformer.config
     pooling = encoder.pooling.name
     return content_id(

@@ -24,7 +24,7 @@ class VectorStore(Protocol):
     def update(self, vectors: Iterable[tuple[str, Array]], /) -> None: ...
 
 
-KEPT_BYTES = 2**28  # vectors that were asked for without announcement and are kept for the next task
+KEPT_BYTES = 2**28  # vectors of texts that were not announced, which are stored for the next task
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class EmbeddingTable:
 
     Attributes:
         seconds: spent on encoding; `fresh`: how many texts were encoded (the others came from a cache); `requested`:
-            how many texts beyond the announced ones were asked for.
+            how many texts beyond the announced ones were requested.
     """
 
     def __init__(
@@ -87,21 +87,15 @@ class EmbeddingTable:
         if self._more is None or all(text in self._place for text in texts):
             rows: Array = self.vectors[[self._place[text] for text in texts]]
             return rows
-        fresh = self._encoded(self._more, texts)
-        return np.stack([self._row(text, fresh) for text in texts])
-
-    def _row(self, text: str, fresh: dict[str, Array]) -> Array:
-        place = self._place.get(text)
-        if place is not None:
-            row: Array = self.vectors[place]
-            return row
-        return self._kept[text] if text in self._kept else fresh[text]
+        known = self._encoded(self._more, texts)
+        return np.stack([known[text] if text in known else self.vectors[self._place[text]] for text in texts])
 
     def _encoded(self, more: Callable[[list[str]], EmbeddingTable], texts: Sequence[str]) -> dict[str, Array]:
-        """Vectors of those `texts` that are not in the table yet."""
-        unknown = [text for text in dict.fromkeys(texts) if text not in self._place and text not in self._kept]
+        """Vectors of those `texts` that were not announced, from before or encoded now."""
+        known = {text: self._kept[text] for text in texts if text in self._kept}
+        unknown = [text for text in dict.fromkeys(texts) if text not in self._place and text not in known]
         if not unknown:
-            return {}
+            return known
         encoded = more(unknown)
         self.seconds += encoded.seconds
         self.fresh += encoded.fresh
@@ -110,7 +104,7 @@ class EmbeddingTable:
         if self._kept_bytes + encoded.vectors.nbytes <= KEPT_BYTES:
             self._kept |= fresh
             self._kept_bytes += encoded.vectors.nbytes
-        return fresh
+        return known | fresh
 
 
 def encode_once(encode: Encode, texts: Sequence[str], *, cache: VectorStore | None = None) -> EmbeddingTable:

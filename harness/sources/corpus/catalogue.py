@@ -185,12 +185,11 @@ def _options(uri: str, query: str, known: tuple[str, ...]) -> dict[str, str]:
 def _selected(uri: str, options: Mapping[str, str]) -> Location:
     """A location of which only the selection is known yet."""
     number, tokenizer = options.get("min_tokens", ""), options.get("tokenizer", "")
-    if bool(tokenizer) != bool(number):
+    if bool(tokenizer) != bool(number) or not re.fullmatch("[0-9]{0,9}", number):
         raise InputError(
-            f'corpus "{uri}": min_tokens and tokenizer go together: min_tokens=2048&tokenizer=FacebookAI/roberta-base'
+            f'corpus "{uri}": min_tokens = {number[:40]}; expected a whole number and a model, as in '
+            "min_tokens=2048&tokenizer=FacebookAI/roberta-base"
         )
-    if number and not re.fullmatch("[0-9]{1,9}", number):
-        raise InputError(f'corpus "{uri}": min_tokens = {number[:40]}; expected a whole number')
     return Location(min_tokens=int(number or 0), tokenizer=tokenizer)
 
 

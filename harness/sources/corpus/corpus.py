@@ -12,7 +12,8 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, cast, overload
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
 from typing_extensions import TypeVar
 
@@ -68,17 +69,15 @@ class Corpus(Sequence[Item]):
     Attributes:
         uri: as it was requested. kind: "sentences", "pairs" or "documents".
         sha256: hash of the texts in their order; the file's format and name do not matter.
-        name: the catalogue's name of this text ("wiki1m"), "" for any other.
-        about: source, revision and selection, where there are such.
+        about: the catalogue's name of the text, its source, revision and selection, where there are such.
     """
 
     def __init__(
-        self, uri: str, kind: Kind, table: pa.Table, sha256: str, *, name: str = "", about: Mapping[str, Any] = {}
+        self, uri: str, kind: Kind, table: pa.Table, sha256: str, about: Mapping[str, Any] = MappingProxyType({})
     ) -> None:
         self.uri = uri
         self.kind = kind
         self.sha256 = sha256
-        self.name = name
         self.about = dict(about)
         self._table = table
         self._chunks = [column.chunks for column in table.columns]
@@ -86,11 +85,7 @@ class Corpus(Sequence[Item]):
     def __len__(self) -> int:
         return int(self._table.num_rows)
 
-    @overload
-    def __getitem__(self, index: int) -> Item: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Item]: ...
-    def __getitem__(self, index: int | slice) -> Item | list[Item]:
+    def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
         size, place = len(self), operator.index(index)
@@ -107,16 +102,13 @@ class Corpus(Sequence[Item]):
     def __repr__(self) -> str:
         return f"Corpus({self.uri!r}, {len(self)} {self.kind}, sha256 {self.sha256[:12]})"
 
-    def _item(self, texts: Sequence[str]) -> Item:
-        if self.kind == "pairs":
-            return cast(Item, Pair(texts[0], texts[1], *(text or None for text in texts[2:])))
-        return cast(Item, texts[0])
+    def _item(self, texts: Sequence[str]) -> Any:
+        return Pair(texts[0], texts[1], *(text or None for text in texts[2:])) if self.kind == "pairs" else texts[0]
 
     def describe(self) -> dict[str, Any]:
         """What a record says about it: uri, kind, count and sha256; name, source, revision (the hub's commit),
         selection and left_out (the number of texts that the selection excludes) where there are such."""
-        named = {"name": self.name} if self.name else {}
-        return {"uri": self.uri, "kind": self.kind, "count": len(self), "sha256": self.sha256, **named, **self.about}
+        return {"uri": self.uri, "kind": self.kind, "count": len(self), "sha256": self.sha256, **self.about}
 
 
 class Table(Protocol):
@@ -135,22 +127,6 @@ texts (sentences or documents, as the method needs them); a list of pairs, each 
 or with "anchor" and "positive" (and "negative", "label")."""
 
 
-@overload
-def load_corpus(
-    uri: str,
-    *,
-    kind: Literal["sentences", "documents"] = "sentences",
-    columns: Mapping[str, str] | None = None,
-    limit: int | None = None,
-) -> Corpus[str]: ...
-@overload
-def load_corpus(
-    uri: str, *, kind: Literal["pairs"], columns: Mapping[str, str] | None = None, limit: int | None = None
-) -> Corpus[Pair]: ...
-@overload
-def load_corpus(
-    uri: str, *, kind: Kind, columns: Mapping[str, str] | None = None, limit: int | None = None
-) -> Corpus: ...
 def load_corpus(
     uri: str, *, kind: Kind = "sentences", columns: Mapping[str, str] | None = None, limit: int | None = None
 ) -> Corpus:
@@ -194,13 +170,13 @@ def load_corpus(
         held = f"holds only one of {kind}" if len(table) else "is empty"
         raise InputError(f'corpus "{uri}": {held}{left_out}; training needs at least 2 {kind}')
     about = {
+        "name": location.name if columns is None else "",
         "source": location.source,
         "revision": facts["revision"],
         "selection": location.selection,
         "left_out": facts["left_out"],
     }
-    name = location.name if columns is None else ""
-    return Corpus(uri, kind, table, facts["sha256"], name=name, about={k: v for k, v in about.items() if v})
+    return Corpus(uri, kind, table, facts["sha256"], {key: value for key, value in about.items() if value})
 
 
 def corpus_of(given: TrainingText, kind: Kind, *, limit: int | None = None) -> Corpus:

@@ -89,18 +89,18 @@ def prepared_folder(name: str) -> Path:
         with FileLock(prepared_root() / f"{name}.lock"):
             if is_prepared(data):  # by another process
                 return final
+            _LOG.info("%s: %s from %s; licence: %s", name, data.size, data.address, data.licence)
+            partial = final.with_suffix(".partial")
+            shutil.rmtree(partial, ignore_errors=True)
+            partial.mkdir()
             try:
-                _LOG.info("%s: %s from %s; licence: %s", name, data.size, data.address, data.licence)
                 files = [_download(f"{data.address}/{file}", downloads, data.sha256) for file in data.downloads]
-                partial = final.with_suffix(".partial")
-                shutil.rmtree(partial, ignore_errors=True)
-                partial.mkdir()
                 _CONVERSIONS[name](files, partial)
-                shutil.rmtree(final, ignore_errors=True)  # an incomplete one
-                partial.rename(final)
             except HarnessError as error:
                 _FAILURES[name] = error
                 raise
+            shutil.rmtree(final, ignore_errors=True)  # an incomplete one
+            partial.rename(final)
             shutil.rmtree(downloads, ignore_errors=True)
     return final
 

@@ -125,13 +125,12 @@ class SE:
         root = Path(self.params.task_path) if self.params.get("task_path") else None
         self.params.current_task = name
         if name in _YEARS:
-            result, notes = self._sts(name, root)
+            score = self._sts
         elif name in (*_REGRESSION, *_REGRESSORS):
-            result, notes = self._pair_scores(name, root)
-        elif name == _RETRIEVAL:
-            result, notes = self._retrieval(root)
+            score = self._pair_scores
         else:
-            result, notes = self._classification(name, root)
+            score = self._retrieval if name == _RETRIEVAL else self._classification
+        result, notes = score(name, root)
         for note in notes:
             _LOG.warning("%s", note)
         return {**result, "notes": notes} if notes else result
@@ -202,7 +201,7 @@ class SE:
             notes += [note for note in more if "replaced by 0" not in note]  # the regressor's remarks have them
         return result, notes
 
-    def _retrieval(self, root: Path | None) -> tuple[dict[str, Any], list[str]]:
+    def _retrieval(self, name: str, root: Path | None) -> tuple[dict[str, Any], list[str]]:
         from harness.tasks.senteval.caption_retrieval import CaptionRetrievalTask
 
         task = CaptionRetrievalTask(root, seed=self.params.seed)

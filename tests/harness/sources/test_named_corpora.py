@@ -119,7 +119,7 @@ def test_documents_are_selected_by_their_number_of_tokens(hub: Hub, monkeypatch:
         ("wiki1m?partz=train", 'unknown option "partz"'),
         ("wiki1m?parts=train", 'unknown option "parts"'),
         ("stsb-sentences?parts=train,tset", 'unknown part "tset" (did you mean "test"?)'),
-        ("openwebtext?min_tokens=2048", "min_tokens and tokenizer"),
+        ("openwebtext?min_tokens=2048", "min_tokens = 2048; expected a whole number and a model"),
         ("openwebtext?min_tokens=many&tokenizer=x", "min_tokens = many"),
         ("hf://datasets/org/set?split=a&split=b", 'option "split"'),
         ("hf://datasets/org/set?columns=a", "role:column"),
