@@ -131,9 +131,8 @@ class PerViewDropout(nn.Dropout):
         if pair is None:
             return super().forward(input)
         rates.used.add(place)
-        a, b = pair
-        if a == b:
-            return functional.dropout(input, a)
+        if pair[0] == pair[1]:
+            return functional.dropout(input, pair[0])
         dropped = [functional.dropout(half, rate) for half, rate in zip(halves, pair, strict=True)]
         return torch.cat(dropped, dim=0 if len(input) == rates.rows else 1)
 
@@ -165,18 +164,14 @@ def _attend(
     if rates is None or pair is None:
         return sdpa_attention_forward(module, query, key, value, attention_mask, dropout=dropout, **kwargs)
     rates.used.add("attention")
-    a, b = pair
-    if a == b:
-        return sdpa_attention_forward(module, query, key, value, attention_mask, dropout=a, **kwargs)
-    half = rates.rows // 2
+    if pair[0] == pair[1]:
+        return sdpa_attention_forward(module, query, key, value, attention_mask, dropout=pair[0], **kwargs)
     outputs = []
-    for part, rate in ((slice(None, half), a), (slice(half, None), b)):
+    for rows, rate in zip((slice(rates.rows // 2), slice(rates.rows // 2, None)), pair, strict=True):
         mask = attention_mask
-        if mask is not None and mask.shape[0] == rates.rows:
-            mask = mask[part]
-        outputs.append(
-            sdpa_attention_forward(module, query[part], key[part], value[part], mask, dropout=rate, **kwargs)[0]
-        )
+        mask = mask[rows] if mask is not None and mask.shape[0] == rates.rows else mask
+        part = query[rows], key[rows], value[rows]
+        outputs.append(sdpa_attention_forward(module, *part, mask, dropout=rate, **kwargs)[0])
     return torch.cat(outputs), None
 
 

@@ -1,7 +1,7 @@
-"""What the file system itself refuses, told apart from the faults of methods and data.
+"""Errors of the file system itself, as opposed to those of methods and data.
 
 A method that fails has a record that says so; a disk that fails is no fact about the method: the program stops with
-what is kept, and the same command goes on.
+what is stored, and the same command resumes.
 """
 
 from __future__ import annotations
@@ -10,23 +10,14 @@ import errno
 import os
 from pathlib import Path
 
-WHOLE_DISK = {
-    errno.ENOSPC: "the disk is full",
-    errno.EDQUOT: "the disk quota is used up",
-    errno.EIO: "the disk fails to read or write",
-    errno.ESTALE: "the network file system has gone away",
-    errno.EROFS: "the file system can only be read",
+WHOLE_DISK = {  # code -> what is wrong, what to do
+    errno.ENOSPC: ("the disk is full", "make room"),
+    errno.EDQUOT: ("the disk quota is used up", "make room"),
+    errno.EIO: ("the disk fails to read or write", "look after the disk"),
+    errno.ESTALE: ("the network file system has gone away", "mount it again"),
+    errno.EROFS: ("the file system can only be read", "mount it for writing"),
 }
-ONE_PLACE = {errno.EACCES: "no permission", errno.EPERM: "no permission"}
-_REMEDIES = {
-    errno.ENOSPC: "make room",
-    errno.EDQUOT: "make room",
-    errno.EIO: "look after the disk",
-    errno.ESTALE: "mount it again",
-    errno.EROFS: "mount it for writing",
-    errno.EACCES: "set its permissions right",
-    errno.EPERM: "set its permissions right",
-}
+ONE_PLACE = dict.fromkeys((errno.EACCES, errno.EPERM), ("no permission", "set its permissions right"))
 
 
 def storage_fault(error: BaseException, folder: Path | None = None) -> OSError | None:
@@ -54,11 +45,9 @@ def _lies_below(error: OSError, folder: Path | None) -> bool:
 
 def refusal(error: OSError) -> str | None:
     """One line about a refusal and what to do; None for other errors of the operating system."""
-    what = (WHOLE_DISK | ONE_PLACE).get(error.errno or 0)
-    if what is None:
+    known = (WHOLE_DISK | ONE_PLACE).get(error.errno or 0)
+    if known is None:
         return None
+    what, remedy = known
     where = f" ({error.filename})" if error.filename else ""
-    return (
-        f"{what}{where}; {_REMEDIES[error.errno or 0]} and give the same command again: "
-        "finished runs and the last checkpoint are kept"
-    )
+    return f"{what}{where}; {remedy} and give the same command again: finished runs and the last checkpoint are kept"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, get_args
@@ -35,6 +35,7 @@ MTEB_SETS = {
     "SICK-R": ("mteb/sickr-sts", "20a6d6f312dd54037fe07a32d58e5e168867909d"),
 }
 _ALL_SPLITS = ("train", "dev", "test")
+_Named = tuple[str, senteval.ScoredPairs]
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,7 @@ def load_sts(task: str, *, source: Source, split: str = "test") -> PairSet:
     splits, preparation, read = readers[task]
     if split not in splits:
         raise InputError(f"{task} of source {source} has no {split} split, only: {', '.join(splits)}")
-    subsets = tuple(read(task, split))
+    subsets = tuple(_subset(name, *pairs) for name, pairs in read(task, split))
     return PairSet(task, source, split, subsets, _fingerprint(subsets), preparation)
 
 
@@ -141,49 +142,39 @@ def _senteval_folder() -> Path:
     return given if given is not None and (given / "STS").is_dir() else senteval.senteval_root()
 
 
-def _senteval_year(task: str, split: str) -> list[Subset]:
-    return [_subset(name, *pairs) for name, pairs in senteval.read_year(_senteval_folder(), task)]
+def _senteval_year(task: str, split: str) -> Iterable[_Named]:
+    return senteval.read_year(_senteval_folder(), task)
 
 
-def _senteval_stsb(task: str, split: str) -> list[Subset]:
-    return [_subset(split, *senteval.read_stsb(_senteval_folder(), split))]
+def _senteval_set(task: str, split: str) -> list[_Named]:
+    read = senteval.read_stsb if task == "STS-B" else senteval.read_sick
+    return [(split, read(_senteval_folder(), split))]
 
 
-def _senteval_sick(task: str, split: str) -> list[Subset]:
-    return [_subset(split, *senteval.read_sick(_senteval_folder(), split))]
-
-
-def _mteb(task: str, split: str) -> list[Subset]:
+def _mteb(task: str, split: str) -> list[_Named]:
     repository, revision = MTEB_SETS[task]
     data = hub_split(repository, "validation" if split == "dev" else split, revision)
-    missing = {"sentence1", "sentence2", "score"} - set(data.column_names)
-    if missing:
-        raise InputError(
-            f'hf://datasets/{repository}: no column "{min(missing)}"; it has: {", ".join(data.column_names)}'
-        )
-    return [_subset(split, list(data["sentence1"]), list(data["sentence2"]), list(data["score"]))]
+    return [(split, (list(data["sentence1"]), list(data["sentence2"]), list(data["score"])))]
 
 
-def _translated(task: str, split: str) -> list[Subset]:
-    return [_subset(split, *multilingual.read_language(multilingual.TASKS[task]))]
+def _translated(task: str, split: str) -> list[_Named]:
+    return [(split, multilingual.read_language(multilingual.TASKS[task]))]
 
 
-def _embedded(task: str, split: str) -> list[Subset]:
-    subsets = []
+def _embedded(task: str, split: str) -> Iterable[_Named]:
     for part in EMBEDDED_PARTS[task]:
         rows = [row for row in embedded_rows("sts", (part,)) if row["split"] == split]
-        columns = ([row[key] for row in rows] for key in ("sentence1", "sentence2", "score"))
-        subsets.append(_subset(part, *columns))
-    return subsets
+        left, right, gold = ([row[key] for row in rows] for key in ("sentence1", "sentence2", "score"))
+        yield part, (left, right, gold)
 
 
-_Reader = tuple[tuple[str, ...], str, Callable[[str, str], list[Subset]]]  # splits, preparation, how to read
+_Reader = tuple[tuple[str, ...], str, Callable[[str, str], Iterable[_Named]]]  # splits, preparation, how to read
 _LOWERED = "Moses-tokenised and lower-cased"
 _READERS: dict[Source, dict[str, _Reader]] = {
     "senteval": {
         **dict.fromkeys(YEARS, (("test",), _LOWERED, _senteval_year)),
-        "STS-B": (_ALL_SPLITS, _LOWERED, _senteval_stsb),
-        "SICK-R": (_ALL_SPLITS, "Moses-tokenised, case kept", _senteval_sick),
+        "STS-B": (_ALL_SPLITS, _LOWERED, _senteval_set),
+        "SICK-R": (_ALL_SPLITS, "Moses-tokenised, case kept", _senteval_set),
     },
     "mteb": {
         **dict.fromkeys(YEARS, (("test",), _LOWERED, _mteb)),

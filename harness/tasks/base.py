@@ -57,6 +57,11 @@ class TaskResult:
     errors: dict[str, str] = field(default_factory=dict)
     figures: dict[str, dict[str, Any]] = field(default_factory=dict)
 
+    def note_damaged(self, task: str, count: int) -> None:
+        """Note that `count` vectors of a task held NaN or infinity, if any did."""
+        if count:
+            self.notes.append(f"{task}: vectors with NaN or infinity, replaced by 0: {count}")
+
 
 class Task(Protocol):
     """One evaluation. Data is read on first use, so that listing and planning need none of it.

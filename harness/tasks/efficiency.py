@@ -11,7 +11,7 @@ from harness.machine.environment import device_name
 from harness.machine.peak import peak_flops
 from harness.tasks.base import TaskResult, Vectors, checked
 from harness.tasks.family import TaskFamily
-from harness.tasks.protocol import Description, add_score
+from harness.tasks.protocol import add_number
 from harness.tasks.sts import STSTask
 from harness.tasks.suite import Suite
 
@@ -112,16 +112,8 @@ class EfficiencyTask:
     def _add(
         self, result: TaskResult, metric: str, value: float, n: int, conditions: dict[str, Any], pooling: str
     ) -> None:
-        description = Description(
-            self.name,
-            self.source,
-            self._pairs.split,
-            metric,
-            self.sha256,
-            preparation=self._pairs.data.preparation,
-            particular=conditions,
-        )
-        add_score(result, description, suite=self.suite, pooling=pooling, value=value, n=n)
+        conditions = {"preparation": self._pairs.data.preparation, **conditions}
+        add_number(result, self, metric, value, n, pooling, split=self._pairs.split, **conditions)
 
 
 def _task(name: str, source: Source) -> EfficiencyTask:

@@ -13,7 +13,7 @@ from harness.sources.pair_sets import EMBEDDED_PARTS
 from harness.tasks.base import Array, TaskResult, Vectors, finite
 from harness.tasks.family import TaskFamily
 from harness.tasks.protocol import Description, add_score
-from harness.tasks.sts import METRIC_VERSION, STSTask, cosine, spearman
+from harness.tasks.sts import COSINE, STSTask, cosine, spearman
 from harness.tasks.suite import Suite
 
 if TYPE_CHECKING:
@@ -108,16 +108,19 @@ class LayersTask:
         encoder.to(device)
         result = TaskResult()
         similarities, damaged = self._similarities(encoder)
-        if damaged:
-            result.notes.append(f"{self.name}: vectors with NaN or infinity, replaced by 0: {damaged}")
+        result.note_damaged(self.name, damaged)
         gold = np.concatenate([subset.gold for subset in self._pairs.data.subsets])
         drawn: dict[str, list[float]] = {mode: [] for mode in POOLINGS}
         for layer in range(similarities.shape[1]):
             for place, mode in enumerate(POOLINGS):
                 value = spearman(similarities[:, layer, place], gold)
                 drawn[mode].append(value)
-                rule = f"layer:{layer}:{mode}"
-                add_score(result, self._describe(rule), suite=self.suite, pooling=rule, value=value, n=len(gold))
+                rule, pairs = f"layer:{layer}:{mode}", self._pairs
+                about = Description(
+                    f"{pairs.name}@{rule}", self.source, pairs.split, "spearman", self.sha256, "all",
+                    pairs.data.preparation, COSINE
+                )  # fmt: skip
+                add_score(result, about, suite=self.suite, pooling=rule, value=value, n=len(gold))
         result.figures[self.name] = {"spearman_by_layer": drawn}
         return result
 
@@ -142,18 +145,6 @@ class LayersTask:
         similarities = np.empty((len(left), *parts[0].shape[1:]), dtype=np.float32)
         similarities[order] = np.concatenate(parts)
         return similarities, damaged
-
-    def _describe(self, rule: str) -> Description:
-        return Description(
-            f"{self._pairs.name}@{rule}",
-            self.source,
-            self._pairs.split,
-            "spearman",
-            self.sha256,
-            "all",
-            self._pairs.data.preparation,
-            {"similarity": "cosine", "version": METRIC_VERSION},
-        )
 
 
 def _task(name: str, source: Source) -> LayersTask:

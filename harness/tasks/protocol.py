@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.results.record import Score
-from harness.tasks.base import TaskResult
+from harness.tasks.base import Task, TaskResult
 
 _ID_LENGTH = 12  # hex digits: 48 bits, ample for the few hundred protocols of a work directory
 
@@ -92,3 +92,21 @@ def add_score(
             comparable=comparable,
         )
     )
+
+
+def add_number(
+    result: TaskResult,
+    task: Task,
+    metric: str,
+    value: float,
+    n: int,
+    pooling: str,
+    *,
+    split: str = "test",
+    aggregation: str = "",
+    preparation: str | None = None,
+    **particular: Any,
+) -> None:
+    """`add_score` for a task whose name, source, suite and data are those of the number."""
+    about = Description(task.name, task.source, split, metric, task.sha256, aggregation, preparation, particular)
+    add_score(result, about, suite=task.suite, pooling=pooling, value=value, n=n)

@@ -21,7 +21,7 @@ from harness.sources.pair_sets import EMBEDDED_PARTS
 from harness.tasks.averages import Mean, Number
 from harness.tasks.base import Array, Encode, TaskResult, Vectors, as_array, checked, finite, unit_rows
 from harness.tasks.family import TaskFamily
-from harness.tasks.protocol import Description, add_score
+from harness.tasks.protocol import add_number
 from harness.tasks.suite import Suite
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 STS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")
 YEARS = STS[:5]  # several subsets each; the other two are one set
 
-METRIC_VERSION = "harness-sts-1"
+COSINE = {"similarity": "cosine", "version": "harness-sts-1"}  # in the protocols of these scores
 Correlation = Callable[[Any, Any], float]
 
 AGGREGATIONS = ("all", "mean", "wmean")
@@ -163,29 +163,16 @@ class STSTask:
             ids = {"text1": text_ids(subset.sentences1), "text2": text_ids(subset.sentences2)}
             about = {"task": self.name, "source": self.source, "split": self.split, "subset": subset.name}
             frames.append(pd.DataFrame({**about, "pair": np.arange(gold.size), "gold": gold, "score": score, **ids}))
-        if damaged:
-            result.notes.append(f"{self.name}: vectors with NaN or infinity, replaced by 0: {damaged}")
+        result.note_damaged(self.name, damaged)
         n = sum(gold.size for gold in golds)
         for aggregation in AGGREGATIONS if len(golds) > 1 else AGGREGATIONS[:1]:
             for metric, correlation in (("spearman", spearman), ("pearson", pearson)):
                 value = aggregate(correlation, similarities, golds, aggregation)
-                description = self._describe(metric, aggregation)
-                add_score(result, description, suite=self.suite, pooling=pooling, value=value, n=n)
+                about = {"aggregation": aggregation, "preparation": self.data.preparation, **COSINE}
+                add_number(result, self, metric, value, n, pooling, split=self.split, **about)
         result.pairs = pd.concat(frames, ignore_index=True)
         result.figures[self.name] = Facts(PAIRS, metric="spearman", chance=0.0).plain()
         return result
-
-    def _describe(self, metric: str, aggregation: str) -> Description:
-        return Description(
-            self.name,
-            self.source,
-            self.split,
-            metric,
-            self.data.sha256,
-            aggregation,
-            self.data.preparation,
-            {"similarity": "cosine", "version": METRIC_VERSION},
-        )
 
 
 class DevSet:

@@ -26,7 +26,7 @@ from harness.tasks.geometry.isotropy import (
     rankme,
     singular_values,
 )
-from harness.tasks.protocol import Description, add_score
+from harness.tasks.protocol import add_number
 from harness.tasks.suite import Suite
 
 if TYPE_CHECKING:
@@ -183,27 +183,17 @@ class GeometryTask:
         result = TaskResult()
         result.notes += [f"{self.name}: {text}" for part in self.data for text in part.unusual_sizes()]
         x, damaged = finite(vectors(self.texts()))
-        if damaged:
-            result.notes.append(f"{self.name}: vectors with NaN or infinity, replaced by 0: {damaged}")
+        result.note_damaged(self.name, damaged)
         closeness = alignment(finite(vectors(left))[0], finite(vectors(right))[0], alpha=ALPHA)
-        sample = {"dedupe": False}
         measured: dict[str, tuple[float, int, dict[str, Any]]] = {
             "alignment": (closeness, len(left), {"threshold": THRESHOLD, "strict": True, "alpha": ALPHA}),
-            "uniformity": (uniformity(x, t=T), len(x), {**sample, "t": T}),
-            **{metric: (function(x), len(x), sample) for metric, function in SPREAD.items()},
+            "uniformity": (uniformity(x, t=T), len(x), {"dedupe": False, "t": T}),
+            **{metric: (function(x), len(x), {"dedupe": False}) for metric, function in SPREAD.items()},
         }
         for metric, (value, n, options) in measured.items():
-            similarity = "none" if metric in UNNORMALISED else "L2-normalised"
-            description = Description(
-                self.name,
-                self.source,
-                "all",
-                metric,
-                self.sha256,
-                preparation=self.data[0].preparation,
-                particular={"similarity": similarity, "version": GEOMETRY_VERSION, **options},
-            )
-            add_score(result, description, suite=self.suite, pooling=pooling, value=value, n=n)
+            options |= {"similarity": "none" if metric in UNNORMALISED else "L2-normalised"}
+            options |= {"version": GEOMETRY_VERSION, "preparation": self.data[0].preparation}
+            add_number(result, self, metric, value, n, pooling, split="all", **options)
         sides = (
             [text for s in self._subsets for text in s.sentences1],
             [t for s in self._subsets for t in s.sentences2],

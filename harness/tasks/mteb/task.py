@@ -105,8 +105,7 @@ class MTEBTask:
         outcome = run_task(task_name, self.subset, vectors, origin)
         file = f"{task_name}-{self.subset}" if self.subset else task_name
         result.artifacts[f"mteb/{file}.json"] = outcome.json
-        if outcome.damaged:
-            result.notes.append(f"{self.name}: vectors with NaN or infinity, replaced by 0: {outcome.damaged}")
+        result.note_damaged(self.name, outcome.damaged)
         if outcome.facts is not None:
             result.figures[self.name] = outcome.facts.plain()
         if outcome.fault:

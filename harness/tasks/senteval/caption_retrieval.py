@@ -19,12 +19,13 @@ from harness.results.facts import IMAGES, Facts
 from harness.results.outcomes import outcomes_frame
 from harness.results.text_ids import stacked, text_ids
 from harness.tasks.base import Array, TaskResult, Vectors, finite
-from harness.tasks.protocol import Description, add_score
+from harness.tasks.protocol import add_number
 
 if TYPE_CHECKING:
     import pandas as pd
 
 VERSION = "harness-senteval-retrieval-1"
+PREPARATION = "captions as given; words joined by single spaces"
 CAPTIONS = 5  # of each image, one after the other
 _FOLD = 1000  # images ranked against each other
 _FOLDS = 5
@@ -211,18 +212,10 @@ class CaptionRetrievalTask:
         for direction, recalls in (("i2t", test.image_to_text), ("t2i", test.text_to_image)):
             values |= {("test", f"{direction}_r{k}"): r for k, r in zip(_FIRST, recalls[:3], strict=True)}
         for (split, metric), value in values.items():
-            description = Description(
-                self.name,
-                self.source,
-                split,
-                metric,
-                self.data.sha256,
-                "mean of six recalls" if metric == "recall" else "",
-                "captions as given; words joined by single spaces",
-                {"ranking": {"version": VERSION, "seed": self.seed, "width": self.width}},
-            )
             n = len(self.data.captions[split])
-            add_score(result, description, suite=self.suite, pooling=pooling, value=value / 100, n=n)
+            how = {"ranking": {"version": VERSION, "seed": self.seed, "width": self.width}}
+            about = {"aggregation": "mean of six recalls" if metric == "recall" else "", "preparation": PREPARATION}
+            add_number(result, self, metric, value / 100, n, pooling, split=split, **about, **how)
         result.outcomes = self._outcomes(test)
         result.figures[self.name] = Facts(IMAGES).plain()
         return result

@@ -17,7 +17,7 @@ from harness.sources.senteval.labelled import PREPARATION, unusual_sizes
 from harness.tasks.averages import Mean, Number
 from harness.tasks.base import Array, TaskResult, Vectors, finite
 from harness.tasks.family import TaskFamily
-from harness.tasks.protocol import Description, add_score
+from harness.tasks.protocol import add_number
 from harness.tasks.senteval.classifier import CONFIGURATIONS, FULL, Classifier
 from harness.tasks.suite import Suite
 
@@ -88,12 +88,9 @@ class LabelledTask:
         pooling: str,
         how: dict[str, Any],
     ) -> None:
-        description = Description(
-            self.name, self.source, split, metric, self.sha256, preparation=self.preparation, particular=how
-        )
         parts = self.data.parts
         n = len(parts[split] if split in parts else next(iter(parts.values())))  # of folds: all there is
-        add_score(result, description, suite=self.suite, pooling=pooling, value=value, n=n)
+        add_number(result, self, metric, value, n, pooling, split=split, preparation=self.preparation, **how)
 
 
 class ClassificationTask(LabelledTask):
