@@ -23,7 +23,7 @@ ODD = [
 
 def fit(s: Subject) -> str:
     """`fit` returns the method itself, and reports what can be written to a record."""
-    method, returned = s.first_fit()
+    method, returned = s.first_fit
     expect(returned is method, f"fit returned {type(returned).__name__}, not self")
     report = method.fit_report
     json.dumps([report.training, report.cost], allow_nan=False)

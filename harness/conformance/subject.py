@@ -126,23 +126,14 @@ class Subject:
         return method.fit(self.corpus, context)
 
     @cached_property
-    def _first(self) -> tuple[Any, Any, Exception | None]:
-        method = self.new()
-        try:
-            return method, self.fit(method), None
-        except Exception as error:
-            return method, None, error
-
     def first_fit(self) -> tuple[Any, Any]:
         """The first method that was fitted, and what its `fit` returned.
 
         Raises:
             Exception: whatever `fit` raised.
         """
-        method, returned, error = self._first
-        if error is not None:
-            raise error
-        return method, returned
+        method = self.new()
+        return method, self.fit(method)
 
     @property
     def fitted(self) -> Any:
@@ -151,10 +142,10 @@ class Subject:
         Raises:
             NotRunError: it could not be fitted.
         """
-        method, _, error = self._first
-        if error is not None:
-            raise NotRunError("not run: fit failed")
-        return method
+        try:
+            return self.first_fit[0]
+        except Exception:
+            raise NotRunError("not run: fit failed") from None
 
 
 def vectors(method: Any, texts: Sequence[str] = TEXTS, **options: Any) -> np.ndarray:

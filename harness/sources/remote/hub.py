@@ -12,7 +12,6 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Literal
 
 from harness.errors import InputError, OutOfReach, RunError, root_cause
-from harness.files.hashing import sha256_of
 from harness.files.printable import first_line
 from harness.files.redaction import redacted
 from harness.sources.remote.cache_folder import writing
@@ -101,24 +100,13 @@ def cached_folder(repo: str, kind: str = "dataset") -> Path:
     return Path(constants.HF_HUB_CACHE) / f"{kind}s--{repo.replace('/', '--')}"
 
 
-def is_garbled(file: Path) -> bool:
-    """Does a cached file hold other bytes than on the hub?
-
-    The cache names a large (LFS) file by the sha256 that the hub states. huggingface_hub compares only sizes.
-    """
-    return bool(re.fullmatch("[0-9a-f]{64}", file.name)) and sha256_of(file) != file.name
-
-
 def remedy(repo: str, kind: str = "dataset") -> str:
-    """What to do about a cached file that cannot be read: which file or folder to delete, "" where none is cached."""
+    """What to do about a cached file that cannot be read: which folder to delete, "" where none is cached."""
     folder = cached_folder(repo, kind)
     try:
-        garbled = next(filter(is_garbled, folder.glob("blobs/*")), None)
         there = any(folder.glob("snapshots/*/*"))
     except (OSError, ValueError):  # a name that no file can have
         return ""
-    if garbled:
-        return f"; {garbled} was damaged on its way: delete it to download it again"
     return f"; if it was damaged on its way, delete {folder} to download it again" if there else ""
 
 
@@ -129,8 +117,7 @@ def hub_file(
     """The local path of `file` of the data set (or model) `repo` ("ORG/NAME"), downloaded unless it is cached.
 
     Raises:
-        InputError: no such data set, revision or file; hub out of reach and no cached copy; disk full; the file is
-            not the one that the hub has (by its sha256).
+        InputError: no such data set, revision or file; hub out of reach and no cached copy; disk full.
         RunError: the connection broke; the next call resumes the download.
     """
     from huggingface_hub import constants, hf_hub_download
@@ -140,17 +127,11 @@ def hub_file(
     with _clear_errors(what, repo, revision, constants.HF_HUB_CACHE, "data set" if kind == "dataset" else "model"):
         try:
             local = not hub_reachable()
-            path = Path(hf_hub_download(repo, file, repo_type=kind, revision=revision, local_files_only=local))
+            return Path(hf_hub_download(repo, file, repo_type=kind, revision=revision, local_files_only=local))
         except ValueError as error:
             if isinstance(error, HfHubHTTPError):
                 raise
             raise InputError(f"{what}: {first_line(error)}") from None
-    blob = path.resolve()
-    if is_garbled(blob):
-        raise InputError(
-            f"{what}: damaged on its way (other bytes than on the hub); delete {blob} to download it again"
-        )
-    return path
 
 
 @contextmanager

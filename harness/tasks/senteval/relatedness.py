@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,11 +23,8 @@ from harness.results.text_ids import pair_units, stacked
 from harness.tasks.base import Array, TaskResult, Vectors, finite
 from harness.tasks.senteval.classifier import Classifier
 from harness.tasks.senteval.fits import Heads, logits, with_ones
-from harness.tasks.senteval.transfer import LabelledTask, Load, pair_features
+from harness.tasks.senteval.transfer import LabelledTask, Load, downstream, pair_features
 from harness.tasks.sts import pearson, spearman
-
-if TYPE_CHECKING:
-    from harness.sources.senteval.labelled import Labelled
 
 VERSION = "harness-senteval-relatedness-1"
 GRADES = 5
@@ -129,8 +126,7 @@ class RegressorTask(LabelledTask):
         about: dict[str, Any] = {"task": self.name, "source": self.source, "split": "test"}
         about["unit"] = pair_units(test.first, test.second)
         frames = [
-            outcomes_frame(**about, metric=metric, outcome=fit.predicted, target=gold)
-            for metric in ("spearman", "pearson")
+            outcomes_frame(**about, metric=m, outcome=fit.predicted, target=gold) for m in ("spearman", "pearson")
         ]
         result.outcomes = stacked([*frames, outcomes_frame(**about, metric="mse", outcome=(fit.predicted - gold) ** 2)])
         result.figures[self.name] = Facts(PAIRS, metric="spearman", chance=0.0).plain()
@@ -139,10 +135,4 @@ class RegressorTask(LabelledTask):
 
 def regressor_task(dataset: str, *, root: Path | None = None) -> RegressorTask:
     """ "SICK-R" or "STS-B" from SentEval's files, read on first use."""
-
-    def load() -> Labelled:
-        from harness.sources.senteval.labelled import downstream_folder, read_task
-
-        return read_task(dataset, downstream_folder(root))
-
-    return RegressorTask(dataset, load)
+    return RegressorTask(dataset, downstream(dataset, root))

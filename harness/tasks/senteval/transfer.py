@@ -180,16 +180,19 @@ def f1(gold: Array, predicted: Array) -> float:
 def transfer_task(
     dataset: str, *, name: str = "", suite: str = "transfer", classifier: Classifier = FULL, root: Path | None = None
 ) -> ClassificationTask:
-    """MR, CR, SUBJ, MPQA, SST2, SST5, TREC, MRPC, SICK-E or SNLI from SentEval's files below `root` (see
-    `harness.sources.senteval.labelled.downstream_folder`), read on first use.
-    """
+    """MR, CR, SUBJ, MPQA, SST2, SST5, TREC, MRPC, SICK-E or SNLI from SentEval's files, read on first use."""
+    return ClassificationTask(dataset, downstream(dataset, root), name=name, suite=suite, classifier=classifier)
+
+
+def downstream(dataset: str, root: Path | None) -> Load:
+    """Reads a set of SentEval's below `root`, see `harness.sources.senteval.labelled.downstream_folder`."""
 
     def load() -> Labelled:
         from harness.sources.senteval.labelled import downstream_folder, read_task
 
         return read_task(dataset, downstream_folder(root))
 
-    return ClassificationTask(dataset, load, name=name, suite=suite, classifier=classifier)
+    return load
 
 
 def transfer_mean(split: str = "test") -> Mean:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import subprocess
 import sys
@@ -15,7 +14,6 @@ import pytest
 
 from harness.errors import InputError
 from harness.sources import load_corpus
-from harness.sources.remote.hub import hub_file, remedy
 
 REPOSITORY = "hf://datasets/princeton-nlp/datasets-for-simcse"
 PROBE = """
@@ -101,26 +99,6 @@ def test_a_connection_that_breaks_is_one_line_and_no_wrong_input(tmp_path: Path,
     assert done.returncode == 0, done.stderr
     assert "the connection to the hub broke" in done.stdout
     assert done.stdout.count("\n") == 1
-
-
-def test_a_garbled_file_of_the_right_size_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The cache of huggingface_hub names a large file by the sha256 that the hub states."""
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    folder, content = tmp_path / "models--org--model", b"weights"
-    blob = folder / "blobs" / hashlib.sha256(content).hexdigest()
-    snapshot = folder / "snapshots" / ("a" * 40)
-    for made in (blob.parent, snapshot, folder / "refs"):
-        made.mkdir(parents=True)
-    (folder / "refs" / "main").write_text(snapshot.name)
-    blob.write_bytes(content)
-    (snapshot / "model.safetensors").symlink_to(blob)
-    monkeypatch.setattr("harness.sources.remote.hub.hub_reachable", lambda: False)
-    assert hub_file("org/model", "model.safetensors", kind="model").read_bytes() == content
-    hub_file.cache_clear()
-    blob.write_bytes(b"weighty")
-    with pytest.raises(InputError, match=str(blob)):
-        hub_file("org/model", "model.safetensors", kind="model")
-    assert str(blob) in remedy("org/model", "model")
 
 
 def test_offline_mode_is_named(tmp_path: Path) -> None:
