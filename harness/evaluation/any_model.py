@@ -1,4 +1,5 @@
-"""Any model, opened for its evaluation: a saved method, our encoder, or one that sentence-transformers runs."""
+"""Any model, opened for its evaluation: a saved method, our encoder, or one that sentence-transformers runs; and what
+decides the cost of a sentence."""
 
 from __future__ import annotations
 
@@ -12,8 +13,9 @@ from harness import registry
 from harness.encoder import Encoder
 from harness.encoder.foreign import ForeignEncoder, chosen_prompts, open_model, own_prompts
 from harness.encoder.layout import is_whole_method
-from harness.errors import HarnessError, InputError
+from harness.errors import HarnessError, InputError, NotFitted
 from harness.evaluation.vector_cache import EmbeddingCache, StoredVectors, folder_hash
+from harness.files.hashing import content_id
 from harness.files.printable import first_line
 from harness.identity import model_fingerprint
 from harness.machine.environment import device_name
@@ -162,3 +164,36 @@ def stored_vectors(
     code = f"{NUMERICS}.{method_version(type(opened.model))}"
     apart = {"prompt": "in the text"} if prompted and isinstance(opened.model, ForeignEncoder) else {}
     return cache.of(content, opened.pooling, code=code, device=device_name(device), max_length=max_length, **apart)
+
+
+# Options of transformers that change the work and no shape.
+_WORK = ("model_type", "num_attention_heads", "num_hidden_layers", "hidden_act", "attention_window", "sliding_window")
+_SAME_WORK = {"cls": "mean"}  # one vector of the last layer, whichever way
+
+
+def architecture(method: Method) -> str:
+    """A short hash of a fitted method's build: its transformer, pooling, what comes after, and its longest text.
+
+    Encoders without a transformer of ours (word vectors, a flow, recurrent layers, several joined) have one of their
+    own: method, config and base model.
+    """
+    own = {"method": method.name, "config": method.config.model_dump(mode="json"), "base": method.base_model}
+    try:
+        encoder = method.encoder
+    except NotFitted:
+        encoder = None
+    if not isinstance(encoder, Encoder) or not hasattr(encoder, "transformer"):
+        return content_id(own)
+    if type(method).encode is Method.encode:
+        own = {}
+    config = encoder.transformer.config
+    pooling = encoder.pooling.name
+    return content_id(
+        {
+            **own,
+            "shapes": [[name, list(tensor.shape)] for name, tensor in encoder.state_dict().items()],
+            "work": {key: getattr(config, key, None) for key in _WORK},
+            "pooling": [_SAME_WORK.get(pooling, pooling), encoder.pooling.first_layer],
+            "max_length": encoder.max_length,
+        }
+    )

@@ -178,7 +178,7 @@ def measure_inference(method: Method, workdir: Path, device: str) -> str:
     run of an architecture adds passes until there are enough, so that a slow moment of the machine counts little. It
     never raises: the name is "" where the cost cannot be measured.
     """
-    from harness.evaluation.architecture import architecture
+    from harness.evaluation.any_model import architecture
 
     try:
         name = architecture(method)

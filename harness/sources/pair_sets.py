@@ -1,4 +1,4 @@
-"""Sentence pairs with human similarity scores: SentEval's files, MTEB's hub data sets and the embedded suite."""
+"""Sentence pairs with human similarity scores: SentEval's files, MTEB's data sets, translations, the embedded suite."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from harness.config import nearest
 from harness.errors import InputError
-from harness.sources import multilingual
+from harness.files.printable import first_line
 from harness.sources.embedded import embedded_rows
-from harness.sources.remote.hub import hub_split
+from harness.sources.remote.hub import hub_file, hub_split
 from harness.sources.senteval import similarity as senteval
 from harness.sources.senteval.labelled import unusual_sizes
 
@@ -34,6 +34,10 @@ MTEB_SETS = {
     "STS-B": ("mteb/stsbenchmark-sts", "b0fddb56ed78048fa8b90373c8a3cfc37b684831"),
     "SICK-R": ("mteb/sickr-sts", "20a6d6f312dd54037fe07a32d58e5e168867909d"),
 }
+# The STS benchmark's test pairs in other languages, translated with DeepL: STSb Multi MT (P. May 2021).
+_TRANSLATIONS, _PAIRS = "PhilipMay/stsb_multi_mt", 1379  # in every language, in one order
+LANGUAGES = ("de", "en", "es", "fr", "it", "nl", "pl", "pt", "ru", "zh")
+TRANSLATED = {f"STS-B-{language}": language for language in LANGUAGES}
 _ALL_SPLITS = ("train", "dev", "test")
 _Named = tuple[str, senteval.ScoredPairs]
 
@@ -157,8 +161,48 @@ def _mteb(task: str, split: str) -> list[_Named]:
     return [(split, (list(data["sentence1"]), list(data["sentence2"]), list(data["score"])))]
 
 
+def read_translated(language: str) -> senteval.ScoredPairs:
+    """The test split of one language.
+
+    Raises:
+        InputError: the hub cannot be reached or lacks it, or the file is damaged.
+    """
+    try:
+        return read_translated_file(hub_file(_TRANSLATIONS, f"stsb-{language}-test.csv"))
+    except InputError as error:
+        try:  # how the hub itself stores it since data sets may hold no code
+            return read_translated_file(hub_file(_TRANSLATIONS, f"{language}/test-00000-of-00001.parquet"))
+        except InputError:
+            raise error from None
+
+
+def read_translated_file(file: Path) -> senteval.ScoredPairs:
+    """A Parquet file, or a CSV file without a header: sentence, sentence, score.
+
+    Raises:
+        InputError: it is neither, a score is none, or there are too few pairs.
+    """
+    import pandas as pd
+
+    names = ["sentence1", "sentence2", "similarity_score"]
+    try:
+        if file.suffix == ".parquet":
+            frame = pd.read_parquet(file, columns=names)
+        else:
+            frame = pd.read_csv(file, names=names, index_col=False, dtype=str, keep_default_na=False)
+        gold = frame["similarity_score"].astype(float)
+    except (OSError, ValueError) as error:  # pandas' and pyarrow's errors are ValueErrors
+        raise InputError(f"{file}: not readable ({first_line(error)}); delete it to download it again") from None
+    if not gold.between(0, 5).all():
+        row = gold.between(0, 5).idxmin()
+        raise InputError(f"{file}, row {row + 1}: score {gold[row]}; expected a number from 0 to 5")
+    if len(gold) != _PAIRS:
+        raise InputError(f"{file}: {len(gold)} pairs, expected {_PAIRS}; the file is truncated: delete it")
+    return frame["sentence1"].tolist(), frame["sentence2"].tolist(), gold.tolist()
+
+
 def _translated(task: str, split: str) -> list[_Named]:
-    return [(split, multilingual.read_language(multilingual.TASKS[task]))]
+    return [(split, read_translated(TRANSLATED[task]))]
 
 
 def _embedded(task: str, split: str) -> Iterable[_Named]:
@@ -182,5 +226,5 @@ _READERS: dict[Source, dict[str, _Reader]] = {
         "SICK-R": (("test",), "raw text, train + trial + test", _mteb),
     },
     "embedded": dict.fromkeys(EMBEDDED_PARTS, (("dev", "test"), "raw text", _embedded)),
-    "stsb-multi-mt": dict.fromkeys(multilingual.TASKS, (("test",), multilingual.PREPARATION, _translated)),
+    "stsb-multi-mt": dict.fromkeys(TRANSLATED, (("test",), "raw text, machine-translated", _translated)),
 }

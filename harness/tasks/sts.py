@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from harness.errors import InputError
 from harness.results.facts import PAIRS, Facts
 from harness.results.text_ids import text_ids
-from harness.sources import multilingual
-from harness.sources.pair_sets import EMBEDDED_PARTS
+from harness.sources.pair_sets import EMBEDDED_PARTS, TRANSLATED
 from harness.tasks.averages import Mean, Number
 from harness.tasks.base import Array, Encode, TaskResult, Vectors, as_array, checked, finite, unit_rows
 from harness.tasks.family import TaskFamily
@@ -239,7 +238,7 @@ class DevSet:
 def _task(name: str, source: Source) -> STSTask:
     if name in EMBEDDED_PARTS:
         return STSTask(name, "embedded", suite="embedded")
-    if name in multilingual.TASKS:
+    if name in TRANSLATED:
         return STSTask(name, "stsb-multi-mt", suite="multilingual")
     return STSTask(name, source)
 
@@ -254,7 +253,7 @@ def sts_mean(aggregation: str = "all") -> Mean:
     return Mean(title, tuple(numbers), decimals=2)
 
 
-TASKS = TaskFamily((*STS, *EMBEDDED_PARTS, *multilingual.TASKS), _task)
+TASKS = TaskFamily((*STS, *EMBEDDED_PARTS, *TRANSLATED), _task)
 SUITE = Suite(
     STS,
     "STS12-16, STS-B and SICK-R by cosine, as SimCSE, SCD and SG report them; all aggregations",
@@ -262,4 +261,4 @@ SUITE = Suite(
     chance=0.0,
     averages=(sts_mean(),),
 )
-MULTILINGUAL = Suite(tuple(multilingual.TASKS), "the STS-B test set in ten languages", metric="spearman", chance=0.0)
+MULTILINGUAL = Suite(tuple(TRANSLATED), "the STS-B test set in ten languages", metric="spearman", chance=0.0)

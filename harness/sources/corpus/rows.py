@@ -181,9 +181,7 @@ def _csv_rows(path: Path, lines: Iterable[tuple[int, str]], *, tabs: bool) -> Ro
     begins = 1  # the first line of the row that is being read
     try:
         header = [name.strip() for name in next(reader, ())]
-        for column in header:
-            if column and header.count(column) > 1:
-                raise InputError(f'{path}: the column "{column}" is there {header.count(column)} times')
+        header = [f"{name} ({i})" if header.count(name) > 1 else name for i, name in enumerate(header, 1)]
         begins = reader.line_num + 1
         for row in reader:
             if row and len(row) != len(header):

@@ -179,31 +179,11 @@ def run_task(name: str, subset: str, vectors: Vectors, origin: Origin) -> Benchm
     """
     task = open_task(name, subset)
     encoder = HarnessEncoder(vectors, origin)
-    cache = mteb.ResultCache(origin.results / subset if subset else origin.results) if origin.results else None
-    predicts = kind_of(task).rows is not None
-    stored = _stored_examples(cache, encoder.mteb_model_meta, task)
-    examples = _remove_damaged(stored, cache, encoder.mteb_model_meta, task, predicts=predicts) if stored else None
-    fault = ""
+    stored = _StoredResults(origin.results / subset if origin.results else None, encoder.mteb_model_meta, task)
+    examples = stored.examples()
     try:
-        with _quiet(hub=not name.startswith(EMBEDDED)), tempfile.TemporaryDirectory() as folder:
-            if predicts and examples is None:  # else mteb drops the data before the predictions are read
-                for part in parts_of(task):
-                    part.load_data()
-            evaluated = mteb.evaluate(
-                encoder,
-                task,
-                cache=cache,
-                co2_tracker=False,
-                encode_kwargs={"batch_size": BATCH, "show_progress_bar": False},
-                prediction_folder=folder if predicts else None,
-                show_progress_bar=False,
-                public_only=False,
-            )
-            result = evaluated.task_results[0]
-            try:  # whatever goes wrong with the examples must not cost the score
-                found = read_examples(task, Path(folder)) if predicts else clustering(name, result.scores)
-            except Exception as error:
-                found, fault = pd.DataFrame(), f"{type(error).__name__}: {str(error).partition(chr(10))[0]:.200}"
+        with _quiet(hub=not name.startswith(EMBEDDED)):
+            result, found, fault = _evaluate(task, encoder, stored.cache, load=examples is None)
     except Exception as error:
         if encoder.fault is not None:
             raise encoder.fault from None
@@ -212,10 +192,7 @@ def run_task(name: str, subset: str, vectors: Vectors, origin: Origin) -> Benchm
         raise InputError(_reason(error, pinned_data(task))) from error
     if found is not None:
         examples = found
-        if predicts and stored:
-            buffer = io.BytesIO()
-            found.to_parquet(buffer, index=False, compression="zstd")
-            write_atomic(stored, buffer.getvalue())
+        stored.write(found)
     splits = list(result.scores)
     main = task.metadata.main_score
     first = next(iter(result.scores.values()))[0]
@@ -240,34 +217,80 @@ def run_task(name: str, subset: str, vectors: Vectors, origin: Origin) -> Benchm
     )
 
 
-def _stored_examples(cache: Any, model: ModelMeta, task: Any) -> Path | None:
-    """The file of a task's examples, next to mteb's file of its result; None without a cache."""
-    if cache is None:
-        return None
-    path: Path = cache.get_task_result_path(model_name=model, task_name=task.metadata.name)
-    return path.with_suffix(".examples.parquet")
+def _evaluate(task: Any, encoder: HarnessEncoder, cache: Any, *, load: bool) -> tuple[Any, pd.DataFrame | None, str]:
+    """What mteb gives for a task, the examples of its scores where it predicted them now, and why there are none.
 
-
-def _remove_damaged(file: Path, cache: Any, model: ModelMeta, task: Any, *, predicts: bool) -> pd.DataFrame | None:
-    """The stored examples of a task, after the removal of results that a crash cut in half: mteb would fail on them.
-
-    A result of a task that `predicts` is removed where it has no examples, and examples where they have no result.
+    Args:
+        load: load the data here: mteb drops what it has loaded itself before the predictions can be read.
     """
-    for result in file.parent.glob("*.json*"):
-        text = result.read_text("utf-8", errors="replace")
+    predicts = kind_of(task).rows is not None
+    with tempfile.TemporaryDirectory() as folder:
+        for part in parts_of(task) if predicts and load else []:
+            part.load_data()
+        evaluated = mteb.evaluate(
+            encoder,
+            task,
+            cache=cache,
+            co2_tracker=False,
+            encode_kwargs={"batch_size": BATCH, "show_progress_bar": False},
+            prediction_folder=folder if predicts else None,
+            show_progress_bar=False,
+            public_only=False,
+        )
+        result = evaluated.task_results[0]
+        try:  # whatever goes wrong with the examples must not cost the score
+            name = task.metadata.name
+            return result, read_examples(task, Path(folder)) if predicts else clustering(name, result.scores), ""
+        except Exception as error:
+            return result, pd.DataFrame(), f"{type(error).__name__}: {first_line(error):.200}"
+
+
+class _StoredResults:
+    """The result of one model on a task in mteb's own cache, and its examples next to it; without a folder nothing."""
+
+    def __init__(self, folder: Path | None, model: ModelMeta, task: Any) -> None:
+        self.cache = None if folder is None else mteb.ResultCache(folder)
+        self._model = model
+        self._task = task
+        self._predicts = kind_of(task).rows is not None
+
+    def _file(self, task: Any) -> Path:
+        assert self.cache is not None
+        return Path(self.cache.get_task_result_path(model_name=self._model, task_name=task.metadata.name))
+
+    @property
+    def _examples(self) -> Path:
+        return self._file(self._task).with_suffix(".examples.parquet")
+
+    def examples(self) -> pd.DataFrame | None:
+        """The stored examples, after the removal of results that a crash cut in half: mteb would fail on them.
+
+        A result without the examples that its task has is removed, and examples without a result.
+        """
+        if self.cache is None:
+            return None
+        for file in self._examples.parent.glob("*.json*"):
+            text = file.read_text("utf-8", errors="replace")
+            try:
+                for part in text.splitlines() if file.suffix == ".jsonl" else [text]:
+                    json.loads(part)
+            except ValueError:
+                file.unlink()
+        if not self._file(self._task).exists():
+            self._examples.unlink(missing_ok=True)
         try:
-            for part in text.splitlines() if result.suffix == ".jsonl" else [text]:
-                json.loads(part)
-        except ValueError:
-            result.unlink()
-    if not cache.get_task_result_path(model_name=model, task_name=task.metadata.name).exists():
-        file.unlink(missing_ok=True)
-    try:
-        return pd.read_parquet(file)
-    except (OSError, ValueError):
-        for one in [task, *parts_of(task)] if predicts else []:
-            cache.get_task_result_path(model_name=model, task_name=one.metadata.name).unlink(missing_ok=True)
-        return None
+            return pd.read_parquet(self._examples)
+        except (OSError, ValueError):
+            for task in [self._task, *parts_of(self._task)] if self._predicts else []:
+                self._file(task).unlink(missing_ok=True)
+            return None
+
+    def write(self, examples: pd.DataFrame) -> None:
+        """Store the examples of a task that predicts them; those of others follow from the scores."""
+        if self.cache is not None and self._predicts:
+            buffer = io.BytesIO()
+            examples.to_parquet(buffer, index=False, compression="zstd")
+            write_atomic(self._examples, buffer.getvalue())
 
 
 def write_results(folder: Path, name: str, revision: str, results: Iterable[str], **about: Any) -> list[Path]:

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from harness import registry
-from harness.evaluation.architecture import architecture
+from harness.evaluation.any_model import architecture
 from harness.method import Method
 from harness.results.measurements import measure_once, measurements_file, read_inference, read_measurements
 from harness.runs import measure

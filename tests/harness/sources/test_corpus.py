@@ -214,7 +214,7 @@ def test_not_utf8_names_file_and_line(tmp_path: Path, name: str) -> None:
         ("x.csv", 'text,id\n"a\nb",1\n"c\n\nd,2\n"e",3\n', "line 4: "),
         ("x.csv", "text,id\na,1\nb, c,2\n", "line 3: 3 values"),
         ("x.csv", "text\nHello, world\n", "line 2: 2 values"),
-        ("x.csv", "text,text\na,b\n", "is there 2 times"),
+        ("x.csv", "text,text\na,b\n", 'no column "text"; its columns are: text (1), text (2)'),
         ("x.csv", "sent0,sent1\na,b\n", 'no column "text"; its columns are: sent0, sent1'),
         ("x.tsv", "text\tid\none\rtwo\t1\n", "line 2: a carriage return at position 4"),
         ("x.tsv", "text\tid\na\n", "line 2: 1 values"),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from harness.errors import InputError
-from harness.sources import load_sts, multilingual
+from harness.sources import load_sts, pair_sets
 from harness.tasks.catalogue import resolve_tasks
 
 
@@ -19,7 +19,7 @@ def lines(count: int = 1379) -> list[str]:
 def test_a_file_is_read(tmp_path: Path) -> None:
     file = tmp_path / "stsb-de-test.csv"
     file.write_text("\n".join(lines()) + "\n", encoding="utf-8")
-    first, second, gold = multilingual.read_file(file)
+    first, second, gold = pair_sets.read_translated_file(file)
     assert (first[3], second[3], gold[3]) == ("Ein Satz, 3.", "Noch einer.", 3.0)
     assert len(gold) == 1379
 
@@ -41,26 +41,26 @@ def test_a_damaged_file_is_one_clear_line(tmp_path: Path, content: str, message:
     file = tmp_path / "stsb-de-test.csv"
     file.write_text(content, encoding="utf-8")
     with pytest.raises(InputError, match=message):
-        multilingual.read_file(file)
+        pair_sets.read_translated_file(file)
 
 
 def test_a_file_that_is_not_utf8(tmp_path: Path) -> None:
     file = tmp_path / "stsb-de-test.csv"
     file.write_bytes("Mädchen,b,3\n".encode("latin-1"))
     with pytest.raises(InputError, match="not readable"):
-        multilingual.read_file(file)
+        pair_sets.read_translated_file(file)
 
 
 def test_the_suite_names_each_language() -> None:
     tasks = resolve_tasks(["multilingual"], source="mteb")
-    assert [t.name for t in tasks] == [f"STS-B-{language}" for language in multilingual.LANGUAGES]
+    assert [t.name for t in tasks] == [f"STS-B-{language}" for language in pair_sets.LANGUAGES]
     assert {(t.suite, t.source) for t in tasks} == {("multilingual", "stsb-multi-mt")}
 
 
 @pytest.mark.hub
 def test_every_language_has_the_gold_scores_of_the_benchmark() -> None:
     expected = load_sts("STS-B", source="senteval").subsets[0].gold
-    for task in multilingual.TASKS:
+    for task in pair_sets.TRANSLATED:
         (subset,) = load_sts(task, source="stsb-multi-mt").subsets
         np.testing.assert_allclose(subset.gold, expected, atol=1e-9)
         assert all(subset.sentences1)
