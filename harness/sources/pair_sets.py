@@ -190,11 +190,10 @@ def read_translated_file(file: Path) -> senteval.ScoredPairs:
             frame = pd.read_parquet(file, columns=names)
         else:
             frame = pd.read_csv(file, names=names, index_col=False, dtype=str, keep_default_na=False)
-        gold = frame["similarity_score"].astype(float)
+        gold = frame["similarity_score"].astype(float).to_numpy()
     except (OSError, ValueError) as error:  # pandas' and pyarrow's errors are ValueErrors
         raise InputError(f"{file}: not readable ({first_line(error)}); delete it to download it again") from None
-    if not gold.between(0, 5).all():
-        row = gold.between(0, 5).idxmin()
+    for row in np.flatnonzero(~((gold >= 0) & (gold <= 5))):
         raise InputError(f"{file}, row {row + 1}: score {gold[row]}; expected a number from 0 to 5")
     if len(gold) != _PAIRS:
         raise InputError(f"{file}: {len(gold)} pairs, expected {_PAIRS}; the file is truncated: delete it")

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from harness.errors import InputError
 from harness.machine.environment import device_name
 from harness.machine.peak import peak_flops
-from harness.tasks.base import TaskResult, Vectors, checked
+from harness.tasks.base import TaskResult, checked
 from harness.tasks.family import TaskFamily
 from harness.tasks.protocol import add_number
-from harness.tasks.sts import STSTask
+from harness.tasks.sts import ModelOnPairs
 from harness.tasks.suite import Suite
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ WARM_UP = 4 * BATCH_SIZE  # sentences encoded before the clock starts: kernels, 
 REPEATS = 3  # the median counts
 
 
-class EfficiencyTask:
+class EfficiencyTask(ModelOnPairs):
     """Seconds of both phases (Kim et al. 2021 print them for one model on STS-B): "encode_seconds",
     "sentences_per_second", and "train_seconds" of a method that was trained here. "percent_of_peak" holds the products
     of matrices in encoding, a second, against what the machine does at most (`harness.machine.peak`).
@@ -35,24 +35,6 @@ class EfficiencyTask:
     """
 
     suite = "efficiency"
-
-    def __init__(self, pair_set: str, source: Source, *, split: str = "test") -> None:
-        self.name = f"efficiency:{pair_set}"
-        self.source = source
-        self._pairs = STSTask(pair_set, source, split=split)
-
-    @property
-    def sha256(self) -> str:
-        return self._pairs.sha256
-
-    def texts(self) -> list[str]:
-        return self._pairs.texts()
-
-    def evaluate(self, vectors: Vectors, *, pooling: str) -> TaskResult:
-        """Raises:
-        InputError: always; vectors that are there have no time.
-        """
-        raise InputError(f"{self.name}: times the model itself: use `harness evaluate` or `harness compare`")
 
     def evaluate_model(self, model: Any, *, device: str, pooling: str) -> TaskResult:
         """Raises:
@@ -112,8 +94,8 @@ class EfficiencyTask:
     def _add(
         self, result: TaskResult, metric: str, value: float, n: int, conditions: dict[str, Any], pooling: str
     ) -> None:
-        conditions = {"preparation": self._pairs.data.preparation, **conditions}
-        add_number(result, self, metric, value, n, pooling, split=self._pairs.split, **conditions)
+        conditions = {"preparation": self.pairs.data.preparation, **conditions}
+        add_number(result, self, metric, value, n, pooling, split=self.pairs.split, **conditions)
 
 
 def _task(name: str, source: Source) -> EfficiencyTask:

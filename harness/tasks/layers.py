@@ -10,16 +10,16 @@ from numpy.typing import NDArray
 
 from harness.errors import InputError, NotFitted
 from harness.sources.pair_sets import EMBEDDED_PARTS
-from harness.tasks.base import Array, TaskResult, Vectors, finite
+from harness.tasks.base import Array, TaskResult, finite
 from harness.tasks.family import TaskFamily
 from harness.tasks.protocol import Description, add_score
-from harness.tasks.sts import COSINE, STSTask, cosine, spearman
+from harness.tasks.sts import COSINE, ModelOnPairs, cosine, spearman
 from harness.tasks.suite import Suite
 
 if TYPE_CHECKING:
     from harness.encoder import Encoder
     from harness.encoder.pooling import Mode
-    from harness.sources.pair_sets import PairSet, Source
+    from harness.sources.pair_sets import Source
 
 POOLINGS: tuple[Mode, ...] = ("cls", "mean", "max")
 _TOGETHER = 256  # pairs whose vectors of all layers are held at a time: 60 MB for BERT-base
@@ -67,38 +67,13 @@ def encoder_of(model: Any, task: str) -> Encoder:
     return encoder
 
 
-class LayersTask:
+class LayersTask(ModelOnPairs):
     """Spearman "all" on one pair set for every layer and pooling of a model.
 
     Named "layers:" and the pair set; its scores are named "PAIRS@layer:K:POOLING", as the poolings of an encoder are.
     """
 
     suite = "layers"
-
-    def __init__(self, pair_set: str, source: Source, *, split: str = "test") -> None:
-        self.name = f"layers:{pair_set}"
-        self.source = source
-        self._pairs = STSTask(pair_set, source, split=split)
-
-    @classmethod
-    def of(cls, pairs: PairSet) -> LayersTask:
-        """A task over data that is at hand already."""
-        task = cls(pairs.task, pairs.source, split=pairs.split)
-        task._pairs = STSTask.of(pairs)
-        return task
-
-    @property
-    def sha256(self) -> str:
-        return self._pairs.sha256
-
-    def texts(self) -> list[str]:
-        return self._pairs.texts()
-
-    def evaluate(self, vectors: Vectors, *, pooling: str) -> TaskResult:
-        """Raises:
-        InputError: always; one vector a text says nothing about layers.
-        """
-        raise InputError(f"{self.name}: looks into the model itself, not at vectors: use `harness evaluate`")
 
     def evaluate_model(self, model: Any, *, device: str, pooling: str) -> TaskResult:
         """Raises:
@@ -109,13 +84,13 @@ class LayersTask:
         result = TaskResult()
         similarities, damaged = self._similarities(encoder)
         result.note_damaged(self.name, damaged)
-        gold = np.concatenate([subset.gold for subset in self._pairs.data.subsets])
+        gold = np.concatenate([subset.gold for subset in self.pairs.data.subsets])
         drawn: dict[str, list[float]] = {mode: [] for mode in POOLINGS}
         for layer in range(similarities.shape[1]):
             for place, mode in enumerate(POOLINGS):
                 value = spearman(similarities[:, layer, place], gold)
                 drawn[mode].append(value)
-                rule, pairs = f"layer:{layer}:{mode}", self._pairs
+                rule, pairs = f"layer:{layer}:{mode}", self.pairs
                 about = Description(
                     f"{pairs.name}@{rule}", self.source, pairs.split, "spearman", self.sha256, "all",
                     pairs.data.preparation, COSINE
@@ -126,7 +101,7 @@ class LayersTask:
 
     def _similarities(self, encoder: Encoder) -> tuple[NDArray[np.float32], int]:
         """Cosines (pairs, layers + 1, poolings), and how many vectors were damaged."""
-        subsets = self._pairs.data.subsets
+        subsets = self.pairs.data.subsets
         left = [text for s in subsets for text in s.sentences1]
         right = [text for s in subsets for text in s.sentences2]
         order = sorted(range(len(left)), key=lambda row: len(left[row]) + len(right[row]))

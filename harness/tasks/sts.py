@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -172,6 +172,38 @@ class STSTask:
         result.pairs = pd.concat(frames, ignore_index=True)
         result.figures[self.name] = Facts(PAIRS, metric="spearman", chance=0.0).plain()
         return result
+
+
+class ModelOnPairs:
+    """What tasks share that look into a model, or time it, on the sentences of one pair set."""
+
+    suite: str
+
+    def __init__(self, pair_set: str, source: Source, *, split: str = "test") -> None:
+        """Named after its suite and the pair set."""
+        self.name = f"{self.suite}:{pair_set}"
+        self.source = source
+        self.pairs = STSTask(pair_set, source, split=split)
+
+    @classmethod
+    def of(cls, pairs: PairSet) -> Self:
+        """A task over data that is at hand already."""
+        task = cls(pairs.task, pairs.source, split=pairs.split)
+        task.pairs = STSTask.of(pairs)
+        return task
+
+    @property
+    def sha256(self) -> str:
+        return self.pairs.sha256
+
+    def texts(self) -> list[str]:
+        return self.pairs.texts()
+
+    def evaluate(self, vectors: Vectors, *, pooling: str) -> TaskResult:
+        """Raises:
+        InputError: always; vectors alone do not suffice.
+        """
+        raise InputError(f"{self.name}: needs the model itself, not vectors: use `harness evaluate`")
 
 
 class DevSet:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import operator
-import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -19,13 +18,12 @@ from typing_extensions import TypeVar
 
 from harness.config import nearest
 from harness.errors import InputError
-from harness.files.atomic import settle
 from harness.files.hashing import content_id, sha256_of
 from harness.files.reading import read_json, require_ordinary
 from harness.sources.corpus.catalogue import Location, locate
 from harness.sources.corpus.rows import file_rows, hub_rows, is_sound, text_format, values_of
 from harness.sources.embedded import resolve_model
-from harness.sources.remote.cache_folder import cache_root, writing
+from harness.sources.remote.cache_folder import cache_root, make_once
 from harness.sources.remote.hub import hub_commit, hub_file, out_of_reach
 
 if TYPE_CHECKING:
@@ -301,7 +299,8 @@ def _read(location: Location, columns: _Columns, kind: Kind, limit: int | None) 
         sha256 = _write(sink, islice(items, limit), 1 if columns.each else len(columns.names))
         return {"sha256": sha256, "left_out": counts["left_out"], "revision": commit}
 
-    request = {"columns": asdict(columns), "selection": location.selection, "limit": limit, "kind": kind}
+    request: dict[str, Any] = {"columns": asdict(columns), "selection": location.selection}
+    request |= {"limit": limit, "kind": kind}
     if source is not None:
         request["set"] = asdict(source)
         commit = hub_commit(source.repository, source.revision or None) or _newest(request)
@@ -378,28 +377,14 @@ def _stored(
         InputError: no space left, or what `write` raises.
     """
     import pyarrow as pa
-    from filelock import FileLock
+
+    def make(part: Path) -> None:
+        with pa.OSFile(str(part / _ARROW), "wb") as sink:
+            facts = write(sink)
+        (part / _ABOUT).write_text(json.dumps({"request": request, **facts}), encoding="utf-8")
 
     folder = _folder(request, commit)
-    if (found := _opened(folder)) is not None:
-        return found
-    with writing("the texts of a corpus", folder.parent):
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(f"{folder}.lock"):
-            if (found := _opened(folder)) is not None:  # another process was faster
-                return found
-            part = folder.with_suffix(".part")
-            for left in (part, folder):  # of a killed process, or damaged
-                shutil.rmtree(left, ignore_errors=True)
-            part.mkdir()
-            try:
-                with pa.OSFile(str(part / _ARROW), "wb") as sink:
-                    facts = write(sink)
-                (part / _ABOUT).write_text(json.dumps({"request": request, **facts}), encoding="utf-8")
-                settle(part)
-                part.rename(folder)
-            finally:
-                shutil.rmtree(part, ignore_errors=True)
+    make_once(folder, "the texts of a corpus", make, is_sound=lambda folder: _opened(folder) is not None)
     found = _opened(folder)
     assert found is not None
     return found

@@ -8,7 +8,7 @@ import os
 import shutil
 import tarfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -51,41 +51,54 @@ def writing(what: str, folder: Path) -> Iterator[None]:
         raise
 
 
+def make_once(
+    folder: Path, what: str, make: Callable[[Path], None], *, is_sound: Callable[[Path], bool] = Path.is_dir
+) -> Path:
+    """`folder`, filled by `make` unless it is there and sound: whole or not at all, by one process at a time.
+
+    Raises:
+        InputError: no space left, a folder that cannot be written to, or what `make` raises.
+    """
+    from filelock import FileLock
+
+    if is_sound(folder):
+        return folder
+    with writing(what, folder.parent):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(f"{folder}.lock"):
+            if is_sound(folder):  # another process was faster
+                return folder
+            part = folder.with_suffix(".part")
+            for left in (part, folder):  # of a killed process, or damaged
+                shutil.rmtree(left, ignore_errors=True)
+            part.mkdir()
+            try:
+                make(part)
+                settle(part)
+                part.rename(folder)
+            finally:
+                shutil.rmtree(part, ignore_errors=True)
+    return folder
+
+
 def unpack_once(archive: Path, into: Path) -> Path:
     """The folder `into`/<sha256 of the archive> with the archive's files; unpacked unless it is there already.
-
-    All files are unpacked or none, by one process at a time.
 
     Raises:
         InputError: damaged or truncated archive, a member that is a device or would land outside of the folder (then
             nothing is unpacked), no space left.
     """
-    from filelock import FileLock
 
-    final = into / sha256_of(archive)
-    if final.is_dir():
-        return final
-    with writing(f"the files of {archive.name}", into):
-        into.mkdir(parents=True, exist_ok=True)
-        with FileLock(f"{final}.lock"):
-            part = final.with_suffix(".part")
-            shutil.rmtree(part, ignore_errors=True)  # of a killed process
-            if final.is_dir():  # another process was faster
-                return final
-            part.mkdir()
-            try:
-                with tarfile.open(archive, "r:*") as tar:
-                    tar.extractall(part, filter=_readable)  # noqa: S202 - the filter keeps it inside
-                settle(part)
-                part.rename(final)
-            except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError) as error:
-                raise InputError(
-                    f"{archive}: cannot be unpacked ({first_line(error)}); nothing was kept; delete it to have it "
-                    "downloaded again"
-                ) from None
-            finally:
-                shutil.rmtree(part, ignore_errors=True)
-    return final
+    def unpack(folder: Path) -> None:
+        try:
+            with tarfile.open(archive, "r:*") as tar:
+                tar.extractall(folder, filter=_readable)  # noqa: S202 - the filter keeps it inside
+        except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError) as error:
+            raise InputError(
+                f"{archive}: cannot be unpacked ({first_line(error)}); delete it to have it downloaded again"
+            ) from None
+
+    return make_once(into / sha256_of(archive), f"the files of {archive.name}", unpack)
 
 
 def _readable(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo | None:

@@ -21,7 +21,7 @@ import numpy as np
 
 from harness.errors import HarnessError, InputError, OutOfReach
 from harness.files.reading import read_toml
-from harness.sources.remote.cache_folder import cache_root, writing
+from harness.sources.remote.cache_folder import cache_root, make_once
 
 _LOG = logging.getLogger(__name__)
 _CAPTIONS = 5  # of an image: SentEval takes the first five
@@ -76,32 +76,24 @@ def prepared_folder(name: str) -> Path:
         InputError: a file that cannot be had or is not what it should be; a full disk.
         OutOfReach: the address does not answer.
     """
-    from filelock import FileLock
+    data, downloads = PREPARED[name], prepared_root() / "downloads" / name
 
-    data = PREPARED[name]
-    final, downloads = prepared_root() / data.folder, prepared_root() / "downloads" / name
-    if is_prepared(data):
-        return final
+    def make(folder: Path) -> None:
+        _LOG.info("%s: %s from %s; licence: %s", name, data.size, data.address, data.licence)
+        downloads.mkdir(parents=True, exist_ok=True)
+        files = [_download(f"{data.address}/{file}", downloads, data.sha256) for file in data.downloads]
+        _CONVERSIONS[name](files, folder)
+
     if name in _FAILURES:
         raise _FAILURES[name]
-    with writing(f"the files of {name}", prepared_root()):
-        downloads.mkdir(parents=True, exist_ok=True)
-        with FileLock(prepared_root() / f"{name}.lock"):
-            if is_prepared(data):  # by another process
-                return final
-            _LOG.info("%s: %s from %s; licence: %s", name, data.size, data.address, data.licence)
-            partial = final.with_suffix(".partial")
-            shutil.rmtree(partial, ignore_errors=True)
-            partial.mkdir()
-            try:
-                files = [_download(f"{data.address}/{file}", downloads, data.sha256) for file in data.downloads]
-                _CONVERSIONS[name](files, partial)
-            except HarnessError as error:
-                _FAILURES[name] = error
-                raise
-            shutil.rmtree(final, ignore_errors=True)  # an incomplete one
-            partial.rename(final)
-            shutil.rmtree(downloads, ignore_errors=True)
+    try:
+        final = make_once(
+            prepared_root() / data.folder, f"the files of {name}", make, is_sound=lambda folder: is_prepared(data)
+        )
+    except HarnessError as error:
+        _FAILURES[name] = error
+        raise
+    shutil.rmtree(downloads, ignore_errors=True)
     return final
 
 

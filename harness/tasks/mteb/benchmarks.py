@@ -81,17 +81,11 @@ QUICK = _categories(
 MTEB_SUITES: dict[str, Categories] = {"mteb-en-v1": EN_V1, "mteb-en-v2": EN_V2, "mteb-quick": QUICK}
 
 # Which part of a multilingual set the English benchmarks take.
-ENGLISH = {
-    "AmazonCounterfactualClassification": "en",
-    "AmazonReviewsClassification": "en",
-    "MassiveIntentClassification": "en",
-    "MassiveScenarioClassification": "en",
-    "MTOPDomainClassification": "en",
-    "MTOPIntentClassification": "en",
-    "STS17": "en-en",
-    "STS22": "en",
-    "STS22.v2": "en",
-}
+_MULTILINGUAL = """
+    AmazonCounterfactualClassification AmazonReviewsClassification MassiveIntentClassification
+    MassiveScenarioClassification MTOPDomainClassification MTOPIntentClassification STS22 STS22.v2
+"""
+ENGLISH = {**dict.fromkeys(_MULTILINGUAL.split(), "en"), "STS17": "en-en"}
 SPLITS = {"MSMARCO": "dev"}  # all others of the benchmarks: test
 
 # mteb 1.x averaged each text's correlation together with its p-value, so SummEval's number in every v1 table is

@@ -88,9 +88,9 @@ def train_dev_test(x: Mapping[str, Array], y: Mapping[str, Array], classes: int,
     """
     parts = ("train", "dev", "test")
     ends = np.cumsum([len(y[part]) for part in parts])
-    split = Split(*np.split(np.arange(ends[-1]), ends[:-1]))
+    train, dev, test = np.split(np.arange(ends[-1]), ends[:-1])
     whole_x, whole_y = (np.concatenate([of[part] for part in parts]) for of in (x, y))
-    solved = solve(whole_x, whole_y, [split], _grid(config, 1), classes, config)
+    solved = solve(whole_x, whole_y, [Split(train, dev, test)], _grid(config, 1), classes, config)
     rounded = _percent(solved.accuracy[0])
     best = int(rounded.argmax())
     predicted = solved.predicted[0][best]
@@ -99,7 +99,8 @@ def train_dev_test(x: Mapping[str, Array], y: Mapping[str, Array], classes: int,
 
 def _percent(shares: Array) -> NDArray[np.float64]:
     """Shares in percent, each rounded as Python rounds a float."""
-    return np.vectorize(lambda share: round(100 * float(share), 2), otypes=[np.float64])(shares)
+    rounded = np.array([round(100 * float(share), 2) for share in shares.ravel()])
+    return rounded.reshape(shares.shape)
 
 
 def _accuracy(predicted: Array, gold: Array) -> float:

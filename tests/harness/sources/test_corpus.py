@@ -187,7 +187,7 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path, cache: Path, monkeypatch: py
     def full(folder: Path) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(corpus_module, "settle", full)
+    monkeypatch.setattr("harness.sources.remote.cache_folder.settle", full)
     assert error(write(tmp_path / "x.txt.gz", "one\ntwo")).startswith(f"{cache / 'corpora'}: ")
     assert not [path for path in (cache / "corpora").iterdir() if path.is_dir()]
 

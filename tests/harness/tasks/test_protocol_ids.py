@@ -161,8 +161,7 @@ def test_layers() -> None:
 def test_efficiency(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(efficiency, "device_name", lambda device: "a processor")
     monkeypatch.setattr("torch.get_num_threads", lambda: 1)
-    task = EfficiencyTask("STS-B", "senteval")
-    task._pairs = STSTask.of(PAIRS)
+    task = EfficiencyTask.of(PAIRS)
     report = SimpleNamespace(
         cost={"train_seconds": 3.0, "corpus_sentences_seen": 16}, training={"steps": 2, "precision": "fp32"}
     )
