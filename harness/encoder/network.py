@@ -165,8 +165,7 @@ class Network(nn.Module):
             part = whole[start : start + AT_ONCE]
             ids += self.tokenizer(part, truncation=True, max_length=limit, **options)["input_ids"]
         # A tokenizer without special tokens makes nothing of an empty string; it gets one unknown token.
-        filler = int(self.tokenizer.unk_token_id or 0)
-        return ids if all(ids) else [row or [filler] for row in ids]
+        return ids if all(ids) else [row or [int(self.tokenizer.unk_token_id or 0)] for row in ids]
 
     def collate(self, ids: Sequence[Sequence[int]]) -> dict[str, Tensor]:
         """Pad to the longest: `input_ids`, `attention_mask` (n, length), `token_type_ids` if the model takes them."""

@@ -213,9 +213,9 @@ class CaptionRetrievalTask:
             values |= {("test", f"{direction}_r{k}"): r for k, r in zip(_FIRST, recalls[:3], strict=True)}
         for (split, metric), value in values.items():
             n = len(self.data.captions[split])
-            how = {"ranking": {"version": VERSION, "seed": self.seed, "width": self.width}}
-            about = {"aggregation": "mean of six recalls" if metric == "recall" else "", "preparation": PREPARATION}
-            add_number(result, self, metric, value / 100, n, pooling, split=split, **about, **how)
+            about: dict[str, Any] = {"ranking": {"version": VERSION, "seed": self.seed, "width": self.width}}
+            about |= {"aggregation": "mean of six recalls" if metric == "recall" else "", "preparation": PREPARATION}
+            add_number(result, self, metric, value / 100, n, pooling, split=split, **about)
         result.outcomes = self._outcomes(test)
         result.figures[self.name] = Facts(IMAGES).plain()
         return result

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
@@ -41,7 +42,7 @@ def pair_features(u: Array, v: Array) -> Array:
     return np.concatenate([np.abs(u - v), u * v], axis=1)
 
 
-class LabelledTask:
+class LabelledTask(ABC):
     """A task on labelled texts: its data, what it announces, and what a reader should know of it."""
 
     source = "senteval"
@@ -79,14 +80,12 @@ class LabelledTask:
     def texts(self) -> list[str]:
         return [text for part in self.data.parts.values() for side in (part.first, part.second) for text in side]
 
+    @abstractmethod
+    def evaluate(self, vectors: Vectors, *, pooling: str) -> TaskResult:
+        """As `Task.evaluate`."""
+
     def _add(
-        self,
-        result: TaskResult,
-        split: str,
-        metric: str,
-        value: float,
-        pooling: str,
-        how: dict[str, Any],
+        self, result: TaskResult, split: str, metric: str, value: float, pooling: str, how: dict[str, Any]
     ) -> None:
         parts = self.data.parts
         n = len(parts[split] if split in parts else next(iter(parts.values())))  # of folds: all there is
