@@ -44,7 +44,7 @@ def evaluate(
         suites: names of suites or tasks, or one of them.
         source: which copy of the STS sets, "senteval" or "mteb".
         pooling: for a plain transformer; what the model says, else mean, when left out.
-        max_length: word pieces kept; as many as the model takes, when left out.
+        max_length: tokens of a sentence; as many as the model takes, when left out.
         cached: keep the vectors for the next evaluation of the same model, and use those of the last one; not of what
             is no name or folder.
         progress: show a bar while encoding.
@@ -57,7 +57,7 @@ def evaluate(
     Raises:
         InputError: no such model, suite or task, or a setting that the model cannot have.
     """
-    from harness.evaluation.any_model import asked_prompts, in_hand, open_for_evaluation, public_name, stored_vectors
+    from harness.evaluation.any_model import choose_prompts, in_hand, open_for_evaluation, public_name, stored_vectors
     from harness.evaluation.scoring import evaluate as score_all
     from harness.machine.devices import pick_device
     from harness.tasks.catalogue import resolve_tasks
@@ -71,7 +71,7 @@ def evaluate(
     name = str(model) if named else getattr(model, "name", type(model).__name__)
     public = public_name(name, model_name, revision) if mteb_results is not None else None
     opened = open_for_evaluation(name, pooling, max_length) if named else in_hand(model, pooling, max_length)
-    before, remark = asked_prompts(model, opened, prompts)
+    before, remark = choose_prompts(model, opened, prompts)
 
     def encode(texts: list[str]) -> Any:
         return opened.model.encode(texts, batch_size=batch_size, device=where, show_progress_bar=progress)

@@ -72,7 +72,7 @@ def presets_and_sweeps(s: Subject) -> str:
 
 
 def card(s: Subject) -> str:
-    """Title, source, kind of text, supervision and cost are told; published rows exist."""
+    """Title, source, kind of text, supervision and cost are given; published rows exist."""
     method, about = s.method, s.method.card
     expect(bool(re.fullmatch(r"[a-z][a-z0-9_]*", method.name)), f'name "{method.name}" is not lower_case')
     expect(s.entry in (None, method.name), f'installed as "{s.entry}", but its name is "{method.name}"')

@@ -28,12 +28,12 @@ def fit(s: Subject) -> str:
     report = method.fit_report
     json.dumps([report.training, report.cost], allow_nan=False)
     expect(isinstance(method.parameters(), int), "parameters() is not a whole number")
-    steps = f"{report.training['steps']} updates, " if "steps" in report.training else ""
+    steps = f"{report.training['steps']} steps, " if "steps" in report.training else ""
     return f"{steps}{method.parameters():,} parameters"
 
 
 def shapes(s: Subject) -> str:
-    """(n, d) in float32, finite; (d,) for a string; (0, d) for none; tensors and unit length when asked for."""
+    """(n, d) in float32, finite; (d,) for a string; (0, d) for none; tensors and unit length on request."""
     import numpy as np
     import torch
 

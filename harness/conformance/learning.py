@@ -132,7 +132,7 @@ def small_batch(s: Subject) -> str:
 
 
 def kept(s: Subject) -> str:
-    """Heads are dropped after training; what is kept beside the base model is told by `card.kept`."""
+    """Heads are dropped after training; what remains besides the base model is named by `card.kept`."""
     if not s.trained:
         return NOT_TRAINED
     from harness.encoder import Encoder
@@ -182,9 +182,9 @@ def resume(s: Subject) -> str:
     expect((folder / "checkpoint" / "state.pt").exists(), "no checkpoint was written; use context.folder")
     again = s.fit(s.new(), folder=folder)
     steps = int(again.fit_report.training["steps"])
-    expect(steps == done, f"the resumed run ended after {steps} updates, the whole one after {done}")
+    expect(steps == done, f"the resumed run ended after {steps} steps, the whole one after {done}")
     weights = again.encoder.state_dict()
     other = [name for name, tensor in whole.encoder.state_dict().items() if not torch.equal(tensor, weights[name])]
     advice = "state belongs in buffers of the heads, random choices come from batch.rng"
-    expect(not other, f"killed after {at} of {done} updates, {len(other)} weights differ, first {other[:1]}: {advice}")
-    return f"killed after {at} of {done} updates: the same weights"
+    expect(not other, f"killed after {at} of {done} steps, {len(other)} weights differ, first {other[:1]}: {advice}")
+    return f"killed after {at} of {done} steps: the same weights"

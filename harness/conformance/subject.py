@@ -24,7 +24,7 @@ TEXTS = [
     "Nobody had expected that the old theatre would open its doors again after eleven years of repairs.",
     "Why not?",
 ]
-STEPS = 3  # updates of a quick fit
+STEPS = 3  # training steps of a quick fit
 ITEMS = {"sentences": 48, "pairs": 48, "documents": 16}
 
 
@@ -56,8 +56,8 @@ class Subject:
     Attributes:
         values: what the caller set; preset: None for the defaults alone.
         folder: a temporary folder for saved models and checkpoints.
-        quick: small batches and few updates; else the configuration's own batch size and ten times the updates.
-        entry: the name under which it was asked for, where it was a name.
+        quick: small batches and few training steps; else the configuration's own batch size and ten times the steps.
+        entry: the name by which it was requested, where it was a name.
     """
 
     method: type[Method]
@@ -89,7 +89,7 @@ class Subject:
 
     @property
     def steps(self) -> int:
-        """Updates of one fit."""
+        """Training steps of one fit."""
         return STEPS if self.quick else 10 * STEPS
 
     @cached_property
@@ -119,7 +119,7 @@ class Subject:
         return self.method(self.config, base_model=self.base_model)
 
     def fit(self, method: Any, *, seed: int = 1, folder: Path | None = None) -> Any:
-        """`method` fitted for a few updates on a CPU in float32."""
+        """`method` fitted for a few steps on a CPU in float32."""
         context = FitContext(
             seed=seed, device="cpu", precision="fp32", folder=folder, max_steps=self.steps, checkpoint_seconds=0.0
         )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 MINI = "mini"
 _MINI_WIDTH = 256  # of the embedded model; no model that a paper starts from is as narrow
-_MULTILINGUAL_VOCABULARY = 100_000  # word pieces of mBERT: 119,547; of BERT in one language: about 30,000
+_MULTILINGUAL_VOCABULARY = 100_000  # tokens of mBERT: 119,547; of BERT in one language: about 30,000
 
 # (type, width, depth)
 _FAMILIES = {

@@ -71,7 +71,7 @@ _work: ContextVar[Work | None] = ContextVar("work", default=None)
 def passes(module: nn.Module, rows: Tensor | Sequence[Sequence[int]]) -> None:
     """Report a pass through `module` to `Work.counted`, before it is made: of a mask (n, length) or of rows of ids.
 
-    A mask that lies on a GPU is waited for, so give that of `Network.collate`.
+    A mask on a GPU is waited for, so give that of `Network.collate`.
 
     >>> work = Work()
     >>> with work.counted():

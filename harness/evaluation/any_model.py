@@ -77,7 +77,7 @@ def open_for_evaluation(name: str, pooling: str | None = None, max_length: int |
     return OpenedModel(model, model.pooling.name)
 
 
-def asked_prompts(
+def choose_prompts(
     model: Any, opened: OpenedModel, asked: Mapping[str, str] | Literal["own"] | None
 ) -> tuple[Prompts | None, str]:
     """The prompts to evaluate with, and what a reader should know where a model has some that are not used.
@@ -129,7 +129,7 @@ def in_hand(model: Any, pooling: str | None = None, max_length: int | None = Non
     """A fitted method, a SentenceTransformer, or a function of texts; it pools as it does.
 
     Raises:
-        InputError: none of these, or a pooling or length that it cannot be told.
+        InputError: none of these, or a pooling or length that cannot be set.
     """
     if pooling or max_length:
         raise InputError("pooling and max_length go with the name or folder of a model; this one is made already")
@@ -149,7 +149,7 @@ def in_hand(model: Any, pooling: str | None = None, max_length: int | None = Non
 def stored_vectors(
     name: str, opened: OpenedModel, max_length: int | None, device: str, *, prompted: bool = False
 ) -> StoredVectors | None:
-    """The vectors of a model that earlier evaluations kept; None for one whose content cannot be told.
+    """The vectors that earlier evaluations of a model stored; None for a model without a known content.
 
     `prompted`: prompts stand in the texts themselves, and not before each as the model's own default.
     """

@@ -113,8 +113,8 @@ def evaluate(
 ) -> TaskResult:
     """All scores of `tasks` for one encoder, whose texts are encoded once.
 
-    A task whose data is missing or damaged, or that fails, does not stop the others: it has no scores, stands in
-    `missing` with the reason, and in `notes`; so does one that asks for more than `most` texts. A task that cannot
+    A task whose data is missing or damaged, or that fails, does not stop the others: it has no scores, and is in
+    `missing` with the reason, and in `notes`; so is one that asks for more than `most` texts. A task that cannot
     know its texts beforehand gets them encoded when it asks. `pooling` names how the vectors are made (it enters the
     protocol ids, as `prompts` do), `origin` whose they are. `model` (a method, an `Encoder`) and `device` are for tasks
     that look into the model or time it.

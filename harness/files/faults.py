@@ -50,4 +50,4 @@ def refusal(error: OSError) -> str | None:
         return None
     what, remedy = known
     where = f" ({error.filename})" if error.filename else ""
-    return f"{what}{where}; {remedy} and give the same command again: finished runs and the last checkpoint are kept"
+    return f"{what}{where}; {remedy} and give the same command again: finished runs and the last checkpoint are saved"

@@ -69,8 +69,8 @@ def try_run_lock(folder: Path) -> Iterator[bool]:
 def work_lock(workdir: Path, prefix: str = "", what: str = "") -> Iterator[None]:
     """Hold `workdir` (created when missing) for this process until the block ends.
 
-    The operating system keeps the lock, so it is gone with the process however that ends; the holder's id lies in a
-    file beside it for the message only. `prefix` and `what` are the names of these files and of what is held, where
+    The operating system keeps the lock, so it is gone with the process however that ends; the holder's id is in a
+    file next to it for the message only. `prefix` and `what` are the names of these files and of what is held, where
     that is not the whole directory.
 
     Raises:

@@ -23,7 +23,7 @@ _TYPES = {"sts": "STS", "multilingual-sts": "STS", "transfer": "Classification",
 class Prompts:
     """Attributes:
     by_key: key -> text, as above.
-    used: the keys that a task has asked for.
+    used: the keys that a task has used.
     """
 
     by_key: Mapping[str, str]
@@ -55,13 +55,13 @@ class Prompts:
 
     @property
     def unfit(self) -> str:
-        """What a reader should know where no task has asked for any of them."""
+        """What a reader should know where no task has used any of them."""
         named = ", ".join(f'"{key}"' for key in self.by_key)
         return "" if self.used else f"prompts: no task here has a key of them ({named}): its texts stood without"
 
 
 def of_mteb(task: Task) -> bool:
-    """Is it one of mteb's, where the side of each text is known only when its vector is asked for?"""
+    """Is it one of mteb's, where the side of each text is known only when its vector is requested?"""
     return hasattr(task, "task_name")
 
 

@@ -35,7 +35,7 @@ class Description:
     particular: Mapping[str, Any] = field(default_factory=dict)
 
     def plain(self) -> dict[str, Any]:
-        """What is hashed, and kept in the record.
+        """What is hashed, and stored in the record.
 
         Raises:
             ValueError: `particular` repeats a field.

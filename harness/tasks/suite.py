@@ -36,7 +36,7 @@ class Suite:
     Attributes:
         tasks: their names (entry points `harness.tasks`), in the order of a table's columns.
         about: one line, for `harness list suites`.
-        metric: the metric that stands in the suite's table; "" is the first one of each task.
+        metric: the metric in the suite's table; "" is the first one of each task.
         chance: what guessing gives in that metric, in the unit of `Score.value`: one number for all tasks, or one for
             each task that has one; None where it is not known.
         higher_is_better: whether a larger number of that metric is the better one.

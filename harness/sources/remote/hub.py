@@ -82,7 +82,7 @@ def _clear_errors(
             raise
         raise RunError(
             f"{what}: the connection to the hub broke ({type(error).__name__}: {first_line(error)}); "
-            "the downloaded part is kept, give the same command again"
+            "the downloaded part is saved: give the same command again"
         ) from None
 
 

@@ -59,7 +59,7 @@ _FAILURES: dict[str, HarnessError] = {}  # of this process: ten probing tasks tr
 
 
 def prepared_root() -> Path:
-    """Where prepared data lies. It is not created here."""
+    """The folder of prepared data. It is not created here."""
     return cache_root() / "senteval-data"
 
 

@@ -104,7 +104,7 @@ def names_of(categories: Categories) -> tuple[str, ...]:
 
 def mteb_scores(scores: Iterable[Score], suite: str = "") -> dict[str, Score]:
     """The score of each mteb task that the table of `suite` prints, by mteb's name of the task (with its subset, if one
-    was asked for). Without a suite: mteb's main score, SummEval's with the defect of version 1."""
+    was requested). Without a suite: mteb's main score, SummEval's with the defect of version 1."""
     printed: dict[str, Score] = {}
     for score in scores:
         if score.task.startswith(PREFIX):

@@ -187,7 +187,7 @@ def _labelled(rows: pd.DataFrame, split: str, *names: str) -> pd.DataFrame:
 def _rows(
     metric: str, outcome: ArrayLike, unit: ArrayLike, target: ArrayLike | None = None, example: ArrayLike | None = None
 ) -> pd.DataFrame:
-    values = np.asarray(outcome, dtype=np.float32)  # as they are kept
+    values = np.asarray(outcome, dtype=np.float32)  # as they are stored
     return pd.DataFrame(
         {
             "subset": "",
@@ -220,7 +220,7 @@ def _pair_classification(task: Any, predictions: Any, split: str, subset: str) -
     from sklearn.metrics import average_precision_score
 
     data = _data(task, split, subset)
-    data = Dataset.from_dict(data[0]) if len(data) == 1 else data  # as data sets of mteb 1 are kept
+    data = Dataset.from_dict(data[0]) if len(data) == 1 else data  # as data sets of mteb 1 are stored
     gold = np.asarray(data[task.label_column_name], dtype=np.float64)
     unit = pair_units(_texts(data[task.input1_column_name]), _texts(data[task.input2_column_name]))
     similar = {name: sign * np.asarray(predictions[name], dtype=np.float64) for name, sign in _SIMILARITIES.items()}

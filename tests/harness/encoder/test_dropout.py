@@ -46,7 +46,6 @@ def test_attention_probabilities_a_half(masked):
     """With the identity as values, the output of attention is the matrix of (dropped) probabilities itself."""
     Encoder.from_pretrained("embedded:mini-bert")  # the attention is registered with the first model
     rows, heads, length = 60, 4, 32
-    Encoder.from_pretrained("embedded:mini-bert")  # the first model makes the attention known to transformers
     rates, attend = ViewRates(), AttentionInterface()[ATTENTION]
     module = nn.Module()
     module.view_rates, module.is_causal = rates, False
