@@ -67,32 +67,25 @@ class ViewRates:
         for name, pair in (("hidden_dropout", hidden), ("attention_dropout", attention)):
             if pair is not None and not all(0.0 <= rate < 1.0 for rate in pair):
                 raise InputError(f"{name} must be two rates in [0, 1), not {pair!r}")
-        before = self.rows, self.hidden, self.attention
-        self.rows, self.hidden, self.attention = rows, hidden, attention
         self.used = set()
-        try:
+        with self.during(rows=rows, hidden=hidden, attention=attention):
             yield
-        finally:
-            self.rows, self.hidden, self.attention = before
 
     @contextmanager
-    def packed(self, packing: Packing | None) -> Iterator[None]:
-        """The transformer reads batches of this packing inside the block."""
-        before, self.packing = self.packing, packing
+    def during(self, **state: Any) -> Iterator[None]:
+        """Other values of these attributes inside the block."""
+        before = {name: getattr(self, name) for name in state}
+        vars(self).update(state)
         try:
             yield
         finally:
-            self.packing = before
+            vars(self).update(before)
 
     def again(self) -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
         """For gradient checkpointing: contexts of a layer's pass and of its repetition in the backward pass, which has
         the rates and the packing that are in force now."""
-        return nullcontext(), self._as_now(self.inside(self.rows, self.hidden, self.attention), self.packing)
-
-    @contextmanager
-    def _as_now(self, rates: AbstractContextManager[None], packing: Packing | None) -> Iterator[None]:
-        with rates, self.packed(packing):
-            yield
+        now = {name: getattr(self, name) for name in ("rows", "hidden", "attention", "packing")}
+        return nullcontext(), self.during(**now)
 
     def halves(self, states: Tensor) -> list[Tensor] | None:
         """`states` of view a and of view b, along dimension 0 or, of a packed batch, 1; None where it has no views."""
@@ -237,7 +230,7 @@ def packed_pass(
     packing = Packing(features["attention_mask"])
     given = {name: packing.pack(tensor) for name, tensor in features.items() if name != "attention_mask"}
     given.setdefault("position_ids", packing.pack(_positions(transformer, features["input_ids"])))
-    with rates.packed(packing):
+    with rates.during(packing=packing):
         output = transformer(**given, attention_mask=features["attention_mask"], **options)
     states = tuple(packing.pad(state) for state in output.get("hidden_states") or ())
     return states, packing.pad(output.last_hidden_state)

@@ -97,12 +97,24 @@ def no_model(name: str, error: Exception) -> InputError:
     return InputError(f'model "{name}" cannot be loaded {why}')
 
 
+def modules_of(name: str, folder: Path) -> list[tuple[str, str]]:
+    """Class and path of each module that modules.json names, in order.
+
+    Raises:
+        InputError: there is no such file, or a damaged one.
+    """
+    try:
+        rows = json.loads((folder / MODULES).read_text("utf-8"))
+        return [(str(row["type"]), str(row.get("path", ""))) for row in rows]
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise InputError(f"{name}: {MODULES} is damaged: {error}") from error
+
+
 def module_types(folder: Path) -> list[str]:
     """The classes that modules.json names, in order; none where there is no such file, or a damaged one."""
     try:
-        rows = json.loads((folder / MODULES).read_text("utf-8"))
-        return [str(row["type"]) for row in rows]
-    except (OSError, ValueError, KeyError, TypeError):
+        return [kind for kind, _ in modules_of("", folder)]
+    except InputError:
         return []
 
 

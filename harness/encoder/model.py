@@ -7,7 +7,6 @@ the second copy of an echo (`harness.modules.SecondCopy`).
 from __future__ import annotations
 
 import inspect
-import json
 import re
 from dataclasses import asdict
 from pathlib import Path
@@ -24,6 +23,7 @@ from harness.encoder.layout import (
     SECOND_COPY,
     card_text,
     model_folder,
+    modules_of,
     staged_folder,
     update_json,
     write_json,
@@ -149,12 +149,8 @@ class Encoder(Network):
 
 def _chain(name: str, folder: Path) -> list[tuple[str, str]]:
     """Kind and path of each module, in order."""
-    try:
-        rows = json.loads((folder / MODULES).read_text("utf-8"))
-        types, paths = [str(row["type"]) for row in rows], [str(row.get("path", "")) for row in rows]
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise InputError(f"{name}: {MODULES} is damaged: {error}") from error
-    if types == [SAVED_METHOD]:
+    types, paths = zip(*modules_of(name, folder), strict=True)
+    if types == (SAVED_METHOD,):
         raise InputError(f"{name}: a saved method that is more than one encoder; open it with `harness.load_model`")
     kinds = [kind.rpartition(".")[2] for kind in types]
     if not _CHAIN.fullmatch(" ".join(kinds)):

@@ -96,17 +96,23 @@ def values_of(rows: Rows, columns: Sequence[str], required: Sequence[str]) -> It
         InputError: a column of `required` is missing, or a value is no text.
     """
     for where, row in rows:
-        for column in required:
-            if column not in row:
-                raise InputError(
-                    f'{where}: no column "{column}"; its columns are: {", ".join(row) or "none"}; name the right one '
-                    "with `columns`, or columns=ROLE:COLUMN in an hf:// address"
-                )
         values = [row.get(column) for column in columns]
-        for column, value in zip(columns, values, strict=True):
-            if value is not None and not isinstance(value, str):
-                raise InputError(f'{where}: column "{column}" holds no text but {type(value).__name__} {value!r:.40}')
+        if not all(type(value) is str for value in values):
+            _check_row(where, row, columns, required)
         yield [(value or "").strip() for value in values]
+
+
+def _check_row(where: str, row: Mapping[str, Any], columns: Sequence[str], required: Sequence[str]) -> None:
+    """Raise the error for a row that lacks a column, or has a value that is no text."""
+    for column in columns:
+        value = row.get(column)
+        if column in required and column not in row:
+            raise InputError(
+                f'{where}: no column "{column}"; its columns are: {", ".join(row) or "none"}; name the right one '
+                "with `columns`, or columns=ROLE:COLUMN in an hf:// address"
+            )
+        if value is not None and not isinstance(value, str):
+            raise InputError(f'{where}: column "{column}" holds no text but {type(value).__name__} {value!r:.40}')
 
 
 @contextmanager
