@@ -149,13 +149,13 @@ class Encoder(Network):
 
 def _chain(name: str, folder: Path) -> list[tuple[str, str]]:
     """Kind and path of each module, in order."""
-    types, paths = zip(*modules_of(name, folder), strict=True)
-    if types == (SAVED_METHOD,):
+    rows = modules_of(name, folder)
+    if [kind for kind, _ in rows] == [SAVED_METHOD]:
         raise InputError(f"{name}: a saved method that is more than one encoder; open it with `harness.load_model`")
-    kinds = [kind.rpartition(".")[2] for kind in types]
+    kinds = [kind.rpartition(".")[2] for kind, _ in rows]
     if not _CHAIN.fullmatch(" ".join(kinds)):
         raise UnsupportedModel(f"{name}: {MODULES} holds {' > '.join(kinds)}; known is {_CHAIN.pattern}")
-    return list(zip(kinds, paths, strict=True))
+    return [(kind, path) for kind, (_, path) in zip(kinds, rows, strict=True)]
 
 
 def _read_modules(name: str, folder: Path, chain: list[tuple[str, str]]) -> tuple[dict[str, Any], list[Any]]:

@@ -224,25 +224,31 @@ def _evaluate(task: Any, encoder: HarnessEncoder, cache: Any, *, load: bool) -> 
         load: load the data here: mteb drops what it has loaded itself before the predictions can be read.
     """
     predicts = kind_of(task).rows is not None
-    with tempfile.TemporaryDirectory() as folder:
-        for part in parts_of(task) if predicts and load else []:
-            part.load_data()
-        evaluated = mteb.evaluate(
-            encoder,
-            task,
-            cache=cache,
-            co2_tracker=False,
-            encode_kwargs={"batch_size": BATCH, "show_progress_bar": False},
-            prediction_folder=folder if predicts else None,
-            show_progress_bar=False,
-            public_only=False,
-        )
-        result = evaluated.task_results[0]
-        try:  # whatever goes wrong with the examples must not cost the score
-            name = task.metadata.name
-            return result, read_examples(task, Path(folder)) if predicts else clustering(name, result.scores), ""
-        except Exception as error:
-            return result, pd.DataFrame(), f"{type(error).__name__}: {first_line(error):.200}"
+    parts = parts_of(task) if predicts and load else []
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            for part in parts:
+                part.load_data()
+            evaluated = mteb.evaluate(
+                encoder,
+                task,
+                cache=cache,
+                co2_tracker=False,
+                encode_kwargs={"batch_size": BATCH, "show_progress_bar": False},
+                prediction_folder=folder if predicts else None,
+                show_progress_bar=False,
+                public_only=False,
+            )
+            result = evaluated.task_results[0]
+            try:  # whatever goes wrong with the examples must not cost the score
+                name = task.metadata.name
+                return result, read_examples(task, Path(folder)) if predicts else clustering(name, result.scores), ""
+            except Exception as error:
+                return result, pd.DataFrame(), f"{type(error).__name__}: {first_line(error):.200}"
+    finally:
+        for part in parts:
+            if part.data_loaded:
+                part.unload_data()
 
 
 class _StoredResults:
