@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from reprlib import Repr
 from typing import Any
@@ -17,6 +18,7 @@ def phrase(fault: Mapping[str, Any]) -> str:
     if fault["type"] == "missing":
         return "is missing"
     rule = fault["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
+    rule = re.sub(", (unable to parse|got a number) .*", "", rule)  # what is wrong follows from what was given
     rule = rule.replace("Input should be", "expected", 1).replace("Input should", "expected to", 1)
     return f"{rule}, not {_SHORT.repr(fault['input'])}"
 

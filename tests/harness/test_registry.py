@@ -21,7 +21,6 @@ Install = Callable[..., None]
 def forget() -> None:
     registry._installed.cache_clear()
     catalogue.offers.cache_clear()
-    catalogue._open_families.cache_clear()
 
 
 @pytest.fixture
