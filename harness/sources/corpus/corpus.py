@@ -201,7 +201,7 @@ def corpus_of(given: TrainingText, kind: Kind, *, limit: int | None = None) -> C
             f"training text: expected a list of {_EXPECTED[kind]}, a datasets.Dataset, a path or a Corpus, "
             f"not {type(given).__name__}"
         )
-    corpus = corpus_in_memory(items, kind, f"given {kind}", limit)
+    corpus = corpus_in_memory(items, kind, "given data set" if items is not given else f"given {kind}", limit)
     if len(corpus) < 2:
         raise InputError(f"training text: needs at least 2 {kind}, not {len(corpus)}")
     return corpus

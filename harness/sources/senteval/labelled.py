@@ -22,7 +22,6 @@ from harness.sources.senteval.prepared import given_or_prepared, prepared_folder
 from harness.sources.senteval.similarity import (
     SICK_LABELS,
     damaged,
-    no_such_file,
     numbered_lines,
     read_stsb,
     senteval_root,
@@ -282,25 +281,18 @@ def read_captions(folder: Path, part: str) -> tuple[NDArray[Any], list[str]]:
         InputError: a file is missing, damaged or does not fit the other.
     """
     features, texts = folder / f"{part}.npy", folder / f"{part}.txt"
-    for file in (features, texts):
-        if not file.is_file():
-            raise no_such_file(
-                file,
-                f"caption retrieval needs {part}.npy (image features, one row an image) and {part}.txt (five captions "
-                "an image, one a line)",
-            )
+    if not features.is_file():
+        needed = f"{part}.npy (image features, one row an image) and {part}.txt (five captions an image, one a line)"
+        raise InputError(f"{features}: no such file; caption retrieval needs {needed}")
+    lines = [line for _, line in numbered_lines(texts, blank=True)]
     try:
         images: NDArray[Any] = np.load(features, allow_pickle=False)
     except (ValueError, EOFError, OSError) as error:
         raise InputError(f"{features}: not a NumPy matrix ({str(error).splitlines()[0]})") from None
     if images.ndim != 2 or not np.issubdtype(images.dtype, np.floating) or not np.isfinite(images).all():
         raise InputError(f"{features}: expected an (images, features) matrix of finite floating-point numbers")
-    lines = [line for _, line in numbered_lines(texts, blank=True)]
     if len(lines) != _CAPTIONS * len(images):
-        raise InputError(
-            f"{texts}: {len(lines)} captions for {len(images)} images; expected {_CAPTIONS} an image: "
-            f"{_CAPTIONS * len(images)}"
-        )
+        raise InputError(f"{texts}: {len(lines)} captions for {len(images)} images; expected {_CAPTIONS} an image")
     return images, [" ".join(line.split()) or "." for line in lines]
 
 

@@ -186,15 +186,9 @@ def gold_score(file: Path, number: int, text: str) -> float:
     return float(text)
 
 
-def no_such_file(file: Path, needed: str = "") -> InputError:
-    """The error for a file that a SentEval folder lacks.
-
-    Args:
-        needed: what the files must be, for data that SentEval has in another form.
-    """
-    ours = cache_root() / "senteval"
-    if not file.is_relative_to(ours):
-        return InputError(f"{file}: no such file; {needed or 'the SentEval folder is not complete'}")
+def no_such_file(file: Path) -> InputError:
+    """The error for a file that a SentEval folder lacks."""
+    if not file.is_relative_to(cache_root() / "senteval"):
+        return InputError(f"{file}: no such file; the SentEval folder is not complete")
     name = "/".join(file.parts[-2:])
-    text = f"{name}: not in the copy of {REPOSITORY}; set HARNESS_SENTEVAL to a SentEval data folder that has it"
-    return InputError(f"{text}; {needed}" if needed else text)
+    return InputError(f"{name}: not in the copy of {REPOSITORY}; set HARNESS_SENTEVAL to a folder that has it")
