@@ -190,7 +190,7 @@ def test_documents_too_short_are_left_out_and_counted(tmp_path: Path) -> None:
     method.fit(load_corpus(str(file), kind="documents"), FitContext(precision="fp32", max_steps=1))
     assert method.fit_report.training["documents"] == 3  # the third has 8 words, but 7 tokens a word
     assert method.fit_report.training["documents_too_short"] == 1
-    with pytest.raises(InputError, match=r"0 of 4 documents have the 1000 word pieces .* lower l_max or anchors"):
+    with pytest.raises(InputError, match=r"0 of 4 documents have the 1000 tokens .* lower l_max or anchors"):
         make(l_max=50, anchors=10).fit(load_corpus(str(file), kind="documents"), FitContext())
 
 

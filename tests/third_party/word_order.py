@@ -12,7 +12,7 @@ from harness.tasks.protocol import Description, add_score
 
 
 class WordOrder:
-    """Accuracy of a logistic regression on vectors; both forms of a sentence stand on one side of the split."""
+    """Accuracy of a logistic regression on vectors; both forms of a sentence are on one side of the split."""
 
     name = "word-order"
     suite = "order"
