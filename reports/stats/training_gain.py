@@ -22,5 +22,5 @@ def remark(row: ResultRow) -> str:
     if not never:
         return ""
     if never == known:
-        return "training never beat the start"
-    return f"training never beat the start in {never} of {known} runs"
+        return "no gain on dev"
+    return f"no gain on dev in {never} of {known} runs"
