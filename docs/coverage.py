@@ -9,6 +9,7 @@ from typing import Any
 from harness import registry
 from harness.errors import InputError
 from harness.method import Method, MethodConfig
+from harness.results.record import Record
 from harness.results.spec import RunSpec
 from harness.runs.experiment import CorpusSettings, Entry, Experiment
 from harness.runs.rows import corpus_for
@@ -17,7 +18,7 @@ from reports.papers.definition import Definition, PaperColumn, PaperRow, Publish
 from reports.papers.matching import Matching, Place
 from reports.papers.measured import tasks_of_column
 from reports.read.comparison_runs import ResultRow
-from reports.read.run_library import Record, RunLibrary
+from reports.read.run_library import RunLibrary
 
 NO_FILE, NO_METHOD = "no file has it", "no method of this harness"
 NOT_YET = (NO_FILE, NO_METHOD)  # what somebody could still do

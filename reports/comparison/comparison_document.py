@@ -115,7 +115,7 @@ def describe(comparison: Comparison) -> Document:
     sections = [section for section in _sections(comparison, significance) if section.blocks]
     for section in sections[1:]:
         section.folded = section.key != "limits"  # the first one holds the answer
-    origin = provenance_of([*comparison.records, *comparison.held], comparison.workdir)
+    origin = provenance_of([*comparison.records, *comparison.held])
     return Document(comparison.title, conclusion, _facts(comparison), sections, comparison.description, origin)
 
 

@@ -6,9 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from reports.document.table import number_text
-from reports.read.comparison_runs import Comparison, ResultRow, base_name
-from reports.read.interim_analyses import InterimAnalyses
-from reports.read.seeded import seeded
+from reports.read.comparison_runs import Comparison, InterimAnalyses, ResultRow, base_name, seeded
 from reports.stats.estimate import Estimate
 from reports.stats.significance import NOT_JUDGED, Difference, Leaders, Significance, untrained_base
 from reports.stats.targets import Target

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from reports.document.table import ABSENT, Cell, Column, Table, number_text
-from reports.read.comparison_runs import Comparison, base_name, read_comparison
-from reports.read.prompted import prompted
+from reports.read.comparison_runs import Comparison, base_name, prompted, read_comparison
 from reports.stats.shown_rows import target_mean
 from reports.stats.significance import untrained_base
 from reports.stats.targets import targets

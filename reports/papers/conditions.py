@@ -10,9 +10,10 @@ from typing import Any
 from harness import registry
 from harness.errors import InputError
 from harness.method import Method
+from harness.results.record import Record
 from reports.papers.definition import Data, Definition, PaperRow
-from reports.read.comparison_runs import ResultRow, rehearsed
-from reports.read.run_library import Record, matches, same_value, value_of
+from reports.read.comparison_runs import ResultRow
+from reports.read.run_library import matches, same_value, value_of
 
 _WEIGHTS = ("base_model", "model", "vectors")  # a rehearsal replaces these by something small
 _REHEARSED = "mini"  # the family whose preset a rehearsal follows, whatever the paper's base model
@@ -42,10 +43,10 @@ class Conditions:
             return False
         if "corpus" not in row.where or is_text(self.definition.data[row.where["corpus"]], record):
             return True
-        return rehearsed(record) and not any(is_text(text, record) for text in self.definition.data.values())
+        return record.rehearsal and not any(is_text(text, record) for text in self.definition.data.values())
 
     def _where(self, row: PaperRow, record: Record) -> dict[str, Any]:
-        if not rehearsed(record):
+        if not record.rehearsal:
             return row.fixed
         families = [self.definition.family(base) for base in self.definition.bases]
         return {

@@ -6,7 +6,6 @@ user passes the path of another one. `docs/how-to/reports.md` describes the keys
 
 from __future__ import annotations
 
-import csv
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -42,12 +41,6 @@ class Data(Config):
     uris: list[str] = Field(default=[], description="names of the same text here: corpora of the catalogue, whole URIs")
     count: int | None = Field(default=None, description="number of its entries", ge=1)
     tolerance: float = Field(default=0, description="share of the entries by which a copy may differ", ge=0, lt=1)
-
-    @model_validator(mode="after")
-    def _check_names(self) -> Self:
-        if pattern := next((uri for uri in self.uris if "*" in uri), ""):
-            raise ValueError(f'data "{self.text}": "{pattern}" is a pattern; name the text, as wiki1m or hf://...')
-        return self
 
 
 class PaperColumn(Config):
@@ -88,18 +81,25 @@ class PaperColumn(Config):
         return "dev" if self.score.endswith(" dev") else "all" if self.score.startswith("geometry:") else "test"
 
     @property
+    def _words(self) -> tuple[str, str, str]:
+        """Task, metric and aggregation; of other kinds the name alone."""
+        words = self.score if self.difference else self.score.removesuffix(" dev")
+        first, _, rest = words.partition(" ")
+        metric, _, aggregation = rest.partition(" ")
+        return (rest, "", "") if self.kind else (first, metric, aggregation)
+
+    @property
     def name(self) -> str:
         """The task; or the average, the statistic, the title of the column whose difference it is."""
-        words = self.score if self.difference else self.score.removesuffix(" dev")
-        return words.partition(" ")[2] if self.kind else words.partition(" ")[0]
+        return self._words[0]
 
     @property
     def metric(self) -> str:
-        return "" if self.kind else self.score.removesuffix(" dev").partition(" ")[2].partition(" ")[0]
+        return self._words[1]
 
     @property
     def aggregation(self) -> str:
-        return self.score.removesuffix(" dev").partition(" ")[2].partition(" ")[2]
+        return self._words[2]
 
     @property
     def difference(self) -> int:
@@ -133,9 +133,9 @@ class PaperColumn(Config):
             return [self.model_copy(update={"title": self.title or self.published})]
         columns = []
         for name in self.each:
-            keys = {key: getattr(self, key).replace("{}", name) for key in ("published", "score")}
-            title = self.title.replace("{}", name) or name
-            columns.append(self.model_copy(update={**keys, "title": title, "published": keys["published"] or name}))
+            keys = {key: getattr(self, key).replace("{}", name) for key in ("title", "published", "score")}
+            named = {"title": keys["title"] or name, "published": keys["published"] or name}
+            columns.append(self.model_copy(update={**keys, **named}))
         return columns
 
 
@@ -231,7 +231,6 @@ class Definition(Config):
     runs: int = Field(default=1, ge=1, description="runs whose mean each published number is")
     bases: dict[str, list[str]] = Field(default={}, description="base model of the published file -> our names of it")
     families: dict[str, str] = Field(default={}, description="base model -> family of presets, where its name is none")
-    protocol: dict[str, str] = Field(default={}, description="protocol of the published STS scores")
     data: dict[str, Data] = Field(default={})
     columns: dict[str, list[PaperColumn]] = Field(default={})
     tables: list[PaperTable] = Field(min_length=1)
@@ -242,18 +241,14 @@ class Definition(Config):
     @classmethod
     def _repeat_rows(cls, values: Any) -> Any:
         """Replace a label in the rows of a table by the row that has it in an earlier table."""
-        tables = values.get("tables") if isinstance(values, dict) else None
-        if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-            return values
         known: dict[Any, Any] = {}
-        repeated = []
-        for table in tables:
-            rows = table.get("rows", [])
-            if isinstance(rows, list):
-                rows = [known.get(row, row) if isinstance(row, str) else row for row in rows]
-                known |= {str(row.get("label")): row for row in rows if isinstance(row, dict)}
-            repeated.append({**table, "rows": rows})
-        return {**values, "tables": repeated}
+        try:
+            for table in values["tables"]:
+                table["rows"] = [known.get(row, row) if isinstance(row, str) else row for row in table.get("rows", [])]
+                known |= {row["label"]: row for row in table["rows"] if not isinstance(row, str)}
+        except (TypeError, KeyError, AttributeError):  # of another shape, which the fields' own checks report
+            pass
+        return values
 
     @model_validator(mode="after")
     def _check_references(self) -> Self:
@@ -302,19 +297,20 @@ class Definition(Config):
         Raises:
             InputError: no such file, or not a CSV file with the columns of published numbers.
         """
+        import pandas as pd
+
         name = file or self.published
         places = [self.folder / name, *(folder / name for folder in folders())]
         path = next((path for path in places if path.is_file()), None)
         if path is None:
             raise InputError(f'definition "{self.name}": no published file "{name}" next to it or in a package')
         try:
-            with path.open(newline="", encoding="utf-8") as stream:
-                rows = [{k: v or "" for k, v in row.items() if k is not None} for row in csv.DictReader(stream)]
-        except (OSError, UnicodeDecodeError, csv.Error) as error:
+            rows = pd.read_csv(path, dtype=str, keep_default_na=False).fillna("")
+        except (OSError, ValueError) as error:
             raise InputError(f"{path}: cannot be read as CSV ({error})") from None
-        if rows and not set(rows[0]) >= PUBLISHED_COLUMNS:
-            raise InputError(f"{path}: lacks the columns {', '.join(sorted(PUBLISHED_COLUMNS - set(rows[0])))}")
-        return rows
+        if lacking := sorted(PUBLISHED_COLUMNS - set(rows.columns)):
+            raise InputError(f"{path}: lacks the columns {', '.join(lacking)}")
+        return [{str(key): value for key, value in row.items()} for row in rows.to_dict("records")]
 
 
 def _check_unique(what: str, names: Sequence[str]) -> None:
@@ -334,20 +330,15 @@ def names() -> list[str]:
     return sorted(path.stem for path in FOLDER.glob(f"*{SUFFIX}"))
 
 
-def is_file(name: str) -> bool:
-    """Whether a report's name means a definition file."""
-    return name.endswith(SUFFIX)
-
-
 def load(name: str) -> Definition | None:
     """A definition by its name or its file; None when no definition has that name.
 
     Raises:
         InputError: no such file, not TOML, or not a definition; one line with the place.
     """
-    path = Path(name) if is_file(name) else FOLDER / f"{name}{SUFFIX}"
-    if not is_file(name) and name not in names():
+    if not name.endswith(SUFFIX) and name not in names():
         return None
+    path = Path(name) if name.endswith(SUFFIX) else FOLDER / f"{name}{SUFFIX}"
     definition = Definition.parse(read_toml(path), str(path))
     definition._path = path
     return definition

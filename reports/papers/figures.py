@@ -14,10 +14,9 @@ from reports.figures.cost_tradeoff import tradeoff
 from reports.figures.labels import place_labels, short
 from reports.figures.layer_maps import layer_map
 from reports.figures.style import GRID, INK, MUTED, finish, new, style
-from reports.papers.ablations import ablation
 from reports.papers.definition import PaperColumn, PaperFigure, PaperTable
 from reports.papers.matching import Matching
-from reports.papers.scans import scan
+from reports.papers.option_figures import ablation, scan
 from reports.read.comparison_runs import ResultRow, base_name
 from reports.stats.estimate import mean_sd
 from reports.stats.layer_grids import grids

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from harness import registry
-from harness.errors import InputError
 from reports.papers.agreement import Verdict, judge
 from reports.papers.conditions import Conditions
 from reports.papers.definition import Definition, PaperColumn, PaperFigure, PaperRow, PaperTable, Published
 from reports.papers.measured import NOTHING, Measured, measure, measure_trials, subtract
-from reports.read.comparison_runs import ResultRow
-from reports.read.run_library import RunLibrary, ScoredTrial, TrialSetting, trained_on
+from reports.read.comparison_runs import ResultRow, deterministic
+from reports.read.run_library import RunLibrary, ScoredTrial, TrialSetting, read_number, trained_on
 from reports.stats.estimate import mean_sd
 
 COMPARED = ("inside", "above", "below")
@@ -48,7 +47,7 @@ class Number:
 
     @property
     def value(self) -> float | None:
-        return _number(self.published["value"])
+        return read_number(self.published["value"])
 
     @property
     def difference(self) -> float | None:
@@ -79,7 +78,6 @@ class Matching:
         self._columns = {key: definition.spread(key) for key in definition.columns}
         self._candidates: dict[int, dict[str, list[ResultRow]]] = {}
         self._measured: dict[tuple[int, int], Measured] = {}
-        self._deterministic: dict[str, bool] = {}
 
     # --- the paper's side ---------------------------------------------------------------------------------------------
 
@@ -92,13 +90,12 @@ class Matching:
         """The place of each published number: the first table, row and column that have it."""
         return [next(self._places_of(p), None) for p in self.published]
 
-    def _places_of(self, p: Published) -> Any:
+    def _places_of(self, p: Published) -> Iterator[Place]:
         for table in self.definition.tables:
             if p["table"] in table.published:
-                row = next((row for row in reversed(table.rows) if p["model"] in row.published), None)
-                column = next((column for column in self.columns(table) if column.prints(p)), None)
-                if row is not None and column is not None:
-                    yield Place(table, row, column)
+                rows = [row for row in reversed(table.rows) if p["model"] in row.published]
+                columns = [column for column in self.columns(table) if column.prints(p)]
+                yield from (Place(table, row, column) for row in rows[:1] for column in columns[:1])
 
     def numbers_of(self, table: PaperTable, row: PaperRow) -> list[Number]:
         """The published numbers of a row of a table."""
@@ -171,7 +168,7 @@ class Matching:
         """The number of a row of ours in a column of scores."""
         key = (id(row), id(column))
         if key not in self._measured:
-            self._measured[key] = measure(self.library, row, column, self.definition.protocol)
+            self._measured[key] = measure(row, column)
         return self._measured[key]
 
     def value(self, place: Place, ours: ResultRow) -> Measured:
@@ -213,15 +210,6 @@ class Matching:
         """A statistic over the trials of one setting, of any study."""
         return measure_trials([t for t in self.trials_of(row) if t.setting == setting], column.name)
 
-    def _is_deterministic(self, method: str) -> bool:
-        """Whether a method does not depend on a seed; unknown methods count as random."""
-        if method not in self._deterministic:
-            try:
-                self._deterministic[method] = bool(registry.load(registry.METHODS, method).card.deterministic)
-            except InputError:
-                self._deterministic[method] = False
-        return self._deterministic[method]
-
     # --- both ---------------------------------------------------------------------------------------------------------
 
     @cached_property
@@ -251,9 +239,9 @@ class Matching:
         ask = bool(measured.by_seed) and not reasons  # only then: the answer imports the methods
         sides = self._random_sides(place, ours, measured) if ask else ()
         verdict = judge(
-            _number(p["value"]),
+            read_number(p["value"]),
             measured.values,
-            deterministic=ask and not sides and self._is_deterministic(ours.records[0].method),
+            deterministic=ask and not sides and bool(deterministic(ours.records[0].method)),
             sides=sides,
             reasons=reasons,
             missing=measured.missing,
@@ -286,7 +274,7 @@ class Matching:
             return ()
         methods = ours.records[0].method, reference[0].method
         sides = zip(measured.sides, methods, strict=True)
-        return tuple(side for side, method in sides if not self._is_deterministic(method))
+        return tuple(side for side, method in sides if not deterministic(method))
 
     def _match_study(self, p: Published, place: Place) -> Number:
         """From the first setting that can be compared with the paper's, else from the first that has the row."""
@@ -303,14 +291,7 @@ class Matching:
         if not found:
             return Number(p, place, Verdict.not_measured(place.row.cannot or "no study of it"))
         reasons, measured = min(found, key=lambda one: len(one[0]))
-        verdict = judge(_number(p["value"]), measured.values, reasons=reasons)
+        verdict = judge(read_number(p["value"]), measured.values, reasons=reasons)
         if verdict.kind == "one seed":
             verdict = replace(verdict, text="One study: there is no interval.")
         return Number(p, place, verdict, None, measured)
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None

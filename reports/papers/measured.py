@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from harness.results.record import Record, Score
 from harness.tasks.averages import Average, Mean, mean_of
 from harness.tasks.mteb.benchmarks import MTEB_SUITES, PREFIX, mteb_averages, mteb_values
 from harness.tasks.senteval.transfer import transfer_mean
@@ -16,11 +17,11 @@ from reports.document.table import State
 from reports.papers.definition import STATISTICS, PaperColumn
 from reports.papers.paper_suites import declutr_means
 from reports.read.comparison_runs import ResultRow
-from reports.read.run_library import Record, RunLibrary, Score, ScoredTrial
+from reports.read.run_library import ScoredTrial
 
 _MTEB = "mteb-en-v1"  # the benchmark of the papers' tables
 ENDED: tuple[State, ...] = ("collapsed", "diverged")  # ends of a run that are not errors
-Parts = list[tuple[Record, Score]]
+_PROTOCOL = {"similarity": "cosine", "preparation": "Moses-tokenised*"}  # of the STS scores of all papers
 
 
 @dataclass(frozen=True)
@@ -53,13 +54,8 @@ class Measured:
 NOTHING = Measured(state="empty")
 
 
-def measure(
-    library: RunLibrary, row: ResultRow, column: PaperColumn, protocol: Mapping[str, str] | None = None
-) -> Measured:
-    """A column's number for every finished seed of a row. An average that lacks a task has no value.
-
-    `protocol`: what the paper states of the evaluation of STS scores.
-    """
+def measure(row: ResultRow, column: PaperColumn) -> Measured:
+    """A column's number for every finished seed of a row. An average that lacks a task has no value."""
     if row.unavailable:
         return Measured(missing=f"not run: {row.unavailable}")
     if not row.finished:
@@ -67,45 +63,42 @@ def measure(
         reason = f" ({row.records[0].reason})" if state == "failed" and row.records[0].reason else ""
         return Measured(missing=f"every seed {state}{reason}", state=state)
     is_sts = column.name in STS or (column.kind == "average" and column.name.startswith("sts"))
-    stated = protocol if protocol and is_sts and column.published else {}
+    protocol = _PROTOCOL if is_sts and column.published else {}
     by_seed: dict[int, float] = {}
-    used: Parts = []
-    unlike: dict[str, None] = {}
-    reasons: dict[str, None] = {}
+    runs, protocols, unlike, reasons = {}, {}, {}, {}
     for record in row.finished:
-        value, parts, why = _value(library, record, column)
+        value, scores, why = _value(record, column)
         if value is None:
             reasons |= {why: None} if why else {}
             continue
         by_seed[record.seed] = value
-        used += parts
-        unlike |= dict.fromkeys(text for run, score in parts for text in _differences(run, score, stated))
+        runs[record.id] = None
+        protocols |= dict.fromkeys(score.comparable for score in scores)
+        unlike |= dict.fromkeys(text for score in scores for text in _differences(record, score, protocol))
     if not by_seed:
         return Measured(missing="; ".join(reasons))
     few = len(by_seed) < len(row.finished)
     partly = f"Mean of {len(by_seed)} of {len(row.finished)} seeds: the others have no such score." if few else ""
-    records = tuple(dict.fromkeys(run.id for run, _ in used))
-    protocols = tuple(dict.fromkeys(score.comparable for _, score in used))
-    return Measured(by_seed, records, protocols, tuple(unlike), partly=partly)
+    return Measured(by_seed, tuple(runs), tuple(protocols), tuple(unlike), partly=partly)
 
 
-def _value(library: RunLibrary, record: Record, column: PaperColumn) -> tuple[float | None, Parts, str]:
+def _value(record: Record, column: PaperColumn) -> tuple[float | None, list[Score], str]:
     """A number, the scores behind it, or why it is missing. Scores on SentEval's data go before those of others."""
-    scores = library.scores(record)
     if column.kind == "average" and column.name.startswith("mteb"):
         sources = [""]
     else:
-        sources = sorted({s.source for _, s in scores if s.suite != "embedded"}, key=lambda s: (s != "senteval", s))
+        known = {s.source for s in record.scores if s.suite != "embedded"}
+        sources = sorted(known, key=lambda s: (s != "senteval", s)) or [""]
     wanted = (column.name, column.metric, column.aggregation, column.split)
     why = ""
-    for source in sources or [""]:
-        parts = [(r, s) for r, s in scores if source in ("", s.source)]
+    for source in sources:
+        scores = [s for s in record.scores if source in ("", s.source)]
         if not column.kind:
-            chosen = [(r, s) for r, s in parts if (s.task, s.metric, s.aggregation, s.split) == wanted][:1]
+            chosen = [s for s in scores if (s.task, s.metric, s.aggregation, s.split) == wanted][:1]
             if chosen:
-                return column.scale * chosen[0][1].value, chosen, ""
+                return column.scale * chosen[0].value, chosen, ""
             continue
-        average, chosen = _average(column.name, parts, column.split)
+        average, chosen = _average(column.name, scores, column.split)
         if average.value is not None:
             return average.value, chosen, ""
         why = why or _lacking(record, average)
@@ -132,28 +125,22 @@ def _mean(name: str, split: str) -> Mean:
     return transfer_mean(split) if name == "transfer" else declutr_means(split)[name]
 
 
-def _average(name: str, parts: Parts, split: str) -> tuple[Average, Parts]:
+def _average(name: str, scores: list[Score], split: str) -> tuple[Average, list[Score]]:
     """An average as its paper takes it, and the scores that can be in it."""
-    scores = [s for _, s in parts]
     if name.startswith("mteb-task:"):
         task = name.removeprefix("mteb-task:")
-        return mean_of(mteb_values(scores, _MTEB), [task]), [p for p in parts if p[1].task == PREFIX + task]
+        return mean_of(mteb_values(scores, _MTEB), [task]), [s for s in scores if s.task == PREFIX + task]
     if name.startswith("mteb"):
         categories, overall = mteb_averages(scores, _MTEB)
-        chosen = [p for p in parts if p[1].task.startswith(PREFIX)]
+        chosen = [s for s in scores if s.task.startswith(PREFIX)]
         return (overall if name == "mteb" else categories[name.removeprefix("mteb:")]), chosen
     average = _mean(name, split).of(scores)
     if not name.startswith("sts"):
         suites = ("transfer",) if name == "transfer" else ("transfer", "downstream", "probing", "sts")
-        return average, [p for p in parts if p[1].suite in suites]
-    tasks = YEARS if name == "sts-years" else STS
-    wanted = name.removeprefix("sts-") if name in ("sts-mean", "sts-wmean") else "all"
-    return average, [
-        (r, s)
-        for r, s in parts
-        if s.task in tasks and s.metric == "spearman"
-        and s.aggregation in ((wanted,) if s.task in YEARS else (wanted, "all"))
-    ]  # fmt: skip
+        return average, [s for s in scores if s.suite in suites]
+    own = name.partition("-")[2] if name in ("sts-mean", "sts-wmean") else "all"
+    aggregations = {task: (own,) if task in YEARS else (own, "all") for task in (YEARS if name == "sts-years" else STS)}
+    return average, [s for s in scores if s.metric == "spearman" and s.aggregation in aggregations.get(s.task, ())]
 
 
 def _differences(record: Record, score: Score, protocol: Mapping[str, str]) -> Iterable[str]:

@@ -13,7 +13,7 @@ from reports.document.rehearsal import marked
 from reports.papers.definition import Definition, PaperTable
 from reports.papers.figures import blocks_of_file, paper_figures
 from reports.papers.matching import Matching, Number
-from reports.papers.paper_tables import Filled, paper_table, search_spaces, summary_table
+from reports.papers.paper_tables import paper_table, search_spaces, summary_table
 from reports.read.comparison_runs import ResultRow, base_name
 from reports.read.run_library import RunLibrary
 from reports.stats.estimate import mean_sd
@@ -46,11 +46,11 @@ def describe(definition: Definition, library: RunLibrary) -> tuple[Document, dic
             spaces = search_spaces(matching, table)
             sections += [Section(table.key, heading, [spaces])] if spaces else []
             continue
-        filled = paper_table(matching, table)
-        blocks: list[Block] = [filled.table] if filled.table else []
-        sections.append(Section(table.key, heading, blocks + _missing_rows(definition, table, filled)))
+        filled, rows = paper_table(matching, table)
+        blocks: list[Block] = [filled] if filled else []
+        sections.append(Section(table.key, heading, blocks + _missing_rows(matching, table)))
         known = {row.key for row in shown}
-        shown += [row for row in filled.rows if row.key not in known]
+        shown += [row for row in rows if row.key not in known]
     figures = paper_figures(matching, shown)
     comparison = library.as_comparison(definition.name, shown, definition.title)
     for key, title, block in (
@@ -67,7 +67,7 @@ def describe(definition: Definition, library: RunLibrary) -> tuple[Document, dic
     )
     used = {r.id: r for row in shown for r in row.records}  # of the rows, and of the numbers of studies
     used |= {i: library.by_id[i] for one in matching.numbers for i in one.measured.records if i in library.by_id}
-    document.origin = provenance_of(used.values(), library.workdir)
+    document.origin = provenance_of(used.values())
     rehearsal = any(row.rehearsal for row in shown)
     lines = plain(matching.numbers, "rehearsal" if rehearsal else "")
     files, data = {"tables/joined.csv": as_csv(lines)}, {"report": definition.name, "joined": lines}
@@ -136,16 +136,19 @@ def _facts(matching: Matching, shown: list[ResultRow]) -> list[tuple[str, str]]:
     ]
 
 
-def _missing_rows(definition: Definition, table: PaperTable, filled: Filled) -> list[Block]:
+def _missing_rows(matching: Matching, table: PaperTable) -> list[Block]:
     """How many rows of the paper have no comparable number of ours, and the commands that measure them."""
-    if not filled.missing:
+    printed = [numbers for row in table.rows if (numbers := matching.numbers_of(table, row))]
+    missing = sum(all(one.difference is None for one in numbers) for numbers in printed)
+    if not missing:
         return []
-    blocks = blocks_of_file(definition.name)
+    name = matching.definition.name
+    blocks = blocks_of_file(name)
     commands = [f"harness study run {study} --workdir WORKDIR" for study in table.studies]
     if not commands and blocks is not None:
         part = f" --only {table.key}" if table.key in blocks else ""
-        commands = [f"harness compare {definition.name}{part} --workdir WORKDIR"]
-    text = f"{filled.missing} of {filled.printed} published rows have no comparable number of ours; the cells say why."
+        commands = [f"harness compare {name}{part} --workdir WORKDIR"]
+    text = f"{missing} of {len(printed)} published rows have no comparable number of ours; the cells say why."
     return [Text((f"{text} To measure them: {'; '.join(commands)}" if commands else text,))]
 
 

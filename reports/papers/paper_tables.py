@@ -5,34 +5,34 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from harness.tasks.mteb.benchmarks import EN_V1
-from reports.document.table import MINUS, Cell, Column, Table, TableRow, number, ranked
+from reports.document.table import MINUS, Cell, Column, Table, TableRow, absent, number, ranked
 from reports.papers.conditions import has_effect
 from reports.papers.definition import PaperColumn, PaperRow, PaperTable, Published
-from reports.papers.matching import Matching, Number, trained
-from reports.papers.own_rows import BLANK, OTHER, OwnRows, measured_cell, own_rows
-from reports.read.comparison_runs import ResultRow
+from reports.papers.matching import Matching, Number, Place, trained
+from reports.papers.measured import ENDED, Measured
+from reports.read.comparison_runs import ResultRow, base_name, prompted
+from reports.stats.estimate import mean_sd
 from reports.tables.score_cells import anchor
 
 SPACES = "search_spaces.csv"
 SIGNS = {"club": "♣", "diamond": "♦", "heart": "♥", "spade": "♠"}
+OTHER = "other models"
+BLANK = Cell("–", state="empty")
+_CHOICE = (
+    "One of several configurations. It was not chosen by its scores: first the paper's text and settings, then most "
+    "seeds, most tasks, most training data, the newest (of differences: rows that were trained alike). Its card has "
+    "all settings."
+)
+
+
 _MOST_COLUMNS = 20  # a table with more has its columns as lines
 _MOST_LISTED = 8  # values of a search that are listed one by one
 _DESCRIPTIONS = (  # parts of a published note that only describe the row
     "parameters ", "embedding dim ", "BoW", "supervised", "unsupervised", "semi-supervised", "mean pooling",
 )  # fmt: skip
-
-
-@dataclass
-class Filled:
-    """A table as built, our rows in it, and how many rows of the paper have no comparable number of ours."""
-
-    table: Table | None
-    rows: list[ResultRow]
-    missing: int
-    printed: int
 
 
 # --- published cells --------------------------------------------------------------------------------------------------
@@ -118,19 +118,191 @@ def _derived_cell(
     return number(column.difference * (own - reference), digits=column.digits, signed=True)
 
 
+# --- our rows ---------------------------------------------------------------------------------------------------------
+
+
+def measured_cell(measured: Measured, column: PaperColumn, row: ResultRow | None = None) -> Cell:
+    """Mean and standard deviation over seeds, or why there is none."""
+    if not measured.by_seed:
+        untrained = row is not None and row.records[0].supervision == "untrained"
+        if measured.state == "empty" or (column.metric == "train_seconds" and untrained):
+            return BLANK
+        notes = [f"{measured.missing}."] if measured.missing and measured.state not in ENDED else []
+        return absent(measured.state, *(_sentence(note) for note in notes))
+    mean, sd = mean_sd(measured.values)
+    notes = [measured.partly] if measured.partly else []
+    notes += [f"Another protocol than the paper's: {text}." for text in measured.unlike]
+    return number(
+        mean, digits=column.digits, sd=sd, n=len(measured.by_seed), records=measured.records,
+        signed=bool(column.difference), notes=notes,
+    )  # fmt: skip
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+@dataclass
+class OwnRows:
+    """Our lines of a table, and our rows in them. A row of the paper without a run has a line with the reason.
+
+    Where only other tables have runs, every row says that it has none.
+    """
+
+    matching: Matching
+    table: PaperTable
+    lines: list[TableRow] = field(default_factory=list)
+    rows: list[ResultRow] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.columns = self.matching.columns(self.table)
+        if self.table.studies:
+            self._add_studies()
+        else:
+            self._add_runs()
+        if any(str(row.where.get("pooling", "")).startswith("layer:") for row in self.table.rows):
+            self._add_layers()
+        every = (row for one in self.matching.definition.tables for row in one.rows)
+        if not self.lines and any(self.matching.candidates(row) for row in every):
+            rows = [row for row in self.table.rows if self.matching.bases_of(self.table, row)]
+            self.lines = [self._line_without_run(row, "", "not measured here") for row in rows]
+
+    def _value(self, row: PaperRow, ours: ResultRow, column: PaperColumn) -> Measured:
+        return self.matching.value(Place(self.table, row, column), ours)
+
+    def _add(self, row: ResultRow) -> None:
+        if all(row is not other for other in self.rows):
+            self.rows.append(row)
+
+    def _add_runs(self) -> None:
+        """Our rows that have any of the table's numbers (or ended early), by base model in the definition's order."""
+        blocks: dict[tuple[str, bool], dict[int, list[tuple[ResultRow, list[Cell]]]]] = {}
+        scores = [column for column in self.columns if not column.difference]
+        for row in self.table.rows:
+            for base, members in self.matching.candidates(row).items():
+                best = next((r for r in members if any(self._value(row, r, c).by_seed for c in scores)), None)
+                best = best or next((r for r in members if not r.finished or r.rehearsal), None)
+                if best is not None:
+                    cells = [measured_cell(self._value(row, best, c), c, best) for c in self.columns]
+                    block = blocks.setdefault((OTHER if row.weights else base, best.rehearsal), {})
+                    block.setdefault(id(row), []).append((best, cells))
+        # A block without any number is shown only for a rehearsal, whose cells say what was not available.
+        blocks = {
+            key: block
+            for key, block in blocks.items()
+            if key[1] or any(c.state == "value" for lines in block.values() for _, cells in lines for c in cells)
+        }
+        if blocks and all(base != OTHER for base, _ in blocks):
+            blocks[OTHER, any(rehearsal for _, rehearsal in blocks)] = {}
+        known = [ours for names in self.matching.definition.bases.values() for ours in names]
+
+        def order(key: tuple[str, bool]) -> tuple[bool, bool, int, str]:
+            base, rehearsal = key
+            return base == OTHER, rehearsal, known.index(base) if base in known else len(known), base
+
+        for base, rehearsal in sorted(blocks, key=order):
+            name = base if base == OTHER else base_name(base)
+            title = f"{name} · {'rehearsal' if rehearsal else 'measured here'}"
+            for row in self.table.rows:
+                lines = blocks[base, rehearsal].get(id(row), [])
+                for ours, cells in lines:
+                    self.lines.append(self._line(row, ours, cells, title))
+                    self._add(ours)
+                if not lines and self._is_expected(row, base):
+                    self.lines.append(self._line_without_run(row, base, title))
+
+    def _line(self, row: PaperRow, ours: ResultRow, cells: list[Cell], block: str) -> TableRow:
+        count, whole = len(ours.finished), len(ours.records)
+        seeds = Cell(str(count) if count == whole else f"{count} of {whole}", value=count)
+        label = f"{row.label} ({base_name(ours.base_model)})" if row.weights else row.label
+        head = Cell(label, link=anchor(ours), records=tuple(r.id for r in ours.records), notes=self._notes(row, ours))
+        return TableRow((head, seeds, *cells), block, ranked=not (row.supervised or ours.supervision == "supervised"))
+
+    def _notes(self, row: PaperRow, ours: ResultRow) -> tuple[str, ...]:
+        """What a reader should know of a row of ours before comparing it with the paper's."""
+        notes = [f"{_sentence(text)}."] if (text := prompted(ours)) else []
+        if len(self.matching.candidates(row).get(ours.base_model, [])) > 1:
+            notes.append(_CHOICE)
+        conditions = self.matching.conditions
+        base = conditions.published_base(ours.base_model)
+        if base and self.matching.bases_of(self.table, row) and not ours.rehearsal:
+            notes += [*conditions.other_training(row, ours), *conditions.remarks(base, row, ours)]
+        return tuple(notes)
+
+    def _is_expected(self, row: PaperRow, base: str) -> bool:
+        """Whether a block lacks a row of the paper: one that the paper has on its base model, or on any other one."""
+        bases = self.matching.bases_of(self.table, row)
+        if not bases:
+            return False
+        elsewhere = bool(row.weights) or not any(one in self.matching.definition.bases for one in bases)
+        if elsewhere or base == OTHER:
+            return elsewhere and base == OTHER
+        published = self.matching.conditions.published_base(base)
+        return not published or published in bases
+
+    def _line_without_run(self, row: PaperRow, base: str, block: str) -> TableRow:
+        """The line of a row that has no run: n/a with the reason where the paper has a number."""
+        found = self.matching.candidates(row) if row.method and not self.table.studies else {}
+        rows = found.get(base, []) if base not in ("", OTHER) else [one for rows in found.values() for one in rows]
+        if row.cannot or not row.method:
+            why = row.cannot or "no method of this harness"
+        elif rows:
+            why = "its runs have no score of this table"
+        else:
+            why = f"no {'study' if self.table.studies else 'run'} of it" + (" on this base model" if found else "")
+        cells = []
+        for column in self.columns:
+            recorded = self._value(row, rows[0], column).missing if rows else ""
+            cannot = "" if column.score else column.cannot
+            text = _sentence(f"{recorded or cannot or why}.")
+            cells.append(absent("missing", text) if column.published else BLANK)
+        return TableRow((Cell(row.label), BLANK, *cells), block, ranked=False)
+
+    def _add_studies(self) -> None:
+        """A block for each setting that studies scored trials in."""
+        library = self.matching.library
+        for setting in library.settings:
+            name = f"{base_name(setting.base_model)} · {library.setting_names[setting]} · measured here"
+            lines = []
+            for row in self.table.rows:
+                numbers = [self.matching.value_of_study(row, setting, c) for c in self.columns]
+                if any(one.by_seed for one in numbers):
+                    runs = numbers[0].records
+                    cells = [replace(measured_cell(m, c), n=None) for m, c in zip(numbers, self.columns, strict=True)]
+                    trials = Cell(f"{len(runs)} runs", value=len(runs))
+                    lines.append(TableRow((Cell(row.label, records=runs), trials, *cells), name))
+                elif self._is_expected(row, setting.base_model):
+                    lines.append(self._line_without_run(row, setting.base_model, name))
+            if any(cell.state == "value" for line in lines for cell in line.cells):
+                self.lines += lines
+
+    def _add_layers(self) -> None:
+        """The best and the worst layer of each untrained model that has the suite layers; in the first column."""
+        from reports.tables.layer_table import extremes
+
+        library = self.matching.library
+        untrained = [row for row in library.rows if row.finished and row.records[0].supervision == "untrained"]
+        comparison = library.as_comparison(self.table.key, untrained)
+        for row, lines in extremes(comparison, self.columns[0].name, "senteval") if self.columns else []:
+            block = f"{base_name(row.base_model)} · {'rehearsal' if row.rehearsal else 'measured here'}"
+            for text, cell in lines:
+                head = Cell(text, link=anchor(row), records=cell.records)
+                seeds = Cell(str(len(row.finished)), value=len(row.finished))
+                blanks = [BLANK] * (len(self.columns) - 1)
+                self.lines.append(TableRow((head, seeds, cell, *blanks), block, ranked=False))
+            self._add(row)
+
+
 # --- tables -----------------------------------------------------------------------------------------------------------
 
 
-def paper_table(matching: Matching, table: PaperTable) -> Filled:
-    """One table of the paper; None where neither the paper's file nor our runs have anything for it."""
+def paper_table(matching: Matching, table: PaperTable) -> tuple[Table | None, list[ResultRow]]:
+    """One table of the paper, and our rows in it; None where neither the paper's file nor our runs have anything."""
     specs = matching.columns(table)
-    own = own_rows(matching, table)
-    numbers = [own_numbers for row in table.rows if (own_numbers := matching.numbers_of(table, row))]
-    missing = sum(all(one.difference is None for one in own_numbers) for own_numbers in numbers)
-    filled = Filled(None, own.rows, missing, len(numbers))
+    own = OwnRows(matching, table)
     rows = [*own.lines, *_published_rows(matching, table)]
     if not rows:
-        return filled
+        return None, own.rows
     columns = [Column("row", "Method", numeric=False)]
     columns.append(Column("seeds", "Runs" if table.studies else "Seeds", aside=True))
     for i, c in enumerate(specs):
@@ -143,8 +315,7 @@ def paper_table(matching: Matching, table: PaperTable) -> Filled:
     columns = [columns[j] for j in keep]
     body = ranked(columns, [replace(row, cells=tuple(row.cells[j] for j in keep)) for row in rows])
     result = Table(table.key, table.title, table.caption, tuple(columns), body, _legend(own, body, dropped))
-    filled.table = _transposed(result) if len(specs) > _MOST_COLUMNS else result
-    return filled
+    return (_transposed(result) if len(specs) > _MOST_COLUMNS else result), own.rows
 
 
 def _legend(own: OwnRows, rows: Iterable[TableRow], dropped: Sequence[str]) -> tuple[str, ...]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +26,7 @@ from harness.results.store import (
 )
 from harness.seeds import PartSeed
 from harness.tasks.catalogue import tasks_of
-from reports.read.configuration import same_configuration
 from reports.read.examples import LeftOut
-from reports.read.interim_analyses import InterimAnalyses, read_interim_analyses
 
 SUPERVISION = ("untrained", "transductive", "unsupervised", "supervised")
 SEEDLESS = ("untrained", "transductive", "supervised")  # no seed takes part in these: one run is all there is to know
@@ -36,11 +36,6 @@ STS_ORDER = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")
 def base_name(base_model: str) -> str:
     """A base model's name as a reader knows it: without "embedded:", a hub organisation or the folders before it."""
     return base_model.rstrip("/").rsplit("/", 1)[-1].removeprefix("embedded:") or base_model
-
-
-def rehearsed(record: Record) -> bool:
-    """Was the run made to try a file out, on stand-ins for what its row names?"""
-    return record.rehearsal
 
 
 @dataclass(frozen=True)
@@ -83,7 +78,7 @@ class ResultRow:
 
     @property
     def rehearsal(self) -> bool:
-        return any(rehearsed(record) for record in self.records)
+        return any(record.rehearsal for record in self.records)
 
     @property
     def status(self) -> str:
@@ -120,6 +115,88 @@ class ResultRow:
     def scores(self, task: str, source: str, metric: str, aggregation: str = "") -> list[tuple[Record, Score]]:
         """This score of every finished seed that has it, never of the dev split."""
         return list(self._index.get((task, source, metric, aggregation), ()))
+
+
+@cache
+def deterministic(method: str) -> bool | None:
+    """What a method's card says; None for a method that is not installed. Imports the method."""
+    try:
+        return bool(registry.load(registry.METHODS, method).card.deterministic)
+    except InputError:
+        return None
+
+
+def seeded(row: ResultRow) -> bool:
+    """Whether another seed may give another score.
+
+    Rows with several runs or training steps are seeded. For any other single run the method's card decides; for a
+    method that is not installed, its supervision.
+    """
+    if row.supervision == "untrained":
+        return False
+    if len(row.finished) > 1 or row.records[0].training.get("steps"):
+        return True
+    fixed = deterministic(row.records[0].method)
+    return row.supervision not in SEEDLESS if fixed is None else not fixed
+
+
+def prompted(row: ResultRow) -> str:
+    """What a row did to the texts that it was scored on, for a footnote; empty if each text is read once, as it is."""
+    training = next((record.training for record in row.finished), {})
+    parts = []
+    if row.pooling and row.pooling.partition(":")[0] in ("echo", "echo_last"):
+        parts.append("reads every text twice, and pools the second copy")
+    if used := training.get("prompts"):
+        texts = ", ".join(f'{key} "{text}"' for key, text in used.items())
+        return "; ".join([*parts, f"scored with prompts before its texts: {texts}"])
+    if default := training.get("default_prompt"):
+        parts.append(f'scored with its default prompt "{default}" before all texts')
+    if unused := training.get("unused_prompts"):
+        keys = ", ".join(f'"{key}"' for key in unused)
+        parts.append(f"its model has prompts of its own that were not used ({keys})")
+    return "; ".join(parts)
+
+
+@dataclass(frozen=True)
+class InterimAnalyses:
+    """The interim analyses of a comparison whose seeds were added until it was decided.
+
+    Attributes:
+        first, most: seeds of a row at the first analysis, and at the last that was planned.
+        seeds: of the rows in contention at each analysis.
+        since: (base model, label, seed) of a run -> the first analysis that includes it, from 1.
+        rows: what each analysis found for each row ("row", "base_model", "state").
+        rule: how the analyses decide, in a line.
+        ended: "decided", "seeds" (no more were available), "budget"; "" for a comparison that has not ended.
+        equivalence: half width of the region of practical equivalence, in points.
+    """
+
+    first: int
+    most: int
+    seeds: tuple[int, ...]
+    since: Mapping[tuple[str, str, int], int]
+    rows: tuple[tuple[Mapping[str, Any], ...], ...]
+    rule: str
+    ended: str
+    equivalence: float
+
+
+def _interim_analyses(comparison_file: Mapping[str, Any]) -> InterimAnalyses | None:
+    """The interim analyses of a comparison file; None if the seeds were fixed beforehand.
+
+    Runs of a round that has not ended count as one more analysis.
+    """
+    until = comparison_file.get("until")
+    if not until:
+        return None
+    first, most, taken = int(until["first"]), int(until["most"]), list(until["analyses"])
+    since = {(c["base_model"], c["row"], c["seed"]): int(c["analysis"]) for c in comparison_file["runs"]}
+    while len(taken) < max(since.values(), default=1):
+        taken.append({"seeds": min(first + len(taken), most)})
+    seeds = tuple(int(analysis["seeds"]) for analysis in taken)
+    rows = tuple(tuple(analysis.get("rows", ())) for analysis in taken)
+    rule, ended = str(until.get("rule", "")), str(until.get("ended", ""))
+    return InterimAnalyses(first, most, seeds, since, rows, rule, ended, float(until["equivalence"]))
 
 
 @dataclass
@@ -228,6 +305,12 @@ class Comparison:
         return {source for source, _, task in (key.partition(":") for key in keys) if task in tasks}
 
 
+def options_of(record: Record) -> str:
+    """Method and options of a run without its seed, as text: equal for the seeds of one row."""
+    options = {key: value for key, value in record.config.items() if key != "seed"}
+    return f"{record.method} {json.dumps(options, sort_keys=True, default=str)}"
+
+
 def _data(record: Record) -> list[Any]:
     """Fingerprints of what was trained and selected on; a run that ended early may not know them."""
     return [(part or {}).get("sha256") for part in (record.corpus, record.dev)]
@@ -240,10 +323,8 @@ def _row(label: str, base_model: str, records: Iterable[Record]) -> tuple[Result
     kept: dict[int, Record] = {}  # a `PartSeed` is another key than a seed of its number
     aside = []
     for record in newest_first:
-        same = same_configuration(record, model)
-        if record.status == "finished":
-            same = same and _data(record) == _data(model)
-        if same and record.random_seed not in kept:
+        same = options_of(record) == options_of(model)
+        if same and (record.status != "finished" or _data(record) == _data(model)) and record.random_seed not in kept:
             kept[record.random_seed] = record
         else:
             aside.append(record)
@@ -313,7 +394,7 @@ def read_comparison(workdir: Path, name: str) -> Comparison:
         entries = (tree.get("experiment") or {}).get("methods", [])
         lost = [run for run in tree.get("runs", []) if run["id"] in damaged]
         records += [_failed_record(run, name, records, entries, damaged[run["id"]]) for run in lost]
-        analyses = read_interim_analyses(tree)
+        analyses = _interim_analyses(tree)
     except (ValueError, KeyError, TypeError, AttributeError):
         file = comparison_files(workdir).get(name, workdir)
         raise InputError(f"{file}: damaged; `harness compare` with the same experiment writes it again") from None
@@ -337,13 +418,10 @@ def comparisons(workdir: Path) -> dict[str, int]:
 
     Runs made elsewhere that a comparison is compared with are no comparison of their own.
     """
+    files = comparison_files(workdir)
     guests: set[str] = set()
-    for name in comparison_files(workdir):
+    for name in files:
         with suppress(InputError):  # reported where that comparison is read
             guests |= {run["id"] for run in (read_comparison_file(workdir, name) or {})["runs"] if "source" in run}
-    names = set(comparison_files(workdir))
-    counts: dict[str, int] = {}
-    for record in read_records(workdir, damaged={}):
-        if record.id not in guests or record.comparison in names:
-            counts[record.comparison] = counts.get(record.comparison, 0) + 1
-    return counts
+    records = read_records(workdir, damaged={})
+    return dict(Counter(r.comparison for r in records if r.id not in guests or r.comparison in files))

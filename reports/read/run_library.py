@@ -13,12 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import InputError
-from harness.results.record import Record as Record  # for `reports.papers`
-from harness.results.record import Score as Score
+from harness.results.record import Record
 from harness.results.store import added_starts, read_records
 from harness.seeds import PartSeed
-from reports.read.comparison_runs import Comparison, ResultRow, rehearsed
-from reports.read.configuration import configuration, default_of
+from reports.read.comparison_runs import Comparison, ResultRow, options_of
 
 
 @dataclass(frozen=True)
@@ -50,10 +48,9 @@ class ScoredTrial:
     def setting(self) -> TrialSetting:
         run = self.runs[0]
         dev, corpus = run.dev or {}, run.corpus or {}
-        count = corpus.get("count")
         return TrialSetting(
             run.base_model, str(dev.get("task", "unknown")), str(dev.get("source")), str(corpus.get("uri")),
-            count if isinstance(count, int) else 0, str(corpus.get("kind", "entries")),
+            corpus.get("count") or 0, str(corpus.get("kind", "entries")),
             str(run.training.get("planned_steps", "unknown")), (str(dev.get("sha256")), str(corpus.get("sha256"))),
         )  # fmt: skip
 
@@ -65,33 +62,12 @@ class RunLibrary:
     workdir: Path
     rows: tuple[ResultRow, ...]
     trials: tuple[ScoredTrial, ...] = ()
-    summaries: Mapping[str, list[dict[str, str]]] = field(default_factory=dict)  # study -> lines of its summary.csv
     warnings: list[str] = field(default_factory=list)
-    older: Mapping[str, tuple[Record, ...]] = field(default_factory=dict)  # record id -> earlier runs of the same cell
 
-    @property
-    def records(self) -> list[Record]:
-        return [record for row in self.rows for record in row.records]
-
-    def find(
-        self, method: str, where: Mapping[str, Any] | None = None, base_model: str | None = None
-    ) -> list[ResultRow]:
+    def find(self, method: str, where: Mapping[str, Any] | None = None) -> list[ResultRow]:
         """The rows of a method whose configuration has all that `where` names (see `PaperRow`)."""
-        return [
-            row
-            for row in self.rows
-            if row.records[0].method == method
-            and base_model in (None, row.base_model)
-            and matches(row.records[0], where or {})
-        ]
-
-    def scores(self, record: Record) -> list[tuple[Record, Score]]:
-        """Every score of a cell: of its newest run, then what earlier runs of it have beyond that."""
-        newest: dict[tuple[str, ...], tuple[Record, Score]] = {}
-        for one in (record, *self.older.get(record.id, ())):
-            for s in one.scores:
-                newest.setdefault((s.task, s.source, s.split, s.metric, s.aggregation), (one, s))
-        return list(newest.values())
+        rows = [row for row in self.rows if row.records[0].method == method]
+        return [row for row in rows if matches(row.records[0], where or {})]
 
     def as_comparison(self, name: str, rows: Iterable[ResultRow], title: str = "") -> Comparison:
         """Some rows as the figures and tables of comparisons take them."""
@@ -108,36 +84,34 @@ class RunLibrary:
         """How tables name each: by what it says, then by the text, the dev set's source and a number if need be."""
         names: dict[TrialSetting, str] = {}
         for setting in self.settings:
-            twins = [s for s in self.settings if s.base_model == setting.base_model and str(s) == str(setting)]
-            name = f"{setting} ({setting.uri}, {setting.dev_source})" if len(twins) > 1 else str(setting)
-            alike = sum(s.base_model == setting.base_model and n.startswith(name) for s, n in names.items())
-            names[setting] = f"{name}, {alike + 1}" if alike else name
+            alike = [s for s in self.settings if (s.base_model, str(s)) == (setting.base_model, str(setting))]
+            name = f"{setting} ({setting.uri}, {setting.dev_source})" if len(alike) > 1 else str(setting)
+            same = sum(s.base_model == setting.base_model and n.startswith(name) for s, n in names.items())
+            names[setting] = f"{name}, {same + 1}" if same else name
         return names
 
     @cached_property
     def by_id(self) -> dict[str, Record]:
-        return {r.id: r for record in self.records for r in (record, *self.older.get(record.id, ()))}
+        return {record.id: record for row in self.rows for record in row.records}
 
 
 def matches(record: Record, where: Mapping[str, Any]) -> bool:
     """Whether a run has the configuration that `where` asks for."""
-    for key, wanted in where.items():
+
+    def has(key: str, wanted: Any) -> bool:
         value = value_of(record, key)
-        options = wanted if isinstance(wanted, list) and not isinstance(value, list) else [wanted]
-        if not any(same_value(value, option) for option in options):
-            return False
-    return True
+        several = isinstance(wanted, list) and not isinstance(value, list)
+        return any(same_value(value, option) for option in (wanted if several else [wanted]))
+
+    return all(has(key, wanted) for key, wanted in where.items())
 
 
 def value_of(record: Record, key: str) -> Any:
-    """An option of a run, what it is without it where the record is older; "corpus.KEY": of its training text,
-    "base_model": what it started from."""
+    """An option of a run; "corpus.KEY": of its training text, "base_model": what it started from."""
     place, _, rest = key.partition(".")
     if place == "corpus" and rest:
         return (record.corpus or {}).get(rest)
-    if key == "base_model":
-        return record.base_model
-    return record.config[key] if key in record.config else default_of(record.method, key)
+    return record.base_model if key == "base_model" else record.config.get(key)
 
 
 def same_value(value: Any, wanted: Any) -> bool:
@@ -151,107 +125,87 @@ def same_value(value: Any, wanted: Any) -> bool:
     return bool(value == wanted) or (value is None and wanted == "")
 
 
-def _group(record: Record) -> tuple[str, str, str]:
-    return record.method, record.base_model, f"{rehearsed(record)} {configuration(record)}"
-
-
 def trained_on(record: Record) -> tuple[Any, ...]:
     """Fingerprints of the training text and the dev set, and the number of training steps."""
     data = [(part or {}).get("sha256") for part in (record.corpus, record.dev)]
     return (*data, record.training.get("planned_steps"))
 
 
-def _rows(records: Iterable[Record]) -> tuple[list[ResultRow], dict[str, tuple[Record, ...]]]:
-    """Rows in the order of method, base model and label; and what stands behind a cell's newest run."""
-    cells: dict[tuple[str, str, str], dict[tuple[Any, ...], list[Record]]] = {}
+def _rows(records: Iterable[Record]) -> tuple[ResultRow, ...]:
+    """Rows in the order of method, base model and options, with the newest run of each seed."""
+    groups: dict[tuple[str, str, str], dict[tuple[Any, ...], list[Record]]] = {}
     for record in records:
-        cells.setdefault(_group(record), {}).setdefault(trained_on(record), []).append(record)
+        key = record.method, record.base_model, f"{record.rehearsal} {options_of(record)}"
+        groups.setdefault(key, {}).setdefault(trained_on(record), []).append(record)
     rows: list[ResultRow] = []
-    older: dict[str, tuple[Record, ...]] = {}
     taken: set[tuple[str, str]] = set()
-    for (_, base_model, _), by_data in sorted(cells.items()):
-        for members in _joined_losses(by_data):
-            newest = sorted(members, key=lambda r: (r.status == "finished", r.finished, r.started, r.id), reverse=True)
-            by_seed: dict[int, list[Record]] = {}
-            for record in newest:
-                by_seed.setdefault(record.seed, []).append(record)
-            for first, *rest in by_seed.values():
-                older[first.id] = tuple(r for r in rest if r.status == "finished")
-            label = name = newest[0].row
+    for (_, base_model, _), by_data in sorted(groups.items()):
+        _join_unfinished(by_data)
+        for members in by_data.values():
+            newest_last = sorted(members, key=lambda r: (r.status == "finished", r.finished, r.started, r.id))
+            by_seed = {record.seed: record for record in newest_last}
+            label = name = newest_last[-1].row
             number = 2
             while (base_model, name) in taken:  # rows have their cards by label
                 name, number = f"{label} ({number})", number + 1
             taken.add((base_model, name))
-            rows.append(ResultRow(name, base_model, tuple(by_seed[seed][0] for seed in sorted(by_seed))))
-    return rows, {key: value for key, value in older.items() if value}
+            rows.append(ResultRow(name, base_model, tuple(by_seed[seed] for seed in sorted(by_seed))))
+    return tuple(rows)
 
 
-def _joined_losses(by_data: dict[tuple[Any, ...], list[Record]]) -> list[list[Record]]:
-    """A run that ended before its data was known belongs to those of its configuration that finished."""
-    lost = [key for key, members in by_data.items() if all(r.status != "finished" for r in members)]
-    kept = [key for key in by_data if key not in lost]
-    if not kept:
-        return list(by_data.values())
-    for key in lost:
-        same = [k for k in kept if k[0] == key[0]] or (kept if key[0] is None else [])
+def _join_unfinished(by_data: dict[tuple[Any, ...], list[Record]]) -> None:
+    """Move runs that ended before their data was known to the finished runs of their configuration."""
+    finished = [key for key, members in by_data.items() if any(r.status == "finished" for r in members)]
+    for key in [key for key in by_data if finished and key not in finished]:
+        same = [other for other in finished if other[0] == key[0]] or (finished if key[0] is None else [])
         if same:
             by_data[same[0]] = by_data[same[0]] + by_data.pop(key)
-    return list(by_data.values())
 
 
-def _trials(workdir: Path, by_id: Mapping[str, Record], warnings: list[str]) -> list[ScoredTrial]:
-    """The scored trials of every study that wrote its tables."""
-    scored = []
-    for file in sorted((workdir / "studies").glob("*/trials.csv")):
-        name = file.parent.name
-        lost = 0
-        for line in _csv(file, warnings):
-            columns = list(line)
-            columns = columns[: columns.index("state")] if "state" in columns else []
-            objective = next((c for c in columns if c.endswith(" dev")), "")
-            try:
-                value = float(line[objective]) if objective and line[objective] else math.nan
-            except ValueError:
-                value = math.nan
-            if line.get("state") != "complete" or not math.isfinite(value):
-                continue
-            runs = tuple(by_id[run] for run in (line.get("runs") or "").split() if run in by_id)
-            lost += not runs
-            scored += [ScoredTrial(name, value, runs)] if runs else []
-        if lost:
-            warnings.append(f"study {name}: the runs of {lost} scored trials are not in {workdir / 'runs'}")
-    return scored
-
-
-def _csv(file: Path, warnings: list[str]) -> list[dict[str, str]]:
+def _trials(file: Path, by_id: Mapping[str, Record], warnings: list[str]) -> list[ScoredTrial]:
+    """The scored trials of a study, from its table."""
     try:
         with file.open(newline="", encoding="utf-8") as stream:
-            return [{str(k): v for k, v in line.items() if isinstance(v, str)} for line in csv.DictReader(stream)]
+            lines = list(csv.DictReader(stream))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         warnings.append(f"{file} is unreadable ({type(error).__name__})")
         return []
+    objective = next((column for column in (lines[0] if lines else ()) if column.endswith(" dev")), "")
+    complete = [line for line in lines if line.get("state") == "complete" and line.get(objective)]
+    scored = [
+        ScoredTrial(file.parent.name, value, tuple(by_id[run] for run in (line.get("runs") or "").split() if run in by_id))
+        for line in complete
+        if (value := read_number(line[objective])) is not None
+    ]
+    if lost := sum(not trial.runs for trial in scored):
+        workdir = file.parents[2]
+        warnings.append(f"study {file.parent.name}: the runs of {lost} scored trials are not in {workdir / 'runs'}")
+    return [trial for trial in scored if trial.runs]
+
+
+def read_number(text: str) -> float | None:
+    """A finite number; None for any other text."""
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
 
 
 def read_library(workdir: Path) -> RunLibrary:
-    """Everything in a work directory, but for the untrained starts that comparisons added to their rows.
-
-    Nobody asked for those: they must not stand where a row of a paper is looked for. What cannot be read is a warning;
-    an empty directory gives an empty library.
+    """All runs of a work directory, but for the untrained starts that comparisons added to their rows, which are no
+    rows of a paper. Unreadable files are warnings; an empty directory gives an empty library.
     """
     damaged: dict[str, str] = {}
     try:
-        whole = read_records(workdir, damaged=damaged)
+        every = read_records(workdir, damaged=damaged)
     except OSError as error:
         raise InputError(f"{workdir}: its runs cannot be read ({error.strerror})") from None
     added = added_starts(workdir)
-    # Runs that share streams belong to where spread comes from.
-    records = [r for r in whole if r.id not in added and not isinstance(r.random_seed, PartSeed)]
-    rows, older = _rows(records)
-    library = RunLibrary(workdir, tuple(rows), warnings=[damaged[key] for key in sorted(damaged)], older=older)
-    library.trials = tuple(_trials(workdir, {r.id: r for r in records}, library.warnings))
-    library.summaries = {
-        file.parent.name: lines
-        for file in sorted((workdir / "studies").glob("*/summary.csv"))
-        if (lines := _csv(file, library.warnings))
-    }
-    return library
+    # Runs that share some random streams only serve the decomposition of spread.
+    records = [r for r in every if r.id not in added and not isinstance(r.random_seed, PartSeed)]
+    warnings = [damaged[key] for key in sorted(damaged)]
+    by_id = {r.id: r for r in records}
+    files = sorted((workdir / "studies").glob("*/trials.csv"))
+    trials = tuple(trial for file in files for trial in _trials(file, by_id, warnings))
+    return RunLibrary(workdir, _rows(records), trials, warnings)

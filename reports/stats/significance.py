@@ -16,9 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from harness.results.record import Record
-from reports.read.comparison_runs import Comparison, ResultRow
+from reports.read.comparison_runs import Comparison, ResultRow, seeded
 from reports.read.examples import Ids
-from reports.read.seeded import seeded
 from reports.stats.clusters import Chance, chance
 from reports.stats.estimate import Estimate, Floats
 from reports.stats.example_scores import ExampleScores, Scored

@@ -5,7 +5,7 @@ from __future__ import annotations
 from reports.document.blocks import Block, Text
 from reports.document.table import Cell, Column, Table, TableRow
 from reports.read.comparison_runs import Comparison, base_name
-from reports.read.overlaps import TRAINING, TextOverlap, checked, scored_tasks, text_overlaps
+from reports.read.overlap import TRAINING, TextOverlap, checked, scored_tasks, text_overlaps
 
 LARGE = 0.05  # share of a task's texts from which on the limits mention it
 _COLUMNS = (

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from reports.document.table import Cell, Column, Table, TableRow
-from reports.read.comparison_runs import Comparison, base_name
-from reports.read.interim_analyses import InterimAnalyses
+from reports.read.comparison_runs import Comparison, InterimAnalyses, base_name
 from reports.stats.sequential import SHARE
 from reports.stats.significance import Significance
 

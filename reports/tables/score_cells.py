@@ -9,8 +9,7 @@ from dataclasses import replace
 from harness.results.record import Record, Score
 from harness.tasks.averages import Average
 from reports.document.table import Cell, Column, State, absent, number
-from reports.read.comparison_runs import ResultRow, base_name
-from reports.read.prompted import prompted
+from reports.read.comparison_runs import ResultRow, base_name, prompted
 from reports.stats.estimate import mean_sd
 from reports.stats.training_gain import remark
 

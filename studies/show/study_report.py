@@ -100,7 +100,7 @@ def describe(
         _facts(study, trials, planned),
         [s for s in sections if s.blocks],
         study.description,
-        provenance_of(records, workdir),
+        provenance_of(records),
     )
 
 

@@ -42,7 +42,7 @@ def run(
     corpus: dict[str, Any] | None = None, status: str = "finished", finished: str = "2025-01-01T11:00:00Z",
     supervision: str = "unsupervised", comparison: str = "invented", **more: Any,
 ) -> Record:  # fmt: skip
-    """Write one record; scores carry SentEval's preparation and cosine similarity.
+    """Write one record; scores carry SentEval's preparation and cosine similarity. Options not given are defaults.
 
     Args:
         more: further fields of the record, or of its specification.
@@ -55,7 +55,7 @@ def run(
     if dev := of_spec.get("dev"):
         of_spec["dev"] = {"sha256": "cd" * 32, **dev}
     spec = RunSpec(**{
-        "method": method, "version": f"{comparison} {count + 1}", "config": {**(config or {}), "seed": seed},
+        "method": method, "version": f"{comparison} {count + 1}", "config": {**recipe(method, "default", ""), **(config or {}), "seed": seed},
         "base_model": base, "model": base, "seed": seed, "corpus": corpus, **of_spec,
     })  # fmt: skip
     record = Record(

@@ -9,11 +9,10 @@ import pytest
 
 from reports.document.blocks import Figure
 from reports.papers import definition
-from reports.papers.ablations import ablation
 from reports.papers.figures import alignment_uniformity
 from reports.papers.matching import Matching
+from reports.papers.option_figures import ablation, scan
 from reports.papers.paper_tables import paper_table
-from reports.papers.scans import scan
 from reports.read.run_library import read_library
 from tests.support import invented_runs as made
 
@@ -129,7 +128,7 @@ def matching(tmp_path_factory) -> Matching:
 
 
 def test_trials_of_unlike_dev_sets_and_texts_are_never_one_statistic(matching):
-    table = paper_table(matching, next(t for t in matching.definition.tables if t.key == "table-1")).table
+    table = paper_table(matching, next(t for t in matching.definition.tables if t.key == "table-1"))[0]
     ours = [(row.block, *(cell.text for cell in row.cells)) for row in table.rows if "measured here" in row.block]
     large, small = (
         "mini-bert · STS-B dev, 1,000,000 sentences, 100 training steps",
@@ -164,7 +163,7 @@ def test_both_weights_of_vicreg(matching):
 
 
 def block(matching: Matching) -> list[tuple[str, ...]]:
-    table = paper_table(matching, next(t for t in matching.definition.tables if t.key == "table-1")).table
+    table = paper_table(matching, next(t for t in matching.definition.tables if t.key == "table-1"))[0]
     ours = [row for row in table.rows if "measured here" in row.block and row.cells[2].state == "value"]
     return [(row.block, *(c.text for c in row.cells)) for row in ours]
 

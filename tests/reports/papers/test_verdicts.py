@@ -14,7 +14,6 @@ from scipy import stats
 from reports.papers import definition
 from reports.papers.agreement import judge, predict_difference, predict_mean
 from reports.papers.conditions import shown, stated
-from reports.papers.definition import Data
 from reports.papers.matching import Matching, Number
 from reports.papers.paper_document import as_csv, plain
 from reports.read.run_library import read_library
@@ -212,13 +211,6 @@ def test_vectors_are_known_by_their_file_and_not_by_its_folder(tmp_path):
     assert found.difference is not None
 
 
-def test_records_without_a_newer_option_have_its_default(tmp_path):
-    older = made.recipe("simcse")
-    del older["mlm_weight"], older["same_mask"]
-    made.run(tmp_path, "simcse", older, scores=[made.score("STS-B", 75)], corpus=made.WIKI)
-    assert number(tmp_path, model="SimCSE-BERT (unsup)").verdict.kind == "one seed"
-
-
 def test_a_rehearsal_matches_no_published_number_and_goes_last(tmp_path):
     made.run(tmp_path, "scd", SCD, scores=made.sts(40), corpus=made.WIKI, most_sentences=2000)
     assert {one.verdict.kind for one in matched(tmp_path).numbers} == {"not measured"}
@@ -297,11 +289,6 @@ def test_every_published_row_of_a_trained_method_states_settings(name, tmp_path)
 )  # fmt: skip
 def test_values_are_shown_in_few_digits(value, text):
     assert shown(value) == text
-
-
-def test_a_pattern_is_no_name_of_a_text():
-    with pytest.raises(ValueError, match="pattern"):
-        Data(text="STS", uris=["*sts*"])
 
 
 # --- averages ---------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from reports.document.blocks import Text
 from reports.document.table import Table
 from reports.read.comparison_runs import read_comparison
 from reports.read.examples import read_examples
-from reports.read.without_overlap import without_overlap
+from reports.read.overlap import without_overlap
 from reports.stats.significance import Significance
 from reports.tables.contamination import contamination, remarks
 from tests.support import synthetic
@@ -77,7 +77,7 @@ def test_what_was_found_in_other_data_counts_as_not_checked(made: synthetic.Inve
 
 def test_scores_without_the_overlap_are_those_of_the_other_pairs_for_all_rows(made: synthetic.Invented) -> None:
     whole = read_comparison(made.workdir, "invented")
-    fewer = without_overlap(whole)
+    fewer = without_overlap(whole)[0]
     significance = Significance(fewer)
     for before, row in zip(whole.rows, fewer.rows, strict=True):
         for record in row.records:
@@ -99,7 +99,7 @@ def test_scores_without_the_overlap_are_those_of_the_other_pairs_for_all_rows(ma
 
 def test_a_score_of_fewer_pairs_is_another_protocol(made: synthetic.Invented) -> None:
     whole = read_comparison(made.workdir, "invented")
-    ids = [{s.comparable for r in c.records for s in r.scores} for c in (whole, without_overlap(whole))]
+    ids = [{s.comparable for r in c.records for s in r.scores} for c in (whole, without_overlap(whole)[0])]
     assert {s.comparable for r in whole.records for s in r.scores if s.task == "STS13"} == ids[0] & ids[1]
 
 
@@ -136,7 +136,7 @@ def transfer(folder: Path, *, outcomes: bool = True) -> synthetic.Invented:
 
 def test_scores_of_examples_without_those_that_were_trained_on(tmp_path: Path) -> None:
     made = transfer(tmp_path)
-    fewer = without_overlap(read_comparison(made.workdir, "invented"))
+    fewer = without_overlap(read_comparison(made.workdir, "invented"))[0]
     (record,) = fewer.rows[0].records
     frame = RunFolder(made.workdir, record.id).outcomes()
     kept = frame[(frame["task"] == "MR") & (frame["example"] % 4 > 0)]
@@ -150,6 +150,6 @@ def test_scores_of_examples_without_those_that_were_trained_on(tmp_path: Path) -
 
 
 def test_a_task_without_the_scores_of_its_examples_is_left_out(tmp_path: Path) -> None:
-    fewer = without_overlap(read_comparison(transfer(tmp_path, outcomes=False).workdir, "invented"))
+    fewer = without_overlap(read_comparison(transfer(tmp_path, outcomes=False).workdir, "invented"))[0]
     assert "MR: left out" in fewer.description
     assert {s.task for r in fewer.records for s in r.scores} == {"TREC"}

@@ -1,4 +1,4 @@
-"""Scores a comparison without the examples of which a text occurs in a training text.
+"""The texts that tasks share with what rows were trained or selected on, and scores without them.
 
 An example is a pair of STS, or anything else that is scored on its own: a classified sentence or pair, a predicted
 score. Nothing can be left out where queries or captions are ranked among the texts of others, or sets are clustered as
@@ -8,38 +8,84 @@ a whole. The same examples are left out for all rows, so that rows stay comparab
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from harness.errors import InputError
 from harness.files.hashing import content_id
-from harness.results.outcomes import SCORE, value_of
+from harness.results.outcomes import SCORE
+from harness.results.outcomes import value_of as value_of_outcomes
+from harness.results.overlaps import Overlap, TaskOverlap, read_overlap
 from harness.results.record import Record
 from harness.results.store import RunFolder
 from harness.tasks.sts import AGGREGATIONS, Correlation, aggregate, pearson, spearman
 from reports.read.comparison_runs import Comparison
 from reports.read.examples import LeftOut, kept_outcomes, kept_pairs
-from reports.read.overlaps import TRAINING, TextOverlap, checked, scored_tasks, text_overlaps
 
+TRAINING, SELECTION = "training text", "dev set"
 FEWEST = 30  # examples that a score needs
+_NOT_SCORED = ("geometry", "layers", "efficiency")  # suites that score no text
 _METRICS: dict[str, Correlation] = {"spearman": spearman, "pearson": pearson}
 
 Key = tuple[str, str]  # task, source
 
 
-def without_overlap(comparison: Comparison) -> Comparison:
-    """The first result of `scored_without_overlap`."""
-    return scored_without_overlap(comparison)[0]
+@dataclass(frozen=True)
+class TextOverlap:
+    """A training text or dev set, the rows that used it, and what it shares with tasks (None: it was not checked)."""
+
+    use: str  # TRAINING or SELECTION
+    name: str
+    rows: tuple[str, ...]
+    found: Overlap | None
 
 
-def scored_without_overlap(comparison: Comparison) -> tuple[Comparison, dict[Key, str]]:
+def text_overlaps(comparison: Comparison) -> list[TextOverlap]:
+    """Every text that a row of the comparison was trained or selected on; training texts first."""
+    met: dict[tuple[str, Any, Any], tuple[Mapping[str, Any], list[str]]] = {}
+    for use in (TRAINING, SELECTION):
+        for record in comparison.records:
+            about = record.corpus if use == TRAINING else record.dev
+            if about and about.get("sha256"):
+                met.setdefault((use, about["sha256"], about.get("kind")), (about, []))[1].append(record.row)
+    return [
+        TextOverlap(use, _name(about), tuple(dict.fromkeys(rows)), read_overlap(comparison.workdir, about))
+        for (use, _, _), (about, rows) in met.items()
+    ]
+
+
+def _name(about: Mapping[str, Any]) -> str:
+    name = about.get("name") or about.get("uri")
+    return str(name) if about.get("uri") else " ".join(str(about[key]) for key in ("task", "split") if about.get(key))
+
+
+def scored_tasks(comparison: Comparison) -> dict[tuple[str, str], str | None]:
+    """(task, source) of everything that is scored by its texts -> fingerprint of its data, None if unknown."""
+    found: dict[tuple[str, str], str | None] = {}
+    for record in comparison.records:
+        for s in record.scores:
+            if s.suite not in _NOT_SCORED and not s.task.startswith("geometry:"):
+                protocol = record.protocols.get(s.protocol) or record.protocols.get(s.comparable) or {}
+                data = protocol.get("data")
+                found[s.task, s.source] = found.get((s.task, s.source)) or (data if isinstance(data, str) else None)
+    return found
+
+
+def checked(text: TextOverlap, task: str, source: str, data: str | None) -> TaskOverlap | None:
+    """The result for one task; None if it was not checked, or with data other than `data`."""
+    one = text.found.tasks.get(f"{source}:{task}") if text.found is not None else None
+    return one if one is not None and not one.unchecked and data in (None, one.data) else None
+
+
+def without_overlap(comparison: Comparison) -> tuple[Comparison, dict[Key, str], str]:
     """Leave out the examples of which a text occurs in the training text of any row.
 
     Returns:
-        The comparison with its scores recomputed, without scores that cannot be; and for each task that lost examples
-        a sentence, which the comparison's description has too.
+        The comparison with its scores recomputed, without scores that cannot be; for each task that lost examples a
+        clause; and the sentence with all of them, which the comparison's description has too.
 
     Raises:
         InputError: no task was checked, or no score is left.
@@ -63,24 +109,19 @@ def scored_without_overlap(comparison: Comparison) -> tuple[Comparison, dict[Key
         raise InputError(f"{comparison.name}: no score is left without the overlap with its training text: {why}")
     parts = []
     for part in comparison.parts:
-        try:
-            parts.append(without_overlap(part))
-        except InputError:  # no score of this block is left
-            continue
+        with suppress(InputError):  # no score of this block is left
+            parts.append(without_overlap(part)[0])
+    clauses = "; ".join(notes.values())
+    sentence = f"Without the examples of which a text occurs in a training text. {clauses}." if notes else ""
     fewer = replace(
         comparison,
         rows=rows,
         title=f"{comparison.title} (without examples that were trained on)",
         parts=tuple(parts),
         left_out=left_out,
-        description=" ".join(filter(None, (comparison.description, sentence(list(notes.values()))))),
+        description=" ".join(filter(None, (comparison.description, sentence))),
     )
-    return fewer, notes
-
-
-def sentence(notes: list[str]) -> str:
-    """What was left out, for the head of a report or the end of a verdict."""
-    return f"Without the examples of which a text occurs in a training text. {'; '.join(notes)}." if notes else ""
+    return fewer, notes, sentence
 
 
 def _examples_to_leave_out(
@@ -92,10 +133,8 @@ def _examples_to_leave_out(
     for (task, source), data in scored_tasks(comparison).items():
         known = [one for text in texts if (one := checked(text, task, source, data)) is not None]
         pairs = max((one.pairs for one in known), default=0)
-        touched = {
-            subset: frozenset(n for one in known for n in one.touched.get(subset, ()))
-            for subset in dict.fromkeys(subset for one in known for subset in one.touched)
-        }
+        subsets = dict.fromkeys(subset for one in known for subset in one.touched)
+        touched = {subset: frozenset(n for one in known for n in one.touched.get(subset, ())) for subset in subsets}
         gone = sum(map(len, touched.values()))
         if len(known) < len(texts):
             notes[task, source] = f"{task}: left out, it was not compared with all training text"
@@ -133,7 +172,7 @@ def _rescore(comparison: Comparison, record: Record, left_out: Mapping[Key, Left
             own = np.logical_and.reduce([outcomes[column] == getattr(s, column) for column in SCORE])
             rows = kept_outcomes(outcomes[own], without)
             if len(rows):
-                value, n = value_of(rows), len(rows)
+                value, n = value_of_outcomes(rows), len(rows)
         if value is not None:
             ids = {
                 name: content_id([getattr(s, name), "without overlap", n], 12) for name in ("protocol", "comparable")

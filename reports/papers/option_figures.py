@@ -1,0 +1,333 @@
+"""Scores by the options of a method: ablations over our runs, and scans over the trials of studies.
+
+A figure is None if nothing was measured that it could show. Only runs of one base model, text and number of training
+steps are shown together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from reports.document.blocks import Figure
+from reports.figures.style import COLOURS, INK, MARKERS, finish, new, style
+from reports.papers.definition import PaperFigure
+from reports.papers.matching import Matching
+from reports.read.comparison_runs import ResultRow, base_name
+from reports.read.run_library import ScoredTrial, TrialSetting, matches
+from reports.stats.estimate import mean_sd
+from reports.stats.search import bin_of, bins, quartile
+
+_Scored = list[tuple[ResultRow, float]]  # rows with their mean score
+_Levels = list[tuple[Any, _Scored]]  # level of a factor -> the rows that have it
+_Panels = list[tuple[str, str, _Levels]]  # title, label of the axis, levels
+_Points = list[tuple[float, float, float, int]]  # place, maximum, upper quartile, number of trials
+_Named = list[tuple[str, list[ScoredTrial]]]  # name of a row of the paper, its trials
+_BINS = 5
+_LISTED = 10  # values that are shown one by one, as those of a grid
+
+
+# --- ablations --------------------------------------------------------------------------------------------------------
+
+
+def ablation(matching: Matching, figure: PaperFigure) -> Figure | None:
+    """A figure of kind "levels" (every factor, whatever else differs), "additions" (rows with one of the factors next
+    to rows with none) or "amounts" (the levels of one factor by the amount of text)."""
+    rows = [row for row in matching.library.find(figure.method) if row.finished]
+    shared = _usual_values(rows, figure.same)
+    rows = [row for row in rows if matches(row.records[0], figure.where)]
+    rows = [row for row in rows if all(_option(row, key) == value for key, value in shared.items())]
+    found = _scored_rows(matching, figure, rows)
+    if found is None:
+        return None
+    make = {"levels": _level_panels, "additions": _added_panels, "amounts": _amount_panels}[figure.kind]
+    panels = make(figure, found[1])
+    return _draw_strips(figure, *found, panels) if panels else None
+
+
+def _scored_rows(matching: Matching, figure: PaperFigure, rows: Sequence[ResultRow]) -> tuple[str, _Scored] | None:
+    """The title of a score and the rows that have it: of the base model and text (no rehearsal where there is a run)
+    and of the number of training steps with most rows.
+
+    Additions need rows that have one. Different amounts of a text belong together, each with its most frequent number
+    of training steps.
+    """
+    groups: dict[tuple[str, str, bool], dict[tuple[int, int], list[ResultRow]]] = {}
+    for row in rows:
+        place = row.base_model, str((row.finished[0].corpus or {}).get("uri")), row.rehearsal
+        groups.setdefault(place, {}).setdefault((_entries(row), _steps(row)), []).append(row)
+
+    def needed(members: Sequence[ResultRow]) -> int:
+        return sum(figure.kind != "additions" or bool(_added(row, figure)) for row in members)
+
+    best: list[ResultRow] = []
+    for _, budgets in sorted(groups.items()):
+        order = sorted(budgets, key=lambda b, own=budgets: (needed(own[b]), len(own[b]), b))  # type: ignore[misc]
+        chosen = list({entries: (entries, steps) for entries, steps in order}.values())
+        chosen = sorted(chosen) if figure.kind == "amounts" else order[-1:]
+        members = [row for budget in chosen for row in budgets[budget]]
+        best = max(best, members, key=lambda m: (bool(m) and not m[0].rehearsal, needed(m), len(m)))
+    scored = {
+        column.title: [(row, mean_sd(m.values)[0]) for row in best if (m := matching.measure(row, column)).by_seed]
+        for column in matching.columns(figure)
+    }
+    title = max(scored, key=lambda name: len(scored[name]))
+    return (title, scored[title]) if scored[title] else None
+
+
+def _level_panels(figure: PaperFigure, rows: _Scored) -> _Panels:
+    panels = [(key, axis, _by_level(rows, _reader(key))) for key, axis in figure.factors.items()]
+    return [(_title(key), axis, levels) for key, axis, levels in panels if len(levels) > 1]
+
+
+def _added_panels(figure: PaperFigure, rows: _Scored) -> _Panels:
+    plain = [(row, s) for row, s in rows if not _added(row, figure)]
+    panels = []
+    for key, axis in figure.factors.items():
+        own = [(row, s) for row, s in rows if _added(row, figure) == [key]]
+        levels = [("none", plain), *_by_level(own, _reader(key))] if plain else _by_level(own, _reader(key))
+        panels += [(_title(key), axis, levels)] if own else []
+    return panels
+
+
+def _draw_strips(figure: PaperFigure, score: str, rows: _Scored, panels: _Panels) -> Figure:
+    """A panel per factor: each configuration as a dot, the mean of each level as a bar."""
+    with style():
+        plot = new(7.2 if len(panels) > 1 or figure.kind == "levels" else 4.2, 2.9)
+        grid = plot.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+        for axes, (title, axis, levels) in zip(grid, panels, strict=True):
+            for i, (_, members) in enumerate(levels):
+                for k, (_, value) in enumerate(members):
+                    x = i if len(members) == 1 else i + 0.24 * (k / (len(members) - 1) - 0.5)
+                    axes.plot([x], [value], color=COLOURS[0], marker="o", markersize=4.5, linestyle="", alpha=0.75)
+                axes.plot([i - 0.28, i + 0.28], [_mean(members)] * 2, color=INK, linewidth=1.6, solid_capstyle="butt")
+            axes.set_xticks(range(len(levels)), [str(level) for level, _ in levels], fontsize=7.5)
+            axes.set_xlim(-0.6, len(levels) - 0.4)
+            axes.set_title(title)
+            axes.set_xlabel(axis)
+            axes.grid(axis="x", visible=False)
+        grid[0].set_ylabel(score.replace(" (", "\n("), fontsize=8)
+        means = (f"{title}: {_means(levels)}" for title, _, levels in panels)
+        caption = "A dot: one configuration, mean over its seeds; a bar: the mean of a level."
+        caption += "" if figure.kind == "amounts" else " All had the same number of training steps."
+        return finish(
+            plot, figure.key, figure.title, f"{score}, from {base_name(rows[0][0].base_model)}. {caption}",
+            f"Dots by level of each factor. {'; '.join(means)}.",
+        )  # fmt: skip
+
+
+def _amount_panels(figure: PaperFigure, rows: _Scored) -> _Panels:
+    """A panel per level of one factor: its scores by the amount of text."""
+    levels, sizes = _by_level(rows, _reader(next(iter(figure.factors)))), {_entries(row) for row, _ in rows}
+    unit = str((rows[0][0].finished[0].corpus or {}).get("kind") or "entries")
+    panels = []
+    for level, members in levels if len(levels) > 1 or len(sizes) > 1 else []:
+        by_size = _by_level(members, lambda row: (_entries(row), _steps(row)))
+        named = [(f"{entries:,}\n({steps:,} steps)", same) for (entries, steps), same in by_size]
+        panels.append((str(level), f"{unit} (training steps)", named))
+    return panels
+
+
+def _mean(rows: _Scored) -> float:
+    return mean_sd([score for _, score in rows])[0]
+
+
+def _means(levels: _Levels) -> str:
+    return ", ".join(f"{str(level).replace(chr(10), ' ')}: {_mean(members):.2f}" for level, members in levels)
+
+
+def _title(key: str) -> str:
+    """The title of a factor's panel: the name of its (first) option."""
+    return key.partition("+")[0].replace("_", " ").capitalize()
+
+
+def _by_level(rows: _Scored, level: Callable[[ResultRow], Any]) -> _Levels:
+    by_level: dict[Any, _Scored] = {}
+    for row, score in rows:
+        by_level.setdefault(level(row), []).append((row, score))
+    return sorted(by_level.items(), key=lambda item: (isinstance(item[0], str), item[0]))
+
+
+def _option(row: ResultRow, key: str) -> Any:
+    return row.records[0].config.get(key)
+
+
+def _reader(key: str) -> Callable[[ResultRow], Any]:
+    """The level of a factor; of several options together (A+B) as one text."""
+    if "+" not in key:
+        return lambda row: _option(row, key)
+    return lambda row: "\n".join(str(_option(row, one)) for one in key.split("+"))
+
+
+def _added(row: ResultRow, figure: PaperFigure) -> list[str]:
+    """The factors that a row has."""
+    return [key for key in figure.factors if _option(row, key.partition("+")[0])]
+
+
+def _usual_values(rows: Sequence[ResultRow], keys: Sequence[str]) -> dict[str, Any]:
+    """The most frequent value of each option, so that other values do not mix with the factor."""
+    usual: dict[str, Any] = {}
+    for key in keys if rows else ():
+        values = [_option(row, key) for row in rows]
+        usual[key] = max(sorted(set(values), key=str), key=values.count)
+    return usual
+
+
+def _entries(row: ResultRow) -> int:
+    return int((row.finished[0].corpus or {}).get("count") or 0)
+
+
+def _steps(row: ResultRow) -> int:
+    return int(row.finished[0].training.get("planned_steps") or 0)
+
+
+# --- scans -------------------------------------------------------------------------------------------------------------
+
+
+def scan(matching: Matching, figure: PaperFigure) -> Figure | None:
+    """Maximum and upper quartile of a study's trials by one option, with a panel for each group of its rows ("METHOD,
+    GROUP VALUE" in their labels); or by two options, a panel each, and the best trial by both.
+
+    Of one setting (base model, dev set, training text, training steps): STS-B dev where a study has it, then the one
+    with most trials. None where no setting has two values of each option.
+    """
+    keys = list(figure.factors)
+    found = _find_trials(matching, figure, keys)
+    if found is None:
+        return None
+    setting, trials = found
+    named: dict[str, _Named] = {}
+    chosen = {id(t) for t in trials}
+    for table in matching.definition.tables:
+        for row in table.rows if table.studies else ():
+            own = [t for t in matching.trials_of(row) if id(t) in chosen] if row.method == figure.method else []
+            if own:
+                name = row.label.rpartition(", ")[2]
+                named.setdefault(name.partition(" ")[0] if ", " in row.label else "", []).append((name, own))
+    with style():
+        plot = new(7.2, 3.0)
+        if len(keys) == 1:
+            grid = plot.subplots(1, len(named), sharey=True, squeeze=False)[0]
+            panels = [(axes, rows, keys[0], group) for axes, (group, rows) in zip(grid, named.items(), strict=True)]
+        else:
+            left, middle, right = plot.subplots(1, 3, width_ratios=(1, 1, 1.15))
+            middle.sharey(left)
+            middle.tick_params(labelleft=False)
+            rows = [row for members in named.values() for row in members]
+            panels = [(axes, rows, key, "") for axes, key in zip((left, middle), keys, strict=True)]
+            _draw_best(right, trials, figure.factors)
+        lines = [_draw_lines(axes, rows, key, figure.factors[key], title) for axes, rows, key, title in panels]
+        _draw_legend(plot, setting)
+        few = all(len({_value(t, key) for t in trials}) <= _LISTED for key in keys)
+        shared = "".join(f" {key}: {trials[0].runs[0].config.get(key)}." for key in figure.same)
+        where = f"{base_name(setting.base_model)}, {matching.library.setting_names[setting]}"
+        caption = (
+            f"Maximum (full) and upper quartile (dashed) of the trials of each "
+            f"{'value' if few else 'value, or fifth of the range on a log scale'}, whatever their other options."
+            f"{'' if len(keys) == 1 else ' Right: the best trial of each cell.'}{shared} {len(trials)} trials from "
+            f"{where} (studies: {', '.join(sorted({t.study for t in trials}))})."
+        )
+        values = (
+            f"{label}: " + ", ".join(f"{x:.2g}: {best:.2f} and {upper:.2f} of {n}" for x, best, upper, n in points)
+            for own in lines
+            for label, points in own.items()
+        )
+        alt = f"Maximum and upper quartile by value. {'; '.join(values)}."
+        return finish(plot, figure.key, figure.title, caption, alt)
+
+
+def _find_trials(
+    matching: Matching, figure: PaperFigure, keys: Sequence[str]
+) -> tuple[TrialSetting, list[ScoredTrial]] | None:
+    """The setting with most trials of the method, STS-B dev first, of those with two values of each option and one
+    value of each option in `same`."""
+    specs = [row for table in matching.definition.tables if table.studies for row in table.rows]
+    known = {id(t): t for row in specs if row.method == figure.method for t in matching.trials_of(row)}
+    alike: dict[tuple[TrialSetting, tuple[str, ...]], list[ScoredTrial]] = {}
+    for t in known.values():
+        if matches(t.runs[0], figure.where) and all(_value(t, key) > 0 for key in keys):
+            shared = tuple(str(t.runs[0].config.get(key)) for key in figure.same)
+            alike.setdefault((t.setting, shared), []).append(t)
+    found = [
+        (setting, trials)
+        for (setting, _), trials in alike.items()
+        if all(len({_value(t, key) for t in trials}) > 1 for key in keys)
+    ]
+    order = matching.library.settings
+    return min(found, key=lambda f: (f[0].dev_task != "STS-B", -len(f[1]), order.index(f[0])), default=None)
+
+
+def _value(trial: ScoredTrial, key: str) -> float:
+    value = trial.runs[0].config.get(key)
+    return float(value) if isinstance(value, int | float) else math.nan
+
+
+def _intervals(values: Sequence[float]) -> list[tuple[float, float]]:
+    """One per value where they are few, else fifths of the range on a log scale."""
+    few = len(set(values)) <= _LISTED
+    return bins(values, log=True, count=_LISTED if few else _BINS, listed=few)
+
+
+def _draw_lines(axes: Any, rows: _Named, key: str, axis: str, title: str) -> dict[str, _Points]:
+    """A line per row of the paper; the points that it goes through."""
+    intervals = _intervals([_value(t, key) for _, trials in rows for t in trials])
+    lines: dict[str, _Points] = {}
+    for label, trials in rows:
+        for i, (low, high) in enumerate(intervals):
+            scores = [100 * t.value for t in trials if bin_of(_value(t, key), intervals) == i]
+            if scores:
+                point = math.sqrt(low * high), max(scores), quartile(scores, 0.75), len(scores)
+                lines.setdefault(label, []).append(point)
+    for k, (label, points) in enumerate(lines.items()):
+        x, best, upper, _ = zip(*points, strict=True)
+        shared = {"color": COLOURS[k % len(COLOURS)], "marker": MARKERS[k % len(MARKERS)]}
+        axes.plot(x, best, linestyle="-", markersize=4.5, label=label, **shared)
+        axes.plot(x, upper, linestyle="--", markersize=3, **shared)
+    axes.set_xscale("log")
+    places = sorted({point[0] for points in lines.values() for point in points})
+    slanted = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if len(places) > 4 else {}
+    axes.set_xticks(places, [_short(x) for x in places], fontsize=7, **slanted)
+    axes.minorticks_off()
+    axes.set_title(title or f"By {axis}")
+    axes.set_xlabel(axis)
+    return lines
+
+
+def _short(x: float) -> str:
+    return f"{x:,.0f}" if x >= 10 else f"{x:.2g}"
+
+
+def _draw_legend(plot: Any, setting: TrialSetting) -> None:
+    from matplotlib.lines import Line2D
+
+    plot.axes[0].set_ylabel(f"{setting.dev_task} dev Spearman ×100")
+    named: dict[str, Any] = {}
+    for axes in plot.axes:
+        named |= {label: handle for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
+    named["maximum"] = Line2D([], [], color=INK, linestyle="-")
+    named["upper quartile"] = Line2D([], [], color=INK, linestyle="--")
+    plot.legend(list(named.values()), list(named), loc="outside lower center", ncols=min(len(named), 5), fontsize=8)
+
+
+def _draw_best(axes: Any, trials: Sequence[ScoredTrial], factors: dict[str, str]) -> None:
+    """The best trial of each cell of two options' values or fifths."""
+    a, b = factors
+    across, up = (_intervals([_value(t, key) for t in trials]) for key in (a, b))
+    grid = np.full((len(up), len(across)), np.nan)
+    for t in trials:
+        place = bin_of(_value(t, b), up), bin_of(_value(t, a), across)
+        grid[place] = np.fmax(grid[place], 100 * t.value)
+    middle = (np.nanmin(grid) + np.nanmax(grid)) / 2
+    axes.imshow(grid, cmap="cividis", origin="lower", aspect="auto")
+    for (j, i), value in np.ndenumerate(grid):
+        if not math.isnan(value):
+            colour = "white" if value < middle else INK
+            axes.text(i, j, f"{value:.1f}", ha="center", va="center", fontsize=7, color=colour)
+    for axis, intervals, key in ((axes.xaxis, across, a), (axes.yaxis, up, b)):
+        axis.set_ticks(range(len(intervals)), [_short(math.sqrt(x * y)) for x, y in intervals], fontsize=7)
+        axis.set_label_text(factors[key])
+    axes.set_title("By both: best trial")
+    axes.grid(visible=False)
