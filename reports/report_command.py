@@ -31,8 +31,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--format",
         default="html,md,latex,csv",
         metavar="LIST",
-        help="comma-separated: html, md, latex, csv, siunitx (LaTeX with columns of that package), pdf (default: the "
-        "first four)",
+        help="comma-separated: html, md, latex, csv, pdf (default: the first four)",
     )
     build.add_argument("--out", type=Path, metavar="DIR", help="folder to write to (default: WORKDIR/reports/NAME)")
     build.add_argument(
@@ -84,7 +83,7 @@ def run_build(args: argparse.Namespace) -> int:
 
     formats = tuple(dict.fromkeys(part.strip() for part in args.format.split(",") if part.strip()))
     if not formats:
-        raise InputError("--format: name at least one of html, md, latex, csv, siunitx, pdf")
+        raise InputError("--format: name at least one of html, md, latex, csv, pdf")
     ways = {"without_overlap": args.without_overlap, "with_texts": args.with_texts}
     built = build_report(args.name, _checked(args.workdir), out=args.out, formats=formats, **ways)
     for kind, path in built.items():

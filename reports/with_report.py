@@ -1,18 +1,31 @@
-"""What a comparison and a study share from Python: a report of their records."""
+"""The tables and figures of a report from Python: what the results of comparisons and studies have in common."""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from collections.abc import Sequence
 from functools import cached_property
+from html import escape
+from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
+
+from harness.config import nearest
+from harness.errors import InputError
+from reports.document.blocks import Document, Figure
+from reports.document.table import TIED, Cell, Table
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure as Plot
     from pandas.io.formats.style import Styler
+
+B = TypeVar("B", Table, Figure)
+_CSS = {1: "font-weight: bold", 2: "text-decoration: underline"}
 
 
 class WithReport:
-    """What has a report, which is built from its records when the first table or figure is requested.
+    """A result with a report, which is built from its records when the first table or figure is requested.
 
     Attributes:
         name: what the report is called. workdir: where its records are.
@@ -22,20 +35,20 @@ class WithReport:
     workdir: Path
 
     @cached_property
-    def _report(self) -> Any:
-        from reports.build import open_report
+    def _document(self) -> Document:
+        from reports.build import describe
 
-        return open_report(self.name, self.workdir)
+        return describe(self.name, self.workdir).document
 
     @property
     def tables(self) -> dict[str, str]:
         """Key -> title of the tables of the report."""
-        return self._report.tables  # type: ignore[no-any-return]
+        return {table.key: table.title for table in self._document.tables()}
 
     @property
     def plots(self) -> dict[str, str]:
         """Key -> title of the figures of the report."""
-        return self._report.plots  # type: ignore[no-any-return]
+        return {figure.key: figure.title for figure in self._document.figures()}
 
     def table(self, name: str) -> Styler:
         """A table of the report, as a pandas Styler: `.to_latex()` is as in the report, `.data` is what it shows.
@@ -46,12 +59,84 @@ class WithReport:
         Raises:
             InputError: no such table.
         """
-        return self._report.table(name)  # type: ignore[no-any-return]
+        return styled(_find(self._document.tables(), name, "table"))
 
-    def plot(self, name: str) -> Figure:
-        """A figure of the report, as matplotlib has it; `name` as in `table`: "alignment-uniformity", "cost".
+    def plot(self, name: str) -> Plot:
+        """A figure of the report, as matplotlib has it, on white; `name` as in `table`: "alignment-uniformity", "cost".
+
+        A notebook draws it without pyplot, too.
 
         Raises:
             InputError: no such figure.
         """
-        return self._report.plot(name)  # type: ignore[no-any-return]
+        plot: Plot = _find(self._document.figures(), name, "figure").plot
+        plot.set_facecolor("white")
+        plot._repr_png_ = lambda: _png(plot)  # type: ignore[attr-defined]
+        return plot
+
+
+def _png(plot: Plot) -> bytes:
+    drawn = BytesIO()
+    plot.savefig(drawn, format="png", dpi=100)
+    return drawn.getvalue()
+
+
+def _find(blocks: Sequence[B], name: str, kind: str) -> B:
+    """The block of that key, else the first one whose key and title have all words of `name`."""
+    words = set(_words(name))
+    fitting = [block for block in blocks if words and words <= set(_words(f"{block.key} {block.title}"))]
+    for block in [*(block for block in blocks if block.key == name), *fitting]:
+        return block
+    known = [block.key for block in blocks]
+    raise InputError(f'no {kind} "{name}"{nearest(name, known)}; there are: {", ".join(known) or "none"}')
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.lower())
+
+
+def styled(table: Table) -> Styler:
+    """A table as a pandas Styler: the cells as text in `.data`, best and second of a block bold and underlined, notes
+    below. Text from data stays text; `.to_latex()` without arguments is the report's LaTeX."""
+    import pandas as pd
+    from pandas.io.formats.style import Styler
+
+    from reports.write.latex import latex_table
+
+    notes = table.footnotes()
+    heads = _number_repeats([": ".join(filter(None, (column.group, column.title))) for column in table.columns])
+    lines = [(block, row) for block, rows in table.blocks() for row in rows]
+    blocks = [block for block, _ in lines] if len(table.blocks()) > 1 else []
+    index = pd.Index(_number_repeats(blocks) if blocks else range(len(lines)))
+    data = pd.DataFrame([[_text(cell, notes) for cell in row.cells] for _, row in lines], index=index, columns=heads)
+    looks = [[_CSS.get(cell.rank, "") for cell in row.cells] for _, row in lines]
+    marks = pd.DataFrame(looks, index=index, columns=heads)
+
+    class TableStyler(Styler):
+        def to_latex(self, *args: object, **options: object) -> object:
+            """The table as the report has it; with arguments of pandas, as pandas makes it."""
+            return super().to_latex(*args, **options) if args or options else latex_table(table)  # type: ignore[call-overload]
+
+    styler: Styler = TableStyler(data)
+    styler.apply(lambda _: marks, axis=None).format(escape="html").format_index(escape="html", axis=1)
+    styler.relabel_index([escape(block) for block in blocks] or [""] * len(lines), axis=0)
+    if not blocks:
+        styler.hide(axis="index")
+    said = [table.title, table.caption, *table.explanations(), *(f"{letter}: {note}" for note, letter in notes.items())]
+    return styler.set_caption("<br>".join(escape(line) for line in said if line))
+
+
+def _text(cell: Cell, notes: dict[str, str]) -> str:
+    text = f"{TIED if cell.tied else ''}{cell.text} {cell.spread}".strip()
+    letters = ",".join(notes[note] for note in cell.notes)
+    return f"{text} [{letters}]" if letters else text
+
+
+def _number_repeats(names: list[str]) -> list[str]:
+    """The names; those that occur before have a number: a Styler needs each once."""
+    met: Counter[str] = Counter()
+    numbered = []
+    for name in names:
+        met[name] += 1
+        numbered.append(f"{name} ({met[name]})" if met[name] > 1 else name)
+    return numbered

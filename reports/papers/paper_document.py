@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from reports.document.blocks import Block, Document, Section, Text
-from reports.document.rehearsal import marked
 from reports.papers.definition import Definition, PaperTable
 from reports.papers.figures import blocks_of_file, paper_figures
 from reports.papers.matching import Matching, Number
@@ -68,10 +67,8 @@ def describe(definition: Definition, library: RunLibrary) -> tuple[Document, dic
     used = {r.id: r for row in shown for r in row.records}  # of the rows, and of the numbers of studies
     used |= {i: library.by_id[i] for one in matching.numbers for i in one.measured.records if i in library.by_id}
     document.origin = provenance_of(used.values())
-    rehearsal = any(row.rehearsal for row in shown)
-    lines = plain(matching.numbers, "rehearsal" if rehearsal else "")
-    files, data = {"tables/joined.csv": as_csv(lines)}, {"report": definition.name, "joined": lines}
-    return (marked(document), files, {**data, "rehearsal": True}) if rehearsal else (document, files, data)
+    lines = plain(matching.numbers, "rehearsal" if any(row.rehearsal for row in shown) else "")
+    return document, {"tables/joined.csv": as_csv(lines)}, {"report": definition.name, "joined": lines}
 
 
 def plain(numbers: Iterable[Number], report: str = "") -> list[dict[str, Any]]:

@@ -3,11 +3,74 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 
 from reports.document.blocks import Document, Facts, Figure, Text, slug
 from reports.document.table import Cell, Column, Table, TableRow
-from reports.write.latex_text import latex_text as latex_text
-from reports.write.siunitx import SETUP, column_format, number_cell
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "$": r"\$",
+    "&": r"\&",
+    "#": r"\#",
+    "%": r"\%",
+    "_": r"\_\allowbreak{}",
+    "/": r"/\allowbreak{}",
+    "^": r"\textasciicircum{}",
+    "~": r"\textasciitilde{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': r"\textquotedbl{}",
+    "'": r"\textquotesingle{}",
+    "`": r"\textasciigrave{}",
+    "[": "{[}",  # after a line's end and in a list it would begin an argument, as the star would
+    "*": "{*}",
+    "-": "{-}",  # no ligatures to dashes: "--set" is what it says
+    "\u2212": r"\ensuremath{-}",
+    "±": r"\ensuremath{\pm}",
+    "×": r"\ensuremath{\times}",
+    "·": r"\textperiodcentered{}",
+    "†": r"\textdagger{}",
+    "–": r"\textendash{}",
+    "—": r"\textemdash{}",
+    "…": r"\dots{}",
+    "≥": r"\ensuremath{\geq}",
+    "≤": r"\ensuremath{\leq}",
+    "→": r"\ensuremath{\to}",
+    "Δ": r"\ensuremath{\Delta}",
+    "α": r"\ensuremath{\alpha}",
+    "λ": r"\ensuremath{\lambda}",
+    "τ": r"\ensuremath{\tau}",
+    "♣": r"\ensuremath{\clubsuit}",
+    "♦": r"\ensuremath{\diamondsuit}",
+    "♥": r"\ensuremath{\heartsuit}",
+    "♠": r"\ensuremath{\spadesuit}",
+    "\u00a0": "~",
+    "\ue000": r"\allowbreak{}",
+}
+
+
+def latex_text(text: str) -> str:
+    """Text for pdflatex, lualatex or xelatex alike. Letters that no standard font carries become their code point."""
+    out = []
+    # A fingerprint has no place to break at: give it some. The mark is a private character, dropped from the text.
+    text = re.sub(r"[0-9A-Za-z]{24,}", lambda m: re.sub(r"(.{8})(?=.)", "\\1\ue000", m[0]), text.replace("\ue000", ""))
+    for c in unicodedata.normalize("NFC", " ".join(text.split())):
+        if c in _LATEX:
+            out.append(_LATEX[c])
+        elif c.isascii() and c.isprintable():
+            out.append(c)
+        elif (
+            "\u00c0" <= c <= "\u017f"
+            and c not in "\u0132\u0133\u0138\u013f\u0140\u0149\u017f\u0126\u0127\u0166\u0167\u00d7\u00f7"
+        ):
+            out.append(c)  # Latin letters of the T1 encoding
+        else:
+            out.append(rf"\texttt{{\small U+{ord(c):04X}}}")
+    return "".join(out)
 
 
 def _latex_cell(cell: Cell, notes: dict[str, str], column: Column, widest: str, *, tied: bool) -> str:
@@ -41,13 +104,8 @@ def _latex_cell(cell: Cell, notes: dict[str, str], column: Column, widest: str, 
     return text + (rf"\hphantom{{\,\scriptsize {latex_text(widest)}}}" if widest else "")
 
 
-def _latex_head(table: Table, notes: dict[str, str], *, braces: bool = False) -> list[str]:
-    """`braces`: around the heads of columns of numbers, which are no numbers."""
+def _latex_head(table: Table, notes: dict[str, str]) -> list[str]:
     lines = []
-
-    def head(text: str, column: Column) -> str:
-        return f"{{{text}}}" if braces and column.numeric else text
-
     groups = table.head_groups()
     if groups:
         spans, rules, at = [], [], 1
@@ -60,7 +118,7 @@ def _latex_head(table: Table, notes: dict[str, str], *, braces: bool = False) ->
     titles = []
     for column in table.columns:
         marks = ",".join(notes[note] for note in column.notes)
-        titles.append(head(latex_text(column.title) + (rf"\textsuperscript{{{marks}}}" if marks else ""), column))
+        titles.append(latex_text(column.title) + (rf"\textsuperscript{{{marks}}}" if marks else ""))
     lines.append(" & ".join(titles) + r" \\")
     if any(column.sub for column in table.columns):
         lines.append(
@@ -78,27 +136,24 @@ _LINES = 48  # lines of a table that fit a page
 PACKAGES = ("array", "booktabs", "caption", "float", "graphicx")  # of a table
 
 
-def table_file(table: Table, *, siunitx: bool = False) -> str:
+def table_file(table: Table) -> str:
     """A table in a file of its own, to be read by `\\input`: what it needs stands at its head."""
-    packages = rf"% needs \usepackage{{{','.join((*PACKAGES, 'siunitx') if siunitx else PACKAGES)}}}"
-    lines = [packages, f"% and {SETUP}"] if siunitx else [packages]
-    return "\n".join([*lines, latex_table(table, siunitx=siunitx)])
+    return f"% needs \\usepackage{{{','.join(PACKAGES)}}}\n{latex_table(table)}"
 
 
-def latex_table(table: Table, *, numbered: bool | None = None, siunitx: bool = False) -> str:
+def latex_table(table: Table, *, numbered: bool | None = None) -> str:
     """A booktabs table, shrunk to the width of the text only when it is wider; one too long for a page goes on in more.
 
     It stands where it is written. Needs the `PACKAGES`.
 
     Args:
         numbered: let LaTeX count it; left out: unless its title has a paper's number.
-        siunitx: columns of numbers are siunitx's `S`; that package is needed too.
     """
     parts = _parts(table)
     notes = table.footnotes()
     star = "" if numbered or (numbered is None and not _OF_A_PAPER.match(table.title)) else "*"
     last = len(parts) - 1
-    return "".join(_part(table, part, notes, i, i == last, star, siunitx) for i, part in enumerate(parts))
+    return "".join(_part(table, part, notes, i, i == last, star) for i, part in enumerate(parts))
 
 
 _OF_A_PAPER = re.compile(r"(Table|Data of Figure) S?\d")
@@ -123,15 +178,13 @@ def _parts(table: Table) -> list[list[tuple[str, list[TableRow]]]]:
 
 
 def _part(
-    table: Table, blocks: list[tuple[str, list[TableRow]]], notes: dict[str, str], number: int, last: bool, star: str,
-    siunitx: bool,
-) -> str:  # fmt: skip
+    table: Table, blocks: list[tuple[str, list[TableRow]]], notes: dict[str, str], number: int, last: bool, star: str
+) -> str:
     kinds = []
     prose = rf">{{\raggedright\arraybackslash}}p{{{0.42 if len(table.columns) < 6 else 0.28}\textwidth}}"
     for j, column in enumerate(table.columns):
         longest = max((len(row.cells[j].text) for row in table.rows), default=0)
-        numeric = column_format(table, j) if siunitx else "r"
-        kinds.append(numeric if column.numeric else "l" if longest <= _PROSE else prose)
+        kinds.append("r" if column.numeric else "l" if longest <= _PROSE else prose)
     caption = " (continued)." if number else f".}} {latex_text(table.caption)}"
     again = [r"\ContinuedFloat"] if number and not star else []
     lines = [r"\begin{table}[H]", *again, r"\centering", r"\small"]
@@ -139,7 +192,7 @@ def _part(
     lines += [r"\setlength{\tabcolsep}{4pt}"] if len(table.columns) > 8 else []
     lines.append(r"\sbox0{%")
     lines.append(rf"\begin{{tabular}}{{@{{}}{''.join(kinds)}@{{}}}}")
-    lines += [r"\toprule", *_latex_head(table, notes, braces=siunitx), r"\midrule"]
+    lines += [r"\toprule", *_latex_head(table, notes), r"\midrule"]
     several = len(table.blocks()) > 1
     columns = [[row.cells[j] for row in table.rows] for j in range(len(table.columns))]
     widest = [max((c.spread for c in cells), key=len, default="") for cells in columns]
@@ -151,15 +204,7 @@ def _part(
             lines.append(rf"\multicolumn{{{len(table.columns)}}}{{@{{}}l}}{{\textit{{{latex_text(block)}}}}} \\")
         for row in rows:
             cells = zip(row.cells, table.columns, widest, tied, strict=True)
-            lines.append(
-                " & ".join(
-                    number_cell(c, [notes[n] for n in c.notes])
-                    if siunitx and k.numeric
-                    else _latex_cell(c, notes, k, w, tied=t)
-                    for c, k, w, t in cells
-                )
-                + r" \\"
-            )
+            lines.append(" & ".join(_latex_cell(c, notes, k, w, tied=t) for c, k, w, t in cells) + r" \\")
     lines += [r"\bottomrule", r"\end{tabular}}%"]
     lines.append(r"\ifdim\wd0>\textwidth\resizebox{\textwidth}{!}{\usebox0}\else\usebox0\fi")
     small = [latex_text(text) for text in table.explanations()] if last else []
@@ -192,7 +237,7 @@ def _facts(block: Facts) -> str:
     return "\n".join([*lines, r"\end{multicols}", ""])
 
 
-def latex(document: Document, *, siunitx: bool = False) -> str:
+def latex(document: Document) -> str:
     """A whole article that compiles as it is beside its `figures` folder.
 
     Where tables have the numbers of a paper, LaTeX counts none: two would be "Table 1".
@@ -211,7 +256,7 @@ def latex(document: Document, *, siunitx: bool = False) -> str:
                 case Text(items, _):
                     lines += [latex_text(item) + "\n" for item in items]
                 case Table():
-                    lines.append(latex_table(block, numbered=counted, siunitx=siunitx))
+                    lines.append(latex_table(block, numbered=counted))
                 case Figure():
                     star = "" if counted else "*"
                     caption = rf"\textbf{{{latex_text(block.title)}.}} {latex_text(block.caption)}"
@@ -225,5 +270,4 @@ def latex(document: Document, *, siunitx: bool = False) -> str:
                 case Facts():
                     lines.append(_facts(block))
         lines.append("")
-    preamble = _PREAMBLE.replace(r"\begin{document}", f"\\usepackage{{siunitx}}\n{SETUP}\n\\begin{{document}}")
-    return (preamble if siunitx else _PREAMBLE) + "\n".join(lines) + "\n\\end{document}\n"
+    return _PREAMBLE + "\n".join(lines) + "\n\\end{document}\n"

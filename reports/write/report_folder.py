@@ -15,7 +15,7 @@ from reports.write import markdown as render
 from reports.write.html import page
 
 FORMATS = ("html", "md", "latex", "csv")  # those that are written unless others are asked for
-ALL_FORMATS = (*FORMATS, "siunitx", "pdf")  # siunitx: LaTeX whose columns of numbers are that package's
+ALL_FORMATS = (*FORMATS, "pdf")
 _OWNED = ("tables", "figures", "experiments")  # folders of a report in which a build removes what it no longer writes
 
 
@@ -55,7 +55,6 @@ def write(
 def _write(
     document: Document, folder: Path, formats: Sequence[str], extra: Mapping[str, str], more: Mapping[str, Any]
 ) -> dict[str, Path]:
-    formats = ("latex", *formats) if "siunitx" in formats and "latex" not in formats else formats
     typeset = "latex" in formats or "pdf" in formats
     files: dict[str, str | bytes] = {}
     for figure in document.figures():
@@ -68,11 +67,11 @@ def _write(
         if "csv" in formats:
             files[f"tables/{slug(table.key)}.csv"] = render.csv_table(table)
         if "latex" in formats:
-            files[f"tables/{slug(table.key)}.tex"] = latex.table_file(table, siunitx="siunitx" in formats)
+            files[f"tables/{slug(table.key)}.tex"] = latex.table_file(table)
     files |= extra
     if "md" in formats:
         files["report.md"] = render.markdown(document)
-    tex = latex.latex(document, siunitx="siunitx" in formats) if typeset else ""
+    tex = latex.latex(document) if typeset else ""
     if "latex" in formats:
         files["report.tex"] = tex
     data: dict[str, Any] = {
@@ -99,7 +98,7 @@ def _write(
         "html": "index.html", "md": "report.md", "latex": "report.tex", "csv": "tables", "pdf": "report.pdf",
         "json": "data.json",
     }  # fmt: skip
-    return {kind: folder / places[kind] for kind in (*formats, "json") if kind in places}
+    return {kind: folder / places[kind] for kind in (*formats, "json")}
 
 
 def _put(path: Path, content: str | bytes) -> None:

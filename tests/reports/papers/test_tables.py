@@ -16,7 +16,7 @@ from harness.results.store import RunFolder
 from harness.runs.experiment import read_experiment
 from harness.runs.selection import select_part
 from reports.build import build_report
-from reports.document.rehearsal import MARK
+from reports.document.blocks import MARK
 from reports.document.table import MINUS, Table
 from reports.papers import definition
 from reports.papers.matching import Matching
