@@ -26,7 +26,6 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     build.add_argument(
         "name", metavar="NAME|FILE", help="a paper, comparison or study (see `harness report list`), or a definition"
     )
-    _add_workdir(build, required=True)
     build.add_argument(
         "--format",
         default="html,md,latex,csv",
@@ -34,16 +33,10 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="comma-separated: html, md, latex, csv, pdf (default: the first four)",
     )
     build.add_argument("--out", type=Path, metavar="DIR", help="folder to write to (default: WORKDIR/reports/NAME)")
-    build.add_argument(
-        "--without-overlap",
-        action="store_true",
-        help="of a comparison: leave out test examples that occur in the training data of a row",
-    )
-    build.add_argument(
-        "--with-texts",
-        action="store_true",
-        help="of a comparison: show texts of all data sets; their licences may forbid passing the report on",
-    )
+    build.add_argument("--without-overlap", action="store_true", help="of a comparison: leave out test examples that "
+                       "occur in the training data of a row")  # fmt: skip
+    build.add_argument("--with-texts", action="store_true", help="of a comparison: show texts of all data sets; their "
+                       "licences may forbid passing the report on")  # fmt: skip
     build.set_defaults(run=run_build)
 
     listing = actions.add_parser(
@@ -51,19 +44,10 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="list the papers' reports, and what a work directory holds",
         epilog="example: harness report list --from work",
     )
-    _add_workdir(listing, required=False)
+    for action in (build, listing):
+        action.add_argument("--from", dest="workdir", type=Path, required=action is build, metavar="WORKDIR",
+                            help="work directory that holds the runs")  # fmt: skip
     listing.set_defaults(run=run_list)
-
-
-def _add_workdir(parser: argparse.ArgumentParser, *, required: bool) -> None:
-    parser.add_argument(
-        "--from",
-        dest="workdir",
-        type=Path,
-        required=required,
-        metavar="WORKDIR",
-        help="work directory that holds the runs",
-    )
 
 
 def _checked(workdir: Path) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +17,6 @@ from reports.stats.simultaneous import AllPairs
 from reports.stats.verdicts import common_design, sight
 
 SEEDS = (2, 3, 4, 5, 6, 8, 10, 15, 20)
-
-
-@dataclass(frozen=True)
-class _Given:
-    """What the caller says himself; the records' where it is None."""
-
-    sd: float | None
-    pairs_sd: float | None
-    rows: int | None
-    correlation: float
 
 
 def power(
@@ -47,51 +36,46 @@ def power(
     Raises:
         InputError: neither a work directory nor a deviation, a number out of range, or nothing that can be judged.
     """
-    given = _Given(sd, pairs_sd, rows, correlation)
-    _check(workdir, difference, given)
-    if workdir is None:
-        assert sd is not None  # checked above
+    for name, value, low, high in (
+        ("difference", difference, 0, 100), ("sd", sd, 0, 100), ("pairs-sd", pairs_sd, 0, 100),
+        ("rows", rows, 2, 200), ("correlation", correlation, 0, 1),
+    ):  # fmt: skip
+        if value is not None and not (low <= value <= high and (value or name == "correlation")):
+            raise InputError(f"--{name} {value:g}: expected a number from {low} to {high}")
+    if workdir is not None:
+        question = question_of(comparison_of(workdir, comparison, block), on)
+        designs = _designs(question, sd, pairs_sd, rows, correlation)
+    elif sd is not None:
         pairs = 0.3 if pairs_sd is None else pairs_sd
         designs = [("given numbers", Design((sd,) * (rows or 2), pairs, AllPairs(rows or 2), correlation))]
     else:
-        designs = _designs(question_of(comparison_of(workdir, comparison, block), on), given)
+        raise InputError("harness power: give a work directory, or --sd (BERT-base has about 0.84 points on STS)")
     found = [_seen(what, design, difference) for what, design in designs]
-    lines = [line for one in found for line in _told(one)]
+    lines = [line for one in found for line in _lines(one)]
     table = [
         {"what": one["what"], "seeds": int(n), "least": least} for one in found for n, least in one["seeds"].items()
     ]
     return Answer("\n".join(lines), found, table)
 
 
-def _check(workdir: Path | None, difference: float | None, given: _Given) -> None:
-    if workdir is None and given.sd is None:
-        raise InputError("harness power: give a work directory, or --sd (BERT-base has about 0.84 points on STS)")
-    limits = (("difference", difference, 0), ("sd", given.sd, 0), ("pairs-sd", given.pairs_sd, 0))
-    for name, value, low in limits:
-        if value is not None and not low < value <= 100:
-            raise InputError(f"--{name} {value:g}: expected a number from 0 to 100")
-    if given.rows is not None and not 2 <= given.rows <= 200:
-        raise InputError(f"--rows {given.rows:g}: expected a number from 2 to 200")
-    if not 0 <= given.correlation <= 1:
-        raise InputError(f"--correlation {given.correlation:g}: expected a number from 0 to 1")
-
-
-def _designs(question: Question, given: _Given) -> list[tuple[str, Design]]:
-    """(what, design) of each base model."""
-    comparison, target = question.comparison, question.target
+def _designs(
+    question: Question, sd: float | None, pairs_sd: float | None, rows: int | None, correlation: float
+) -> list[tuple[str, Design]]:
+    """(what, design) of each base model; the records' numbers where the others are None."""
+    comparison = question.comparison
     found = []
     for base in comparison.base_models:
         known = common_design(question.block((base,)))
         if known is None:
             continue
-        deviation = max(known.deviations) if given.sd is None else given.sd
+        deviation = max(known.deviations) if sd is None else sd
         deviations = tuple(deviation if own > 0 else 0.0 for own in known.deviations)
         sides = known.sides
-        if given.rows is not None:
-            deviations, sides = (deviation,) * given.rows, (0, 1)
-        pairs = known.pairs if given.pairs_sd is None else given.pairs_sd
-        design = Design(deviations, pairs, AllPairs(len(deviations)), given.correlation, sides)
-        found.append((f"{base_name(base)}, {target.title}", design))
+        if rows is not None:
+            deviations, sides = (deviation,) * rows, (0, 1)
+        pairs = known.pairs if pairs_sd is None else pairs_sd
+        design = Design(deviations, pairs, AllPairs(len(deviations)), correlation, sides)
+        found.append((f"{base_name(base)}, {question.target.title}", design))
     if not found:
         raise InputError(
             f"{comparison.name}: no base model has two rows with two seeds or more, so the spread of seeds is not "
@@ -117,16 +101,16 @@ def _seen(what: str, design: Design, difference: float | None) -> dict[str, Any]
     return seen
 
 
-def _told(one: dict[str, Any]) -> list[str]:
-    said = (
-        f"{one['what']}: {one['rows']} rows; standard deviation {one['sd']:.2f} points over seeds, "
-        f"{one['pairs_sd']:.2f} of a difference over pairs"
-    )
-    lines = [one_line(said)]
-    lines += [f"  {n:>3} seeds: {sight(least)}" for n, least in one["seeds"].items()]
+def _lines(one: dict[str, Any]) -> list[str]:
+    lines = [
+        one_line(
+            f"{one['what']}: {one['rows']} rows; standard deviation {one['sd']:.2f} points over seeds, "
+            f"{one['pairs_sd']:.2f} of a difference over pairs"
+        ),
+        *(f"  {n:>3} seeds: {sight(least)}" for n, least in one["seeds"].items()),
+    ]
     if "difference" in one:
-        takes = (
-            f"takes {one['needed']} seeds of every row" if one["needed"] else f"does not show with {MOST_SEEDS} seeds"
-        )
+        needed = one["needed"]
+        takes = f"takes {needed} seeds of every row" if needed else f"does not show with {MOST_SEEDS} seeds"
         lines.append(f"  a difference of {one['difference']:g} points {takes}")
     return lines

@@ -1,8 +1,8 @@
-"""What a verdict is asked about: a comparison of a work directory, what its rows are compared by, and two of them."""
+"""What a verdict is about: a comparison of a work directory, what its rows are compared by, and two of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,11 +54,8 @@ class Question:
     def block(self, bases: Sequence[str], also: Sequence[ResultRow] = ()) -> Block:
         """The rows of some base models, without supervised ones unless they are asked for."""
         keys = {row.key for row in also}
-        rows = [
-            r
-            for r in self.comparison.rows
-            if r.base_model in bases and (r.supervision != "supervised" or r.key in keys)
-        ]
+        rows = [row for row in self.comparison.rows if row.base_model in bases]
+        rows = [row for row in rows if row.supervision != "supervised" or row.key in keys]
         return Block(rows, self.significance, self.target)
 
 
@@ -69,37 +66,31 @@ def question_of(comparison: Comparison, on: str) -> Question:
     Raises:
         InputError: nothing of that name, or no run kept what each of its examples scored.
     """
+    known = list(known_targets(comparison))
+    by_word = {word.lower(): target for words, target in reversed(known) for word in words}
     part = next((one for one in comparison.parts if one.name == on), None)
-    if part is not None and not any(on.lower() in words for words, _ in _words(comparison)):
-        comparison, on = part, ""
-    known = list(_words(comparison))
+    if part is not None and on.lower() not in by_word:
+        comparison, on, known = part, "", list(known_targets(part))
     if not known:
         raise InputError(f"{comparison.name}: no run has scores by which rows could be compared")
     significance = Significance(comparison)
     if not on:
         usual = [target for _, target in known]
         target = next((one for one in usual if not significance.unknown(one)), usual[0])
+    elif on.lower() in by_word:
+        target = by_word[on.lower()]
+    elif apart := [task for task, _ in comparison.columns(on.lower())]:
+        scored = {s.task for r in comparison.records for s in r.scores}
+        lacking = [task for task in apart if task not in scored]
+        why = f"no run has a score of {', '.join(lacking)}" if lacking else "its tasks are unlike"
+        raise InputError(f"--on {on}: {why}, so there is no average; name a task: {', '.join(apart)}")
     else:
-        found = next((target for words, target in known if on.lower() in words), None)
-        if found is None:
-            apart = [task for task, _ in comparison.columns(on.lower())]
-            if apart:
-                scored = {s.task for r in comparison.records for s in r.scores}
-                lacking = [task for task in apart if task not in scored]
-                why = f"no run has a score of {', '.join(lacking)}" if lacking else "its tasks are unlike"
-                raise InputError(f"--on {on}: {why}, so there is no average; name a task: {', '.join(apart)}")
-            names = list(dict.fromkeys(words[0] for words, _ in _words(comparison, lower=False)))
-            some = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
-            raise InputError(f"--on {on}: not known{nearest(on, names)}; known: {some}")
-        target = found
+        names = list(dict.fromkeys(words[0] for words, _ in known))
+        some = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+        raise InputError(f"--on {on}: not known{nearest(on, names)}; known: {some}")
     if why := significance.unknown(target):
         raise InputError(f"{comparison.name}: on {target.title} nothing can be judged: {why}")
     return Question(comparison, target, significance)
-
-
-def _words(comparison: Comparison, *, lower: bool = True) -> Iterator[tuple[tuple[str, ...], Target]]:
-    for words, target in known_targets(comparison):
-        yield tuple(word.lower() for word in words) if lower else words, target
 
 
 def row_of(rows: Sequence[ResultRow], label: str, base_model: str) -> ResultRow:
@@ -108,9 +99,8 @@ def row_of(rows: Sequence[ResultRow], label: str, base_model: str) -> ResultRow:
     Raises:
         InputError: none, or several on unlike base models.
     """
-    found = [
-        row for row in rows if row.label == label and base_model in ("", row.base_model, base_name(row.base_model))
-    ]
+    named = [row for row in rows if row.label == label]
+    found = [row for row in named if base_model in ("", row.base_model, base_name(row.base_model))]
     if len(found) == 1:
         return found[0]
     if found:

@@ -12,8 +12,7 @@ from harness.errors import InputError
 from harness.files.printable import one_line, tell, tell_json
 
 if TYPE_CHECKING:
-    from reports.explore.examples import Chosen, ExploredTask
-    from reports.read.comparison_runs import Comparison, ResultRow
+    from reports.explore.examples import Chosen
 
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -40,7 +39,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(args: argparse.Namespace) -> int:
     """Print the examples."""
     from reports.decide.question import comparison_of, row_of
-    from reports.explore.examples import choose_differing, choose_hard
+    from reports.explore.examples import choose_differing, choose_hard, read_tasks
 
     if len(args.rows) not in (0, 2):
         raise InputError("harness examples WORKDIR A B: name two rows, or none for what most rows get wrong")
@@ -50,40 +49,25 @@ def run(args: argparse.Namespace) -> int:
     rows = [row_of(comparison.rows, label, args.base_model) for label in args.rows]
     if rows and rows[0].key == rows[1].key:
         raise InputError(f'"{one_line(rows[0].label)}" is one row: name two')
+    every = read_tasks(comparison, lambda task: not args.task or task in args.task)
+    tasks = [task for task in every if all(row.key in task.runs for row in rows)]
+    known = sorted({s.task for record in comparison.records for s in record.scores})
+    for name in (name for name in args.task if name not in {task.task for task in tasks}):
+        raise InputError(f"--task {name}: no run of these rows stored its examples{nearest(name, known)}")
+    if not tasks:
+        raise InputError(f"{comparison.name}: no run stored examples")
     found: list[Chosen] = []
-    reasons = {}
-    for task in _tasks(comparison, args.task, rows):
-        some = rows or task.rows(comparison, args.base_model)
+    for task in tasks:
         if rows:
             found += choose_differing(task, rows[0], rows[1], args.top, args.text)
-        elif some:
+        elif some := task.rows(comparison, args.base_model):
             found += choose_hard(task, some, args.top, args.text)
-        if task.known[2]:
-            reasons[task.task] = task.known[2]
+    reasons = {task.task: why for task in tasks if (why := task.known[2])}
     if args.json:
         tell_json({"examples": [asdict(one) for one in found], "without_texts": reasons})
     else:
         _print(found, bool(rows), reasons)
     return 0
-
-
-def _tasks(comparison: Comparison, names: list[str], rows: list[ResultRow]) -> list[ExploredTask]:
-    """The requested tasks.
-
-    Raises:
-        InputError: no run stored the examples of one of them.
-    """
-    from reports.explore.examples import read_tasks
-
-    every = read_tasks(comparison, lambda task: not names or task in names)
-    tasks = [task for task in every if all(row.key in task.runs for row in rows)]
-    found = {task.task for task in tasks}
-    for name in (name for name in names if name not in found):
-        known = sorted({s.task for record in comparison.records for s in record.scores})
-        raise InputError(f"--task {name}: no run of these rows stored its examples{nearest(name, known)}")
-    if not tasks:
-        raise InputError(f"{comparison.name}: no run stored examples")
-    return tasks
 
 
 def _print(found: list[Chosen], two: bool, reasons: dict[str, str]) -> None:

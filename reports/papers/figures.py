@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,31 +35,35 @@ _NAMED = 24  # dots that have room for their names
 
 def paper_figures(matching: Matching, shown: list[ResultRow]) -> list[Section]:
     """The section of figures; none without any. `shown`: our rows in the tables, which some figures show."""
-    comparison = matching.library.as_comparison(matching.definition.name, shown)
-    target = next(iter(targets(comparison)), None)
-
-    def draw_layers() -> list[Figure | None]:
-        rows = [r for r in matching.library.rows if any(s.suite == "layers" for one in r.finished for s in one.scores)]
-        layers = matching.library.as_comparison(matching.definition.name, rows)
-        return [layer_map(layers, grid) for grid in grids(layers)]
-
-    kinds: dict[str, Callable[[], list[Figure | None]]] = {
-        "alignment-uniformity": lambda: [alignment_uniformity(matching)],
-        "histograms": lambda: [histograms(comparison, *key, target) for key in comparison.columns("geometry")],
-        "layers": draw_layers,
-        "tradeoff": lambda: [tradeoff(comparison, target)],
-    }
     blocks: list[Block] = []
     absent = []
     for figure in matching.definition.figures:
-        draw = scan if figure.kind == "scan" else ablation
-        figures = kinds[figure.kind]() if figure.kind in kinds else [draw(matching, figure)]
-        drawn = [one for one in figures if one is not None]
+        drawn = [one for one in _draw(matching, figure, shown) if one is not None]
         blocks += drawn
         absent += [] if drawn else [_absent(matching, figure)]
     if absent:
         blocks.append(Text(tuple(absent), bullets=True))
     return [Section("figures", "Figures", blocks)] if blocks else []
+
+
+def _draw(matching: Matching, figure: PaperFigure, shown: list[ResultRow]) -> list[Figure | None]:
+    library, name = matching.library, matching.definition.name
+    comparison = library.as_comparison(name, shown)
+    match figure.kind:
+        case "alignment-uniformity":
+            return [alignment_uniformity(matching)]
+        case "histograms":
+            target = next(iter(targets(comparison)), None)
+            return [histograms(comparison, *key, target) for key in comparison.columns("geometry")]
+        case "layers":
+            rows = [r for r in library.rows if any(s.suite == "layers" for one in r.finished for s in one.scores)]
+            layers = library.as_comparison(name, rows)
+            return [layer_map(layers, grid) for grid in grids(layers)]
+        case "tradeoff":
+            return [tradeoff(comparison, next(iter(targets(comparison)), None))]
+        case "scan":
+            return [scan(matching, figure)]
+    return [ablation(matching, figure)]
 
 
 def blocks_of_file(name: str) -> list[str] | None:
@@ -92,21 +95,19 @@ class _Dot:
         return self.uniformity, self.alignment
 
     @property
-    def marks(self) -> dict[str, Any]:
-        return {"marker": "*" if self.supervised else "o", "markersize": 12 if self.supervised else 8, "linestyle": ""}
-
-    @property
     def kind(self) -> str:
         return f"{'measured here' if self.measured else 'published'}{', supervised' if self.supervised else ''}"
 
 
 def alignment_uniformity(matching: Matching) -> Figure | None:
     """Alignment against uniformity of our rows (filled) and the published points (rings), coloured by STS average."""
-    table = next((t for t in matching.definition.tables if all(_column(matching, t, h) for h in _SPACE)), None)
+    heads = {table.key: [column.head for column in matching.columns(table)] for table in matching.definition.tables}
+    table = next((t for t in matching.definition.tables if {*_SPACE} <= {*heads[t.key]}), None)
     if table is None:
         return None
-    ours = _measured_dots(matching, table)
-    dots = [*ours, *_published_dots(matching, table)]
+    columns = [next(c for c in matching.columns(table) if c.head == head) for head in _SPACE]
+    ours = _space_rows(matching, columns)
+    dots = [*_measured_dots(matching, ours), *_published_dots(matching, table)]
     if not dots:
         return None
     from matplotlib import colormaps
@@ -125,7 +126,8 @@ def alignment_uniformity(matching: Matching) -> Figure | None:
             colour: Any = MUTED if math.isnan(d.score) else cmap(shade(d.score))
             edge, width = (INK, 0.8) if d.measured else (colour, 2.0)
             fill = colour if d.measured and not math.isnan(d.score) else "none"
-            look = {**d.marks, "markeredgewidth": width}
+            look: dict[str, Any] = {"marker": "*" if d.supervised else "o", "markersize": 12 if d.supervised else 8}
+            look |= {"linestyle": "", "markeredgewidth": width}
             axes.plot(*d.place, **look, markerfacecolor=fill, markeredgecolor=edge, zorder=4 if d.measured else 3)
             face, edge = (GRID, INK) if d.measured else ("none", MUTED)
             handles[d.kind] = Line2D([], [], **look, label=d.kind, markerfacecolor=face, markeredgecolor=edge)
@@ -140,7 +142,7 @@ def alignment_uniformity(matching: Matching) -> Figure | None:
         place_labels(axes, [d.place for d in dots], [short(d.name) if i < _NAMED else "" for i, d in enumerate(dots)])
         unnamed = f" Not named: the last {len(dots) - _NAMED} points." if len(dots) > _NAMED else ""
         values = (f"{d.name} ({d.kind}): uniformity {d.uniformity:.2f}, alignment {d.alignment:.2f}" for d in dots)
-        bases = sorted({base_name(row.base_model) for row in _space_rows(matching, table)})
+        bases = sorted({base_name(row.base_model) for row, *_ in ours})
         filled = f"Filled: measured here ({', '.join(bases)})." if bases else "Nothing of it was measured here."
         return finish(
             plot, "alignment-uniformity", "Alignment and uniformity",
@@ -150,33 +152,23 @@ def alignment_uniformity(matching: Matching) -> Figure | None:
         )  # fmt: skip
 
 
-def _column(matching: Matching, table: PaperTable, head: str) -> PaperColumn | None:
-    return next((column for column in matching.columns(table) if column.head == head), None)
-
-
-def _means(matching: Matching, row: ResultRow, table: PaperTable) -> list[float]:
-    """Alignment and uniformity of a row; fewer where it lacks one."""
-    columns = [column for head in _SPACE if (column := _column(matching, table, head))]
-    return [mean_sd(values)[0] for column in columns if (values := matching.measure(row, column).values)]
-
-
-def _space_rows(matching: Matching, space: PaperTable) -> list[ResultRow]:
-    """The first candidate of each of the paper's rows on each base model that has both numbers."""
-    rows: list[ResultRow] = []
+def _space_rows(matching: Matching, columns: list[PaperColumn]) -> list[tuple[ResultRow, float, float]]:
+    """The first candidate of each of the paper's rows on each base model that has both numbers, with these."""
+    found: dict[int, tuple[ResultRow, float, float]] = {}
     for spec in (spec for table in matching.definition.tables for spec in table.rows):
         for members in matching.candidates(spec).values():
-            best = next((row for row in members if len(_means(matching, row, space)) == len(_SPACE)), None)
-            if best is not None and all(best is not other for other in rows):
-                rows.append(best)
-    return rows
+            for row in members:
+                values = [matching.measure(row, column).values for column in columns]
+                if all(values):
+                    found.setdefault(id(row), (row, mean_sd(values[0])[0], mean_sd(values[1])[0]))
+                    break
+    return list(found.values())
 
 
-def _measured_dots(matching: Matching, space: PaperTable) -> list[_Dot]:
-    rows = _space_rows(matching, space)
-    several = len({row.base_model for row in rows}) > 1
+def _measured_dots(matching: Matching, rows: list[tuple[ResultRow, float, float]]) -> list[_Dot]:
+    several = len({row.base_model for row, *_ in rows}) > 1
     dots = []
-    for row in rows:
-        alignment, uniformity = _means(matching, row, space)
+    for row, alignment, uniformity in rows:
         sts = matching.measure(row, _STS).values
         name = f"{row.label} · {base_name(row.base_model)}" if several else row.label
         score = mean_sd(sts)[0] if sts else math.nan

@@ -171,12 +171,12 @@ def _trials(file: Path, by_id: Mapping[str, Record], warnings: list[str]) -> lis
         warnings.append(f"{file} is unreadable ({type(error).__name__})")
         return []
     objective = next((column for column in (lines[0] if lines else ()) if column.endswith(" dev")), "")
-    complete = [line for line in lines if line.get("state") == "complete" and line.get(objective)]
-    scored = [
-        ScoredTrial(file.parent.name, value, tuple(by_id[run] for run in (line.get("runs") or "").split() if run in by_id))
-        for line in complete
-        if (value := read_number(line[objective])) is not None
-    ]
+    scored = []
+    for line in lines:
+        value = read_number(line.get(objective) or "") if line.get("state") == "complete" else None
+        if value is not None:
+            runs = tuple(by_id[run] for run in (line.get("runs") or "").split() if run in by_id)
+            scored.append(ScoredTrial(file.parent.name, value, runs))
     if lost := sum(not trial.runs for trial in scored):
         workdir = file.parents[2]
         warnings.append(f"study {file.parent.name}: the runs of {lost} scored trials are not in {workdir / 'runs'}")
