@@ -147,68 +147,45 @@ class Table:
     def explanations(self) -> list[str]:
         """What the marks in this very table mean, then its legend."""
         cells = [cell for row in self.rows for cell in row.cells]
-        said = []
-        if any(cell.rank == 1 for cell in cells):
-            said.append("Bold: best of its block; underlined: second.")
-        if any(cell.tied for cell in cells):
-            said.append(f"{TIED} not separable from the best of its block: the difference between them may be chance.")
-        said += [
-            f"{text} = {meaning}." for state, (text, meaning) in ABSENT.items() if any(c.state == state for c in cells)
-        ]
-        return said + list(self.legend)
+        marks = {
+            "Bold: best of its block; underlined: second.": any(cell.rank == 1 for cell in cells),
+            f"{TIED} not separable from the best of its block: the difference between them may be chance.": any(
+                cell.tied for cell in cells
+            ),
+            **{f"{text} = {why}.": any(c.state == state for c in cells) for state, (text, why) in ABSENT.items()},
+        }
+        return [*(text for text, used in marks.items() if used), *self.legend]
 
     def as_dict(self) -> dict[str, Any]:
         """The table as plain data, for JSON."""
+        heads = ("key", "title", "sub", "group", "better", "notes")
+        named = zip(self.row_names(), self.rows, strict=True)
         return {
             "title": self.title,
             "caption": self.caption,
-            "columns": [
-                {
-                    "key": c.key,
-                    "title": c.title,
-                    "sub": c.sub,
-                    "group": c.group,
-                    "better": c.better,
-                    "notes": list(c.notes),
-                }
-                for c in self.columns
-            ],
+            "columns": [{head: getattr(column, head) for head in heads} for column in self.columns],
             "rows": [
                 {
                     "name": name,
                     "block": row.block,
                     "cells": {c.key: _plain(x) for c, x in zip(self.columns, row.cells, strict=True)},
                 }
-                for name, row in zip(self.row_names(), self.rows, strict=True)
+                for name, row in named
             ],
             "explanations": self.explanations(),
         }
 
 
 def _plain(cell: Cell) -> dict[str, Any]:
-    data = {
-        "text": cell.text,
-        "spread": cell.spread,
-        "value": cell.value,
-        "sd": cell.sd,
-        "n": cell.n,
-        "state": cell.state,
-        "rank": cell.rank,
-        "tied": cell.tied,
-        "notes": list(cell.notes),
-        "records": list(cell.records),
-    }
+    parts = ("text", "spread", "value", "sd", "n", "state", "rank", "tied", "notes", "records")
+    data = {part: getattr(cell, part) for part in parts}
     return {key: x for key, x in data.items() if x or (key in ("text", "value", "sd") and x is not None)}
 
 
 def letters(index: int) -> str:
     """0, 1, ... 25, 26 -> a, b, ... z, aa."""
-    text = ""
-    index += 1
-    while index:
-        index, rest = divmod(index - 1, 26)
-        text = string.ascii_lowercase[rest] + text
-    return text
+    first, last = divmod(index, 26)
+    return (letters(first - 1) if first else "") + string.ascii_lowercase[last]
 
 
 def best_and_second(cells: Sequence[Cell], *, lower: bool = False) -> list[int]:

@@ -184,7 +184,7 @@ def _steps(row: ResultRow) -> int:
     return int(row.finished[0].training.get("planned_steps") or 0)
 
 
-# --- scans -------------------------------------------------------------------------------------------------------------
+# --- scans ------------------------------------------------------------------------------------------------------------
 
 
 def scan(matching: Matching, figure: PaperFigure) -> Figure | None:

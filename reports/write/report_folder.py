@@ -13,8 +13,13 @@ from reports.document.blocks import Document, slug
 from reports.write import latex
 from reports.write import markdown as render
 from reports.write.html import page
+from reports.write.pdf import pdf
 
 FORMATS = ("html", "md", "latex", "csv")  # those that are written unless others are asked for
+_PLACES = {
+    "html": "index.html", "md": "report.md", "latex": "report.tex", "csv": "tables", "pdf": "report.pdf",
+    "json": "data.json",
+}  # fmt: skip
 ALL_FORMATS = (*FORMATS, "pdf")
 _OWNED = ("tables", "figures", "experiments")  # folders of a report in which a build removes what it no longer writes
 
@@ -34,8 +39,8 @@ def write(
     folder: Path,
     formats: Sequence[str] = FORMATS,
     *,
-    extra: Mapping[str, str] | None = None,
-    data: Mapping[str, Any] | None = None,
+    extra: Mapping[str, str],
+    data: dict[str, Any],
 ) -> dict[str, Path]:
     """Write a document into a folder.
 
@@ -46,17 +51,8 @@ def write(
     Raises:
         RunError: the folder cannot be written, or the PDF cannot be made.
     """
-    try:
-        return _write(document, folder, formats, extra or {}, data or {})
-    except OSError as error:
-        raise RunError(f"{folder}: cannot write the report ({error.strerror}); the runs are untouched") from None
-
-
-def _write(
-    document: Document, folder: Path, formats: Sequence[str], extra: Mapping[str, str], more: Mapping[str, Any]
-) -> dict[str, Path]:
     typeset = "latex" in formats or "pdf" in formats
-    files: dict[str, str | bytes] = {}
+    files: dict[str, str | bytes] = dict(extra)
     for figure in document.figures():
         if typeset or "html" in formats or "md" in formats:
             files[f"figures/{slug(figure.key)}.svg"] = figure.svg
@@ -68,37 +64,33 @@ def _write(
             files[f"tables/{slug(table.key)}.csv"] = render.csv_table(table)
         if "latex" in formats:
             files[f"tables/{slug(table.key)}.tex"] = latex.table_file(table)
-    files |= extra
-    if "md" in formats:
-        files["report.md"] = render.markdown(document)
     tex = latex.latex(document) if typeset else ""
-    if "latex" in formats:
-        files["report.tex"] = tex
-    data: dict[str, Any] = {
-        **more,
+    data = {
+        **data,
         "title": document.title,
         "headline": document.headline,
         "facts": [list(fact) for fact in document.facts],
         "tables": {table.key: table.as_dict() for table in document.tables()},
         **document.origin,
     }
+    if "md" in formats:
+        files["report.md"] = render.markdown(document)
+    if "latex" in formats:
+        files["report.tex"] = tex
     if "html" in formats:
         files["index.html"] = page(document, data)
-    _remove_stale(folder, set(files))
-    for name, content in files.items():
-        _put(folder / name, content)
     # Last of the text, since it lists what is there: the next build removes what it no longer writes, and nothing else.
     listed = data | {"files": sorted(files)}
-    _put(folder / "data.json", json.dumps(listed, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
-    if "pdf" in formats:
-        from reports.write.pdf import pdf
-
-        _put(folder / "report.pdf", pdf(tex, folder))
-    places = {
-        "html": "index.html", "md": "report.md", "latex": "report.tex", "csv": "tables", "pdf": "report.pdf",
-        "json": "data.json",
-    }  # fmt: skip
-    return {kind: folder / places[kind] for kind in (*formats, "json")}
+    try:
+        _remove_stale(folder, set(files))
+        for name, content in files.items():
+            _put(folder / name, content)
+        _put(folder / "data.json", json.dumps(listed, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
+        if "pdf" in formats:
+            _put(folder / "report.pdf", pdf(tex, folder))
+    except OSError as error:
+        raise RunError(f"{folder}: cannot write the report ({error.strerror}); the runs are untouched") from None
+    return {kind: folder / _PLACES[kind] for kind in (*formats, "json")}
 
 
 def _put(path: Path, content: str | bytes) -> None:

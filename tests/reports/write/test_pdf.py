@@ -9,11 +9,13 @@ import pytest
 
 from harness.errors import InputError, RunError
 from reports.build import build_comparison
-from reports.write.pdf import engine, pdf
+from reports.write.pdf import pdf
 from tests.support.synthetic import Invented
 
 SMALL = ("STS12", "STS-B", "Embedded-STS-natural")
-needs_tex = pytest.mark.skipif(engine() is None, reason="needs TeX (Debian: texlive-latex-recommended, lmodern)")
+needs_tex = pytest.mark.skipif(
+    not shutil.which("pdflatex"), reason="needs TeX (Debian: texlive-latex-recommended, lmodern)"
+)
 
 
 @needs_tex
