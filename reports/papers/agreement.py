@@ -74,9 +74,7 @@ def predict_difference(
     """
     from scipy.special import stdtrit
 
-    parts = [
-        (sd**2 * (1 / runs + 1 / len(side)), len(side) - 1) for side in sides if (sd := mean_sd(side)[1]) is not None
-    ]
+    parts = [((mean_sd(side)[1] or 0) ** 2 * (1 / runs + 1 / len(side)), len(side) - 1) for side in sides]
     total = sum(variance for variance, _ in parts)
     if total == 0:
         return difference, difference

@@ -39,19 +39,28 @@ class Conditions:
 
         A rehearsal can have what its own preset says where the row has what the paper's says, and another text.
         """
-        if record.method != row.method or not matches(record, self._where(row, record)):
+        if record.method != row.method or not matches(record, self._where(row, record.rehearsal)):
             return False
-        if "corpus" not in row.where or is_text(self.definition.data[row.where["corpus"]], record):
+        texts = self.definition.data
+        if "corpus" not in row.where or is_text(texts[row.where["corpus"]], record):
             return True
-        return record.rehearsal and not any(is_text(text, record) for text in self.definition.data.values())
+        return record.rehearsal and not any(is_text(text, record) for text in texts.values())
 
-    def _where(self, row: PaperRow, record: Record) -> dict[str, Any]:
-        if not record.rehearsal:
+    def _where(self, row: PaperRow, rehearsal: bool) -> dict[str, Any]:
+        """What `where` asks of a run; of a rehearsal without weights, and its own preset's value for the paper's."""
+        if not rehearsal:
             return row.fixed
+        where = {key: value for key, value in row.fixed.items() if key not in _WEIGHTS}
         families = [self.definition.family(base) for base in self.definition.bases]
-        return {
-            key: _rehearsed_value(row, families, key, value) for key, value in row.fixed.items() if key not in _WEIGHTS
-        }
+        try:
+            papers = [_options(row.method, row.preset, family) for family in families] if row.preset else []
+            own = _options(row.method, row.preset, _REHEARSED) if row.preset else {}
+        except InputError:  # the preset has no values for one of them
+            return where
+        for key, value in where.items():
+            if not isinstance(value, list) and any(same_value(paper.get(key), value) for paper in papers):
+                where[key] = [value, own.get(key, value)]
+        return where
 
     def other_base(self, base: str, row: PaperRow, base_model: str) -> list[str]:
         """Why a base model is not the paper's; `base`: the paper's, as the published file names it."""
@@ -86,17 +95,15 @@ class Conditions:
     def remarks(self, base: str, row: PaperRow, ours: ResultRow) -> tuple[str, ...]:
         """Differences from a published row on `base` that do not make another row: a few entries, the dev schedule."""
         wanted, family = self.definition.data.get(row.data), self.definition.family(base)
-        remarks: dict[str, None] = {}
+        entries, schedules = {}, {}
         for record in ours.finished:
             count = (record.corpus or {}).get("count")
-            if wanted and wanted.count and isinstance(count, int) and not text_difference(wanted, record):
-                remarks |= {f"Trained on {count:,} of {wanted.count:,} entries.": None} if count != wanted.count else {}
-        for record in ours.finished:
+            if wanted and wanted.count and count not in (None, wanted.count) and not text_difference(wanted, record):
+                entries[f"Trained on {count:,} of {wanted.count:,} entries."] = None
             if _SCHEDULE in (paper := _unlike(record, row, family)):
-                given = shown(value_of(record, _SCHEDULE))
-                text = f"Scored on the dev set every {given} training steps instead of {shown(paper[_SCHEDULE])}."
-                remarks[text] = None
-        return tuple(remarks)
+                given, usual = shown(value_of(record, _SCHEDULE)), shown(paper[_SCHEDULE])
+                schedules[f"Scored on the dev set every {given} training steps instead of {usual}."] = None
+        return (*entries, *schedules)
 
 
 # --- settings ---------------------------------------------------------------------------------------------------------
@@ -170,18 +177,6 @@ def _meets(value: Any, wanted: Any) -> bool:
     if isinstance(wanted, list):
         return any(_meets(value, one) for one in wanted)
     return bool(value == wanted) or (isinstance(value, str) and wanted in value.split("+"))
-
-
-def _rehearsed_value(row: PaperRow, families: list[str], key: str, value: Any) -> Any:
-    """What a rehearsal can have where `where` has `value`: also its own preset's, where the paper's preset has it."""
-    if not row.preset or isinstance(value, list):
-        return value
-    try:
-        paper = [_options(row.method, row.preset, family).get(key) for family in families]
-        own = _options(row.method, row.preset, _REHEARSED).get(key, value)
-    except InputError:  # the preset has no values for one of them
-        return value
-    return [value, own] if any(same_value(one, value) for one in paper) else value
 
 
 def shown(value: Any) -> str:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from reports.document.blocks import Figure
 from reports.figures.style import COLOURS, INK, MARKERS, finish, new, style
-from reports.papers.definition import PaperFigure
+from reports.papers.definition import PaperFigure, PaperRow
 from reports.papers.matching import Matching
 from reports.read.comparison_runs import ResultRow, base_name
 from reports.read.run_library import ScoredTrial, TrialSetting, matches
@@ -66,8 +67,8 @@ def _scored_rows(matching: Matching, figure: PaperFigure, rows: Sequence[ResultR
     best: list[ResultRow] = []
     for _, budgets in sorted(groups.items()):
         order = sorted(budgets, key=lambda b, own=budgets: (needed(own[b]), len(own[b]), b))  # type: ignore[misc]
-        chosen = list({entries: (entries, steps) for entries, steps in order}.values())
-        chosen = sorted(chosen) if figure.kind == "amounts" else order[-1:]
+        usual = {entries: (entries, steps) for entries, steps in order}
+        chosen = sorted(usual.values()) if figure.kind == "amounts" else order[-1:]
         members = [row for budget in chosen for row in budgets[budget]]
         best = max(best, members, key=lambda m: (bool(m) and not m[0].rehearsal, needed(m), len(m)))
     scored = {
@@ -79,17 +80,17 @@ def _scored_rows(matching: Matching, figure: PaperFigure, rows: Sequence[ResultR
 
 
 def _level_panels(figure: PaperFigure, rows: _Scored) -> _Panels:
-    panels = [(key, axis, _by_level(rows, _reader(key))) for key, axis in figure.factors.items()]
+    panels = [(key, axis, _by_level(rows, partial(_option, key=key))) for key, axis in figure.factors.items()]
     return [(_title(key), axis, levels) for key, axis, levels in panels if len(levels) > 1]
 
 
 def _added_panels(figure: PaperFigure, rows: _Scored) -> _Panels:
     plain = [(row, s) for row, s in rows if not _added(row, figure)]
+    none: _Levels = [("none", plain)] if plain else []
     panels = []
     for key, axis in figure.factors.items():
-        own = [(row, s) for row, s in rows if _added(row, figure) == [key]]
-        levels = [("none", plain), *_by_level(own, _reader(key))] if plain else _by_level(own, _reader(key))
-        panels += [(_title(key), axis, levels)] if own else []
+        if own := [(row, s) for row, s in rows if _added(row, figure) == [key]]:
+            panels.append((_title(key), axis, [*none, *_by_level(own, partial(_option, key=key))]))
     return panels
 
 
@@ -121,7 +122,8 @@ def _draw_strips(figure: PaperFigure, score: str, rows: _Scored, panels: _Panels
 
 def _amount_panels(figure: PaperFigure, rows: _Scored) -> _Panels:
     """A panel per level of one factor: its scores by the amount of text."""
-    levels, sizes = _by_level(rows, _reader(next(iter(figure.factors)))), {_entries(row) for row, _ in rows}
+    levels = _by_level(rows, partial(_option, key=next(iter(figure.factors))))
+    sizes = {_entries(row) for row, _ in rows}
     unit = str((rows[0][0].finished[0].corpus or {}).get("kind") or "entries")
     panels = []
     for level, members in levels if len(levels) > 1 or len(sizes) > 1 else []:
@@ -152,14 +154,9 @@ def _by_level(rows: _Scored, level: Callable[[ResultRow], Any]) -> _Levels:
 
 
 def _option(row: ResultRow, key: str) -> Any:
-    return row.records[0].config.get(key)
-
-
-def _reader(key: str) -> Callable[[ResultRow], Any]:
     """The level of a factor; of several options together (A+B) as one text."""
-    if "+" not in key:
-        return lambda row: _option(row, key)
-    return lambda row: "\n".join(str(_option(row, one)) for one in key.split("+"))
+    values = [row.records[0].config.get(one) for one in key.split("+")]
+    return values[0] if len(values) == 1 else "\n".join(map(str, values))
 
 
 def _added(row: ResultRow, figure: PaperFigure) -> list[str]:
@@ -169,11 +166,8 @@ def _added(row: ResultRow, figure: PaperFigure) -> list[str]:
 
 def _usual_values(rows: Sequence[ResultRow], keys: Sequence[str]) -> dict[str, Any]:
     """The most frequent value of each option, so that other values do not mix with the factor."""
-    usual: dict[str, Any] = {}
-    for key in keys if rows else ():
-        values = [_option(row, key) for row in rows]
-        usual[key] = max(sorted(set(values), key=str), key=values.count)
-    return usual
+    every = {key: [_option(row, key) for row in rows] for key in keys if rows}
+    return {key: max(sorted(set(values), key=str), key=values.count) for key, values in every.items()}
 
 
 def _entries(row: ResultRow) -> int:
@@ -201,12 +195,10 @@ def scan(matching: Matching, figure: PaperFigure) -> Figure | None:
     setting, trials = found
     named: dict[str, _Named] = {}
     chosen = {id(t) for t in trials}
-    for table in matching.definition.tables:
-        for row in table.rows if table.studies else ():
-            own = [t for t in matching.trials_of(row) if id(t) in chosen] if row.method == figure.method else []
-            if own:
-                name = row.label.rpartition(", ")[2]
-                named.setdefault(name.partition(" ")[0] if ", " in row.label else "", []).append((name, own))
+    for row in _rows_of_studies(matching, figure):
+        if own := [t for t in matching.trials_of(row) if id(t) in chosen]:
+            name = row.label.rpartition(", ")[2]
+            named.setdefault(name.partition(" ")[0] if ", " in row.label else "", []).append((name, own))
     with style():
         plot = new(7.2, 3.0)
         if len(keys) == 1:
@@ -239,13 +231,18 @@ def scan(matching: Matching, figure: PaperFigure) -> Figure | None:
         return finish(plot, figure.key, figure.title, caption, alt)
 
 
+def _rows_of_studies(matching: Matching, figure: PaperFigure) -> list[PaperRow]:
+    """The rows of the figure's method in tables of studies."""
+    tables = [table for table in matching.definition.tables if table.studies]
+    return [row for table in tables for row in table.rows if row.method == figure.method]
+
+
 def _find_trials(
     matching: Matching, figure: PaperFigure, keys: Sequence[str]
 ) -> tuple[TrialSetting, list[ScoredTrial]] | None:
     """The setting with most trials of the method, STS-B dev first, of those with two values of each option and one
     value of each option in `same`."""
-    specs = [row for table in matching.definition.tables if table.studies for row in table.rows]
-    known = {id(t): t for row in specs if row.method == figure.method for t in matching.trials_of(row)}
+    known = {id(t): t for row in _rows_of_studies(matching, figure) for t in matching.trials_of(row)}
     alike: dict[tuple[TrialSetting, tuple[str, ...]], list[ScoredTrial]] = {}
     for t in known.values():
         if matches(t.runs[0], figure.where) and all(_value(t, key) > 0 for key in keys):

@@ -92,8 +92,7 @@ def as_csv(lines: Iterable[dict[str, Any]]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(HEAD)
-    for line in lines:
-        writer.writerow([_field(value) for value in line.values()])
+    writer.writerows([_field(value) for value in line.values()] for line in lines)
     return out.getvalue()
 
 
@@ -121,13 +120,13 @@ def _headline(numbers: list[Number]) -> str:
 
 
 def _facts(matching: Matching, shown: list[ResultRow]) -> list[tuple[str, str]]:
+    rows, runs = len(shown), sum(len(row.records) for row in shown)
     bases = len({row.base_model for row in shown})
-    runs = sum(len(row.records) for row in shown)
     return [
         (str(len(matching.definition.tables)), "tables"),
         (str(len(matching.numbers)), "published numbers"),
         (str(sum(bool(one.measured.by_seed) for one in matching.numbers)), "with a number of ours"),
-        (str(len(shown)), "row of ours" if len(shown) == 1 else "rows of ours"),
+        (str(rows), "row of ours" if rows == 1 else "rows of ours"),
         (str(runs), "run" if runs == 1 else "runs"),
         (str(bases), "base model" if bases == 1 else "base models"),
     ]

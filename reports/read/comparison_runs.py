@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
@@ -240,33 +240,26 @@ class Comparison:
     @cached_property
     def training_logs(self) -> dict[tuple[str, str], list[tuple[int, list[dict[str, Any]]]]]:
         """Row key -> (seed, lines of its training log) of every row that has any."""
-        logs = {row.key: [(r.seed, lines) for r in row.records if (lines := self._log(r))] for row in self.rows}
-        return {key: by_seed for key, by_seed in logs.items() if by_seed}
-
-    def _log(self, record: Record) -> list[dict[str, Any]]:
-        """The training log of a run; empty (with a warning) when it is damaged."""
-        try:
-            return RunFolder(self.workdir, record.id).curves()
-        except InputError:
-            self.warnings.append(f"curves of run {record.id} are unreadable")
-            return []
+        logs = {
+            row.key: [(r.seed, self._read(r, "curves", RunFolder.curves)) for r in row.records] for row in self.rows
+        }
+        kept = {key: [(seed, lines) for seed, lines in by_seed if lines] for key, by_seed in logs.items()}
+        return {key: by_seed for key, by_seed in kept.items() if by_seed}
 
     @cached_property
     def figure_data(self) -> dict[tuple[str, str], list[tuple[Record, dict[str, dict[str, Any]]]]]:
-        """Row key -> (run, what it kept for figures by task) of every finished run that kept any."""
-        kept = {row.key: [(r, parts) for r in row.finished if (parts := self._kept(r))] for row in self.rows}
+        """Row key -> (run, what it stored for figures by task) of every finished run that stored any."""
+        data = {row.key: [(r, self._read(r, "figures", RunFolder.figures)) for r in row.finished] for row in self.rows}
+        kept = {key: [(r, parts) for r, parts in runs if parts] for key, runs in data.items()}
         return {key: runs for key, runs in kept.items() if runs}
 
-    def _kept(self, record: Record) -> dict[str, dict[str, Any]]:
-        """What a run kept for figures, by task; empty (with a warning) when it is damaged."""
+    def _read(self, record: Record, what: str, read: Callable[[RunFolder], Any]) -> Any:
+        """What a run stored; None (with a warning) when it is damaged."""
         try:
-            by_task = RunFolder(self.workdir, record.id).figures()
-            if all(isinstance(part, dict) for part in by_task.values()):
-                return by_task
+            return read(RunFolder(self.workdir, record.id))
         except InputError:
-            pass
-        self.warnings.append(f"figures of run {record.id} are unreadable")
-        return {}
+            self.warnings.append(f"{what} of run {record.id} are unreadable")
+            return None
 
     @cached_property
     def facts(self) -> dict[str, Facts]:

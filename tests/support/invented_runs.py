@@ -54,8 +54,9 @@ def run(
     of_spec = {key: more.pop(key) for key in list(more) if key in RunSpec.model_fields and key != "missing"}
     if dev := of_spec.get("dev"):
         of_spec["dev"] = {"sha256": "cd" * 32, **dev}
+    options = {**recipe(method, "default", ""), **(config or {}), "seed": seed}
     spec = RunSpec(**{
-        "method": method, "version": f"{comparison} {count + 1}", "config": {**recipe(method, "default", ""), **(config or {}), "seed": seed},
+        "method": method, "version": f"{comparison} {count + 1}", "config": options,
         "base_model": base, "model": base, "seed": seed, "corpus": corpus, **of_spec,
     })  # fmt: skip
     record = Record(
