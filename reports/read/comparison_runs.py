@@ -212,7 +212,7 @@ class Comparison:
     set_aside: tuple[Record, ...] = ()  # runs of an older configuration of the same row, in no table
     analyses: InterimAnalyses | None = None  # of a comparison whose seeds were added until it was decided
     warnings: list[str] = field(default_factory=list)  # filled while pairs and curves are read
-    left_out: Mapping[tuple[str, str], LeftOut] = field(default_factory=dict)  # see `reports.read.without_overlap`
+    left_out: Mapping[tuple[str, str], LeftOut] = field(default_factory=dict)  # see `reports.read.overlap`
     show_texts: bool = False  # its page may hold texts of all data sets, not of the embedded suite alone
     schedule: Mapping[str, Any] = field(default_factory=dict)  # how often rows were scored on the dev set
     not_compared: tuple[Mapping[str, str], ...] = ()  # rows made elsewhere that could not be compared: source, row, why
