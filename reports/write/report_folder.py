@@ -45,14 +45,14 @@ def write(
     """Write a document into a folder.
 
     Args:
-        extra: further files of the report by their path ("tables/joined.csv").
+        extra: further files of the report by their path ("tables/joined.csv"), which replace those of tables.
         data: further keys of data.json and of the data in the page.
 
     Raises:
         RunError: the folder cannot be written, or the PDF cannot be made.
     """
     typeset = "latex" in formats or "pdf" in formats
-    files: dict[str, str | bytes] = dict(extra)
+    files: dict[str, str | bytes] = {}
     for figure in document.figures():
         if typeset or "html" in formats or "md" in formats:
             files[f"figures/{slug(figure.key)}.svg"] = figure.svg
@@ -64,6 +64,7 @@ def write(
             files[f"tables/{slug(table.key)}.csv"] = render.csv_table(table)
         if "latex" in formats:
             files[f"tables/{slug(table.key)}.tex"] = latex.table_file(table)
+    files |= extra  # these replace tables of the same name
     tex = latex.latex(document) if typeset else ""
     data = {
         **data,
