@@ -85,10 +85,11 @@ def _find(blocks: Sequence[B], name: str, kind: str) -> B:
     """The block of that key, else the first one whose key and title have all words of `name`."""
     words = set(_words(name))
     fitting = [block for block in blocks if words and words <= set(_words(f"{block.key} {block.title}"))]
-    for block in [*(block for block in blocks if block.key == name), *fitting]:
-        return block
-    known = [block.key for block in blocks]
-    raise InputError(f'no {kind} "{name}"{nearest(name, known)}; there are: {", ".join(known) or "none"}')
+    found = next((block for block in blocks if block.key == name), fitting[0] if fitting else None)
+    if found is None:
+        known = [block.key for block in blocks]
+        raise InputError(f'no {kind} "{name}"{nearest(name, known)}; there are: {", ".join(known) or "none"}')
+    return found
 
 
 def _words(text: str) -> list[str]:

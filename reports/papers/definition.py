@@ -213,8 +213,8 @@ class PaperFigure(Config):
 
     @model_validator(mode="after")
     def _check_keys(self) -> Self:
-        own = self.kind in ("scan", *ABLATIONS)  # a figure of this definition's own options
-        for key in [*(["key", "title", "method", "factors"] if own else []), *["columns"] * (self.kind in ABLATIONS)]:
+        needed = ("key", "title", "method", "factors") if self.kind in ("scan", *ABLATIONS) else ()
+        for key in (*needed, "columns") if self.kind in ABLATIONS else needed:
             if not getattr(self, key):
                 raise ValueError(f'figure "{self.key or self.kind}" of kind "{self.kind}" lacks the key "{key}"')
         most = {"scan": 2, "amounts": 1}.get(self.kind, len(self.factors))
