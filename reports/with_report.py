@@ -9,7 +9,7 @@ from functools import cached_property
 from html import escape
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from harness.config import nearest
 from harness.errors import InputError
@@ -85,11 +85,11 @@ def _find(blocks: Sequence[B], name: str, kind: str) -> B:
     """The block of that key, else the first one whose key and title have all words of `name`."""
     words = set(_words(name))
     fitting = [block for block in blocks if words and words <= set(_words(f"{block.key} {block.title}"))]
-    found = next((block for block in blocks if block.key == name), fitting[0] if fitting else None)
-    if found is None:
+    found = [*(block for block in blocks if block.key == name), *fitting]
+    if not found:
         known = [block.key for block in blocks]
         raise InputError(f'no {kind} "{name}"{nearest(name, known)}; there are: {", ".join(known) or "none"}')
-    return found
+    return found[0]
 
 
 def _words(text: str) -> list[str]:
@@ -114,9 +114,9 @@ def styled(table: Table) -> Styler:
     marks = pd.DataFrame(looks, index=index, columns=heads)
 
     class TableStyler(Styler):
-        def to_latex(self, *args: object, **options: object) -> object:
+        def to_latex(self, *args: Any, **options: Any) -> Any:
             """The table as the report has it; with arguments of pandas, as pandas makes it."""
-            return super().to_latex(*args, **options) if args or options else latex_table(table)  # type: ignore[call-overload]
+            return super().to_latex(*args, **options) if args or options else latex_table(table)
 
     styler: Styler = TableStyler(data)
     styler.apply(lambda _: marks, axis=None).format(escape="html").format_index(escape="html", axis=1)

@@ -95,7 +95,8 @@ class Conditions:
     def remarks(self, base: str, row: PaperRow, ours: ResultRow) -> tuple[str, ...]:
         """Differences from a published row on `base` that do not make another row: a few entries, the dev schedule."""
         wanted, family = self.definition.data.get(row.data), self.definition.family(base)
-        entries, schedules = {}, {}
+        entries: dict[str, None] = {}
+        schedules: dict[str, None] = {}
         for record in ours.finished:
             count = (record.corpus or {}).get("count")
             if wanted and wanted.count and count not in (None, wanted.count) and not text_difference(wanted, record):

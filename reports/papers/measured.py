@@ -65,7 +65,10 @@ def measure(row: ResultRow, column: PaperColumn) -> Measured:
     is_sts = column.name in STS or (column.kind == "average" and column.name.startswith("sts"))
     protocol = _PROTOCOL if is_sts and column.published else {}
     by_seed: dict[int, float] = {}
-    runs, protocols, unlike, reasons = {}, {}, {}, {}
+    runs: dict[str, None] = {}
+    protocols: dict[str, None] = {}
+    unlike: dict[str, None] = {}
+    reasons: dict[str, None] = {}
     for record in row.finished:
         value, scores, why = _value(record, column)
         if value is None:
