@@ -10,6 +10,7 @@ from typing import Any
 from harness import registry
 from harness.errors import InputError
 from harness.method import Method
+from harness.recipes import Recipes
 from harness.results.record import Record
 from reports.papers.definition import Data, Definition, PaperRow
 from reports.read.comparison_runs import ResultRow
@@ -51,12 +52,11 @@ class Conditions:
         if not rehearsal:
             return row.fixed
         where = {key: value for key, value in row.fixed.items() if key not in _WEIGHTS}
-        families = [self.definition.family(base) for base in self.definition.bases]
-        try:
-            papers = [_options(row.method, row.preset, family) for family in families] if row.preset else []
-            own = _options(row.method, row.preset, _REHEARSED) if row.preset else {}
-        except InputError:  # the preset has no values for one of them
+        if not row.preset:
             return where
+        families = [self.definition.family(base) for base in self.definition.bases]
+        papers = [_options(row.method, row.preset, family) for family in families]
+        own = _options(row.method, row.preset, _REHEARSED)
         for key, value in where.items():
             if not isinstance(value, list) and any(same_value(paper.get(key), value) for paper in papers):
                 where[key] = [value, own.get(key, value)]
@@ -112,14 +112,18 @@ class Conditions:
 
 @cache
 def _options(method: str, preset: str, family: str) -> dict[str, Any]:
-    """Every option of a method as a preset sets it for a family; {} where the method is not installed.
+    """Every option of a method as a preset sets it for a family; {} where the method is not installed, or the preset
+    has no values for the family.
 
     Raises:
-        InputError: no such preset, or it has no values for the family.
+        InputError: no such preset.
     """
     try:
         plugin: type[Method] = registry.load(registry.METHODS, method)
     except InputError:
+        return {}
+    values = plugin.presets.get(preset)
+    if isinstance(values, Recipes) and family not in values.families:
         return {}
     where = f'preset of method "{method}"'
     return plugin.configure({}, preset=preset, family=family, where=where).model_dump(mode="json")

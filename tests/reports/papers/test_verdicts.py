@@ -211,6 +211,13 @@ def test_vectors_are_known_by_their_file_and_not_by_its_folder(tmp_path):
     assert found.difference is not None
 
 
+def test_a_base_model_without_a_recipe_in_the_preset_is_compared_without_settings(tmp_path):
+    made.run(tmp_path, "is_bert", made.recipe("is_bert"), scores=made.sts(70), base="FacebookAI/roberta-base")
+    found = number(tmp_path, model="IS-BERT")
+    assert found.verdict.kind == "not comparable"
+    assert any(reason.startswith("Another base model") for reason in found.verdict.reasons)
+
+
 def test_a_rehearsal_matches_no_published_number_and_goes_last(tmp_path):
     made.run(tmp_path, "scd", SCD, scores=made.sts(40), corpus=made.WIKI, most_sentences=2000)
     assert {one.verdict.kind for one in matched(tmp_path).numbers} == {"not measured"}
