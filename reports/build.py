@@ -97,6 +97,8 @@ def describe(name: str, workdir: Path, *, without_overlap: bool = False, with_te
     from studies.show.study_report import document as document_of_study
 
     if name not in comparison_files(workdir):
+        if without_overlap and name not in comparisons(workdir):
+            raise InputError(f'--without-overlap: goes with a comparison; {workdir} has none that is called "{name}"')
         if not without_overlap and (document := document_of_study(workdir, name)) is not None:
             return Report(document, {"report": name})
         _check_name(name, workdir)  # the runs of single trainings have no comparison file

@@ -84,8 +84,8 @@ def _png(plot: Plot) -> bytes:
 def _find(blocks: Sequence[B], name: str, kind: str) -> B:
     """The block of that key, else the first one whose key and title have all words of `name`."""
     words = set(_words(name))
-    fitting = [block for block in blocks if words and words <= set(_words(f"{block.key} {block.title}"))]
-    found = [*(block for block in blocks if block.key == name), *fitting]
+    found: list[B] = [block for block in blocks if block.key == name]
+    found += [block for block in blocks if words and words <= set(_words(f"{block.key} {block.title}"))]
     if not found:
         known = [block.key for block in blocks]
         raise InputError(f'no {kind} "{name}"{nearest(name, known)}; there are: {", ".join(known) or "none"}')
