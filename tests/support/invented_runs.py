@@ -54,7 +54,8 @@ def run(
     of_spec = {key: more.pop(key) for key in list(more) if key in RunSpec.model_fields and key != "missing"}
     if dev := of_spec.get("dev"):
         of_spec["dev"] = {"sha256": "cd" * 32, **dev}
-    options = {**recipe(method, "default", ""), **(config or {}), "seed": seed}
+    known = method in registry.names(registry.METHODS)
+    options = {**(recipe(method, "default", "") if known else {}), **(config or {}), "seed": seed}
     spec = RunSpec(**{
         "method": method, "version": f"{comparison} {count + 1}", "config": options,
         "base_model": base, "model": base, "seed": seed, "corpus": corpus, **of_spec,
