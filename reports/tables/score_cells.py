@@ -46,7 +46,8 @@ def head_cells(row: ResultRow) -> tuple[Cell, Cell, Cell]:
     ids = tuple(r.id for r in row.records)
     about = [ADDED] if row.added else []
     about += [f"made elsewhere ({row.elsewhere}) under the same conditions"] if row.elsewhere else []
-    about += [f"{row.label}: {said} (the best dev score is that of the untrained model)"] if (said := remark(row)) else []
+    if said := remark(row):
+        about.append(f"{row.label}: {said} (the best dev score is that of the untrained model)")
     about += [f"{row.label}: {said}"] if (said := prompted(row)) else []
     return Cell(row.label, link=anchor(row), records=ids, notes=tuple(about)), Cell(row.supervision), count
 
