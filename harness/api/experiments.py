@@ -19,8 +19,7 @@ from harness.executors.executor import Executor, ExecutorSettings, executor_sett
 from harness.files.locks import comparison_lock
 from harness.files.printable import join_some, one_line
 from harness.machine.distributed import Team, join
-from harness.machine.progress import Reporter
-from harness.machine.progress_views import in_notebook
+from harness.machine.progress import Reporter, in_notebook
 from harness.results.store import RunFolder, checked_workdir, read_comparison_file
 from harness.runs.against import find_other_rows, limit_to_protocols
 from harness.runs.differences import summarise_differences

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from io import StringIO
 from types import TracebackType
 from typing import Any, Self
 
 from harness.files.printable import one_line, tell_error
-from harness.machine.progress_views import Notebook, in_notebook, view
 
-NAMED = 4  # cells in work that a line of a log names
-OFTEN, SELDOM = 10.0, 60.0  # seconds between two lines of a log that say how far a cell is: first, and later
+NAMED = 4  # running runs that a line of a log names
+OFTEN, SELDOM = 10.0, 60.0  # seconds between two lines of a log on running runs: first, and later
+REDRAWN = 0.2  # seconds between two drawings in a notebook
+LINES = 5  # ended runs that a notebook shows
 
 
 class Reporter:
-    """Shows the progress of a list of cells, and of the steps inside the current one; as a context, while it lasts.
+    """Shows the progress of a list of runs, and of the steps inside the current one; used as a context manager.
 
         >>> with Reporter(2, quiet=True) as reporter:
         ...     reporter.start("SimCSE, seed 1")
@@ -25,16 +29,16 @@ class Reporter:
         >>> reporter.number
         1
 
-    `remaining` may be set at any time: a few words on how long it still takes, which are shown beside it.
+    Attributes:
+        remaining: a few words on how long it still takes, which are shown with the progress.
     """
 
     def __init__(self, total: int = 1, *, quiet: bool = False) -> None:
         self.total, self.quiet = total, quiet
         self.number = 0
-        self.label = ""
-        self.remaining = ""
+        self.label = self.remaining = ""
         self._begun = self._last = time.monotonic()
-        self._view = None if quiet else view(total)
+        self._bars = Bars(total, "all runs") if not quiet and (in_notebook() or sys.stderr.isatty()) else None
 
     @classmethod
     def of_caller(cls) -> Self:
@@ -42,90 +46,149 @@ class Reporter:
         return cls(quiet=not in_notebook())
 
     def __enter__(self) -> Self:
-        if self._view is not None:
-            self._view.begin()
+        if self._bars is not None:
+            self._bars.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._view is not None:
-            self._view.end()
+        if self._bars is not None:
+            self._bars.__exit__(kind, error, trace)
 
     def expect(self, total: int) -> None:
-        """So many cells will come."""
+        """So many runs will come."""
         self.total = total
-        if self._view is not None:
-            self._view.whole(self._whole(), total=total)
+        if self._bars is not None:
+            self._bars.show_whole(total=total)
 
     def start(self, label: str) -> None:
-        """A new cell begins."""
+        """A new run starts."""
         self.number += 1
         self.label = one_line(label)
-        if self._view is not None:
-            self._view.cell(self.label, 0, 1)
+        if self._bars is not None:
+            self._bars.show_run(self.label, 0, 1)
 
     def step(self, step: int, steps: int, text: str) -> None:
-        """The current cell is at `step` of `steps` (0 of 0: no count is known)."""
-        text = one_line(text)
-        if self._view is not None:
-            self._view.cell(f"{self.label}: {text}", step, max(steps, 1))
-            self._view.whole(self._whole())
-        elif self._due():
-            count = f"step {step}/{steps}, " if steps else ""
-            self._line(f"[{self.number}/{self.total}] {self.label}: {count}{text}", self.remaining)
+        """The current run is at `step` of `steps` (0 of 0: no count is known)."""
+        self.running([(self.label, step, steps, text)])
 
-    def running(self, cells: Sequence[tuple[str, int, int, str]], ended: int) -> None:
-        """What several workers are at: label, step, steps and text of each; `ended` cells of them have come back."""
-        if not cells:
-            return
+    def running(self, runs: Sequence[tuple[str, int, int, str]]) -> None:
+        """What all workers are doing: label, step, steps and text of each running run."""
         shown = [
-            f"{one_line(label)}: {f'{step}/{steps} ' if steps else ''}{one_line(text)}"
-            for label, step, steps, text in cells
+            f"{one_line(label)}: {f'step {step}/{steps}, ' if steps else ''}{one_line(text)}"
+            for label, step, steps, text in runs
         ]
-        if self._view is not None:
-            rest = f" and {len(shown) - 1} more" if len(shown) > 1 else ""
-            done, of = (sum(one) for one in zip(*((step, steps) for _, step, steps, _ in cells), strict=True))
-            self._view.cell(shown[0][:100] + rest, done, max(of, 1))
-            self._view.whole(self._whole())
-        elif self._due():
+        if self._bars is not None and runs:
+            more = f" and {len(runs) - 1} more" if len(runs) > 1 else ""
+            self._bars.show_run(shown[0][:100] + more, sum(run[1] for run in runs), sum(run[2] for run in runs))
+            self._bars.show_whole(f"all runs, {self.remaining}" if self.remaining else "all runs")
+        elif runs and self._is_due():
             more = f"; and {len(shown) - NAMED} more" if len(shown) > NAMED else ""
-            self._line(f"[{ended}/{self.total}] in work: {'; '.join(shown[:NAMED])}{more}", self.remaining)
+            left = f" ({self.remaining})" if self.remaining else ""
+            self._print(f"[{self.number}/{self.total}] {'; '.join(shown[:NAMED])}{more}{left}")
 
     def done(self, text: str) -> None:
-        """The current cell has ended."""
-        text = one_line(text)
-        if self._view is not None:
-            self._view.whole(self._whole(), self.number)
-            self._view.line(f"[{self.number}/{self.total}] {self.label}: {text}")
-        elif not self.quiet:
-            self._line(f"[{self.number}/{self.total}] {self.label}: {text}")
+        """The current run has ended."""
+        if self._bars is not None:
+            self._bars.show_whole(done=self.number)
+        self._print(f"[{self.number}/{self.total}] {self.label}: {one_line(text)}")
 
     def say(self, text: str) -> None:
-        """A line about the whole."""
-        if self._view is not None and in_notebook():
-            self._view.line(one_line(text))
+        """Show a line about the whole."""
+        if self._bars is not None:
+            self._bars.print(one_line(text))
         elif not self.quiet:
             tell_error(text)
 
-    def _whole(self) -> str:
-        return f"all cells, {self.remaining}" if self.remaining else "all cells"
-
-    def _due(self) -> bool:
+    def _is_due(self) -> bool:
         """Is it time for another line of a log? Every ten seconds at first, once a minute after ten minutes."""
         now = time.monotonic()
-        if self.quiet or now - self._last < min(max(OFTEN, (now - self._begun) / 10), SELDOM):
+        if now - self._last < min(max(OFTEN, (now - self._begun) / 10), SELDOM):
             return False
         self._last = now
         return True
 
-    def _line(self, text: str, more: str = "") -> None:
-        """A line of a log, with the time of day."""
-        tell_error(f"{time.strftime('%H:%M:%S')} {text}{f' ({more})' if more else ''}")
+    def _print(self, text: str) -> None:
+        """Print a line: above the bars, or with the time of day in a log."""
+        self.say(text if self._bars is not None else f"{time.strftime('%H:%M:%S')} {text}")
+
+
+class Bars:
+    """Two bars of rich, of the whole and of the current run, under lines on ended runs.
+
+    In a notebook they are drawn into one output, which needs no widgets and stays readable in a saved notebook.
+    """
+
+    def __init__(self, total: int, text: str) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+        self._notebook = in_notebook()
+        drawn = Console(file=StringIO(), record=True, width=120, force_jupyter=False)
+        self._console = drawn if self._notebook else Console(stderr=True)
+        columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
+        self._progress = Progress(*columns, TimeElapsedColumn(), console=self._console)
+        self._whole = self._progress.add_task(text, total=total)
+        self._run = self._progress.add_task("", total=1, visible=False)
+        self._lines: deque[str] = deque(maxlen=LINES)
+        self._output: Any = None
+        self._last = 0.0
+
+    def __enter__(self) -> Self:
+        if self._notebook:
+            from IPython.display import display
+
+            self._output = display(self, display_id=True)  # type: ignore[no-untyped-call]
+        else:
+            self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.update(self._run, visible=False)
+        if self._output is not None:
+            self._output.update(self)
+        self._progress.stop()
+
+    def show_whole(self, text: str | None = None, done: int | None = None, total: int | None = None) -> None:
+        """Change the bar of the whole; what is left out stays as it is."""
+        self._progress.update(self._whole, description=text, completed=done, total=total)
+        self._draw()
+
+    def show_run(self, text: str, done: int, total: int) -> None:
+        """Change the bar of the current run."""
+        self._progress.update(self._run, description=text, completed=done, total=max(total, 1), visible=True)
+        self._draw()
+
+    def advance(self, count: int) -> None:
+        """The whole has advanced by `count`."""
+        self._progress.advance(self._whole, count)
+        self._draw()
+
+    def print(self, line: str) -> None:
+        """Print a line above the bars."""
+        if not self._notebook:
+            self._console.print(line, markup=False, highlight=False)
+        self._lines.append(line)
+        self._draw()
+
+    def _draw(self) -> None:
+        if self._output is not None and time.monotonic() - self._last >= REDRAWN:
+            self._last = time.monotonic()
+            self._output.update(self)
+
+    def _repr_html_(self) -> str:
+        """The last lines and the bars."""
+        for line in self._lines:
+            self._console.print(line, markup=False, highlight=False)
+        self._console.print(self._progress.get_renderable())
+        return self._console.export_html(inline_styles=True, code_format="<pre>{code}</pre>")
 
 
 @contextmanager
-def encoding_bar(total: int, *, show: bool) -> Iterator[Any]:
+def encoding_bar(total: int, *, show: bool) -> Iterator[Callable[[int], None]]:
     """A bar for one call of `encode`, advanced by calling what the block gets with a count; nothing unless `show`.
 
     >>> with encoding_bar(100, show=False) as advance:
@@ -134,21 +197,11 @@ def encoding_bar(total: int, *, show: bool) -> Iterator[Any]:
     if not show:
         yield lambda count: None
         return
-    if in_notebook():
-        drawn, done = Notebook(total), 0
+    with Bars(total, "sentences encoded") as bars:
+        yield bars.advance
 
-        def advance(count: int) -> None:
-            nonlocal done
-            done += count
-            drawn.whole("sentences encoded", done)
 
-        drawn.begin()
-        yield advance
-        drawn.end()
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("encoding", total=total)
-        yield lambda count: bar.advance(task, count)
+def in_notebook() -> bool:
+    """Does this process run the cells of a notebook?"""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return hasattr(shell, "kernel")

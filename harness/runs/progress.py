@@ -1,4 +1,4 @@
-"""The progress of a comparison or a study: on the terminal, in `WORKDIR/progress.json` and on a page beside it."""
+"""The progress of a comparison or a study: on the terminal, in `WORKDIR/progress.json` and in `progress.html`."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import fmean
 from types import TracebackType
 from typing import Any, Self
+
+import psutil
 
 from harness.errors import InputError, RunError, StopRequested
 from harness.files.atomic import write_atomic
@@ -127,9 +130,7 @@ class Progress:
         """A run of this process is at `step` of `steps`; 0 of 0 while it does something else."""
         run = self.runs[label]
         run.step, run.steps, run.text = step, steps or run.steps, text
-        self.reporter.remaining = describe_remaining(self.remaining())
-        self.reporter.step(step, steps, text)
-        self.write(seldom=True)
+        self._show([run])
 
     def dev(self, label: str, step: int, score: float) -> None:
         """A dev score of a run of this process."""
@@ -150,9 +151,12 @@ class Progress:
             run.step = lines[-1]["step"] if lines else 0
             run.dev = [(line["step"], line["spearman"]) for line in lines if line["kind"] == "dev"]
             run.text = "scoring" if folder.model.exists() else "training" if steps else "working"
-            shown.append((label, run.step, steps, run.text))
+            shown.append(run)
+        self._show(shown)
+
+    def _show(self, running: Sequence[RunState]) -> None:
         self.reporter.remaining = describe_remaining(self.remaining())
-        self.reporter.running(shown, sum(run.state not in OPEN for run in self.runs.values()))
+        self.reporter.running([(run.label, run.step, run.steps, run.text) for run in running])
         self.write(seldom=True)
 
     def finish(self, label: str, state: str, line: str, *, reason: str = "", seconds: float = 0.0) -> None:
@@ -165,27 +169,27 @@ class Progress:
         self.write(seldom=True)
 
     def remaining(self) -> float | None:
-        """Seconds until all runs have ended: runs take what ended runs of their row took, else what others took."""
-        by_row: dict[str, list[float]] = {}
-        now = time.time()
+        """Seconds until all runs have ended, if each takes as long as the mean of its row, else of all rows."""
+        now, took = time.time(), defaultdict(list)
         for run in self.runs.values():
             if run.state not in (*OPEN, "reused", "n/a"):
-                by_row.setdefault(run.row, []).append(run.seconds)
-        for run in self.runs.values():
-            if run.state == "running" and run.row not in by_row and run.steps and run.step:
-                by_row[run.row] = [(now - run.began) * run.steps / run.step]
-        if not by_row:
+                took[run.row].append(run.seconds)
+            elif run.state == "running" and run.step and run.steps:
+                took[run.row].append((now - run.began) * run.steps / run.step)
+        if not took:
             return None
-        usual = fmean(fmean(seconds) for seconds in by_row.values())
+        mean = fmean(fmean(seconds) for seconds in took.values())
         left = 0.0
         for run in self.runs.values():
             if run.state in OPEN:
-                whole = fmean(by_row.get(run.row, [usual]))
+                whole = fmean(took[run.row]) if run.row in took else mean
                 left += max(whole - (now - run.began if run.state == "running" else 0.0), 0.1 * whole)
         return left / max(1, self.workers)
 
     def write(self, phase: str = "running", reason: str = "", *, seldom: bool = False) -> None:
         """Store the progress; with `seldom` at most every two seconds."""
+        from filelock import FileLock
+
         now = time.time()
         if seldom and now - self._written < max(_EVERY, 20 * self._cost):
             return
@@ -198,23 +202,13 @@ class Progress:
             "runs": [asdict(run) for run in self.runs.values()],
             "scores": self.scores(),
         }
-        with _progress_file(self.workdir) as known:
-            known[self.name] = state
+        with FileLock(self.workdir / ".progress.lock"):  # several comparisons may run in a work directory
+            known = {one["name"]: one for one in read_progress(self.workdir)} | {self.name: state}
+            write_atomic(self.workdir / "progress.json", json.dumps(known) + "\n", durable=False)
         if self.page is not None:
             with suppress(Exception):  # a page is not worth a comparison
                 write_atomic(self.workdir / "progress.html", self.page(state, now), durable=False)
         self._written, self._cost = time.time(), time.time() - now
-
-
-@contextmanager
-def _progress_file(workdir: Path) -> Iterator[dict[str, Any]]:
-    """The content of `progress.json`, written back at the end: several comparisons may run in a work directory."""
-    from filelock import FileLock
-
-    with FileLock(workdir / ".progress.lock"):
-        known = {state["name"]: state for state in read_progress(workdir)}
-        yield known
-        write_atomic(workdir / "progress.json", json.dumps(known) + "\n", durable=False)
 
 
 def read_progress(workdir: Path) -> list[dict[str, Any]]:
@@ -234,13 +228,7 @@ def read_progress(workdir: Path) -> list[dict[str, Any]]:
 def _is_alive(state: dict[str, Any]) -> bool:
     if state["host"] != socket.gethostname():
         return bool(time.time() - state["updated"] < _SILENT)
-    try:
-        os.kill(int(state["pid"]), 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return True
+    return psutil.pid_exists(int(state["pid"]))
 
 
 def request_stop(workdir: Path, name: str) -> str:
