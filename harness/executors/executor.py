@@ -1,23 +1,23 @@
-"""The interface of executors: every job gets an answer, whichever process ran it, or lost it."""
+"""The interface of executors: every job gets an answer, whichever process ran it or died during it."""
 
 from __future__ import annotations
 
 import os
-import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Self
 
 from pydantic import field_validator
 
 from harness.config import Config, option
+from harness.machine.environment import usable_cores
 
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")  # of the libraries that compute in a worker
-TICK = 1.0  # seconds between two calls of `tick`
+TICK = 1.0  # seconds for which an executor waits at most between two calls of `tick`
 
 _leave = False
 
@@ -49,13 +49,6 @@ class ExecutorSettings(Config):
         if value > 1 and value != int(value):
             raise ValueError("a part of a GPU, or a whole number of them")
         return value
-
-
-class Job(Protocol):
-    """Whatever has an id, and can be pickled."""
-
-    @property
-    def id(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -104,8 +97,8 @@ class Executor(ABC):
     def run(self, function: Callable[[Any], Any], queue: deque[Any], tick: Callable[[], None]) -> Iterator[Answer]:
         """Call `function(job)` for every job of the queue; an answer for each, as they end.
 
-        Jobs start in the order of the queue, which is emptied. Whoever takes the answers may add jobs to it. `tick` is
-        called about once a second. When the iterator is closed, all jobs are ended.
+        Jobs have an id, are picklable, and start in the order of the queue, which is emptied. The caller may add jobs
+        to it. `tick` is called at least once a second. When the iterator is closed, all jobs are ended.
         """
 
     def room(self, jobs: int) -> int:
@@ -116,12 +109,12 @@ class Executor(ABC):
         """How many jobs run at a time on this machine."""
         given = self.settings.workers
         if given is None and self.settings.cpus_per_cell:
-            given = cores() // self.settings.cpus_per_cell
-        return max(1, min(jobs, given or cores()))
+            given = usable_cores() // self.settings.cpus_per_cell
+        return max(1, min(jobs, given or usable_cores()))
 
     def threads(self, jobs: int) -> int:
         """Threads of one of these workers, so that all of them use no more than the available cores."""
-        return self.settings.cpus_per_cell or max(1, cores() // self.workers(jobs))
+        return self.settings.cpus_per_cell or max(1, usable_cores() // self.workers(jobs))
 
 
 class Serial(Executor):
@@ -139,24 +132,6 @@ class Serial(Executor):
     def room(self, jobs: int) -> int:
         """As `Executor.room`."""
         return 1
-
-
-def limit_rate(tick: Callable[[], None]) -> Callable[[], None]:
-    """`tick`, called about once in `TICK` seconds however often the result is called."""
-    last = time.monotonic()
-
-    def ticks() -> None:
-        nonlocal last
-        if time.monotonic() - last > 0.9 * TICK:
-            last = time.monotonic()
-            tick()
-
-    return ticks
-
-
-def cores() -> int:
-    """Processor cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def use_threads(count: int) -> None:

@@ -1,21 +1,33 @@
-"""Several processes on this machine, by the package pebble: a worker that dies affects its own job only."""
+"""Several processes on this machine: a worker that dies affects its own job only."""
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import sys
+import traceback
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
-from concurrent.futures.process import BrokenProcessPool
-from queue import Empty, SimpleQueue
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
 from typing import Any
 
-from harness.errors import InputError
-from harness.executors.executor import TICK, Answer, Executor, limit_rate, use_threads
+from harness.errors import HarnessError, InputError
+from harness.executors.executor import TICK, Answer, Executor, use_threads
 from harness.machine.child_process import end_with_parent
+
+
+@dataclass
+class _Worker:
+    """A process, the connection to it, its job, and how often workers have died during this job."""
+
+    process: BaseProcess
+    pipe: Connection
+    job: Any = None
+    deaths: int = 0
 
 
 class Processes(Executor):
@@ -28,81 +40,63 @@ class Processes(Executor):
 
     def run(self, function: Callable[[Any], Any], queue: deque[Any], tick: Callable[[], None]) -> Iterator[Answer]:
         """As `Executor.run`."""
-        try:
-            from pebble import ProcessExpired, ProcessPool
-        except ImportError:
-            raise InputError('executor "processes" needs pebble: pip install "sentence-harness[processes]"') from None
-        if not queue:
-            return
         count = self.room(sys.maxsize)  # the caller may add jobs
-        context = multiprocessing.get_context("spawn")  # a fork would share locks of torch's threads
-        place = context.Value("i", 0)  # each new worker takes the next number
-        initial = place, self._devices(), self.threads(count)
+        devices, threads = self._devices(), self.threads(count)
+        context = get_context("spawn")  # a fork would share locks of torch's threads
 
-        def new_pool() -> Any:
-            return ProcessPool(max_workers=count, initializer=_begin, initargs=initial, context=context)
+        def start(place: int) -> _Worker:
+            ours, theirs = context.Pipe()
+            gpus = devices[place % len(devices)] if devices else None
+            process = context.Process(target=_work, args=(theirs, function, gpus, threads))
+            process.start()
+            theirs.close()
+            return _Worker(process, ours)
 
-        def start(job: Any, tries: int) -> None:
-            future: Future[Any]
-            try:
-                future = pool.schedule(function, args=(job,))
-            except RuntimeError:  # the pool has just broken
-                future = Future()
-                future.set_exception(BrokenProcessPool())
-            waiting[future] = (job, tries)
-            future.add_done_callback(done.put)
+        def send(worker: _Worker, job: Any, deaths: int = 0) -> None:
+            worker.job, worker.deaths = job, deaths
+            with suppress(OSError):  # it has died, which `recv` notices
+                worker.pipe.send(job)
 
-        pool, broken, ticks = new_pool(), 0, limit_rate(tick)
-        waiting: dict[Future[Any], tuple[Any, int]] = {}
-        done: SimpleQueue[Future[Any]] = SimpleQueue()  # `concurrent.futures.wait` would check all of them each time
+        workers: list[_Worker] = []
         try:
-            while queue or waiting:
-                while queue:
-                    start(queue.popleft(), 0)
-                ticks()
-                try:
-                    future = done.get(timeout=TICK)
-                    error = future.exception()
-                except Empty:
-                    if pool.active:
+            while queue or any(worker.job is not None for worker in workers):
+                while queue and len(workers) < count:
+                    workers.append(start(len(workers)))
+                    send(workers[-1], queue.popleft())
+                for worker in workers:
+                    if queue and worker.job is None:
+                        send(worker, queue.popleft())
+                ready = wait([worker.pipe for worker in workers if worker.job is not None], timeout=TICK)
+                for place, worker in enumerate(workers):
+                    if worker.pipe not in ready:
                         continue
-                    # It broke before it had taken the jobs in: pebble ends none of their futures.
-                    future, error = next(iter(waiting)), BrokenProcessPool()
-                if future not in waiting:
-                    continue  # of a pool that broke
-                job, tries = waiting.pop(future)
-                if isinstance(error, BrokenProcessPool):
-                    # A worker died while none had a job, as at their start: pebble then ends the pool.
-                    pool.stop()
-                    pool.join()
-                    pool, broken = new_pool(), broken + 1
-                    again = [(job, tries), *waiting.values()]
-                    waiting.clear()
-                    for job, tries in again:
-                        if broken <= self.settings.retries:
-                            start(job, tries)
+                    job, worker.job = worker.job, None
+                    try:
+                        value, error = worker.pipe.recv()
+                    except (EOFError, OSError):
+                        worker.process.join()
+                        deaths = worker.deaths + 1
+                        workers[place] = start(place)
+                        if deaths <= self.settings.retries:
+                            send(workers[place], job, deaths)
                         else:
-                            yield Answer(job, lost=f"workers ended {broken} times before they started a job")
-                    continue
-                broken = 0
-                if not isinstance(error, ProcessExpired):
-                    yield Answer(job, None if error is not None else future.result(), error)
-                elif tries < self.settings.retries:
-                    start(job, tries + 1)
-                else:
-                    yield Answer(job, lost=_why(error.exitcode, tries + 1))
+                            yield Answer(job, lost=_describe_death(worker.process.exitcode or 0, deaths))
+                    else:
+                        yield Answer(job, value, error)
+                tick()
         finally:
-            pool.stop()
-            pool.join()
+            for worker in workers:
+                worker.process.kill()
+                worker.process.join()
 
     def room(self, jobs: int) -> int:
         """`workers` of the settings, else as many as the GPUs, else the cores, allow."""
         share = self.settings.gpus_per_cell
         if not share:
             return self.workers(jobs)
-        there, devices = len(_visible()), len(self._devices())
+        devices = len(self._devices())
         if not devices:
-            raise InputError(f"executor: gpus_per_cell = {share:g}, and this machine has {there or 'no GPU'}")
+            raise InputError(f"executor: gpus_per_cell = {share:g}, and this machine has {len(_visible())} GPUs")
         return min(jobs, self.settings.workers or (devices if share > 1 else int(devices / share)))
 
     def _devices(self) -> list[str]:
@@ -122,20 +116,26 @@ def _visible() -> list[str]:
     return [str(index) for index in range(torch.cuda.device_count())]
 
 
-def _begin(next_place: Any, devices: list[str], threads: int) -> None:
-    """What a worker does before its first job."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the user's interrupt is the coordinator's, which ends the workers
+def _work(pipe: Connection, function: Callable[[Any], Any], gpus: str | None, threads: int) -> None:
+    """A worker: answers each job with its value and its error, until the coordinator ends it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the coordinator handles the user's interrupt
     end_with_parent()
-    with next_place.get_lock():
-        place = next_place.value
-        next_place.value += 1
-    if devices:
-        os.environ["CUDA_VISIBLE_DEVICES"] = devices[place % len(devices)]
+    if gpus is not None:
+        os.environ["CUDA_VISIBLE_DEVICES"] = gpus
     use_threads(threads)
+    while True:
+        job = pipe.recv()
+        try:
+            value, error = function(job), None
+        except (HarnessError, OSError) as raised:
+            value, error = None, raised
+        except Exception:  # of any library: perhaps it cannot be pickled
+            value, error = None, RuntimeError(traceback.format_exc())
+        pipe.send((value, error))
 
 
-def _why(exitcode: int, tries: int) -> str:
+def _describe_death(exitcode: int, times: int) -> str:
     """Why a worker ended during a job, as far as it is known."""
     how = f"signal {-exitcode}" if exitcode < 0 else f"exit code {exitcode}"
-    memory = "; most often the memory does not suffice" if exitcode == -9 else ""
-    return f"its worker ended {tries} time{'s' if tries > 1 else ''} during it (last by {how}{memory})"
+    memory = "; most often there is too little memory" if exitcode == -signal.SIGKILL else ""
+    return f"its worker ended {times} time{'s' if times > 1 else ''} during it (last by {how}{memory})"

@@ -11,7 +11,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from harness.errors import InputError
-from harness.executors.executor import TICK, Answer, Executor, ExecutorSettings, cores, limit_rate, use_threads
+from harness.executors.executor import TICK, Answer, Executor, ExecutorSettings, use_threads
+from harness.machine.environment import usable_cores
 
 _WAITING = 2000  # tasks: Ray checks all of them at each answer; to run more at a time, set `workers`
 
@@ -42,19 +43,14 @@ class Ray(Executor):
         except ImportError:
             raise InputError('executor "ray" needs Ray: pip install "sentence-harness[ray]"') from None
         self.own = not ray.is_initialized()
-        if self.own:
-            self._connect(ray)
-        return self
-
-    def _connect(self, ray: Any) -> None:
-        address = self.settings.address
-        options = {"address": address} if address else {"include_dashboard": False, "num_cpus": cores()}
+        options = {"address": address} if address else {"include_dashboard": False, "num_cpus": usable_cores()}
         try:
-            ray.init(log_to_driver=False, logging_level="error", **options)
+            if self.own:
+                ray.init(log_to_driver=False, logging_level="error", **options)
         except (ConnectionError, RuntimeError, ValueError, OSError) as error:
-            said = str(error).splitlines()[0] if str(error) else type(error).__name__
             where = f"the cluster at {address}" if address else "a cluster on this machine"
-            raise InputError(f"executor ray: {where} cannot be used: {said}") from None
+            raise InputError(f"executor ray: {where} cannot be used: {str(error).partition(chr(10))[0]}") from None
+        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -69,8 +65,6 @@ class Ray(Executor):
         """As `Executor.run`."""
         import ray
 
-        if not queue:
-            return
         threads = self._cpus(len(queue))
         memory = self.settings.memory_per_cell
         task = ray.remote(
@@ -82,18 +76,15 @@ class Ray(Executor):
         )(_called)
         most = self.settings.workers or _WAITING
         waiting: dict[Any, Any] = {}
-        ticks = limit_rate(tick)
         try:
             while queue or waiting:
                 while queue and len(waiting) < most:
                     job = queue.popleft()
                     waiting[task.options(name=job.id).remote(threads, function, job)] = job
                 done, _ = ray.wait(list(waiting), timeout=TICK)
-                if done:  # and all others that have ended
-                    done, _ = ray.wait(list(waiting), num_returns=len(waiting), timeout=0)
                 for reference in done:
                     yield _answer(ray, reference, waiting.pop(reference))
-                ticks()
+                tick()
         finally:
             for reference in waiting:
                 ray.cancel(reference, force=True)

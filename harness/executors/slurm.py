@@ -7,25 +7,17 @@ import shutil
 import signal
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from harness.errors import InputError, RunError, StopRequested
-from harness.executors.executor import (
-    TICK,
-    Answer,
-    Executor,
-    leave_requested,
-    limit_rate,
-    request_leave,
-    use_threads,
-)
+from harness.executors.executor import TICK, Answer, Executor, leave_requested, request_leave, use_threads
 
-_RULE = "-" * 22  # what submitit sets a traceback between
-_ARRAY = 1000  # jobs: more in one array SLURM refuses, unless its administrator has allowed it
-MINUTES = 240  # of a job, where `slurm.time` says nothing
+_RULE = "-" * 22  # above and below a traceback in an error of submitit
+_ARRAY = 1000  # jobs of an array: SLURM refuses more, unless its administrator has allowed it
+_TIME = "4:00:00"  # of a job without `slurm.time`
 GRACE = 45  # seconds for a checkpoint; submitit has SLURM send the signal 90 seconds before the end
 
 
@@ -46,83 +38,74 @@ class Slurm(Executor):
             import submitit
         except ImportError:
             raise InputError('executor "slurm" needs submitit: pip install "sentence-harness[slurm]"') from None
-        if not queue:
-            return
-        threads = self.settings.cpus_per_cell or 4
+        threads, workers = self.settings.cpus_per_cell or 4, self.settings.workers
         root = self.workdir.resolve() / "slurm"
         try:
-            executor = submitit.AutoExecutor(
-                root / "%j",
-                cluster=self.cluster,
-                slurm_max_num_timeout=self.settings.retries,
-            )
+            retries = self.settings.retries
+            executor = submitit.AutoExecutor(root / "%j", cluster=self.cluster, slurm_max_num_timeout=retries)
             executor.update_parameters(**self._parameters(threads))
         except (RuntimeError, ValueError, NameError, TypeError) as error:
             raise InputError(f"executor slurm: {str(error).splitlines()[0]}") from None
-        waiting: dict[Any, tuple[Any, int]] = {}
-        ticks = limit_rate(tick)
-        well: dict[Path, bool] = {}  # the folder of each array: has all of it gone well?
+        waiting: dict[Any, tuple[Any, int]] = {}  # job of submitit -> ours, and how often it was tried
+        folders: set[Path] = set()
         try:
             while queue or waiting:
-                if queue and (count := self._next(len(queue), len(waiting))):
-                    jobs = [queue.popleft() for _ in range(count)]
+                room = workers - len(waiting) if workers and waiting else _ARRAY
+                jobs = [queue.popleft() for _ in range(min(len(queue), room))]
+                if jobs:
                     with executor.batch():  # one array of jobs
                         array = [executor.submit(Queued(threads, function, job)) for job in jobs]
                     waiting |= {submitted: (job, 0) for submitted, job in zip(array, jobs, strict=True)}
+                    folders |= {submitted.paths.folder for submitted in array}
                 done = [submitted for submitted in waiting if submitted.done()]
                 for submitted in done:
                     job, tries = waiting.pop(submitted)
                     answer = _answer(submitit, submitted, job)
-                    folder = submitted.paths.folder
-                    well[folder] = well.get(folder, True) and not (answer.lost or answer.error)
-                    if answer.lost and tries < self.settings.retries:
+                    if answer.lost or answer.error:
+                        folders.discard(submitted.paths.folder)
+                    if answer.lost and tries < retries:
                         waiting[executor.submit(Queued(threads, function, job))] = (job, tries + 1)
                     else:
                         yield answer
-                ticks()
+                tick()
                 if not done:
                     time.sleep(TICK)
-            _sweep([folder for folder, whole in well.items() if whole], root)
         finally:
             for submitted in waiting:
                 submitted.cancel(check=False)
+        for folder in folders:  # files of jobs that have all succeeded
+            shutil.rmtree(folder, ignore_errors=True)
+        for empty in (root / "%j", root):
+            with suppress(OSError):  # other files are there
+                empty.rmdir()
 
     def room(self, jobs: int) -> int:
         """`workers` of the settings; else all of them, and the cluster decides when."""
         return min(jobs, self.settings.workers or jobs)
 
-    def _next(self, jobs: int, waiting: int) -> int:
-        """How many of so many jobs are queued next: an array of them, then as many as others have ended."""
-        workers = self.settings.workers
-        return min(jobs, _ARRAY if not (workers and waiting) else max(0, workers - waiting))
-
     def _parameters(self, threads: int) -> dict[str, Any]:
         """Of `sbatch`, in submitit's words; what it has no word for goes there as it is."""
-        own = dict(self.settings.slurm)
-        minutes = _minutes(own.pop("time", "")) or MINUTES
-        gpus = self.settings.gpus_per_cell
+        own, gpus, memory = dict(self.settings.slurm), self.settings.gpus_per_cell, self.settings.memory_per_cell
         if gpus != int(gpus):
             raise InputError(f"executor slurm: gpus_per_cell = {gpus:g}: SLURM gives whole GPUs")
-        parameters: dict[str, Any] = {
+        parameters = {
             "name": "harness",
-            "timeout_min": minutes,
+            "timeout_min": _minutes(own.pop("time", _TIME)),
             "cpus_per_task": threads,
             "tasks_per_node": 1,
-            **({"gpus_per_node": int(gpus)} if gpus else {}),
-            **({"mem_gb": self.settings.memory_per_cell} if self.settings.memory_per_cell else {}),
-            **({"slurm_array_parallelism": self.settings.workers} if self.settings.workers else {}),
+            "gpus_per_node": int(gpus) or None,
+            "mem_gb": memory,
+            "slurm_array_parallelism": self.settings.workers,
+            "slurm_partition": own.pop("partition", None),
+            "slurm_additional_parameters": own or None,
         }
-        if partition := own.pop("partition", ""):
-            parameters["slurm_partition"] = partition
-        if own:
-            parameters["slurm_additional_parameters"] = own
-        return parameters
+        return {name: value for name, value in parameters.items() if value is not None}
 
 
 class Queued:
-    """A job as submitit keeps it, and queues it again when its time is up or another job takes its place.
+    """A job as submitit stores it, and queues it again when its time is up or it is preempted.
 
-    At submitit's signal the job is requested to leave, and has a while to write its checkpoint.
+    At submitit's signal the job is requested to leave, and has `GRACE` seconds to write its checkpoint.
     """
 
     def __init__(self, threads: int, function: Callable[[Any], Any], job: Any) -> None:
@@ -154,21 +137,10 @@ class Queued:
             signal.signal(number, queue_again)
 
     def checkpoint(self, *_: Any) -> Any:
-        """What submitit queues again: the same, which goes on where this one stops."""
+        """What submitit queues again: the same job, which resumes from its checkpoint."""
         from submitit.helpers import DelayedSubmission
 
         return DelayedSubmission(self)
-
-    __submitit_checkpoint__ = checkpoint  # the name that older versions look for
-
-
-def _sweep(folders: Iterable[Path], root: Path) -> None:
-    """Remove what SLURM and submitit keep of jobs that have all gone well: some files of each."""
-    for folder in folders:
-        shutil.rmtree(folder, ignore_errors=True)
-    for empty in (root / "%j", root):
-        with suppress(OSError):  # others have left something there
-            empty.rmdir()
 
 
 def _answer(submitit: Any, submitted: Any, job: Any) -> Answer:
@@ -179,26 +151,21 @@ def _answer(submitit: Any, submitted: Any, job: Any) -> Answer:
         lines = [line for line in trace.partition(_RULE)[0].splitlines() if line.strip()] or ["failed"]
         return Answer(job, error=RunError(lines[-1]))
     except submitit.core.utils.UncompletedJobError as error:
-        lines = [line for line in str(error).splitlines() if line.strip()]
-        return Answer(job, lost=f"its job ended without an answer ({lines[0] if lines else submitted.state})"[:300])
+        why = str(error).strip().partition("\n")[0] or submitted.state
+        return Answer(job, lost=f"its job ended without an answer ({why})"[:300])
 
 
 def _minutes(text: str) -> int:
-    """Minutes of sbatch's spellings: M, M:S, H:M:S, D-H, D-H:M, D-H:M:S; 0 for none.
+    """Minutes of the notations of sbatch: M, M:S, H:M:S, D-H, D-H:M, D-H:M:S.
 
     Raises:
         InputError: it is none of them.
     """
-    if not text:
-        return 0
-    days, dash, rest = text.rpartition("-")
+    days, _, clock = text.rpartition("-")
     try:
-        parts = [int(part) for part in rest.split(":")]
-        if dash or len(parts) == 3:
-            hours, minutes, seconds = [*parts, 0, 0][: max(3, len(parts))]
-        else:
-            hours, (minutes, seconds) = 0, [*parts, 0][: max(2, len(parts))]
-        total = (int(days if dash else 0) * 24 + hours) * 60 + minutes + (seconds > 0)
+        parts = [int(part) for part in clock.split(":")]
+        hours, minutes, seconds = [*parts, 0, 0][: max(3, len(parts))] if days or len(parts) > 2 else [0, *parts, 0][:3]
+        total = (int(days or 0) * 24 + hours) * 60 + minutes + (seconds > 0)
     except ValueError:
         total = 0
     if total < 1:

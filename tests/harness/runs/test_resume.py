@@ -93,7 +93,6 @@ def test_a_run_that_is_killed_at_any_moment_comes_to_the_same_numbers(small: Com
 
 def test_a_worker_that_is_killed_continues_its_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a dev set: workers do not cut its pairs to a few."""
-    pytest.importorskip("pebble")
     monkeypatch.setenv("PYTHONPATH", str(REPOSITORY))
     registry_load, log = registry.load, tmp_path / "steps"
     kind = jobs.observing(Processes, log, at=3)
