@@ -1,9 +1,8 @@
 """Runs in MLflow.
 
-The records on disk are the truth, MLflow shows them: an experiment is a comparison or a study, a parent run is a row
-of its table on one base model, a child run is one seed of that row. A study has one run above its rows. Only MLflow's
-public client is used, by the coordinating process alone. Whatever MLflow does, runs go on; `sync` later sends what is
-missing.
+An experiment is a comparison or a study, a parent run is a row of its table on one base model, a child run is one seed
+of that row. A study has one run above its rows. Only MLflow's public client is used, by the coordinating process alone.
+When MLflow fails, the comparison continues; `sync` later sends the records that are missing.
 """
 
 from __future__ import annotations
@@ -17,13 +16,13 @@ import socket
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from queue import SimpleQueue
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from harness.errors import InputError, RunError, root_cause
@@ -37,7 +36,7 @@ from harness.seeds import seed_fields, seed_text
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
-    from mlflow.entities import DatasetInput
+    from mlflow.entities import DatasetInput, Run
 
 logger = logging.getLogger(__name__)
 Points = Mapping[tuple[str, int], float]  # (name, step) -> value
@@ -45,7 +44,7 @@ Points = Mapping[tuple[str, int], float]  # (name, step) -> value
 LAYOUT = 4  # part of each content hash: raise it when what is sent changes, and `sync` replaces all runs
 CURVE_LINES, NOT_SENT = 100, ("step", "kind", "lr", "grad_norm")  # of the training curve; curves.jsonl has all of it
 SQLITE = "sqlite:///"
-PARENT, CONTENT, REPORT = "mlflow.parentRunId", "harness.content", "harness.report"
+PARENT, CONTENT = "mlflow.parentRunId", "harness.content"
 PORTS = {"postgresql": 5432, "mysql": 3306, "mssql": 1433}
 CONNECT_SECONDS, CLOSE_SECONDS = 5, 600
 SETTINGS = {
@@ -59,7 +58,7 @@ ABOUT = """A row of the table shows means over its seeds, which are the runs bel
 standard deviations ("sts sd"), further scores of a task ("sts more"), seconds and memory ("usage")."""
 
 
-# From records and run folders: below this part only id, row, status, started and finished of a record are read.
+# What is sent of a record and its run folder.
 
 
 def _content(record: Record) -> str:
@@ -75,12 +74,6 @@ def _row_params(record: Record) -> dict[str, Any]:
             if name not in ("seed", "config.seed")}  # fmt: skip
 
 
-def _names(record: Record) -> tuple[str, str]:
-    """The names of the row's run, "SimCSE (mini-bert)", and of the seed's, "SimCSE seed 1"."""
-    base_model = re.split("[/:]", record.base_model.rstrip("/"))[-1]
-    return f"{record.row} ({base_model})"[:250], f"{record.row} seed {seed_text(record.random_seed)}"[:250]
-
-
 def _milliseconds(moment: str) -> int:
     """Milliseconds since 1970 of an ISO 8601 time; now, where there is none."""
     return int((datetime.fromisoformat(moment).timestamp() if moment else time.time()) * 1000)
@@ -88,9 +81,9 @@ def _milliseconds(moment: str) -> int:
 
 def _seed_params(record: Record) -> dict[str, Any]:
     """The seed, and the machine that it ran on."""
-    precision = record.environment.get("precision", "")
-    machine = {name: record.environment.get(name, "") for name in ("device", "device_name", "versions")}
-    machine["precision"] = precision.get("choice", "") if isinstance(precision, Mapping) else precision
+    machine = {name: record.environment.get(name, "") for name in ("device", "device_name", "versions", "precision")}
+    if isinstance(machine["precision"], Mapping):
+        machine["precision"] = machine["precision"].get("choice", "")
     return {"seed": record.seed, **{name: value for name, value in _flat(machine).items() if value != ""}}
 
 
@@ -119,15 +112,11 @@ def _tags(record: Record, folder: Path) -> dict[str, str]:
     return {name: value for name, value in tags.items() if value}
 
 
-def _artifacts(folder: RunFolder) -> list[Path]:
-    return [folder.record_file, folder.curves_file, folder.examples_file]
-
-
 def _curves(folder: RunFolder) -> Points:
     """`train/loss` and `train dev/spearman` by step; of a step that a resumed run repeated, the last value."""
     try:
         lines = folder.curves()
-    except InputError as error:  # one damaged file does not keep the rest of the run from being sent
+    except InputError as error:  # the rest of the run is sent
         logger.warning("%s", error)
         return {}
     train = [line for line in lines if line["kind"] == "train"]
@@ -239,16 +228,6 @@ def _connect(uri: str) -> MlflowClient:
         return MlflowClient(tracking_uri=uri)
 
 
-class _Sent(NamedTuple):
-    """The run of one seed in the store; `metrics` is None where no scores count for the mean."""
-
-    run_id: str
-    parent: str
-    content: str | None
-    metrics: Mapping[str, float] | None
-    end: int
-
-
 class _Experiment:
     """The runs of one comparison in one store. Every method may raise whatever MLflow raises."""
 
@@ -257,29 +236,32 @@ class _Experiment:
         self.id = self._open(name, uri)
         self.root = ""  # id of the run above all rows, where there is one
         self.rows: dict[str, str] = {}  # hash of a row's parameters -> id of its run
-        self.sent: dict[tuple[str, str], _Sent] = {}  # record id and row, as one run may be in several rows
-        self.running: set[str] = set()  # ids of rows that are not ended
-        self.changed: dict[str, Record] = {}  # those of them to be ended, each with one of its records
+        self.sent: dict[tuple[str, str], Run] = {}  # record id and row, as one run may be in several rows
+        self.seeds: dict[str, dict[str, Record]] = defaultdict(dict)  # hash of a row's parameters -> its records by id
+        self.changed: set[str] = set()  # hashes of rows whose run has to be written
         token: str | None = None
         while token != "":
             page = self.client.search_runs([self.id], max_results=1000, page_token=token)
             for run in page:
-                tags, run_id, is_running = run.data.tags, run.info.run_id, run.info.status == "RUNNING"
-                key = tags.get("harness.id", ""), tags.get("harness.row", "")
-                if "harness.root" in tags:
-                    self.root = run_id
-                elif "harness.parent" in tags:
-                    self.rows[tags["harness.parent"]] = run_id
-                    self.running |= {run_id} if is_running else set()
-                elif key[0] and (is_running or key in self.sent):  # its sending was interrupted
-                    self.client.delete_run(run_id)
-                elif key[0]:
-                    metrics = run.data.metrics if tags.get("harness.status") == "finished" else None
-                    self.sent[key] = _Sent(run_id, tags.get(PARENT, ""), tags.get(CONTENT), metrics, run.info.end_time)
+                self._add(run)
             token = page.token or ""
         if root is not None and not self.root:
             self.root = self.client.create_run(self.id, run_name=name, tags={"harness.root": name}).info.run_id
             self._log(self.root, root, {}, 0)
+
+    def _add(self, run: Run) -> None:
+        """A run that the store holds already."""
+        tags, is_running = run.data.tags, run.info.status == "RUNNING"
+        key = tags.get("harness.id", ""), tags.get("harness.row", "")
+        if "harness.root" in tags:
+            self.root = run.info.run_id
+        elif row := tags.get("harness.parent"):
+            self.rows[row] = run.info.run_id
+            self.changed |= {row} if is_running else set()
+        elif key[0] and (is_running or key in self.sent):  # its sending was interrupted
+            self.client.delete_run(run.info.run_id)
+        elif key[0]:
+            self.sent[key] = run
 
     def _open(self, name: str, uri: str) -> str:
         if (experiment := self.client.get_experiment_by_name(name)) is not None:
@@ -293,50 +275,45 @@ class _Experiment:
         return str(self.client.create_experiment(name, artifact_location=place, tags=tags))
 
     def send(self, record: Record) -> bool:
-        """Make the store hold `record`; False when it does already. A run that has changed is replaced."""
-        key, folder = (record.id, record.row), RunFolder(self.workdir, record.id)
+        """Store `record`; False when it is there already. A run that has changed is replaced."""
+        key, row, folder = (record.id, record.row), content_id(_row_params(record)), RunFolder(self.workdir, record.id)
+        self.seeds[row][record.id] = record
         if (known := self.sent.get(key)) is not None:
-            if known.content == _content(record):
-                self.changed |= {known.parent: record} if known.parent in self.running else {}
+            if known.data.tags.get(CONTENT) == _content(record):
                 return False
-            self.client.delete_run(self.sent.pop(key).run_id)
-        end = _milliseconds(record.finished)
-        tags = _tags(record, folder.path) | {PARENT: self._row(record)}
-        run_id = self.client.create_run(self.id, _milliseconds(record.started), tags, _names(record)[1]).info.run_id
-        for file in filter(Path.is_file, _artifacts(folder)):
-            self.client.log_artifact(run_id, str(file))
-        numbers = _numbers(record)
-        values = {**_curves(folder), **{(name, 0): value for name, value in numbers.items()}}
+            self.client.delete_run(known.info.run_id)
+        start, end = _milliseconds(record.started), _milliseconds(record.finished)
+        if row not in self.rows:
+            base_model = re.split("[/:]", record.base_model.rstrip("/"))[-1]
+            tags = {"harness.parent": row, **({PARENT: self.root} if self.root else {})}
+            parent = self.client.create_run(self.id, start, tags, f"{record.row} ({base_model})"[:250])
+            self.rows[row] = parent.info.run_id
+        tags = _tags(record, folder.path) | {PARENT: self.rows[row]}
+        run = self.client.create_run(
+            self.id, start, tags, f"{record.row} seed {seed_text(record.random_seed)}"[:250]
+        )
+        run_id = run.info.run_id
+        for file in (folder.record_file, folder.curves_file, folder.examples_file):
+            if file.is_file():
+                self.client.log_artifact(run_id, str(file))
+        values = {**_curves(folder), **{(name, 0): value for name, value in _numbers(record).items()}}
         self._log(run_id, _row_params(record) | _seed_params(record), values, end)
         self.client.set_terminated(run_id, "FAILED" if record.status == "failed" else "FINISHED", end)  # last: all sent
-        metrics = numbers if record.status == "finished" else None
-        self.sent[key] = _Sent(run_id, tags[PARENT], tags[CONTENT], metrics, end)
-        self.changed[tags[PARENT]] = record
+        self.sent[key] = run
+        self.changed.add(row)
         return True
-
-    def _row(self, record: Record) -> str:
-        """The id of the row's run, created with its first seed."""
-        key = content_id(_row_params(record))
-        if key not in self.rows:
-            tags = {"harness.parent": key, **({PARENT: self.root} if self.root else {})}
-            run = self.client.create_run(self.id, _milliseconds(record.started), tags, _names(record)[0])
-            self.rows[key] = run.info.run_id
-        return self.rows[key]
 
     def end_rows(self) -> None:
         """Give each row that has changed its parameters, data sets and the means over its seeds, and end its run."""
-        seeds = defaultdict(list)
-        for seed in self.sent.values():
-            seeds[seed.parent].append(seed)
-        for parent, record in list(self.changed.items()):
-            done = [seed.metrics for seed in seeds[parent] if seed.metrics is not None]
-            note = f"{_description(record)}\n\nseeds: {len(done)} of {len(seeds[parent])} finished"
-            self._log(parent, _row_params(record), _means(done), _milliseconds(""), note)
-            self.client.log_inputs(parent, _datasets(record))
-            end = max(seed.end for seed in seeds[parent])
-            self.client.set_terminated(parent, "FINISHED" if done else "FAILED", end)
-            self.running.discard(parent)
-            del self.changed[parent]
+        for row in [row for row in self.changed if self.seeds[row]]:
+            run_id, records = self.rows[row], list(self.seeds[row].values())
+            done = [_numbers(record) for record in records if record.status == "finished"]
+            note = f"{_description(records[-1])}\n\nseeds: {len(done)} of {len(records)} finished"
+            self._log(run_id, _row_params(records[-1]), _means(done), _milliseconds(""), note)
+            self.client.log_inputs(run_id, _datasets(records[-1]))
+            end = max(_milliseconds(record.finished) for record in records)
+            self.client.set_terminated(run_id, "FINISHED" if done else "FAILED", end)
+            self.changed.discard(row)
 
     def close(self) -> None:
         """End the runs of all rows and the run above them."""
@@ -345,12 +322,9 @@ class _Experiment:
             self.client.set_terminated(self.root, "FINISHED")
 
     def attach(self, report: Path) -> None:
-        """Put a report among the artifacts of the run above all rows, else of each row, where it is not yet there."""
-        digest = hashlib.sha256(report.read_bytes()).hexdigest()[:16]
+        """Put a report among the artifacts of the run above all rows, else of each row."""
         for run_id in [self.root] if self.root else self.rows.values():
-            if self.client.get_run(run_id).data.tags.get(REPORT) != digest:
-                self.client.log_artifact(run_id, str(report), "report")
-                self.client.set_tag(run_id, REPORT, digest)
+            self.client.log_artifact(run_id, str(report), "report")
 
     def _log(self, run_id: str, params: Mapping[str, Any], values: Points, at: int, note: str = "") -> None:
         """Send parameters, numbers and a note in the fewest requests: MLflow takes 100 parameters, 1000 entries."""
@@ -366,12 +340,10 @@ class _Experiment:
 
 
 def _means(done: Sequence[Mapping[str, float]]) -> Points:
-    """The mean of each number over those seeds that have it, of scores also the standard deviation; no curves."""
+    """The mean of each number over those seeds that have it, of scores also the standard deviation."""
     means: dict[tuple[str, int], float] = {("seeds", 0): len(done)}
     for name in dict.fromkeys(name for metrics in done for name in metrics):
         group, _, rest = name.partition("/")
-        if group == "train" or group.startswith("train "):
-            continue
         values = [metrics[name] for metrics in done if name in metrics]
         means[name, 0] = fmean(values)
         if len(values) > 1 and group not in ("usage", "training"):
@@ -388,30 +360,26 @@ class Tracker:
     MLflow is imported and its store opened (seconds) with the first record. Nothing here raises: the first failure is
     one warning, and nothing more is sent.
 
-    Attributes:
-        waited: seconds for which `log`, `close` and `attach` kept their caller.
-        worked: seconds of processor time that the thread took.
+    Args:
+        root: parameters of one run above all rows, as of a study above its trials.
     """
 
     def __init__(
         self, workdir: Path, comparison: str, uri: str | None = None, root: Mapping[str, Any] | None = None
     ) -> None:
-        """`root`: parameters of one run above all rows, as of a study above its trials."""
         self.workdir, self.comparison, self.uri, self.root = workdir, comparison, uri or default_uri(workdir), root
-        self.waited = self.worked = 0.0
         self._experiment: _Experiment | None = None
         self._failed = False
-        self._queue: SimpleQueue[tuple[Record, Callable[[], None] | None] | None] = SimpleQueue()
+        self._queue: SimpleQueue[Record | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
 
-    def log(self, record: Record, sent: Callable[[], None] | None = None) -> None:
-        """Have one record sent, unless the store has it. The thread calls `sent` as soon as the store has it."""
-        with self._warning():
-            if self._thread is None:
-                # A daemon, so that an interrupted process need not wait; what was not sent is sent next time.
-                self._thread = threading.Thread(target=self._work, name="tracking", daemon=True)
-                self._thread.start()
-            self._queue.put((record, sent))
+    def log(self, record: Record) -> None:
+        """Have one record sent, unless the store has it."""
+        if self._thread is None:
+            # A daemon, so that an interrupted process need not wait; what was not sent is sent next time.
+            self._thread = threading.Thread(target=self._work, name="tracking", daemon=True)
+            self._thread.start()
+        self._queue.put(record)
 
     def close(self) -> None:
         """Wait until everything is sent, at most ten minutes, and end the runs of the rows."""
@@ -431,39 +399,32 @@ class Tracker:
 
     def _work(self) -> None:
         """What the thread does until `close`, or until the first failure."""
-        with self._warning(is_waiting=False):
-            while (item := self._queue.get()) is not None and not self._failed:
-                record, sent = item
+        with self._warning():
+            while (record := self._queue.get()) is not None:
                 if self._experiment is None:
                     self._experiment = _Experiment(self.workdir, self.comparison, self.uri, self.root)
                 self._experiment.send(record)
-                if sent is not None:
-                    sent()
                 if self._queue.empty():
                     self._experiment.end_rows()
-            if self._experiment is not None and not self._failed:
+            if self._experiment is not None:
                 self._experiment.close()
-        self.worked += time.thread_time()
 
     @contextmanager
-    def _warning(self, *, is_waiting: bool = True) -> Iterator[None]:
+    def _warning(self) -> Iterator[None]:
         """Turn the first error into a warning, and ignore the others: no run is lost because of a tracking server."""
-        start = time.perf_counter()
         try:
             yield
         except Exception as error:
             if not self._failed:
                 logger.warning(
-                    "tracking: %s failed (%s); runs go on and are saved in %s; send them later with: harness track "
+                    "tracking: %s failed (%s); runs continue and are saved in %s; send them later with: harness track "
                     "sync --from %s%s", redacted(self.uri), _cause(error), self.workdir / "runs", self.workdir,
                     "" if self.uri == default_uri(self.workdir) else " --tracking-uri URI")  # fmt: skip
             self._failed = True
-        finally:
-            self.waited += (time.perf_counter() - start) * is_waiting
 
 
 def sync(workdir: Path, uri: str | None = None) -> int:
-    """Send every record of `workdir` that the store lacks or has in another state; returns how many were sent.
+    """Send every record of `workdir` that is missing from the store or differs there; returns how many were sent.
 
     Raises:
         InputError: `workdir` holds no records.

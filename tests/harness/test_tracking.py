@@ -86,12 +86,9 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     """A comparison of two seeds, tracked while it ran. Creating a store is slow: once for all tests here."""
     workdir = tmp_path_factory.mktemp("work")
     tracker = Tracker(workdir, "demo")
-    sent: list[int] = []
     for seed in (0, 1):
-        tracker.log(make_record(workdir, seed), lambda seed=seed: sent.append(seed))  # type: ignore[misc]
+        tracker.log(make_record(workdir, seed))
     tracker.close()
-    assert sent == [0, 1]
-    assert tracker.waited > 0 < tracker.worked
     return Store(workdir)
 
 
@@ -181,7 +178,7 @@ def test_what_an_interrupted_process_left_is_sent_again_and_not_doubled(
     with monkeypatch.context() as patch:
         patch.setattr(MlflowClient, "log_batch", lambda *_: (_ for _ in ()).throw(OSError("unplugged")))
         cut.log(make_record(store.workdir, 4, comparison="cut", status="collapsed", reason="rank 1"))
-        cut.log(make_record(store.workdir, 5, comparison="cut"), lambda: pytest.fail("it was not sent"))
+        cut.log(make_record(store.workdir, 5, comparison="cut"))
         cut.close()
     assert caplog.text.count("unplugged") == 2  # one warning of each tracker
     assert {run.info.status for run in store.rows("cut").values()} == {"RUNNING"}
