@@ -289,9 +289,7 @@ class _Experiment:
             parent = self.client.create_run(self.id, start, tags, f"{record.row} ({base_model})"[:250])
             self.rows[row] = parent.info.run_id
         tags = _tags(record, folder.path) | {PARENT: self.rows[row]}
-        run = self.client.create_run(
-            self.id, start, tags, f"{record.row} seed {seed_text(record.random_seed)}"[:250]
-        )
+        run = self.client.create_run(self.id, start, tags, f"{record.row} seed {seed_text(record.random_seed)}"[:250])
         run_id = run.info.run_id
         for file in (folder.record_file, folder.curves_file, folder.examples_file):
             if file.is_file():

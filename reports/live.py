@@ -18,11 +18,12 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
 from harness.files.printable import visible
+from harness.runs.progress import describe_duration
 from reports.write.html import TEMPLATES
 
 REFRESH = 5  # seconds after which a browser loads the page again, while it runs
@@ -48,24 +49,28 @@ def page(progress: Mapping[str, Any], now: float) -> str:
     """
     runs = progress["runs"]
     counted = Counter(run["state"] for run in runs)
-    columns = list(dict.fromkeys(score["task"] for score in progress["scores"]))
-    by_place = {(score["row"], score["task"]): score for score in progress["scores"]}
-    scored = dict.fromkeys(score["row"] for score in progress["scores"])
     several = len({run["base_model"] for run in runs}) > 1
+    by_row: dict[str, list[Mapping[str, Any]]] = {}
+    for run in runs:
+        by_row.setdefault(f"{run['row']} · {run['base_model']}" if several else str(run["row"]), []).append(run)
+    means: dict[str, dict[str, Any]] = {}
+    for score in progress["scores"]:
+        means.setdefault(score["row"], {})[score["task"]] = score
+    columns = list(dict.fromkeys(score["task"] for score in progress["scores"]))
     html: str = _template().render(
         progress=progress,
         running=progress["phase"] == "running",
         refresh=REFRESH,
         headline=_headline(progress, counted, now),
-        facts=_facts(progress, now),
-        counts=[(state, counted[state], 100 * counted[state] / len(runs)) for state in STATES if counted[state]],
+        facts=_facts(progress),
+        counts=[(state, count, 100 * count / len(runs)) for state, count in _in_order(counted)],
         marks=STATES,
         active=[_active(run) for run in runs if run["state"] == "running"][:_LINES],
-        rows=[(label, some, _count(some)) for label, some in _by_row(runs, several).items()],
-        figure=_figure([run for run in runs if run["dev"]], several),
+        rows=[(label, some, _describe_counts(some)) for label, some in by_row.items()],
+        figure=_figure(by_row),
         trouble=[run for run in runs if run["state"] in _TROUBLE][:_LINES],
         columns=columns,
-        scores=[(row, [by_place.get((row, column)) for column in columns]) for row in scored],
+        scores=[(row, [by_task.get(column) for column in columns]) for row, by_task in means.items()],
     )
     return html
 
@@ -86,23 +91,12 @@ def _template() -> Any:
     return environment.get_template("live.html.j2")
 
 
-def duration(seconds: float) -> str:
-    """A duration in words: "45 s", "12 min", "3 h 5 min", "2 d 4 h"."""
-    minutes = round(seconds / 60)
-    if seconds < 99.5:
-        return f"{seconds:.0f} s"
-    if minutes < 100:
-        return f"{minutes} min"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"
-
-
 def _headline(progress: Mapping[str, Any], counted: Mapping[str, int], now: float) -> str:
     noun, total = "trials" if progress["kind"] == "study" else "runs", len(progress["runs"])
     done = total - counted["waiting"] - counted["running"]
     said = f"{done} of {total} {noun} have ended" if total else f"No {noun} yet"
     if progress["phase"] != "running":
-        took = duration(max(0.0, progress["updated"] - progress["started"]))
+        took = describe_duration(max(0.0, progress["updated"] - progress["started"]))
         why = f": {progress['reason']}" if progress["reason"] else ""
         rest = "" if progress["phase"] == "ended" else " The same command resumes it."
         return f"{progress['phase'].capitalize()} after {took}{why}. {said}.{rest}"
@@ -110,64 +104,58 @@ def _headline(progress: Mapping[str, Any], counted: Mapping[str, int], now: floa
     if left is None:
         return f"{said}."
     end = time.strftime("%H:%M" if left < 43200 else "%Y-%m-%d %H:%M", time.localtime(now + left))
-    return f"{said}; about {duration(left)} left, until {end}."
+    return f"{said}; about {describe_duration(left)} left, until {end}."
 
 
-def _facts(progress: Mapping[str, Any], now: float) -> list[tuple[str, str]]:
+def _facts(progress: Mapping[str, Any]) -> list[tuple[str, str]]:
     executor, workers = progress["executor"], progress["workers"]
-    facts = [
-        (executor + (f", {workers} workers" if workers and workers > 1 else ""), "executor"),
+    return [
+        (f"{executor}, {workers} workers" if workers > 1 else executor, "executor"),
         (f"{progress['host']}, process {progress['pid']}", "coordinator"),
         (time.strftime("%Y-%m-%d %H:%M", time.localtime(progress["started"])), "started"),
         (time.strftime("%H:%M:%S %Z", time.localtime(progress["updated"])), "updated"),
     ]
-    return [*facts, (duration(now - progress["started"]), "so far")] if progress["phase"] == "running" else facts
 
 
 def _active(run: Mapping[str, Any]) -> dict[str, Any]:
     """A running run with its share of training steps in percent, and how long it has run."""
     share = 100 * (run["step"] or 0) / run["steps"] if run["steps"] else None
-    return {**run, "share": share, "took": duration(run["seconds"]) if run["seconds"] else ""}
+    return {**run, "share": share, "took": describe_duration(run["seconds"]) if run["seconds"] else ""}
 
 
-def _row(run: Mapping[str, Any], several: bool) -> str:
-    return f"{run['row']} · {run['base_model']}" if several else str(run["row"])
+def _in_order(counted: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Each state that occurs and its count, in the order of the page."""
+    return [(state, counted[state]) for state in STATES if counted.get(state)]
 
 
-def _by_row(runs: Iterable[Mapping[str, Any]], several: bool) -> dict[str, list[Mapping[str, Any]]]:
-    found: dict[str, list[Mapping[str, Any]]] = {}
-    for run in runs:
-        found.setdefault(_row(run, several), []).append(run)
-    return found
+def _describe_counts(runs: Sequence[Mapping[str, Any]]) -> str:
+    return ", ".join(f"{count} {state}" for state, count in _in_order(Counter(run["state"] for run in runs)))
 
 
-def _count(runs: Sequence[Mapping[str, Any]]) -> str:
-    counted = Counter(run["state"] for run in runs)
-    return ", ".join(f"{counted[state]} {state}" for state in STATES if counted[state])
-
-
-def _figure(runs: Sequence[Mapping[str, Any]], several: bool) -> dict[str, Any] | None:
+def _figure(by_row: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any] | None:
     """The dev curves as polylines in the units of the SVG, with its ticks; None if no run has two points."""
-    runs = sorted(runs, key=lambda run: run["state"] != "running")[:_CURVES]
-    known = [(run, [(x, 100 * y) for x, y in run["dev"] if y is not None and math.isfinite(y)]) for run in runs]
-    known = [(run, points) for run, points in known if len(points) > 1]
-    if not known:
+    curves = []
+    for label, runs in by_row.items():
+        for run in runs:
+            points = [(x, 100 * y) for x, y in run["dev"] if y is not None and math.isfinite(y)]
+            curves += [(run, label, points)] if len(points) > 1 else []
+    if not curves:
         return None
-    values = [y for _, points in known for _, y in points]
-    low, high, last = min(values), max(values), max(x for _, points in known for x, _ in points)
-    room = max(high - low, 0.5)
-    labels = list(dict.fromkeys(_row(run, several) for run, _ in known))
+    curves = sorted(curves, key=lambda curve: curve[0]["state"] != "running")[:_CURVES]
+    xs, ys = zip(*(point for _, _, points in curves for point in points), strict=True)
+    low, last, room = min(ys), max(xs), max(max(ys) - min(ys), 0.5)
+    names = {label: number % _COLOURS for number, label in enumerate(dict.fromkeys(label for _, label, _ in curves))}
 
     def place(x: float, y: float) -> tuple[float, float]:
         across = _LEFT + (_WIDTH - _LEFT - 8) * x / max(last, 1)
         return across, 8 + (_HEIGHT - _BOTTOM - 8) * (1 - (y - low) / room)
 
-    lines = []
-    for run, points in known:
-        drawn = (place(x, y) for x, y in points)
-        colour = labels.index(_row(run, several)) % _COLOURS
-        lines.append((colour, run["label"], " ".join(f"{x:.1f},{y:.1f}" for x, y in drawn)))
-    ticks = [(place(0, y)[1], f"{y:.1f}") for y in (low, low + room / 2, low + room)]
-    names = [(number % _COLOURS, label) for number, label in enumerate(labels)]
-    size = {"width": _WIDTH, "height": _HEIGHT, "left": _LEFT, "bottom": _HEIGHT - _BOTTOM}
-    return {**size, "lines": lines, "ticks": ticks, "last": last, "names": names}
+    return {
+        "width": _WIDTH, "height": _HEIGHT, "left": _LEFT, "bottom": _HEIGHT - _BOTTOM, "last": last,
+        "lines": [
+            (names[label], run["label"], " ".join("{:.1f},{:.1f}".format(*place(x, y)) for x, y in points))
+            for run, label, points in curves
+        ],
+        "ticks": [(place(0, y)[1], f"{y:.1f}") for y in (low, low + room / 2, low + room)],
+        "names": [(colour, label) for label, colour in names.items()],
+    }  # fmt: skip

@@ -49,7 +49,11 @@ def register(commands: Commands) -> None:
 
 def show_status(args: argparse.Namespace) -> int:
     """Exit code 0, or 1 when a run failed."""
-    states = _states(args.workdir)
+    from harness.runs.progress import read_progress
+
+    states = read_progress(args.workdir)
+    if not states:
+        raise InputError(f"{args.workdir}: no progress.json of a comparison or study there")
     if args.json:
         tell_json(states)
     else:
@@ -85,53 +89,17 @@ def sync_runs(args: argparse.Namespace) -> int:
     return 0
 
 
-def _states(workdir: Path) -> list[dict[str, Any]]:
-    """What runs or ran, the latest first; a comparison without progress from its file and its records.
-
-    Raises:
-        InputError: no work directory.
-    """
-    from harness.results.store import comparison_files, read_comparison_file
-    from harness.runs.progress import read_progress
-    from harness.seeds import seed_of, seed_text
-
-    if not any((workdir / name).exists() for name in ("runs", "comparisons", "progress.json")):
-        raise InputError(f"{workdir}: no work directory; name one of `harness compare` or `harness study run`")
-    states = read_progress(workdir)
-    for name in sorted(comparison_files(workdir).keys() - {state["name"] for state in states}):
-        runs = [
-            {"label": f"{run['row']} · {run['base_model']} · seed {seed_text(seed_of(run))}"} | _outcome(workdir, run)
-            for run in (read_comparison_file(workdir, name) or {"runs": []})["runs"]
-        ]
-        phase = "interrupted" if any(run["state"] == "waiting" for run in runs) else "ended"
-        states.append({"name": name, "kind": "comparison", "phase": phase, "reason": "", "updated": 0.0,
-                       "remaining_seconds": None, "runs": runs})  # fmt: skip
-    return states
-
-
-def _outcome(workdir: Path, run: dict[str, Any]) -> dict[str, str]:
-    from harness.results.store import RunFolder
-
-    try:
-        record = RunFolder(workdir, run["id"]).read()
-    except InputError as error:
-        return {"state": "failed", "text": str(error)}
-    if record is None or record.status == "trained":
-        return {"state": "waiting", "text": ""}
-    return {"state": "n/a" if record.unavailable else record.status, "text": record.reason}
-
-
 def _show(state: dict[str, Any]) -> None:
     from harness.runs.progress import describe_duration, describe_remaining
 
     counts = Counter(run["state"] for run in state["runs"])
     summary = ", ".join(f"{count} {name}" for name, count in counts.most_common())
-    ago = f", updated {describe_duration(time.time() - state['updated'])} ago" if state["updated"] else ""
-    left = describe_remaining(state["remaining_seconds"])
-    tell(f"{state['kind']} {one_line(state['name'])}: {state['phase']}{ago}{f', {left}' if left else ''}: {summary}")
+    ago = f"updated {describe_duration(time.time() - state['updated'])} ago"
+    about = ", ".join(filter(None, [state["phase"], ago, describe_remaining(state["remaining_seconds"])]))
+    tell(f"{state['kind']} {one_line(state['name'])}: {about}: {summary}")
     if state["reason"]:
         tell(f"  {one_line(state['reason'])}")
     for run in state["runs"]:
-        steps = f"step {run['step']:,} of {run['steps']:,}, " if run.get("steps") and run["state"] == "running" else ""
         if run["state"] in ("running", "failed", "collapsed", "diverged", "n/a"):
+            steps = f"step {run['step']:,} of {run['steps']:,}, " if run["state"] == "running" and run["steps"] else ""
             tell(f"  {run['state']}: {one_line(run['label'])}: {steps}{one_line(run['text'])}")

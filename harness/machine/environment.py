@@ -41,12 +41,18 @@ def describe(device: str, precision: dict[str, Any] | str) -> dict[str, Any]:
         python, platform, cpu, cores, memory_bytes, device, device_name, precision, threads, versions, and git
         (`{"commit", "modified"}`, or None for an installed copy).
     """
+    import torch
+
     return {
-        **_machine(),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "cpu": cpu_model(),
+        "cores": usable_cores(),
+        "memory_bytes": memory_bytes(),
         "device": device,
         "device_name": device_name(device),
         "precision": precision,
-        "threads": _threads(),
+        "threads": torch.get_num_threads(),
         "versions": versions(),
         "git": git_state(),
     }
@@ -98,19 +104,8 @@ def usable_cores() -> int:
 
 
 def load_average() -> float | None:
-    """Processes that ran or wanted to, mean over the last minute; None where the system does not say."""
-    try:
-        return os.getloadavg()[0]
-    except (AttributeError, OSError):  # Windows
-        return None
-
-
-def busy_with_others() -> str:
-    """The load where others make most of it, as "7.9 on 2 cores": times measured now are too long. Else empty."""
-    if not hasattr(os, "getloadavg"):
-        return ""
-    load, cores = os.getloadavg()[1], usable_cores()  # of the last five minutes
-    return f"{load:.1f} on {cores} cores" if load > 1.5 * cores else ""
+    """Mean number of processes that ran or waited to run in the last minute; None where the system does not say."""
+    return os.getloadavg()[0] if hasattr(os, "getloadavg") else None
 
 
 def memory_bytes() -> int:
@@ -122,30 +117,6 @@ def memory_bytes() -> int:
         return min(physical, int(Path("/sys/fs/cgroup/memory.max").read_text()))  # psutil knows no control groups
     except (OSError, ValueError):  # no control group, or "max"
         return physical
-
-
-def free_memory_bytes(device: str = "cpu") -> int:
-    """Memory that this process may still fill: of the GPU for a CUDA device, else of the machine, the control group and
-    the process's own bounds."""
-    if device.startswith("cuda"):
-        import torch
-
-        return int(torch.cuda.mem_get_info(device)[0])
-    import psutil
-
-    free = int(psutil.virtual_memory().available)
-    with suppress(ImportError):  # Windows
-        import resource
-
-        bounds = (resource.getrlimit(which)[0] for which in (resource.RLIMIT_DATA, resource.RLIMIT_AS))
-        free = min([free, *(bound for bound in bounds if bound != resource.RLIM_INFINITY)])
-    group = Path("/sys/fs/cgroup")
-    try:
-        bound, held = (int((group / name).read_text()) for name in ("memory.max", "memory.current"))
-        cached = re.search(r"^inactive_file (\d+)$", (group / "memory.stat").read_text(), re.MULTILINE)
-        return min(free, bound - held + (int(cached[1]) if cached else 0))
-    except (OSError, ValueError):  # no control group, or "max"
-        return free
 
 
 @cache
@@ -206,20 +177,3 @@ def reset_peak_memory(device: str = "cpu") -> None:
         psutil.heap_trim()  # missing where psutil was built for a C library without it (musl)
     with suppress(OSError):  # not Linux: the peak stays that of the process
         Path("/proc/self/clear_refs").write_text("5")  # proc(5): resets VmHWM to the current value
-
-
-@cache
-def _machine() -> dict[str, Any]:
-    return {
-        "python": platform.python_version(),
-        "platform": platform.platform(),
-        "cpu": cpu_model(),
-        "cores": usable_cores(),
-        "memory_bytes": memory_bytes(),
-    }
-
-
-def _threads() -> int:
-    import torch
-
-    return torch.get_num_threads()

@@ -110,15 +110,8 @@ def test_durations(seconds: float, text: str) -> None:
     assert describe_duration(seconds) == text
 
 
-def test_a_comparison_has_a_page_and_its_status_is_known_without_progress(
-    small: Comparison, work: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_comparison_has_a_page(small: Comparison, work: Path) -> None:
     assert "SimCSE" in (work / "progress.html").read_text()
-    (work / "progress.json").unlink()
-    assert main(["status", str(work), "--json"]) == 0
-    (state,) = json.loads(capsys.readouterr().out)
-    assert (state["name"], state["phase"]) == ("small", "ended")
-    assert {run["state"] for run in state["runs"]} == {"finished"}
 
 
 def dry_run(work: Path, capsys: pytest.CaptureFixture[str], **more: object) -> str:
