@@ -296,10 +296,10 @@ def lock_study(storage: BaseStorage, url: str, name: str, workdir: Path) -> Iter
     Raises:
         InputError: another one does.
     """
-    prefix = f"study-{folder_of(workdir, name).name}"
-    places = {(workdir / "locks").resolve(): f'study "{name}" in work directory {workdir}'}
+    prefix = f".study-{folder_of(workdir, name).name}"
+    places = {workdir.resolve(): f'study "{name}" in work directory {workdir}'}
     if (file := _file_of(url)) is not None:
-        places.setdefault(file.parent / "locks", f'study "{name}" in storage {file}')
+        places.setdefault(file.parent, f'study "{name}" in storage {file}')
     with ExitStack() as held:
         for folder, what in places.items():
             held.enter_context(work_lock(folder, prefix, what))

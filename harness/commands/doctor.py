@@ -203,8 +203,7 @@ def check_run(folder: RunFolder) -> list[Fault]:
         return [Fault(f"{name}/record.json", str(error).partition(": ")[2].partition(";")[0], AGAIN)]
     if record is None or record.status not in ("finished", "trained"):
         return []
-    wrong = [(file, "not as it was written") for file in folder.changed(record.files)]
-    wrong += [(file, "missing") for file in folder.lost(record.files)]
+    wrong = folder.find_damage(record.files).items()
     scorable = not record.spec.trained or folder.has_weights(record)
     costs = {
         folder.curves_file.name: "reports show what is left of the training curve",

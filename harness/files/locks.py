@@ -19,7 +19,7 @@ from harness.errors import InputError
 log = logging.getLogger(__name__)
 
 LOCK_FILE = ".lock"
-HOLDER_FILE = ".lock-holder.json"
+HOLDER_FILE = ".lock-holder"
 
 
 @contextmanager
@@ -29,7 +29,7 @@ def comparison_lock(workdir: Path, name: str) -> Iterator[None]:
     Raises:
         InputError: another process does already (its id is named), or the directory cannot be written.
     """
-    with work_lock(workdir / "locks", name, f'comparison "{name}" in work directory {workdir}'):
+    with work_lock(workdir / "comparisons", f".{name}", f'comparison "{name}" in work directory {workdir}'):
         yield
 
 

@@ -69,7 +69,7 @@ def copy_run(record: Record, source: RunFolder, workdir: Path) -> bool:
         raise InputError(f"begun here and not finished; remove {target.path} to have the other one")
     light = without_weights(record)
     links = [name for name in light.files if (source.path / name).is_symlink()]
-    if damaged := [*source.changed(light.files), *source.lost(light.files), *links]:
+    if damaged := [*source.find_damage(light.files), *links]:
         raise InputError(f"{', '.join(damaged)}: not as its record says; harness doctor --workdir tells more")
     (workdir / "runs").mkdir(parents=True, exist_ok=True)
     place = Path(mkdtemp(dir=workdir / "runs", prefix=".copying-"))

@@ -1,4 +1,4 @@
-"""The texts that tasks share with a training text or dev set: `WORKDIR/overlap/<id>.json`, a file for each text."""
+"""The texts that tasks share with a training text or dev set: `WORKDIR/cache/overlaps/ID.json`, one for each."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Overlap(BaseModel):
 
 def overlap_file(workdir: Path, text: Mapping[str, Any]) -> Path:
     """The file of a text, named by its content and by what is read from it (sentences or documents)."""
-    return workdir / "overlap" / f"{content_id([text.get('sha256'), text.get('kind', SELECTION)])}.json"
+    return workdir / "cache" / "overlaps" / f"{content_id([text.get('sha256'), text.get('kind', SELECTION)])}.json"
 
 
 def read_overlap(workdir: Path, text: Mapping[str, Any]) -> Overlap | None:

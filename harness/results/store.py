@@ -19,7 +19,8 @@ import hashlib
 import io
 import json
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +33,6 @@ from harness.files.locks import LOCK_FILE, try_run_lock
 from harness.files.names import name_fault
 from harness.files.reading import read_bytes, read_json, read_text
 from harness.results.card_files import CARD_FILES
-from harness.results.facts import Facts, facts_of
 from harness.results.record import SCHEMA, Record
 
 if TYPE_CHECKING:
@@ -75,11 +75,9 @@ class RunFolder:
         """
         if not self.record_file.exists() and not self.record_file.is_symlink():
             return None
+        if self.record_file.is_dir() or not self.record_file.exists():
+            raise self._damaged("it is no file")
         try:
-            if self.record_file.is_dir():
-                raise self._damaged("it is a folder")
-            if not self.record_file.exists():
-                raise self._damaged("it is a link that leads nowhere")
             record = Record.model_validate_json(read_bytes(self.record_file))
         except ValidationError as error:
             raise self._damaged(first_fault(error)) from None
@@ -89,8 +87,8 @@ class RunFolder:
 
     def _damaged(self, what: str) -> DamagedRecord:
         return DamagedRecord(
-            f"{self.record_file}: damaged record ({what}); `harness compare` runs it again; elsewhere, remove this "
-            "file to leave the run out"
+            f"{self.record_file}: damaged record ({what}); `harness compare` runs it again; remove the file to leave the "
+            "run out"
         )
 
     def read_if_sound(self) -> Record | None:
@@ -184,19 +182,7 @@ class RunFolder:
         Raises:
             InputError: as `details`.
         """
-        figures: dict[str, dict[str, Any]] = self.details().get("figures", {})
-        return figures
-
-    def facts(self) -> dict[str, Facts]:
-        """Task -> what a reader has to know besides its scores.
-
-        Raises:
-            InputError: as `details`.
-        """
-        try:
-            return facts_of(self.figures())
-        except (TypeError, AttributeError):
-            raise InputError(f"{self.details_file}: damaged facts; remove this file to leave them out") from None
+        return dict(self.details().get("figures", {}))
 
     def curves(self) -> list[dict[str, Any]]:
         """Training log: one dict per line with "step", "kind" ("train", "dev", or "early": a dev score that only the
@@ -226,23 +212,26 @@ class RunFolder:
         files = (self.examples_file, self.details_file, self.curves_file)
         return {f.name: _sha256(f) for f in files if f.is_file()}
 
-    def changed(self, expected: Mapping[str, str]) -> list[str]:
-        """The names of existing files that differ from their `expected` sha256."""
-        return [n for n, digest in expected.items() if (self.path / n).is_file() and _sha256(self.path / n) != digest]
-
-    def lost(self, expected: Iterable[str]) -> list[str]:
-        """The names of those files that do not exist."""
-        return [name for name in expected if not (self.path / name).is_file()]
+    def find_damage(self, expected: Mapping[str, str]) -> dict[str, str]:
+        """Name -> what is wrong, of files that are missing or differ from their `expected` sha256."""
+        damage = {}
+        for name, digest in expected.items():
+            file = self.path / name
+            if not file.is_file():
+                damage[name] = "missing"
+            elif _sha256(file) != digest:
+                damage[name] = "not as it was written"
+        return damage
 
     def has_weights(self, record: Record | None) -> bool:
         """Are the saved weights complete, and exactly those that the record names?"""
         expected = {} if record is None else {n: d for n, d in record.files.items() if n.startswith(MODEL)}
-        return bool(expected) and not self.lost(expected) and not self.changed(expected)
+        return bool(expected) and not self.find_damage(expected)
 
     def is_damaged(self, record: Record) -> bool:
         """Do examples or details differ from what the record says, or are they missing?"""
-        expected = {n: d for n, d in record.files.items() if n in (self.examples_file.name, self.details_file.name)}
-        return bool(self.changed(expected) or self.lost(expected))
+        scored = (self.examples_file.name, self.details_file.name)
+        return bool(self.find_damage({name: digest for name, digest in record.files.items() if name in scored}))
 
 
 def join_examples(pairs: pd.DataFrame | None, outcomes: pd.DataFrame | None) -> pd.DataFrame | None:
@@ -351,35 +340,24 @@ def read_comparison_file(workdir: Path, comparison: str) -> dict[str, Any] | Non
         return None
     try:
         tree: Any = read_json(file)
-    except InputError:
-        tree = None
-    found: dict[str, Any] = tree if isinstance(tree, dict) else {}
-    if "cells" in found:
-        raise InputError(f"{file}: written by version 0.1 of the harness; use a new work directory")
-    runs = found.get("runs")
-    keys = {"id", "row", "base_model", "seed"}
-    sound = isinstance(runs, list) and all(isinstance(run, dict) and keys <= run.keys() for run in runs)
-    if not sound or found.get("schema") != SCHEMA:
-        raise InputError(f"{file}: damaged; run `harness compare` with the same experiment to write it again")
-    return found
+        keys = {"id", "row", "base_model", "seed"}
+        if tree["schema"] == SCHEMA and all(keys <= run.keys() for run in tree["runs"]):
+            return dict(tree)
+    except (InputError, KeyError, TypeError, AttributeError):
+        pass
+    raise InputError(
+        f"{file}: damaged, or of another version; `harness compare` with the same experiment writes it again"
+    )
 
 
 def added_starts(workdir: Path) -> set[str]:
     """Ids of the runs that comparisons only contain as added untrained starts; damaged files are skipped."""
     added: dict[str, bool] = {}
-    for _, tree in _sound_comparisons(workdir):
-        for run in tree["runs"]:
-            added[run["id"]] = added.get(run["id"], True) and bool(run.get("added"))
-    return {run for run, only_added in added.items() if only_added}
-
-
-def _sound_comparisons(workdir: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     for name in comparison_files(workdir):
-        try:
-            if (tree := read_comparison_file(workdir, name)) is not None:
-                yield name, tree
-        except InputError:
-            continue
+        with suppress(InputError):
+            for run in (read_comparison_file(workdir, name) or {"runs": []})["runs"]:
+                added[run["id"]] = added.get(run["id"], True) and bool(run.get("added"))
+    return {run for run, only_added in added.items() if only_added}
 
 
 def requested_tasks(comparison: Mapping[str, Any], run: Mapping[str, Any]) -> list[str]:
@@ -426,7 +404,7 @@ def read_records(
                 raise
             damaged[run_id] = str(error)
             return None
-        return record if record is not None and record.status != "trained" else None
+        return None if record is None or record.status == "trained" else record
 
     tree = read_comparison_file(workdir, comparison) if comparison else None
     if tree is not None:

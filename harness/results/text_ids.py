@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     import pandas as pd
 
-PAIR_IDS = ("text1", "text2")  # columns of the pairs of a run; empty where an earlier version stored the pair
+PAIR_IDS = ("text1", "text2")  # columns of the pairs of a run
 
 
 def text_id(text: str) -> int:
@@ -71,20 +71,7 @@ def pair_units(first: Sequence[str], second: Sequence[str]) -> NDArray[np.int64]
 
 
 def stacked(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Frames one below the other; ids that some of them lack are <NA> there, and exact in the others (not floats)."""
+    """The rows of all frames, with new numbers."""
     import pandas as pd
 
-    held = [name for name in PAIR_IDS if any(name in frame for frame in frames)]
-    partial = [name for name in held if not all(name in frame for frame in frames)]
-    return pd.concat([_with_ids(frame, partial) for frame in frames], ignore_index=True)
-
-
-def _with_ids(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-    """The frame with these columns as integers that may be missing."""
-    import pandas as pd
-
-    frame = frame.copy()
-    for name in names:
-        none = pd.Series(pd.NA, index=frame.index, dtype="Int64")
-        frame[name] = frame[name].astype("Int64") if name in frame else none
-    return frame
+    return pd.concat(frames, ignore_index=True)

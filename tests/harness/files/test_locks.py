@@ -71,7 +71,7 @@ def test_a_file_in_its_place_is_one_clear_line(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux' /dev/full to stand for a full disk")
 def test_a_full_disk_is_one_clear_line_and_frees_the_lock(tmp_path: Path) -> None:
-    holder = tmp_path / ".lock-holder.json"
+    holder = tmp_path / ".lock-holder"
     holder.symlink_to("/dev/full")
     with pytest.raises(InputError, match="No space left on device"), work_lock(tmp_path):
         pass

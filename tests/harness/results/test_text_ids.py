@@ -5,10 +5,9 @@ from __future__ import annotations
 import hashlib
 
 import numpy as np
-import pandas as pd
 import pytest
 
-from harness.results.text_ids import pair_units, stacked, text_id, text_ids
+from harness.results.text_ids import pair_units, text_id, text_ids
 from harness.tasks.catalogue import resolve_tasks
 from harness.tasks.sts import YEARS, STSTask
 
@@ -32,16 +31,6 @@ def test_ids_of_many_texts_are_those_of_each() -> None:
     ids = text_ids(texts)
     assert ids.dtype == np.int64
     assert ids.tolist() == [text_id(text) for text in texts]
-
-
-def test_ids_stay_exact_beside_pairs_that_have_none() -> None:
-    large = 2**62 + 1  # no float holds it
-    old, new = pd.DataFrame({"pair": [0]}), pd.DataFrame({"pair": [1], "text1": [large], "text2": [-large]})
-    both = stacked([old, new])
-    assert both["text1"].isna().tolist() == [True, False]
-    assert both["text1"].iloc[1] == large
-    assert both["text2"].iloc[1] == -large
-    assert stacked([new, new])["text1"].dtype == np.int64
 
 
 def test_pairs_that_share_sentences_are_one_unit_known_by_its_least_sentence() -> None:

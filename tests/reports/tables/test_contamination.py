@@ -68,7 +68,7 @@ def test_the_table_has_the_share_of_each_task_and_what_was_not_compared(made: sy
 
 
 def test_what_was_found_in_other_data_counts_as_not_checked(made: synthetic.Invented) -> None:
-    file = next((made.workdir / "overlap").glob("*.json"))
+    file = next((made.workdir / "cache" / "overlaps").glob("*.json"))
     file.write_text(file.read_text().replace(DATA, "f" * 64))
     (said,) = contamination(read_comparison(made.workdir, "invented"))
     assert isinstance(said, Text)
@@ -106,7 +106,7 @@ def test_a_score_of_fewer_pairs_is_another_protocol(made: synthetic.Invented) ->
 def test_without_a_check_there_are_no_scores_without_overlap(
     made: synthetic.Invented, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for file in (made.workdir / "overlap").glob("*.json"):
+    for file in (made.workdir / "cache" / "overlaps").glob("*.json"):
         file.unlink()
     with pytest.raises(InputError, match="harness compare"):
         without_overlap(read_comparison(made.workdir, "invented"))
