@@ -123,14 +123,15 @@ def _work(pipe: Connection, function: Callable[[Any], Any], gpus: str | None, th
     if gpus is not None:
         os.environ["CUDA_VISIBLE_DEVICES"] = gpus
     use_threads(threads)
+    error: Exception | None
     while True:
-        job = pipe.recv()
+        job, value, error = pipe.recv(), None, None
         try:
-            value, error = function(job), None
+            value = function(job)
         except (HarnessError, OSError) as raised:
-            value, error = None, raised
+            error = raised
         except Exception:  # of any library: perhaps it cannot be pickled
-            value, error = None, RuntimeError(traceback.format_exc())
+            error = RuntimeError(traceback.format_exc())
         pipe.send((value, error))
 
 

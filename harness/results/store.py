@@ -87,8 +87,8 @@ class RunFolder:
 
     def _damaged(self, what: str) -> DamagedRecord:
         return DamagedRecord(
-            f"{self.record_file}: damaged record ({what}); `harness compare` runs it again; remove the file to leave the "
-            "run out"
+            f"{self.record_file}: damaged record ({what}); `harness compare` runs it again; remove the "
+            "file to leave the run out"
         )
 
     def read_if_sound(self) -> Record | None:

@@ -6,6 +6,8 @@ import logging
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from harness import registry
 from harness.errors import InputError, StopRequested, TrainingStopped
 from harness.evaluation.scoring import announced, each, set_aside
-from harness.evaluation.vector_cache import EmbeddingCache, folder_hash
+from harness.evaluation.vector_cache import EmbeddingCache, StoredVectors, folder_hash
 from harness.files.atomic import settle
 from harness.files.faults import storage_fault
 from harness.files.locks import run_lock
@@ -43,6 +45,7 @@ from harness.tasks.base import Task, TaskResult, task_key
 
 if TYPE_CHECKING:
     from harness.sources import Corpus
+    from harness.tasks.sts import DevSet
 
 log = logging.getLogger(__name__)
 
@@ -109,7 +112,7 @@ def execute(
     """
     with run_lock(RunFolder(workdir, job.id).path):
         done = find_finished(job, workdir)  # another process may have finished it in the meantime
-        return done if done is not None else _Execution(job, workdir, progress, on_dev, stop, team).run()
+        return done if done is not None else Execution(job, workdir, progress, on_dev, stop, team).run()
 
 
 def record_failure(job: Job, workdir: Path, reason: str) -> Record:
@@ -120,30 +123,26 @@ def record_failure(job: Job, workdir: Path, reason: str) -> Record:
         if known is not None and known.status == "finished":
             log.warning("run %s: not scored on further tasks: %s", job.id, reason)
             return known
-        record = _Execution(job, workdir, None, None, None, ALONE).make_record("failed", reason)
+        record = Execution(job, workdir).make_record("failed", reason)
         folder.write(record.model_copy(update={"files": folder.weight_hashes() if known is not None else {}}))
         return record
 
 
-class _Execution:
-    """The execution of a job in a run folder whose lock is held."""
+@dataclass
+class Execution:
+    """The execution of a job in a run folder whose lock is held; the fields are the arguments of `execute`."""
 
-    def __init__(
-        self,
-        job: Job,
-        workdir: Path,
-        progress: Progress | None,
-        on_dev: Callable[[int, float], None] | None,
-        stop: Callable[[], bool] | None,
-        team: Team,
-    ) -> None:
-        self.job, self.spec, self.workdir, self.team = job, job.spec, workdir, team
-        self.folder = RunFolder(workdir, job.id)
-        self.progress, self.on_dev, self.stop = progress, on_dev, stop
-        self.device = team.device or pick_device(job.device)
-        self.cache = EmbeddingCache(workdir / "cache" / "embeddings")
-        self.started = _now()
-        self.load = load_average()
+    job: Job
+    workdir: Path
+    progress: Progress | None = None
+    on_dev: Callable[[int, float], None] | None = None
+    stop: Callable[[], bool] | None = None
+    team: Team = ALONE
+
+    def __post_init__(self) -> None:
+        self.spec, self.folder = self.job.spec, RunFolder(self.workdir, self.job.id)
+        self.device = self.team.device or pick_device(self.job.device)
+        self.started, self.load_start = _now(), load_average()
 
     def run(self) -> Record:
         self.folder.remove_leftovers()
@@ -169,10 +168,8 @@ class _Execution:
         except TrainingStopped as stop:
             status, reason = stop.status, stop.reason
         except (Exception, SystemExit) as error:
-            if (fault := storage_fault(error, self.workdir) if isinstance(error, Exception) else None) is not None:
-                if fault is error:
-                    raise
-                raise fault from error
+            if (fault := storage_fault(error, self.workdir)) is not None:
+                raise fault from (error if fault is not error else None)
             details["traceback"] = redacted(traceback.format_exc())
             if earlier is not None and earlier.status == "finished":  # what is known of the run stays
                 faults: list[dict[str, Exception]] = [{}, {}]
@@ -181,8 +178,8 @@ class _Execution:
                     faults[readable][task.name] = error if isinstance(error, Exception) else RuntimeError(repr(error))
                 set_aside(result, *faults)
             else:
-                said = redacted(str(error)).splitlines() or [""]
-                status, reason = "failed", said[0] if self.spec.missing else f"{type(error).__name__}: {said[0]}"
+                line = redacted(str(error)).partition("\n")[0]
+                status, reason = "failed", line if self.spec.missing else f"{type(error).__name__}: {line}"
         record = self.make_record(status, reason, method, result, tasks, architecture)
         if status == "finished":
             record = self._merge(earlier, record, result, tasks, details)
@@ -287,7 +284,7 @@ class _Execution:
 
         pooling, most = method.config.pooling, self.spec.most_sentences
         if not method.transductive:
-            stored = stored_vectors(self.spec, self.folder, self.cache, self.device)
+            stored = stored_vectors(self.spec, self.workdir, self.device)
             origin = Origin(f"harness/{method.name}", stored.name, results=self.workdir / "cache" / "mteb")
             return evaluate(
                 encoder_of(method),
@@ -323,13 +320,12 @@ class _Execution:
     ) -> Record:
         """The record of this execution as it is now."""
         result = result or TaskResult()
-        spec, report = self.spec, method.fit_report if method is not None else FitReport()
-        dev = load_dev(dev_settings(spec)) if spec.dev is not None else None
+        spec, report, dev = self.spec, method.fit_report if method is not None else FitReport(), read_dev(self.spec)
         notes = [*report.training.get("notes", []), *(dev.notes if dev else []), *result.notes]
         precision: Any = "fp32"
         if report.training.get("precision"):
             precision = choose_precision(self.workdir, self.device, spec.precision or "fp32")
-        loads = {"load_start": self.load, "load_end": load_average()}
+        loads = {"load_start": self.load_start, "load_end": load_average()}
         kind: type[Method] = registry.load(registry.METHODS, spec.method)
         config = kind.Config.parse(spec.config, f'method "{spec.method}"')
         return Record(
@@ -369,16 +365,14 @@ class _Execution:
             examples = merge_examples(self.folder.examples(), examples, tasks)
             before = self.folder.details()
         names = {task.name for task in tasks}
-        merged: dict[str, Any] = {
-            "figures": _without(before.get("figures"), names) | result.figures,
-            "artifacts": before.get("artifacts", {}) | result.artifacts,
-            "errors": _without(before.get("errors"), names) | result.errors,
-            **details,
-        }
+        for kind, new in (("figures", result.figures), ("errors", result.errors), ("artifacts", result.artifacts)):
+            others = {name: value for name, value in before.get(kind, {}).items() if name not in names}
+            if others or new:
+                details[kind] = others | new
         if examples is not None:
             self.folder.write_examples(examples)
-        if merged := {key: value for key, value in merged.items() if value}:
-            self.folder.write_details(merged)
+        if details:
+            self.folder.write_details(details)
         else:
             remove(self.folder.details_file)
         return record
@@ -398,7 +392,7 @@ def fit_context(spec: RunSpec, workdir: Path, device: str, **more: Any) -> FitCo
     """The conditions of a fit, as the specification has them; `more` are further fields of the context."""
     return FitContext(
         seed=spec.random_seed,
-        dev=load_dev(dev_settings(spec)) if spec.dev is not None else None,
+        dev=read_dev(spec),
         device=device,
         folder=RunFolder(workdir, spec.id).path,
         max_steps=spec.max_steps,
@@ -411,14 +405,10 @@ def take_part(workdir: Path, team: Team) -> None:
 
     The main process records a fit that fails in all of them.
     """
-    from contextlib import suppress
-
     while text := team.from_main(""):
         spec = RunSpec.model_validate_json(text)
         method = make_method(spec)
-        context = fit_context(
-            spec, workdir, team.device, precision="fp32", team=team
-        )  # the main one's precision counts
+        context = fit_context(spec, workdir, team.device, precision="fp32", team=team)  # that of the main one counts
         with suppress(Exception), team.failing_together():
             method.fit(read_text(spec), context)
 
@@ -438,24 +428,21 @@ def read_text(spec: RunSpec) -> Corpus | None:
     return corpus
 
 
-def dev_settings(spec: RunSpec) -> DevSettings:
-    """The selection set of a specification that has one."""
-    assert spec.dev is not None
-    return DevSettings(task=spec.dev["task"], source=spec.dev["source"], pairs=spec.dev.get("pairs"))
+def read_dev(spec: RunSpec) -> DevSet | None:
+    """The selection set of a specification; None where it has none."""
+    if spec.dev is None:
+        return None
+    return load_dev(DevSettings(task=spec.dev["task"], source=spec.dev["source"], pairs=spec.dev.get("pairs")))
 
 
-def stored_vectors(spec: RunSpec, folder: RunFolder, cache: EmbeddingCache, device: str) -> Any:
-    """The cached vectors of a run."""
-    return cache.of(
-        folder_hash(folder.model) if spec.trained else spec.id,
+def stored_vectors(spec: RunSpec, workdir: Path, device: str) -> StoredVectors:
+    """The cached vectors of a run, whose weights are saved."""
+    return EmbeddingCache(workdir / "cache" / "embeddings").of(
+        folder_hash(RunFolder(workdir, spec.id).model) if spec.trained else spec.id,
         str(spec.config.get("pooling")),
         code=f"{NUMERICS}.{spec.version}",
         device=device_name(device),
     )
-
-
-def _without(by_task: dict[str, Any] | None, names: set[str]) -> dict[str, Any]:
-    return {task: value for task, value in (by_task or {}).items() if task not in names}
 
 
 def _now() -> str:

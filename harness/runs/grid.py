@@ -8,7 +8,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.evaluation.vector_cache import EmbeddingCache
 from harness.files.locks import run_lock
 from harness.files.printable import join_some
 from harness.results.record import Record
@@ -255,7 +254,6 @@ class Weights:
             remove(folder.model)
 
     def _remove_vectors(self, record: Record) -> None:
-        cache = EmbeddingCache(self.workdir / "cache" / "embeddings")
         if record.spec.trained and not RunFolder(self.workdir, record.id).model.exists():
             return
-        remove(stored_vectors(record.spec, RunFolder(self.workdir, record.id), cache, self.plan.device).folder)
+        remove(stored_vectors(record.spec, self.workdir, self.plan.device).folder)

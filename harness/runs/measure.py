@@ -43,11 +43,10 @@ def choose_precision(workdir: Path, device: str, requested: str) -> dict[str, An
     """The training precision ("choice") and why; "auto" is measured once for each device of a work directory."""
     if requested != "auto":
         return {"choice": requested, "reason": "requested"}
+    from harness.encoder import precision
 
     def measure() -> dict[str, Any]:
-        from harness.encoder.precision import choose_precision as choose
-
-        chosen = choose(device)
+        chosen = precision.choose_precision(device)
         return {"choice": chosen.name, **chosen.measurement}
 
     return measure_once(workdir, "precision", device_name(device), measure)
@@ -98,13 +97,13 @@ def step_seconds(
     return float(measure_once(workdir, "step_seconds", key, measure)["seconds"])
 
 
-def step_key(row: Row, device: str, precision: str, model: str | None = None) -> str:
-    """What the seconds of a training step are stored under; `model` replaces the content hash of the base model."""
+def step_key(row: Row, device: str, precision: str) -> str:
+    """What the seconds of a training step are stored under."""
     return content_id(
         {
             "method": row.method.name,
             "config": row.config.model_dump(mode="json"),
-            "model": model or model_fingerprint(row.base_model),
+            "model": model_fingerprint(row.base_model),
             "corpus": row.corpus.model_dump() if row.corpus is not None else None,
             "device": device,
             "precision": precision,
@@ -148,27 +147,25 @@ def time_steps(
     except (InputError, RunError):
         raise
     except Exception as error:  # of any library; out of memory above all
-        said = (redacted(str(error)).splitlines() or [""])[0]
-        raise RunError(f'row "{row.label}" cannot be timed: {type(error).__name__}: {said}') from None
+        line = redacted(str(error)).partition("\n")[0]
+        raise RunError(f'row "{row.label}" cannot be timed: {type(error).__name__}: {line}') from None
     if len(stamps) <= untimed:
         raise RunError(f'row "{row.label}" cannot be timed: the method reports no training steps')
     return (stamps[-1] - stamps[untimed - 1]) / (len(stamps) - untimed)
 
 
 def _clock(device: str) -> Callable[[], float]:
+    """Seconds of processor time, or of elapsed time when the device has done all its work."""
     import torch
 
     if device.startswith("cpu"):
         return time.process_time
 
-    def waited() -> float:
-        if device.startswith("cuda"):
-            torch.cuda.synchronize(device)
-        elif device.startswith("mps"):
-            torch.mps.synchronize()
+    def synchronized() -> float:
+        torch.accelerator.synchronize(device)
         return time.perf_counter()
 
-    return waited
+    return synchronized
 
 
 def measure_inference(method: Method, workdir: Path, device: str) -> str:
@@ -181,20 +178,14 @@ def measure_inference(method: Method, workdir: Path, device: str) -> str:
     from harness.evaluation.any_model import architecture
 
     try:
-        name = architecture(method)
+        name, clock = architecture(method), WALL if device.startswith("cuda") else PROCESSOR
         conditions = InferenceCost(
-            architecture=name,
-            device=device_name(device),
-            threads=1,
-            precision="fp32",
-            clock=WALL if device.startswith("cuda") else PROCESSOR,
-            sentences=_SENTENCES,
-            seconds=[],
-        )
-        known = read_inference(workdir).get(conditions.key)
-        have = len(known.seconds) if known is not None else 0
-        if have < _ENOUGH:
-            passes = _time_passes(method, device, 1 if have else _FIRST)
+            architecture=name, device=device_name(device), threads=1, precision="fp32", clock=clock,
+            sentences=_SENTENCES, seconds=[],
+        )  # fmt: skip
+        known = read_inference(workdir).get(conditions.key, conditions)
+        if len(known.seconds) < _ENOUGH:
+            passes = _time_passes(method, device, 1 if known.seconds else _FIRST)
             add_passes(workdir, conditions.model_copy(update={"seconds": passes}))
         return name
     except Exception as error:
@@ -220,10 +211,9 @@ def _time_passes(method: Method, device: str, count: int) -> list[float]:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        first = seconds(1)  # warms up
-        repeats = max(1, math.ceil(_SHORTEST / max(first, 1e-6))) if first < _SHORTEST else 1
-        count = max(1, min(count, int(_LONGEST / max(first, 1e-6))))
-        return [seconds(repeats) for _ in range(count)]
+        first = max(seconds(1), 1e-6)  # warms up
+        repeats = max(1, math.ceil(_SHORTEST / first))
+        return [seconds(repeats) for _ in range(max(1, min(count, int(_LONGEST / first))))]
     finally:
         torch.set_num_threads(threads)
 

@@ -228,7 +228,7 @@ def read_progress(workdir: Path) -> list[dict[str, Any]]:
 def _is_alive(state: dict[str, Any]) -> bool:
     if state["host"] != socket.gethostname():
         return bool(time.time() - state["updated"] < _SILENT)
-    return psutil.pid_exists(int(state["pid"]))
+    return bool(psutil.pid_exists(int(state["pid"])))
 
 
 def request_stop(workdir: Path, name: str) -> str:

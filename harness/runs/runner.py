@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import logging
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -12,7 +12,7 @@ from typing import Protocol
 
 from harness.encoder.families import size_of
 from harness.errors import HarnessError, StopRequested, TrainingStopped
-from harness.executors.executor import Answer, Executor
+from harness.executors.executor import TICK, Answer, Executor
 from harness.machine.devices import pick_device
 from harness.machine.distributed import ALONE, Team
 from harness.results.record import Record
@@ -22,8 +22,6 @@ from harness.runs.measure import choose_precision
 from harness.runs.plan import Job
 from harness.runs.progress import Progress
 from harness.runs.worker import run_job
-
-log = logging.getLogger(__name__)
 
 _MANY = 1_000_000  # jobs, where their number is not known
 
@@ -58,6 +56,7 @@ class Runner:
         self.queue: deque[Job] = deque()
         self.waiting: dict[str, list[Job]] = {}  # run id -> jobs that wait for it: two rows may share a run
         self._pruned: set[str] = set()
+        self._ticked = 0.0
 
     def run(self, proposer: Proposer) -> None:
         """Execute jobs until the proposer wants none.
@@ -140,6 +139,9 @@ class Runner:
 
     def _tick(self) -> None:
         """About once a second while other processes work: progress, pruning, a request to stop."""
+        if time.monotonic() - self._ticked < TICK:
+            return
+        self._ticked = time.monotonic()
         first = dict(islice(self.waiting.items(), 2 * self._room + 10))  # jobs start in this order
         self.progress.update([(self.proposer.label(jobs[0]), run, jobs[0].steps) for run, jobs in first.items()])
         for run, jobs in self.waiting.items() if self.progress.stopping else first.items():

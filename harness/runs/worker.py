@@ -24,7 +24,7 @@ from harness.runs.execute import execute, take_part
 from harness.runs.plan import Job
 
 _JOB = TypeAdapter(Job)
-_INTERVAL = 1.0  # seconds between two looks at the disk for a request to stop
+_INTERVAL = 1.0  # seconds between two checks for a request to stop
 
 
 def run_job(job: Job, workdir: Path, processes: int = 1) -> Record | None:
@@ -80,7 +80,7 @@ def _launch(job: Job, workdir: Path, processes: int) -> None:
         file = Path(folder) / "job.json"
         file.write_bytes(_JOB.dump_json(job))
         launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
-        ours, theirs = os.pipe()  # when it closes, the processes know that this one has ended
+        ours, theirs = os.pipe()  # it closes when this process has ended, which the others notice
         try:
             process = subprocess.Popen(
                 [*launcher, str(processes), "-m", __name__, str(file), str(workdir)],
@@ -128,18 +128,15 @@ def _environment(processes: int) -> dict[str, str]:
     return {**os.environ, **counts, "PYTHONSAFEPATH": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 
 
-_REASONS = (
-    (re.compile(r"harness: (process \d+ of \d+ failed alone .*?)(?:; all processes end.*)?$"), "{}"),
-    (re.compile(r"(?:\[rank\d+\]: ?)?((?!.*ChildFailedError)[\w.]*(?:Error|Exception): .+)$"), "{}"),
-    (re.compile(r"\s*exitcode\s*: -(\d+) .*$"), "signal {}"),
-    (re.compile(r"\s*exitcode\s*: (\d+) .*$"), "exit code {}"),
-)
+_ALONE = re.compile(r"process \d+ of \d+ failed alone \(.*?\)")
+_ERROR = re.compile(r"^(?:\[rank\d+\]: ?)?(?!.*ChildFailedError)([\w.]*(?:Error|Exception): .+)$", re.MULTILINE)
+_EXIT = re.compile(r"exitcode\s*: -?\d+")
 
 
 def _reason(errors: str) -> str:
     """What ended the first of several processes, from all that they and torch's launcher printed."""
-    lines = [line for line in reversed(errors.splitlines()) if line.strip()] or ["without a message"]
-    return next((words.format(m[1]) for how, words in _REASONS for line in lines if (m := how.match(line))), lines[0])
+    found = [*_ALONE.findall(errors), *_ERROR.findall(errors)[-1:], *_EXIT.findall(errors)]
+    return str((found or errors.splitlines()[-1:] or ["without a message"])[0])
 
 
 if __name__ == "__main__":
