@@ -80,21 +80,14 @@ def _milliseconds(moment: str) -> int:
 
 
 def _seed_params(record: Record) -> dict[str, Any]:
-    """The seed, and the machine that it ran on."""
-    machine = {name: record.environment.get(name, "") for name in ("device", "device_name", "versions", "precision")}
-    if isinstance(machine["precision"], Mapping):
-        machine["precision"] = machine["precision"].get("choice", "")
-    return {"seed": record.seed, **{name: value for name, value in _flat(machine).items() if value != ""}}
+    """The seed, and the machine that it ran on; the artifact record.json has the rest."""
+    return {"seed": record.seed, "device": str(record.environment.get("device_name", ""))}
 
 
 def _description(record: Record) -> str:
     """What a row is, in Markdown."""
-    lines = [f"**{markdown_text(record.row)}**: `{record.method}` on {markdown_text(record.base_model)}"]
-    if corpus := record.corpus:
-        lines.append(f"text: {markdown_text(str(corpus.get('uri')))} ({corpus.get('count')} {corpus.get('kind')})")
-    if dev := record.dev:
-        lines.append(f"weights selected on: {markdown_text(str(dev.get('task')))}, dev part")
-    return "\n\n".join([*lines, f"supervision: {record.supervision}", f"command: `{record.command}`"])
+    row, base_model = markdown_text(record.row), markdown_text(record.base_model)
+    return f"**{row}**: `{record.method}` on {base_model}, {record.supervision}\n\ncommand: `{record.command}`"
 
 
 def _tags(record: Record, folder: Path) -> dict[str, str]:
@@ -105,7 +98,6 @@ def _tags(record: Record, folder: Path) -> dict[str, str]:
         "harness.id": record.id,
         "harness.row": record.row,
         "harness.status": record.status,
-        "harness.protocols": " ".join(sorted({score.protocol for score in record.scores})),
         "harness.folder": str(folder.resolve()),
         CONTENT: _content(record),
     }

@@ -78,10 +78,8 @@ def write_starter(args: argparse.Namespace) -> int:
     out = args.out or Path("." if args.kind == "experiment" else args.name)
     for file in write(args.kind, args.name, out):
         tell(str(file))
-    if args.kind == "experiment":
-        tell(f"next: harness compare {out / args.name}.toml --workdir work")
-    else:
-        tell(f"next: pip install -e {out} && pytest {out}")
+    run = f"harness compare {out / args.name}.toml --workdir work"
+    tell(f"next: {run if args.kind == 'experiment' else f'pip install -e {out} && pytest {out}'}")
     return 0
 
 
@@ -91,17 +89,16 @@ def write(kind: str, name: str, out: Path) -> list[Path]:
     Raises:
         InputError: the name is invalid or taken, a file exists already, the folder cannot be written.
     """
-    from jinja2 import Environment, StrictUndefined
+    from jinja2 import Template
 
     module = name.replace("-", "_")
     _check_name(kind, name, module)
-    title = "".join(part.capitalize() for part in module.split("_"))
+    title = module.title().replace("_", "")
     words = {"name": name, "module": module, "package": module.replace("_", "-"), "title": title}
-    environment = Environment(undefined=StrictUndefined, keep_trailing_newline=True)  # noqa: S701 - no HTML
     texts = {}
     for starter in sorted((_STARTERS / kind).glob("*.j2")):
         target = starter.name.removesuffix(".j2").replace("MODULE", name if kind == "experiment" else module)
-        texts[out / target] = environment.from_string(starter.read_text(encoding="utf-8")).render(words)
+        texts[out / target] = Template(starter.read_text("utf-8"), keep_trailing_newline=True).render(words)
     if existing := next((file for file in texts if file.exists()), None):
         raise InputError(f"{existing}: exists already and is not overwritten; choose another name or --out")
     try:
@@ -119,13 +116,14 @@ def _check_name(kind: str, name: str, module: str) -> None:
     """
     from harness import registry
 
-    hyphens = kind != "method"
-    if not re.fullmatch(rf"[a-z][a-z0-9_{'-' if hyphens else ''}]{{0,60}}", name) or keyword.iskeyword(module):
-        raise InputError(f'harness new {kind} "{one_line(name)}": expected small letters, digits and underscores'
-                         f"{' or hyphens' if hyphens else ''}, beginning with a letter")  # fmt: skip
+    hyphens = "" if kind == "method" else "-"
+    if not re.fullmatch(rf"[a-z][a-z0-9_{hyphens}]{{0,60}}", name) or keyword.iskeyword(module):
+        more = " or hyphens" if hyphens else ""
+        raise InputError(f'harness new {kind} "{one_line(name)}": expected small letters, digits, underscores{more}, '
+                         "beginning with a letter")  # fmt: skip
     if kind == "experiment":
         return
-    if name in registry.names(registry.METHODS if kind == "method" else registry.TASKS):
-        raise InputError(f'harness new {kind} "{name}": a {kind} of that name is installed; choose another name')
-    if find_spec(module) is not None:
-        raise InputError(f'harness new {kind} "{name}": a module "{module}" is installed already; choose another name')
+    installed = name in registry.names(registry.METHODS if kind == "method" else registry.TASKS)
+    if installed or find_spec(module) is not None:
+        what = kind if installed else f'module "{module}"'
+        raise InputError(f'harness new {kind} "{name}": a {what} of that name is installed; choose another name')

@@ -11,7 +11,7 @@ import numpy as np
 
 from harness.errors import HarnessError, InputError
 from harness.files.faults import storage_fault
-from harness.results.missing import missing
+from harness.results.record import missing
 from harness.results.text_ids import stacked
 from harness.tasks.base import Encode, Task, TaskResult, Vectors, needs_model, task_key
 from harness.tasks.prompts import PromptedVectors, Prompts, of_mteb

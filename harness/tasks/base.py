@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.errors import RunError
-from harness.results.missing import Missing
-from harness.results.record import Score
+from harness.results.record import Missing, Score
 
 if TYPE_CHECKING:
     import pandas as pd

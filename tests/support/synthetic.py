@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata
 
-from harness.results.missing import Missing
-from harness.results.record import Record, Score
+from harness.results.record import Missing, Record, Score
 from harness.results.spec import RunSpec
 from harness.results.store import RunFolder, join_examples, write_comparison_file
 

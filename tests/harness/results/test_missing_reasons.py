@@ -6,8 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from harness.errors import InputError
-from harness.results.missing import Missing, missing
-from harness.results.record import Record
+from harness.results.record import Missing, Record, missing
 from harness.results.spec import RunSpec
 
 SPEC = RunSpec(method="simcse", config={}, base_model="m", seed=1)

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 from huggingface_hub import ModelCard
 
-from harness.results.missing import Missing
 from harness.results.model_card import write_card
-from harness.results.record import Record, Score
+from harness.results.record import Missing, Record, Score
 from harness.results.spec import RunSpec
 
 HOSTILE = "a: [b] \x1b[31m<script>alert(1)</script>\n---\nx: 'y' \"z\" # | `c` \u202e # \\ &amp; {{ }} %"

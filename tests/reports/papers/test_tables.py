@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import InputError
-from harness.results.missing import Missing
+from harness.results.record import Missing
 from harness.results.store import RunFolder
 from harness.runs.experiment import read_experiment
 from harness.runs.selection import select_part

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.results.missing import Missing
-from harness.results.record import Score
+from harness.results.record import Missing, Score
 from harness.results.store import RunFolder
 from harness.tasks.senteval.transfer import TRANSFER
 from reports.read.comparison_runs import read_comparison

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness.files.printable import markdown_text, one_line, visible
-from harness.results.missing import Missing
+from harness.results.record import Missing
 from harness.results.store import RunFolder
 from reports.build import build_comparison
 from reports.write.latex import latex_text

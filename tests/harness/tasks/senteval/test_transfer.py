@@ -13,8 +13,8 @@ import torch
 from harness.errors import InputError, RunError
 from harness.evaluation.scoring import evaluate
 from harness.results.facts import facts_of
-from harness.results.missing import Missing
 from harness.results.outcomes import value_of
+from harness.results.record import Missing
 from harness.results.text_ids import text_id
 from harness.sources.senteval.labelled import SIZES, read_task
 from harness.tasks.base import Task
