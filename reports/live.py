@@ -94,17 +94,17 @@ def _template() -> Any:
 def _headline(progress: Mapping[str, Any], counted: Mapping[str, int], now: float) -> str:
     noun, total = "trials" if progress["kind"] == "study" else "runs", len(progress["runs"])
     done = total - counted["waiting"] - counted["running"]
-    said = f"{done} of {total} {noun} have ended" if total else f"No {noun} yet"
+    summary = f"{done} of {total} {noun} have ended" if total else f"No {noun} yet"
     if progress["phase"] != "running":
         took = describe_duration(max(0.0, progress["updated"] - progress["started"]))
         why = f": {progress['reason']}" if progress["reason"] else ""
         rest = "" if progress["phase"] == "ended" else " The same command resumes it."
-        return f"{progress['phase'].capitalize()} after {took}{why}. {said}.{rest}"
+        return f"{progress['phase'].capitalize()} after {took}{why}. {summary}.{rest}"
     left = progress["remaining_seconds"]
     if left is None:
-        return f"{said}."
+        return f"{summary}."
     end = time.strftime("%H:%M" if left < 43200 else "%Y-%m-%d %H:%M", time.localtime(now + left))
-    return f"{said}; about {describe_duration(left)} left, until {end}."
+    return f"{summary}; about {describe_duration(left)} left, until {end}."
 
 
 def _facts(progress: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -118,5 +118,5 @@ def _answer(ray: Any, reference: Any, job: Any) -> Answer:
     except ray.exceptions.RayTaskError as error:
         return Answer(job, error=error.cause if isinstance(error.cause, BaseException) else error)
     except ray.exceptions.RayError as error:  # the worker, its node or its memory
-        said = next((line for line in str(error).splitlines() if line.strip()), "")
-        return Answer(job, lost=f"its worker was lost ({type(error).__name__}: {said})"[:300])
+        line = next((line for line in str(error).splitlines() if line.strip()), "")
+        return Answer(job, lost=f"its worker was lost ({type(error).__name__}: {line})"[:300])

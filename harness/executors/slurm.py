@@ -24,7 +24,7 @@ GRACE = 45  # seconds for a checkpoint; submitit has SLURM send the signal 90 se
 class Slurm(Executor):
     """Jobs of `sbatch`; `slurm` holds its options (partition, account, time, qos, ...).
 
-    A preemption or the time limit arrives as a signal: the job is queued again, and its run goes on from its
+    A preemption or the time limit arrives as a signal: the job is queued again, and its run resumes from its
     checkpoint. Jobs and answers are files of the work directory, on a disk that all nodes share.
     """
 

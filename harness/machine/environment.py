@@ -124,7 +124,7 @@ def git_state() -> dict[str, Any] | None:
     """Commit of the harness' code and whether files differ from it; None when it does not lie in a git checkout.
 
     A copy installed into a virtual environment inside somebody's repository is not that repository's code, so git is
-    asked whether it tracks this very file.
+    called to see whether it tracks this very file.
     """
     here = Path(__file__)
 
@@ -173,7 +173,7 @@ def reset_peak_memory(device: str = "cpu") -> None:
 
         torch.cuda.reset_peak_memory_stats(device)
     gc.collect()
-    with suppress(AttributeError, OSError):  # what was freed and kept for later, often more than a run needs
+    with suppress(AttributeError, OSError):  # memory that the allocator has not returned, often more than a run needs
         psutil.heap_trim()  # missing where psutil was built for a C library without it (musl)
     with suppress(OSError):  # not Linux: the peak stays that of the process
         Path("/proc/self/clear_refs").write_text("5")  # proc(5): resets VmHWM to the current value

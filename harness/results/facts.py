@@ -21,7 +21,7 @@ class Facts:
     """Of one task.
 
     Attributes:
-        unit: what a bootstrap over the test data draws, in words; "" where no outcomes are kept.
+        unit: what a bootstrap over the test data draws, in words; "" where no outcomes are stored.
         lacks: why none are.
         metric: the metric that the next two are values of.
         chance: what guessing all classes alike gives, as `Score.value`; None where it has no meaning.
@@ -40,9 +40,9 @@ class Facts:
 
 
 def facts_of(figures: Mapping[str, Any]) -> dict[str, Facts]:
-    """By task, from what a run keeps; tasks of which an earlier version kept none are not among them.
+    """The facts of each task, from the figures of a run; tasks without facts are left out.
 
     Raises:
         TypeError, AttributeError: damaged, or of a later version.
     """
-    return {task: Facts(**kept[KEY]) for task, kept in figures.items() if KEY in kept}
+    return {task: Facts(**figure[KEY]) for task, figure in figures.items() if KEY in figure}

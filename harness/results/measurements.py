@@ -35,11 +35,11 @@ def read_measurements(workdir: Path) -> dict[str, dict[str, Any]]:
         tree = json.loads(file.read_text("utf-8"))
         if isinstance(tree, dict) and all(isinstance(table, dict) for table in tree.values()):
             return tree
-        log.warning("%s: damaged; measuring again", file)
     except FileNotFoundError:
-        pass
+        return {}
     except (OSError, ValueError, RecursionError):
-        log.warning("%s: damaged; measuring again", file)
+        pass
+    log.warning("%s: damaged; measuring again", file)
     return {}
 
 

@@ -1,4 +1,4 @@
-"""What a score was made of: one number an example, so that examples can be drawn anew (in `examples.parquet` of a run).
+"""What a score was made of: one number an example, so that examples can be resampled (`examples.parquet` of a run).
 
 A row holds one example of one score (`COLUMNS`). The score is the mean over its subsets of `score_of` each subset: the
 mean of `outcome`, or where there is a `target` what the metric makes of both. `unit` is what a bootstrap draws: rows of
@@ -25,7 +25,7 @@ COLUMNS = {
     "subset": "part of the task whose values the score is the mean of (a fold, a clustering set); '' where it is one",
     "metric": "as Score.metric",
     "example": "its number in the task's data (in the subset's, where that is a data set of its own), int64",
-    "unit": "what is drawn anew, int64: the text_id of the example's text unless the task says otherwise",
+    "unit": "what a bootstrap draws, int64: the text_id of the example's text unless the task says otherwise",
     "outcome": "float32: 1 for correct and 0 for wrong, the query's score; the prediction where `target` is given",
     "target": "float32: the gold label or score of a metric that is no mean over examples, else NaN",
 }

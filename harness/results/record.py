@@ -170,11 +170,6 @@ class Record(BaseModel):
         return bool(self.spec.missing)
 
     @property
-    def unfit(self) -> list[str]:
-        """Those of the missing tasks whose data was read, but did not suit the method or the task."""
-        return [task for task, why in self.missing.items() if why.kind == "unfit"]
-
-    @property
     def seconds(self) -> float:
         """Seconds of training, dev evaluations, encoding and scoring; what was reused counts nothing."""
         parts = ("train_seconds", "dev_seconds", "encode_seconds", "evaluate_seconds")

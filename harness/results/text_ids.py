@@ -1,4 +1,4 @@
-"""Texts known by a number: equal sentences of different tasks have equal ids, and none of their words is kept."""
+"""Texts known by a number: equal sentences of different tasks have equal ids, and none of their words is stored."""
 
 from __future__ import annotations
 

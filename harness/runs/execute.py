@@ -107,7 +107,7 @@ def execute(
     Args:
         progress: called as `progress(step, steps, text)`; steps is 0 while texts are encoded or scored.
         on_dev: as in `FitContext`.
-        stop: as in `FitContext`; also asked before texts are encoded.
+        stop: as in `FitContext`; also called before texts are encoded.
         team: the processes that train together.
     """
     with run_lock(RunFolder(workdir, job.id).path):

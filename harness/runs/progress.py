@@ -137,7 +137,7 @@ class Progress:
         self.runs[label].dev.append((step, score))
 
     def update(self, running: Sequence[tuple[str, str, int]]) -> None:
-        """Runs in other processes, as (label, run id, planned steps): their folders say how far they are."""
+        """Read the progress of runs in other processes from their folders, given as (label, run id, planned steps)."""
         shown = []
         for label, run_id, steps in running:
             run, folder = self.runs.setdefault(label, RunState(label)), RunFolder(self.workdir, run_id)
