@@ -125,5 +125,5 @@ def _check_name(kind: str, name: str, module: str) -> None:
         return
     installed = name in registry.names(registry.METHODS if kind == "method" else registry.TASKS)
     if installed or find_spec(module) is not None:
-        what = kind if installed else f'module "{module}"'
-        raise InputError(f'harness new {kind} "{name}": a {what} of that name is installed; choose another name')
+        what = f"{kind} of that name" if installed else f'module "{module}"'
+        raise InputError(f'harness new {kind} "{name}": a {what} is installed; choose another name')
