@@ -62,7 +62,7 @@ def page(progress: Mapping[str, Any], now: float) -> str:
         running=progress["phase"] == "running",
         refresh=REFRESH,
         headline=_headline(progress, counted, now),
-        facts=_facts(progress),
+        updated=time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(progress["updated"])),
         counts=[(state, count, 100 * count / len(runs)) for state, count in _in_order(counted)],
         marks=STATES,
         active=[_active(run) for run in runs if run["state"] == "running"][:_LINES],
@@ -105,16 +105,6 @@ def _headline(progress: Mapping[str, Any], counted: Mapping[str, int], now: floa
         return f"{summary}."
     end = time.strftime("%H:%M" if left < 43200 else "%Y-%m-%d %H:%M", time.localtime(now + left))
     return f"{summary}; about {describe_duration(left)} left, until {end}."
-
-
-def _facts(progress: Mapping[str, Any]) -> list[tuple[str, str]]:
-    executor, workers = progress["executor"], progress["workers"]
-    return [
-        (f"{executor}, {workers} workers" if workers > 1 else executor, "executor"),
-        (f"{progress['host']}, process {progress['pid']}", "coordinator"),
-        (time.strftime("%Y-%m-%d %H:%M", time.localtime(progress["started"])), "started"),
-        (time.strftime("%H:%M:%S %Z", time.localtime(progress["updated"])), "updated"),
-    ]
 
 
 def _active(run: Mapping[str, Any]) -> dict[str, Any]:
