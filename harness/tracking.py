@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 Points = Mapping[tuple[str, int], float]  # (name, step) -> value
 
-LAYOUT = 4  # part of each content hash: raise it when what is sent changes, and `sync` replaces all runs
+LAYOUT = 5  # part of each content hash: raise it when what is sent changes, and `sync` replaces all runs
 CURVE_LINES, NOT_SENT = 100, ("step", "kind", "lr", "grad_norm")  # of the training curve; curves.jsonl has all of it
 SQLITE = "sqlite:///"
 PARENT, CONTENT = "mlflow.parentRunId", "harness.content"
