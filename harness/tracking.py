@@ -298,7 +298,13 @@ class _Experiment:
         for row in [row for row in self.changed if self.seeds[row]]:
             run_id, records = self.rows[row], list(self.seeds[row].values())
             done = [_numbers(record) for record in records if record.status == "finished"]
-            note = f"{_description(records[-1])}\n\nseeds: {len(done)} of {len(records)} finished"
+            count = len(records)
+            for (record_id, _), run in self.sent.items():  # seeds of earlier calls
+                if run.data.tags.get(PARENT) == run_id and record_id not in self.seeds[row]:
+                    count += 1
+                    finished = run.data.tags.get("harness.status") == "finished"
+                    done += [_without_curves(run.data.metrics)] if finished else []
+            note = f"{_description(records[-1])}\n\nseeds: {len(done)} of {count} finished"
             self._log(run_id, _row_params(records[-1]), _means(done), _milliseconds(""), note)
             self.client.log_inputs(run_id, _datasets(records[-1]))
             end = max(_milliseconds(record.finished) for record in records)
@@ -327,6 +333,10 @@ class _Experiment:
         while entries or points or tags:
             self.client.log_batch(run_id, points[:800], entries[:100], tags)
             points, entries, tags = points[800:], entries[100:], []
+
+
+def _without_curves(metrics: Mapping[str, float]) -> dict[str, float]:
+    return {name: value for name, value in metrics.items() if not name.startswith(("train/", "train "))}
 
 
 def _means(done: Sequence[Mapping[str, float]]) -> Points:

@@ -66,12 +66,16 @@ class Processes(Executor):
                 for worker in workers:
                     if queue and worker.job is None:
                         send(worker, queue.popleft())
-                ready = wait([worker.pipe for worker in workers if worker.job is not None], timeout=TICK)
+                busy = [worker for worker in workers if worker.job is not None]
+                # The sentinel too: a child of a worker that died may still hold its pipe open.
+                ready = wait([end for worker in busy for end in (worker.pipe, worker.process.sentinel)], timeout=TICK)
                 for place, worker in enumerate(workers):
-                    if worker.pipe not in ready:
+                    if worker.job is None or not {worker.pipe, worker.process.sentinel}.intersection(ready):
                         continue
                     job, worker.job = worker.job, None
                     try:
+                        if not worker.pipe.poll():
+                            raise EOFError
                         value, error = worker.pipe.recv()
                     except (EOFError, OSError):
                         worker.process.join()

@@ -147,6 +147,17 @@ def test_a_row_is_a_run_above_its_seeds_with_their_means_and_data_sets(store: St
     }
 
 
+def test_the_means_of_a_row_have_the_seeds_of_earlier_calls(store: Store, tmp_path: Path) -> None:
+    for seed in (0, 1):
+        tracker = Tracker(store.workdir, "grown")
+        tracker.log(make_record(tmp_path, seed, comparison="grown"))
+        tracker.close()
+    (row,) = store.rows("grown").values()
+    assert row.data.metrics["seeds"] == 2
+    assert row.data.metrics["sts/STS12"] == pytest.approx(0.55)
+    assert not [name for name in row.data.metrics if name.startswith(("train/", "train "))]
+
+
 def test_sync_sends_only_what_is_missing_and_replaces_what_changed(store: Store) -> None:
     assert sync(store.workdir) == 0
     before, (row,) = store.seeds(), store.rows().values()
