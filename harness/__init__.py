@@ -14,24 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from harness.api import Answer as Answer
-    from harness.api import Budget as Budget
-    from harness.api import Comparison as Comparison
-    from harness.api import Experiment as Experiment
-    from harness.api import Reporter as Reporter
-    from harness.api import Scores as Scores
-    from harness.api import Until as Until
-    from harness.api import compare as compare
-    from harness.api import encode as encode
-    from harness.api import evaluate as evaluate
-    from harness.api import load as load
-    from harness.api import load_model as load_model
-    from harness.api import power as power
-    from harness.api import register as register
-    from harness.api import report as report
-    from harness.api import study as study
-    from harness.api import train as train
-    from harness.api import verdict as verdict
+    from harness.api import *  # noqa: F403
 
 __version__ = "0.2.0.dev0"
 

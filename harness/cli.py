@@ -36,7 +36,7 @@ example: harness compare demo --workdir work/demo
 # In the order of the help. Each has a function `register`.
 COMMANDS = (
     "harness.commands.compare", "harness.commands.status", "harness.commands.models", "harness.commands.list",
-    "harness.commands.data", "harness.commands.extend", "harness.commands.doctor", "studies.study_command",
+    "harness.commands.extend", "harness.commands.doctor", "studies.study_command",
     "reports.report_command", "reports.decide.commands", "reports.reproduce",
 )  # fmt: skip
 

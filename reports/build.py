@@ -28,22 +28,25 @@ class Report:
 
 def build_report(
     name: str,
-    workdir: Path,
+    workdir: str | Path = "work",
     *,
-    out: Path | None = None,
     formats: Sequence[str] = FORMATS,
+    out: str | Path | None = None,
     without_overlap: bool = False,
     with_texts: bool = False,
 ) -> dict[str, Path]:
-    """Write the report of a paper's definition (by its name or file), else of a comparison or a study.
+    """Build a report from records: a comparison's, a paper's or a study's; no run is repeated.
+
+        >>> sorted(harness.report("poolings", work, formats=["md"]))
+        ['json', 'md']
 
     Args:
-        name: a definition, a definition file (.toml), a comparison or a study.
+        name: a paper, a definition file (.toml), a comparison or a study.
         workdir: the work directory whose runs are read.
-        out: the folder to write to; `WORKDIR/reports/NAME` when left out.
         formats: any of "html" (`index.html`), "md" (`report.md`), "latex" (`report.tex`, `tables/*.tex`), "csv"
             (`tables/*.csv`) and "pdf" (`report.pdf`). `data.json` is always written; the figures, as SVG and PNG, with
             all but "csv" (as PDF beside LaTeX).
+        out: the folder to write to; `WORKDIR/reports/NAME` when left out.
         without_overlap: of a comparison: without the examples of which a text occurs in the training text of a row;
             to `WORKDIR/reports/NAME-without-overlap`.
         with_texts: of a comparison: its page shows texts of all data sets, whose licences may forbid passing it on.
@@ -55,6 +58,7 @@ def build_report(
         InputError: nothing of that name, unknown format, a definition that is none.
         RunError: the folder cannot be written, or the PDF cannot be made.
     """
+    workdir, out = Path(workdir), Path(out) if out is not None else None
     from reports.papers import definition
 
     if not without_overlap and (defined := definition.load(name)) is not None:

@@ -10,12 +10,15 @@ from __future__ import annotations
 import math
 import shlex
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean, median
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
+
+import optuna
+from optuna.trial import FrozenTrial, TrialState
 
 from harness import registry
 from harness.errors import InputError, StopRequested
@@ -23,17 +26,16 @@ from harness.executors.executor import Executor, ExecutorSettings
 from harness.machine.progress import Reporter
 from harness.results.record import Record
 from harness.results.store import RunFolder, comparison_files, read_comparison_file, remove
-from harness.runs.execute import find_due
 from harness.runs.plan import Job, Plan, make_plan
 from harness.runs.progress import Progress, RunState
 from harness.runs.runner import Runner
-from studies.definition.planned import planned_trials
-from studies.definition.space import Space
+from harness.tracking import Tracker
+from reports.live import page
+from studies.definition.space import Space, planned_trials
 from studies.definition.study import DEV, ENUMERATED, Study
 from studies.samplers import make_pruner, make_sampler, proposer
 from studies.storage import create_or_resume, lock_study, open_storage
 from studies.trials import (
-    FINAL,
     PROPOSER,
     SLOT,
     TrialResult,
@@ -47,16 +49,9 @@ from studies.trials import (
     result_of,
 )
 
-if TYPE_CHECKING:
-    import optuna
-    from optuna.trial import FrozenTrial, TrialState
-
-    from harness.tracking import Tracker
-
 _RACE_AFTER = 4  # trials with as many seeds, by which a trial's further seeds are judged
 _SHOWN = 8  # of the best trials, on the page of a running study
 _INDEPENDENT = (*ENUMERATED, "random", "qmc")  # samplers that learn nothing from ended trials
-T = TypeVar("T")
 
 
 def run_trials(
@@ -67,10 +62,10 @@ def run_trials(
     *,
     url: str,
     where: str,
-    tracked: bool,
-    tracking_uri: str | None,
+    tracked: bool = False,
+    tracking_uri: str | None = None,
     force_new: bool = False,
-    quiet: bool,
+    quiet: bool = True,
 ) -> optuna.Study:
     """Run a study until all planned trials have ended; returns it.
 
@@ -82,22 +77,20 @@ def run_trials(
         InputError: the storage cannot be used, holds another study of that name, or another process runs this one; the
             executor cannot be used. RunError: a stop was requested.
     """
-    from optuna.trial import TrialState
-
-    from reports.live import page
-
-    executor, storage = executor_for(study, settings, workdir), open_storage(url)
+    executor, storage = make_executor(study, settings, workdir), open_storage(url)
     with ExitStack() as ending:
         ending.enter_context(lock_study(storage, url, study.name, workdir))
-        stored = create_or_resume(storage, study, workdir, where, force_new=force_new)
+        stored = create_or_resume(storage, study, where, force_new=force_new)
         begun = sum(t.state != TrialState.WAITING for t in stored.get_trials(deepcopy=False))
-        stored.sampler = make_sampler(study, begun)
-        stored.pruner = make_pruner(study, study.steps or 1000)
+        stored.sampler, stored.pruner = make_sampler(study, begun), make_pruner(study, study.steps or 1000)
         planned = planned_trials(study, space)
-        tracker = tracker_of(study, space, workdir, tracking_uri) if tracked else None
-        if tracker is not None:
+        tracker = None
+        if tracked:
+            about = {"study": study.name, "method": study.method, "sampler": study.sampler, "pruner": study.pruner,
+                     "trials": len(planned), **{f"space.{p.name}": p.describe() for p in space.parameters}}  # fmt: skip
+            tracker = Tracker(workdir, study.name, tracking_uri, root=about)
             ending.callback(tracker.close)
-        resumed, left = queue_slots(stored, planned)
+        resumed, left = queue_slots(storage, stored, planned)
         if left:
             reporter = ending.enter_context(Reporter(left, quiet=quiet))
             workers = (executor.settings.workers or 1) if executor.parallel else 1
@@ -115,33 +108,48 @@ def run_trials(
     return stored
 
 
+def make_executor(study: Study, settings: ExecutorSettings, workdir: Path) -> Executor:
+    """The executor of a study; several workers without a name are processes of this machine.
+
+    Raises:
+        InputError: an unknown executor, or one that does not say how many trials run at a time.
+    """
+    if settings.name == "serial" and (settings.workers or 1) > 1:
+        settings = settings.model_copy(update={"name": "processes"})
+    executor: Executor = registry.load(registry.EXECUTORS, settings.name)(settings, workdir)
+    if executor.parallel and not executor.local and settings.workers is None and study.sampler not in _INDEPENDENT:
+        raise InputError(
+            f'executor "{settings.name}": sampler "{study.sampler}" learns from ended trials: give the number of '
+            "trials that run at a time with --workers N"
+        )
+    return executor
+
+
+@dataclass
 class OptunaTrials:
     """The proposer of a study.
 
-    Args:
+    Attributes:
         resumed: trials that an earlier process left running.
         slots: number of planned trials.
     """
 
-    def __init__(
-        self,
-        stored: optuna.Study,
-        study: Study,
-        space: Space,
-        workdir: Path,
-        progress: Progress,
-        resumed: list[optuna.Trial],
-        slots: int,
-        tracker: Tracker | None,
-    ) -> None:
-        self.stored, self.study, self.space, self.workdir = stored, study, space, workdir
-        self.progress, self.resumed, self.slots, self.tracker = progress, resumed, slots, tracker
+    stored: optuna.Study
+    study: Study
+    space: Space
+    workdir: Path
+    progress: Progress
+    resumed: list[optuna.Trial]
+    slots: int
+    tracker: Tracker | None
+
+    def __post_init__(self) -> None:
         self.open: dict[int, OpenTrial] = {}
         self._executed: set[str] = set()
         self._ready: list[Job] = []
-        trials = [t for t in stored.get_trials(deepcopy=False) if not t.state.is_finished()]
-        names = [f"trial {t.number}" for t in trials if t.user_attrs.get(SLOT, slots) < slots]
-        progress.expect([RunState(name, study.name) for name in names])
+        trials = [t for t in self.stored.get_trials(deepcopy=False) if not t.state.is_finished()]
+        names = [f"trial {t.number}" for t in trials if t.user_attrs.get(SLOT, self.slots) < self.slots]
+        self.progress.expect([RunState(name, self.study.name) for name in names])
 
     def propose(self, room: int) -> list[Job]:
         """As `Proposer.propose`: further seeds of open trials, then new trials."""
@@ -152,9 +160,8 @@ class OptunaTrials:
                 break
             if self.study.sampler == "smac":
                 trial.set_user_attr(PROPOSER, proposer(self.stored.sampler))
-            opened = OpenTrial(trial, self.stored, self.study, self.space, self.workdir)
-            self.open[trial.number] = opened
-            jobs += self._advance(opened)
+            self.open[trial.number] = OpenTrial(trial, self.stored, self.study, self.space, self.workdir)
+            jobs += self._advance(self.open[trial.number])
         return jobs
 
     def label(self, job: Job) -> str:
@@ -185,139 +192,124 @@ class OptunaTrials:
 
     def _advance(self, trial: OpenTrial) -> list[Job]:
         """The next job of a trial; none where it has ended, which is reported."""
+        number = trial.trial.number
         job = trial.next_job()
         if job is not None:
             command = shlex.join(["harness", "study", "run", self.study.name, "--workdir", "NEW_FOLDER"])
-            return [replace(job, command=command, trial=trial.trial.number)]
-        del self.open[trial.trial.number]
+            return [replace(job, command=command, trial=number)]
+        del self.open[number]
         if self.study.keep_models == "best":
-            drop_models(self.stored, self.study, self.workdir, list(self.open.values()))
-        ended = self.stored.get_trials(deepcopy=False)[trial.trial.number]
+            self._remove_models()
+        ended = self.stored.get_trials(deepcopy=False)[number]
         result = result_of(ended)
-        state = "failed" if ended.state.name == "FAIL" else "reused" if result.reused else result.status
-        name, line = f"trial {ended.number}", line_about(ended)
-        self.progress.finish(name, state, line, reason=result.reason, seconds=result.seconds.whole)
+        state = "failed" if ended.state == TrialState.FAIL else "reused" if result.reused else result.status
+        self.progress.finish(
+            f"trial {number}", state, line_about(ended), reason=result.reason, seconds=result.seconds.whole
+        )
         log_trial(self.tracker, ended, self.study, self.workdir)
         return []
 
+    def _remove_models(self) -> None:
+        """Delete the weights of trials that are not the best, unless a comparison or another study has the run."""
+        best = best_trials(self.stored)[: None if len(self.stored.directions) > 1 else 1]
+        needed = {run for trial in best for run in result_of(trial).runs}
+        needed |= {job.id for trial in self.open.values() for job in trial.jobs}
+        for name in comparison_files(self.workdir):
+            needed |= {run["id"] for run in (read_comparison_file(self.workdir, name) or {"runs": []})["runs"]}
+        done = self.stored.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+        for run in {run for trial in done for run in result_of(trial).runs} - needed:
+            folder = RunFolder(self.workdir, run)
+            record = folder.read_if_sound() if folder.model.exists() else None
+            if record is not None and record.comparison == self.study.name:
+                remove(folder.model)
 
-@dataclass
+
 class OpenTrial:
     """A trial whose runs are proposed one after the other; Optuna learns how it ended."""
 
-    trial: optuna.Trial
-    stored: optuna.Study
-    study: Study
-    space: Space
-    workdir: Path
-    plan: Plan | None = None
-    records: list[Record] = field(default_factory=list)
-    executed: list[Record] = field(default_factory=list)  # for this trial, and not reused
-    ended: bool = False
-
-    def __post_init__(self) -> None:
-        self.started, self.optuna_seconds = time.perf_counter(), 0.0
-        self._values: list[list[float]] = []
-        self._reported = set(self.stored.get_trials(deepcopy=False)[self.trial.number].intermediate_values)
-        first = self.trial.user_attrs.get(SLOT) == 0
-        self.values = self._timed(lambda: self.space.suggest(self.trial, first=first))
+    def __init__(self, trial: optuna.Trial, stored: optuna.Study, study: Study, space: Space, workdir: Path) -> None:
+        self.trial, self.stored, self.study, self.workdir = trial, stored, study, workdir
+        self.started = time.perf_counter()
+        self.jobs: list[Job] = []
+        self.records: list[Record] = []
+        self.executed: list[Record] = []  # those made for this trial
+        self.values: list[list[float]] = []  # of each seed
+        self.ended = False
+        self.judges_dev = study.objectives == [DEV]
+        self.reported = set(stored.get_trials(deepcopy=False)[trial.number].intermediate_values)
+        self.config = space.suggest(trial, first=trial.user_attrs.get(SLOT) == 0)
         try:
-            self.plan = plan_trial(self.study, self.values, self.workdir)
+            self.jobs = list(plan_trial(study, self.config, workdir).jobs)
         except InputError as error:  # a combination that the method refuses
-            self._fail(str(error))
+            self._end(TrialState.FAIL, str(error))
 
     def next_job(self) -> Job | None:
-        """The next job; None where the trial has ended. Runs that have a usable record need none."""
-        while not self.ended:
-            assert self.plan is not None
-            job = self.plan.jobs[len(self.records)]
-            record = find_known(self.study, job, self.workdir)
-            if record is None:
+        """The next job; None where the trial has ended. The runner reuses finished runs, but not pruned ones."""
+        if not self.ended:
+            job = self.jobs[len(self.records)]
+            record = RunFolder(self.workdir, job.id).read_if_sound() if self.study.pruner != "none" else None
+            if record is None or record.status != "pruned" or record.comparison != self.study.name:
                 return job
             self.add(record, executed=False)
         return None
 
     def add(self, record: Record, *, executed: bool) -> None:
         """The record of the next run."""
-        from optuna.trial import TrialState
-
-        assert self.plan is not None
-        first = not self.records
+        if self.judges_dev and not self.records:
+            for step, score in dev_scores(record, self.workdir):
+                self._report(step, score)  # also of a reused run, so that a pruner sees the same after a kill
         self.records.append(record)
-        if executed:
-            self.executed.append(record)
-        for step, score in dev_scores(record, self.workdir) if first and self._judges_dev else ():
-            self._report(step, score)  # also of a reused run, so that a pruner sees the same after a kill
+        self.executed += [record] if executed else []
         if record.status == "pruned":
-            self._end(TrialState.PRUNED, record.reason)
+            self._end(TrialState.PRUNED)
         elif record.status == "failed":
-            self._fail(record.reason)
+            self._end(TrialState.FAIL)
         else:
             try:
-                self._values.append(objective_values(record, self.study, self.workdir))
+                self.values.append(objective_values(record, self.study, self.workdir))
             except InputError as error:
-                self._fail(str(error))
+                self._end(TrialState.FAIL, str(error))
                 return
-            if len(self.records) == len(self.plan.jobs):
+            if len(self.records) == len(self.jobs):
                 self._end(TrialState.COMPLETE)
-            elif not in_contention(self.stored, self.study, self._values):
+            elif not in_contention(self.stored, self.study, self.values):
                 self._end(TrialState.COMPLETE, "out of contention: no further seed")
 
     def prune(self, step: int, score: float) -> str:
         """Report a dev score of the running job to Optuna; why to stop the run, empty to let it go on."""
-        if self.records or not self._judges_dev or not self._report(step, score):
+        if self.records or not self.judges_dev or not self._report(step, score) or not self.trial.should_prune():
             return ""
-        stop = self._timed(self.trial.should_prune)
-        return f"dev {100 * score:.2f} at step {step} ({self.study.pruner} pruner)" if stop else ""
-
-    @property
-    def _judges_dev(self) -> bool:
-        return self.study.objectives == [DEV]
+        return f"dev {100 * score:.2f} at step {step} ({self.study.pruner} pruner)"
 
     def _report(self, step: int, score: float) -> bool:
         """Report an intermediate value; False if it was reported before."""
-        if step == 0 or not math.isfinite(score) or step in self._reported:
+        if step == 0 or not math.isfinite(score) or step in self.reported:
             return False
-        self._reported.add(step)
-        self._timed(lambda: self.trial.report(score, step))
+        self.reported.add(step)
+        self.trial.report(score, step)
         return True
 
-    def _timed(self, call: Callable[[], T]) -> T:
-        start = time.perf_counter()
-        try:
-            return call()
-        finally:
-            self.optuna_seconds += time.perf_counter() - start
-
-    def _fail(self, reason: str) -> None:
-        from optuna.trial import TrialState
-
-        self.trial.set_user_attr(FINAL, "failed")
-        self._end(TrialState.FAIL, reason)
-
     def _end(self, state: TrialState, reason: str = "") -> None:
-        from optuna.trial import TrialState
-
-        records, costs = self.records, [record.cost for record in self.executed]
+        """Store how the trial ended; the reason is that of its last record by default."""
+        costs = [record.cost for record in self.executed]
         evaluation = ("dev_seconds", "encode_seconds", "evaluate_seconds")
-        result = TrialResult(
-            runs=[record.id for record in records],
-            seeds=[record.seed for record in records],
-            seed_values=self._values,
-            status=records[-1].status if records else "failed",
-            reason=reason or (records[-1].reason if records else ""),
-            reused=bool(records) and not self.executed,
-            label=describe_values(self.values),
+        last = self.records[-1] if self.records else None
+        TrialResult(
+            runs=[record.id for record in self.records],
+            seeds=[record.seed for record in self.records],
+            seed_values=self.values,
+            status=last.status if last else "failed",
+            reason=reason or (last.reason if last else ""),
+            reused=bool(self.records) and not self.executed,
+            label=describe_values(self.config),
             seconds=TrialSeconds(
-                training=sum(c.get("train_seconds", 0.0) for c in costs),
-                evaluation=sum(c.get(key, 0.0) for c in costs for key in evaluation),
-                optuna=self.optuna_seconds,
+                training=sum(cost.get("train_seconds", 0.0) for cost in costs),
+                evaluation=sum(cost.get(key, 0.0) for cost in costs for key in evaluation),
                 whole=time.perf_counter() - self.started,
             ),
-        )
-        values = [fmean(column) for column in zip(*self._values, strict=True)]
-        self._timed(lambda: result.write(self.trial))
-        self._timed(lambda: self.stored.tell(self.trial, values if state == TrialState.COMPLETE else None, state=state))
+        ).write(self.trial)
+        means = _means(self.values) if state == TrialState.COMPLETE else None
+        self.stored.tell(self.trial, means, state=state)
         self.ended = True
 
 
@@ -329,26 +321,15 @@ def plan_trial(study: Study, values: Mapping[str, Any], workdir: Path) -> Plan:
     """
     where = f'study "{study.name}"'
     plan = make_plan(study.experiment(values, describe_values(values)), where, workdir, starts=False)
-    if DEV in study.objectives and plan.dev is None:
-        raise InputError(
-            f'{where}: objectives: method "{study.method}" has no dev score; name a task and its suite instead'
-        )
     names = [task.name for task in plan.tasks]
     for objective in study.objectives:
+        if objective == DEV and plan.dev is None:
+            raise InputError(
+                f'{where}: objectives: method "{study.method}" has no dev score; name a task and its suite'
+            )
         if objective != DEV and not split_objective(objective, names):
             raise InputError(f'{where}: objectives: no task of "{objective}" in suites; there are: {", ".join(names)}')
     return plan
-
-
-def find_known(study: Study, job: Job, workdir: Path) -> Record | None:
-    """The record that a trial can use without running anything, or None."""
-    record = RunFolder(workdir, job.id).read_if_sound()
-    if record is None or record.status in ("trained", "failed"):
-        return None
-    if record.status == "pruned":
-        own = record.comparison == study.name  # other studies prune for their own reasons
-        return record if own and study.pruner != "none" else None
-    return None if find_due(record, job) and record.status == "finished" else record
 
 
 def describe_values(values: Mapping[str, Any]) -> str:
@@ -368,9 +349,9 @@ def split_objective(objective: str, tasks: Iterable[str]) -> tuple[str, str, str
 
 
 def dev_scores(record: Record, workdir: Path) -> list[tuple[int, float]]:
-    """Step and score of each evaluation on the dev set after the first training step."""
+    """Step and score of each evaluation on the dev set."""
     lines = RunFolder(workdir, record.id).curves()
-    return [(line["step"], line["spearman"]) for line in lines if line["kind"] == "dev" and line["step"] > 0]
+    return [(line["step"], line["spearman"]) for line in lines if line["kind"] == "dev"]
 
 
 def objective_values(record: Record, study: Study, workdir: Path) -> list[float]:
@@ -379,16 +360,14 @@ def objective_values(record: Record, study: Study, workdir: Path) -> list[float]
     Raises:
         InputError: the record lacks a score that is an objective.
     """
-    if record.status == "failed":
-        return [0.0] * len(study.objectives)
     values = []
     for objective in study.objectives:
         value: float | None
         if objective == DEV and record.status == "finished":
             value = record.training.get("best_dev")
         elif objective == DEV:
-            scores = [line["spearman"] for line in RunFolder(workdir, record.id).curves() if line["kind"] == "dev"]
-            value = scores[-1] if scores and math.isfinite(scores[-1]) else 0.0
+            scores = dev_scores(record, workdir)
+            value = scores[-1][1] if scores and math.isfinite(scores[-1][1]) else 0.0
         else:
             parts = split_objective(objective, [*(score.task for score in record.scores), *record.missing])
             value = record.score(*parts) if parts else None
@@ -400,41 +379,21 @@ def objective_values(record: Record, study: Study, workdir: Path) -> list[float]
 
 def in_contention(stored: optuna.Study, study: Study, values: list[list[float]]) -> bool:
     """Is a trial worth another seed: no worse than the median of the trials with as many seeds?"""
-    from optuna.trial import TrialState
-
-    done = len(values)
-    others = [
-        [fmean(column) for column in zip(*own[:done], strict=True)]
-        for t in stored.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-        if len(own := result_of(t).seed_values) >= done
-    ]
+    complete = stored.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+    seed_values = [result_of(t).seed_values for t in complete]
+    others = [_means(own[: len(values)]) for own in seed_values if len(own) >= len(values)]
     if len(others) < _RACE_AFTER:
         return True
-    mine = [fmean(column) for column in zip(*values, strict=True)]
+    bars = map(median, zip(*others, strict=True))
     return any(
         (value >= bar) if sign == "maximize" else (value <= bar)
-        for value, bar, sign in zip(mine, map(median, zip(*others, strict=True)), study.signs, strict=True)
+        for value, bar, sign in zip(_means(values), bars, study.signs, strict=True)
     )
 
 
-def drop_models(stored: optuna.Study, study: Study, workdir: Path, open_trials: Sequence[OpenTrial]) -> None:
-    """Delete the weights of trials that are not the best, unless a comparison or another study made or lists them."""
-    from optuna.trial import TrialState
-
-    best = best_trials(stored)
-    keep = {run for t in (best if len(stored.directions) > 1 else best[:1]) for run in result_of(t).runs}
-    keep |= {job.id for trial in open_trials if trial.plan is not None for job in trial.plan.jobs}
-    done = stored.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-    runs = sorted({run for t in done for run in result_of(t).runs} - keep)
-    folders = [folder for run in runs if (folder := RunFolder(workdir, run)).model.exists()]
-    if not folders:
-        return
-    trees = [read_comparison_file(workdir, name) or {"runs": []} for name in comparison_files(workdir)]
-    listed = {run["id"] for tree in trees for run in tree["runs"]}
-    for folder in folders:
-        record = folder.read_if_sound()
-        if record is not None and record.comparison == study.name and record.id not in listed:
-            remove(folder.model)
+def _means(values: list[list[float]]) -> list[float]:
+    """The mean over seeds of each objective."""
+    return [fmean(column) for column in zip(*values, strict=True)]
 
 
 def log_trial(tracker: Tracker | None, trial: FrozenTrial, study: Study, workdir: Path) -> None:
@@ -444,31 +403,3 @@ def log_trial(tracker: Tracker | None, trial: FrozenTrial, study: Study, workdir
     for run in result_of(trial).runs:
         if (record := RunFolder(workdir, run).read_if_sound()) is not None:
             tracker.log(record.labelled(record.row, study.name))
-
-
-def tracker_of(study: Study, space: Space, workdir: Path, uri: str | None) -> Tracker:
-    """The tracker of a study, with a run of the study itself above its trials."""
-    from harness.tracking import Tracker
-
-    about = {"study": study.name, "method": study.method, "sampler": study.sampler, "pruner": study.pruner,
-             "trials": len(planned_trials(study, space)),
-             **{f"space.{p.name}": p.describe() for p in space.parameters}}  # fmt: skip
-    return Tracker(workdir, study.name, uri, root=about)
-
-
-def executor_for(study: Study, settings: ExecutorSettings, workdir: Path) -> Executor:
-    """The executor of a study; several workers without a name are processes of this machine.
-
-    Raises:
-        InputError: an unknown executor, or one that does not say how many trials run at a time.
-    """
-    if settings.name == "serial" and (settings.workers or 1) > 1:
-        settings = settings.model_copy(update={"name": "processes"})
-    kind: type[Executor] = registry.load(registry.EXECUTORS, settings.name)
-    executor = kind(settings, workdir)
-    if executor.parallel and not executor.local and settings.workers is None and study.sampler not in _INDEPENDENT:
-        raise InputError(
-            f'executor "{settings.name}": sampler "{study.sampler}" learns from ended trials: give the number of '
-            "trials that run at a time with --workers N"
-        )
-    return executor

@@ -1,7 +1,7 @@
 """SMAC (Lindauer et al., JMLR 2022) through its package `smac`, as a sampler of Optuna's.
 
-SMAC's random forest and expected improvement propose; Optuna keeps the trials. A SMAC is made for each proposal from
-the trials there are, those that run among them, so that a study that was stopped goes on where it was. With
+SMAC's random forest and expected improvement propose; Optuna stores the trials. A SMAC is made for each proposal from
+all trials, also those that are running, so that a study that was stopped resumes. With
 `by`, each of its values has a SMAC of its own, with the budget of that value, as if it were a study of its own.
 """
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from studies.definition.space import Parameter
 
-FIXED = "fixed_params"  # where Optuna keeps the values of a queued trial
+FIXED = "fixed_params"  # where Optuna stores the values of a queued trial
 
 
 class SmacSampler(BaseSampler):
@@ -35,8 +35,8 @@ class SmacSampler(BaseSampler):
             parameters: those to propose, without `by`.
             budget: trials that SMAC has, which the size of its initial design follows.
             by: the parameter whose values have a SMAC each.
-            seed: of SMAC, the same each time the study goes on.
-            own_seed: of random draws beside SMAC, another one each time the study goes on.
+            seed: of SMAC, the same each time the study resumes.
+            own_seed: of random draws next to SMAC, another one each time the study resumes.
         """
         self._parameters, self._budget, self._by, self._seed = parameters, budget, by, seed
         self._random = RandomSampler(seed=own_seed)
@@ -82,15 +82,15 @@ class SmacSampler(BaseSampler):
         return self._random.sample_independent(study, trial, param_name, param_distribution)
 
     def _propose(
-        self, told: list[tuple[dict[str, Any], float]], taken: list[dict[str, Any]], *, seed: int, skip: int
+        self, scored: list[tuple[dict[str, Any], float]], unscored: list[dict[str, Any]], *, seed: int, skip: int
     ) -> dict[str, Any]:
-        """The values that SMAC would try next; none where it has tried all there are.
+        """The values that SMAC would try next; none where it has tried all of them.
 
         Args:
-            told: configurations with their costs.
-            taken: configurations without one: running, pruned or failed; not proposed again.
+            scored: configurations with their costs.
+            unscored: configurations without one: running, pruned or failed; not proposed again.
             seed: of this SMAC.
-            skip: proposals that others have got.
+            skip: proposals that other trials have.
         """
         from ConfigSpace import ConfigurationSpace
         from smac import HyperparameterOptimizationFacade, Scenario
@@ -100,18 +100,18 @@ class SmacSampler(BaseSampler):
 
         space = ConfigurationSpace(seed=seed)
         space.add([_hyperparameter(p) for p in self._parameters])
-        with TemporaryDirectory() as folder:  # SMAC writes its own account of a run, which Optuna's storage is here
+        with TemporaryDirectory() as folder:  # SMAC writes files of its own, which are not needed
             scenario = Scenario(space, deterministic=True, n_trials=self._budget, seed=seed, output_directory=folder)
             # SMAC's own share of random proposals; the same seed each time would draw all of them or none.
-            design = ProbabilityRandomDesign(probability=0.2, seed=seed + len(told) + len(taken))
+            design = ProbabilityRandomDesign(probability=0.2, seed=seed + len(scored) + len(unscored))
             smac = HyperparameterOptimizationFacade(
                 scenario, None, random_design=design, overwrite=True, logging_level=False
             )
             seen = set()
-            for values, cost in told:
+            for values, cost in scored:
                 seen.add(config := self._configuration(space, values))
                 smac.tell(TrialInfo(config, seed=0), TrialValue(cost=cost), save=False)
-            for values in taken:
+            for values in unscored:
                 if (config := self._configuration(space, values)) not in seen:
                     smac.runhistory.add_running_trial(TrialInfo(config, seed=0))
             try:

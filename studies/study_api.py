@@ -1,4 +1,4 @@
-"""A study from Python: what `harness.study` and the commands of `harness study` call, and the result that they share.
+"""A study from Python: `harness.study`, and the result that it shares with the commands of `harness study`.
 
 Nothing here prints but the progress, and nothing ends the process: errors are raised (`harness.errors`).
 """
@@ -7,25 +7,20 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.executors.executor import ExecutorSettings, executor_settings
+from harness.machine.progress import in_notebook
 from harness.results import frames
 from harness.results.record import Record
-from harness.results.store import RunFolder
+from harness.results.store import RunFolder, checked_workdir
 from harness.runs.plan import forget_loaded
 from reports.with_report import WithReport
-from studies import samplers
-from studies.definition.planned import planned_trials
-from studies.definition.space import Space, make_space
+from studies.definition.space import Space, make_space, planned_trials
 from studies.definition.study import Study, read_study
-from studies.proposer import plan_trial, run_trials
-from studies.storage import copy_to_workdir, default_url, definition_of, load, open_storage
-from studies.trials import finished_trials, result_of
 
 if TYPE_CHECKING:
     import optuna
@@ -34,62 +29,65 @@ if TYPE_CHECKING:
     from studies.show.findings import Sheet
 
 
-@dataclass(frozen=True)
-class PlannedStudy:
-    """A study before its first trial."""
-
-    source: str  # the file or preset
-    study: Study
-    space: Space
-    trials: list[dict[str, Any]]  # the fixed values of each
-    remarks: list[str]  # what a user should know of the sampler on this space
-
-
-def plan_study(
-    source: str | Path | Mapping[str, Any],
-    overrides: Sequence[str] = (),
+def study(
+    source: str | Path | Mapping[str, Any] | Study,
+    workdir: str | Path = "work",
     *,
+    overrides: Sequence[str] = (),
     quick: bool = False,
     name: str | None = None,
-) -> PlannedStudy:
-    """Read a study's file or preset; nothing is run. Arguments as `harness.study`.
-
-    Raises:
-        InputError: a key, a space or a sampler that cannot work.
-    """
-    source = source if isinstance(source, Mapping) else str(source)
-    study = read_study(source, list(overrides), quick=quick, name=name)
-    where = source if isinstance(source, str) else f'study "{study.name}"'
-    space = make_space(study, where)
-    remarks = samplers.check(study, space, where)
-    return PlannedStudy(where, study, space, planned_trials(study, space), remarks)
-
-
-def run_study(
-    planned: PlannedStudy,
-    workdir: Path,
-    *,
     storage: str | None = None,
     executor: str | Mapping[str, Any] | ExecutorSettings | None = None,
     tracked: bool = True,
     tracking_uri: str | None = None,
     force_new: bool = False,
-    quiet: bool = True,
+    quiet: bool | None = None,
 ) -> StudyResult:
-    """Run a study until each planned trial has ended, and write its files. Arguments as `harness.study`.
+    """Search a method's hyperparameters under an equal budget for every trial; the same call resumes where it stopped.
+
+        >>> found = harness.study(
+        ...     {"name": "share", "method": "whitening", "sampler": "grid", "space": {"k": [16, 32]},
+        ...      "corpus": {"uri": "embedded:sentences", "limit": 64},
+        ...      "suites": ["Embedded-STS-natural"], "objectives": ["Embedded-STS-natural"]},
+        ...     workdir=work / "study", tracked=False,
+        ... )
+        >>> sorted(found.trials()["k"])
+        [16, 32]
+
+    Args:
+        source: a TOML file, a preset's name (`harness study list`), or the keys of such a file.
+        workdir: the work directory.
+        overrides: as `--set`: "trials=20", "space.temperature=[0.05, 0.1]".
+        quick: the file's small size.
+        name: of the study; by default the file's own.
+        storage: where the trials are; by default a journal file in `workdir`.
+        executor: where runs are executed: "processes", or keys of the table [executor], as {"workers": 2}.
+        tracked, tracking_uri: whether runs go to MLflow, and to which store.
+        force_new: delete the trials of an earlier study of this name.
+        quiet: no progress; by default it is shown in a notebook only.
 
     Raises:
-        InputError: data or a model that is not there, a storage or an executor that cannot be used, another study of
-            this name, or another process that runs this one. RunError: a stop was requested.
+        InputError: a key, a space, a sampler, data or a storage that cannot work; another study of this name.
+        RunError: a stop was requested; the message says what was saved.
     """
-    study, space = planned.study, planned.space
+    from studies.proposer import plan_trial, run_trials
+    from studies.samplers import check
+    from studies.storage import default_url
+
+    definition = source if isinstance(source, Study) else read_study(source, overrides, quick=quick, name=name)
+    where = str(source) if isinstance(source, str | Path) else f'study "{definition.name}"'
+    space = make_space(definition, where)
+    check(definition, space, where)
+    folder = checked_workdir(str(workdir))
     forget_loaded()
-    plan_trial(study, {**space.first_point(), **planned.trials[0]}, workdir)  # reports missing data and models first
+    first = {**space.first_point(), **planned_trials(definition, space)[0]}
+    plan_trial(definition, first, folder)  # reports missing data and models first
     stored = run_trials(
-        study, space, workdir, executor_settings(executor, study.executor), url=storage or default_url(workdir),
-        where=planned.source, tracked=tracked, tracking_uri=tracking_uri, force_new=force_new, quiet=quiet,
+        definition, space, folder, executor_settings(executor, definition.executor),
+        url=storage or default_url(folder), where=where, tracked=tracked, tracking_uri=tracking_uri,
+        force_new=force_new, quiet=not in_notebook() if quiet is None else quiet,
     )  # fmt: skip
-    result = StudyResult(stored, study, space, workdir)
+    result = StudyResult(stored, definition, space, folder)
     result.export(storage=storage)
     return result
 
@@ -100,10 +98,11 @@ def open_study(name: str, workdir: Path, storage: str | None = None) -> StudyRes
     Raises:
         InputError: no such storage or study.
     """
-    url = storage or default_url(workdir)
-    stored = load(open_storage(url, create=False), name, url)
-    study = definition_of(stored)
-    return StudyResult(stored, study, make_space(study, name), workdir)
+    from studies.storage import default_url, definition_of, load
+
+    stored = load(storage or default_url(workdir), name)
+    definition = definition_of(stored)
+    return StudyResult(stored, definition, make_space(definition, name), workdir)
 
 
 class StudyResult(WithReport):
@@ -119,6 +118,8 @@ class StudyResult(WithReport):
     """
 
     def __init__(self, stored: optuna.Study, study: Study, space: Space, workdir: Path) -> None:
+        from studies.trials import finished_trials
+
         self.stored, self.study, self.space, self.workdir = stored, study, space, workdir
         self.name, self.ended = study.name, finished_trials(stored)
         self.files: Path | None = None
@@ -140,6 +141,8 @@ class StudyResult(WithReport):
     @property
     def failed(self) -> dict[int, str]:
         """Number -> reason of the trials without a result; another run of the study tries them again."""
+        from studies.trials import result_of
+
         return {t.number: result_of(t).reason for t in self.ended if t.state.name == "FAIL"}
 
     def trials(self) -> pd.DataFrame:
@@ -153,17 +156,17 @@ class StudyResult(WithReport):
 
     def scores(self) -> pd.DataFrame:
         """One row a score of a run, as in `Comparison.scores`."""
-        return frames.scores(record for _, record in self._records.values())
+        return frames.scores(self._records)
 
     def curves(self) -> pd.DataFrame:
         """One row a number of the training log of a run, as in `Comparison.curves`, with the trial in front."""
-        frame = frames.curves(self.workdir, [record for _, record in self._records.values()])
-        frame.insert(0, "trial", [self._records[run][0] for run in frame["run"]])
+        frame = frames.curves(self.workdir, self._records)
+        frame.insert(0, "trial", [self._trial_of[run] for run in frame["run"]])
         return frame
 
     def costs(self) -> pd.DataFrame:
         """One row a run with its costs, as in `Comparison.costs`."""
-        return frames.costs(record for _, record in self._records.values())
+        return frames.costs(self._records)
 
     def experiment(self, *, held_out: bool = False, default: bool = False) -> dict[str, Any]:
         """The keys of an experiment for `harness.compare` with the best configuration.
@@ -202,6 +205,7 @@ class StudyResult(WithReport):
             RunError: the folder cannot be written.
         """
         from studies.show.export import write
+        from studies.storage import copy_to_workdir
 
         self.files = write(self.stored, self.study, self.space, self.ended, self.workdir, out)
         if storage is not None:
@@ -209,15 +213,16 @@ class StudyResult(WithReport):
         return self.files
 
     @cached_property
-    def _records(self) -> dict[str, tuple[int, Record]]:
-        """Run -> the first trial that it belongs to, and its record."""
-        found: dict[str, tuple[int, Record]] = {}
-        for trial in self.ended:
-            for run in result_of(trial).runs:
-                record = RunFolder(self.workdir, run).read_if_sound()
-                if record is not None:
-                    found.setdefault(run, (trial.number, record))
-        return found
+    def _trial_of(self) -> dict[str, int]:
+        """Run -> the first trial that it belongs to."""
+        from studies.trials import result_of
+
+        return {run: trial.number for trial in reversed(self.ended) for run in result_of(trial).runs}
+
+    @cached_property
+    def _records(self) -> list[Record]:
+        found = (RunFolder(self.workdir, run).read_if_sound() for run in self._trial_of)
+        return sorted((r for r in found if r is not None), key=lambda r: self._trial_of[r.id])
 
     def _repr_html_(self) -> str:
         frame, value = self.trials(), self.study.objective_names[0]

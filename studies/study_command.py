@@ -7,7 +7,7 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.commands.options import add_executor_options, given_executor
+from harness.commands.options import Commands, add_command, add_executor_options, add_group, given_executor
 from harness.files.printable import tell, tell_lines
 
 if TYPE_CHECKING:
@@ -16,142 +16,128 @@ if TYPE_CHECKING:
     from studies.study_api import StudyResult
 
 
-def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def register(subparsers: Commands) -> None:
     """Add `harness study` to the command line."""
-    parser = subparsers.add_parser(
-        "study",
-        help="search hyperparameters under an equal budget: run, list, show, best, export",
-        description="Search a method's hyperparameters. Every trial gets the same budget, and its runs are saved like "
-        "those of a comparison.",
-        epilog="example: harness study run barlow-twins-dropout --quick --workdir work/study --workers 2",
-    )
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-
-    def add(name: str, help: str, description: str = "") -> argparse.ArgumentParser:
-        words = {"run": "run barlow-twins-dropout --quick", "list": "list"}.get(name, f"{name} barlow-twins-dropout")
-        made: argparse.ArgumentParser = commands.add_parser(
-            name, help=help, description=description or help, epilog=f"example: harness study {words} --workdir work"
-        )
-        made.add_argument("--workdir", default="work", help="the work directory (default: work)")
-        return made
-
-    def with_storage(made: argparse.ArgumentParser) -> None:
-        made.add_argument("--storage", metavar="URL", help="where trials are: a journal file, sqlite:///FILE, "
-                          "postgresql://..., mysql://... (default: a journal file in the work directory)")  # fmt: skip
-
-    run_ = add("run", "run a study file or preset; the same command resumes",
-               "Run a study until its planned trials have ended. The same command resumes; runs that have a record "
-               "are reused.")  # fmt: skip
-    run_.add_argument("study", help="a TOML file or a preset (see: harness study list)")
-    run_.add_argument("--quick", action="store_true", help="the file's small size: embedded data, minutes")
-    run_.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="overrides",
-                      help="override a value, as trials=20 or space.temperature='[0.05, 0.1]'")  # fmt: skip
-    run_.add_argument("--name", help="name of the study (default: the file's)")
-    add_executor_options(run_)
-    run_.add_argument("--force-new", action="store_true", help="delete the trials of an earlier study of this name")
-    run_.add_argument("--dry-run", action="store_true", help="print the space and the number of trials; run nothing")
-    run_.add_argument("--tracking-uri", help="MLflow server or store (default: sqlite in the work directory)")
-    run_.add_argument("--no-tracking", action="store_true", help="do not write to MLflow")
-    run_.add_argument("--quiet", action="store_true", help="no progress; only the tables")
-    with_storage(run_)
-    run_.set_defaults(run=_run)
-
-    list_ = add("list", "the presets, and the studies of a work directory or storage")
-    with_storage(list_)
-    list_.set_defaults(run=_list)
-    show_ = add("show", "tables of a study: statistics, best trials, time")
-    best_ = add("best", "the best configuration of a study")
-    export_ = add("export", "tables as CSV, figures as SVG, PNG and PDF, experiment files with the best configuration")
-    export_.add_argument("--out", metavar="FOLDER", help="where to (default: WORKDIR/studies/NAME)")
-    best_.add_argument("--held-out", action="store_true", help="print the experiment file with the held-out seeds")
-    for made, function in ((show_, _show), (best_, _best), (export_, _export)):
-        made.add_argument("name", help="name of the study")
-        with_storage(made)
-        made.set_defaults(run=function)
-    show_.add_argument("--top", type=int, default=10, metavar="N", help="how many of the best trials (default: 10)")
+    example = "harness study {} --workdir work"
+    commands = add_group(
+        subparsers, "study",
+        help="search hyperparameters under an equal budget: run, list, show",
+        example=example.format("run barlow-twins-dropout --quick"),
+    )  # fmt: skip
+    run = add_command(
+        commands, "run", run_study,
+        help="run a study file or preset; the same command resumes",
+        description="Run a study until its planned trials have ended. Every trial gets the same budget. The same "
+        "command resumes; runs that have a record are reused.",
+        example=example.format("run barlow-twins-dropout --quick"),
+    )  # fmt: skip
+    run.add_argument("study", help="a TOML file or a preset (see: harness study list)")
+    run.add_argument("--quick", action="store_true", help="the file's small size: embedded data, minutes")
+    run.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="overrides",
+                     help="override a value, as trials=20 or space.temperature='[0.05, 0.1]'")  # fmt: skip
+    run.add_argument("--name", help="name of the study (default: the file's)")
+    add_executor_options(run)
+    run.add_argument("--force-new", action="store_true", help="delete the trials of an earlier study of this name")
+    run.add_argument("--dry-run", action="store_true", help="print the space and the number of trials; run nothing")
+    run.add_argument("--tracking-uri", help="MLflow server or store (default: sqlite in the work directory)")
+    run.add_argument("--no-tracking", action="store_true", help="do not write to MLflow")
+    run.add_argument("--quiet", action="store_true", help="no progress; only the tables")
+    list_ = add_command(
+        commands, "list", list_studies,
+        help="the presets, and the studies of a work directory or storage",
+        example=example.format("list"),
+    )  # fmt: skip
+    show = add_command(
+        commands, "show", show_study,
+        help="print the best trials, statistics and times of a study",
+        description="Print the best trials, statistics and times of a study. Write its tables (CSV), figures and the "
+        "experiment files of its best configuration to WORKDIR/studies/NAME.",
+        example=example.format("show barlow-twins-dropout"),
+    )  # fmt: skip
+    show.add_argument("name", help="name of the study")
+    show.add_argument("--top", type=int, default=10, metavar="N", help="how many of the best trials (default: 10)")
+    for parser in (run, list_, show):
+        parser.add_argument("--workdir", default="work", help="the work directory (default: work)")
+        parser.add_argument("--storage", metavar="URL", help="where trials are: a journal file, sqlite:///FILE, "
+                            "postgresql://..., mysql://... (default: WORKDIR/studies.journal)")  # fmt: skip
 
 
-def _run(args: argparse.Namespace) -> int:
+def run_study(args: argparse.Namespace) -> int:
     """Exit code 0 when every planned trial has a result, 1 when one failed."""
-    from harness.results.store import checked_workdir
-    from studies.study_api import plan_study, run_study
+    from studies import study_api
+    from studies.definition.space import make_space
+    from studies.definition.study import read_study
+    from studies.samplers import check
 
-    planned = plan_study(args.study, args.overrides, quick=args.quick, name=args.name)
+    study = read_study(args.study, args.overrides, quick=args.quick, name=args.name)
+    space = make_space(study, args.study)
+    remarks = check(study, space, args.study)
     if args.dry_run or not args.quiet:
-        _introduce(planned.study, planned.space, len(planned.trials), planned.remarks)
+        _introduce(study, space)
+        tell_lines("\n".join(remarks))
     if args.dry_run:
         return 0
-    result = run_study(
-        planned, checked_workdir(args.workdir), storage=args.storage, executor=given_executor(args),
-        tracked=not args.no_tracking, tracking_uri=args.tracking_uri, force_new=args.force_new, quiet=args.quiet,
+    result = study_api.study(
+        study, args.workdir, storage=args.storage, executor=given_executor(args), tracked=not args.no_tracking,
+        tracking_uri=args.tracking_uri, force_new=args.force_new, quiet=args.quiet,
     )  # fmt: skip
-    _print(result, top=5)
-    tell(f"tables and figures: {result.files}")
+    _show(result, top=5)
     for number, reason in result.failed.items():
         tell(f"failed: trial {number}: {reason} (the same command tries it again)")
     return 1 if result.failed else 0
 
 
-def _list(args: argparse.Namespace) -> int:
+def list_studies(args: argparse.Namespace) -> int:
     """Print presets and studies; always 0."""
+    import optuna
+
+    from harness.commands.terminal import print_columns
     from studies.definition.study import presets
-    from studies.storage import count_trials, default_url
+    from studies.storage import DEFINITION, default_url, open_storage
+    from studies.trials import finished_trials
 
     tell("presets (each with --quick):")
     titles = {name: tomllib.loads(file.read_text("utf-8")).get("title", "") for name, file in presets().items()}
-    width = max(map(len, titles), default=0)
-    for name, title in titles.items():
-        tell(f"  {name:<{width}}  {title}")
+    print_columns([("", name, title) for name, title in titles.items()])
     workdir = Path(args.workdir)
     if args.storage is None and not (workdir / "studies.journal").exists():
         tell(f"no studies in {workdir}")
         return 0
     tell(f"studies in {workdir if args.storage is None else 'the storage'}:")
-    for name, ended in count_trials(args.storage or default_url(workdir)).items():
-        tell(f"  {name}: {ended} finished trials")
+    storage = open_storage(args.storage or default_url(workdir), create=False)
+    for name in optuna.get_all_study_names(storage):
+        stored = optuna.load_study(study_name=name, storage=storage)
+        if DEFINITION in stored.user_attrs:
+            tell(f"  {name}: {len(finished_trials(stored))} finished trials")
     return 0
 
 
-def _show(args: argparse.Namespace) -> int:
-    """Print the tables of a study."""
-    from studies.definition.planned import planned_trials
-
-    result = _open(args)
-    _introduce(result.study, result.space, len(planned_trials(result.study, result.space)), [])
-    _print(result, top=args.top)
-    return 0
-
-
-def _best(args: argparse.Namespace) -> int:
-    """Print the best trial and the experiment file that holds its configuration."""
-    tell_lines(_open(args).experiment_file(held_out=args.held_out))
-    return 0
-
-
-def _export(args: argparse.Namespace) -> int:
-    """Write the files of a study."""
-    tell(f"tables and figures: {_open(args).export(Path(args.out) if args.out else None, storage=args.storage)}")
-    return 0
-
-
-def _open(args: argparse.Namespace) -> StudyResult:
+def show_study(args: argparse.Namespace) -> int:
+    """Print the tables of a study, and write its files."""
     from studies.study_api import open_study
 
-    return open_study(args.name, Path(args.workdir), args.storage)
+    result = open_study(args.name, Path(args.workdir), args.storage)
+    result.export(storage=args.storage)
+    _introduce(result.study, result.space)
+    _show(result, top=args.top)
+    return 0
 
 
-def _introduce(study: Study, space: Space, planned: int, remarks: list[str]) -> None:
+def _introduce(study: Study, space: Space) -> None:
+    """Print what is searched, and how."""
+    from studies.definition.space import planned_trials
+
     tell(f"{study.name}: {study.title or study.method}, sampler {study.sampler}, pruner {study.pruner}, "
-          f"{planned} trials of {f'{study.steps} training steps' if study.steps else 'whole runs'}, "
-          f"seed{'s' if len(study.seeds) > 1 else ''} {', '.join(map(str, study.seeds))}")  # fmt: skip
+         f"{len(planned_trials(study, space))} trials of "
+         f"{f'{study.steps} training steps' if study.steps else 'whole runs'}, seeds "
+         f"{', '.join(map(str, study.seeds))}")  # fmt: skip
     for p in space.parameters:
-        condition = f" (when {', '.join(f'{k} = {v}' for k, v in p.when)})" if p.when else ""
+        condition = f" (when {', '.join(f'{k} = {v}' for k, v in p.when.items())})" if p.when else ""
         tell(f"  {p.name}: {p.describe()}{condition}")
-    for remark in remarks:
-        tell(remark)
 
 
-def _print(result: StudyResult, *, top: int) -> None:
+def _show(result: StudyResult, *, top: int) -> None:
+    """Print the best trials, statistics and times."""
     from harness.commands.terminal import print_table
     from studies.show.findings import Sheet
     from studies.trials import best_trials, result_of
@@ -166,6 +152,7 @@ def _print(result: StudyResult, *, top: int) -> None:
     columns = ("trial", *names, *(f"{name} x 100" for name in study.objective_names), "seeds")
     for sheet in (Sheet("best", "Best trials", columns, rows), sheets["summary"], sheets["time"]):
         print_table(sheet.title, list(sheet.columns), sheet.text())
+    tell(f"tables, figures and experiment files: {result.files}")
     if leading:
         tell(f"The best score was chosen among {len(result.ended)} trials by seeds {study.seeds}: confirm it with "
-             f"held-out seeds {study.held_out_seeds} (harness study best {study.name} --held-out).")  # fmt: skip
+             f"held-out seeds {study.held_out_seeds} (harness compare {result.files}/held-out.toml).")  # fmt: skip

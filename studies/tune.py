@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import optuna
 
 from harness.errors import InputError
 from harness.files.printable import tell
@@ -16,20 +16,8 @@ from studies import samplers
 from studies.definition.space import NothingToSearchError, Space, make_space
 from studies.definition.study import Study
 from studies.proposer import plan_trial, run_trials
-from studies.storage import default_url, definition_of, difference, load, open_storage
-from studies.trials import SLOT, best_trials, has_result, result_of
-
-if TYPE_CHECKING:
-    import optuna
-
-
-@dataclass(frozen=True)
-class Search:
-    """A row's study, checked and ready to run."""
-
-    row: str
-    study: Study
-    space: Space
+from studies.storage import check_same, default_url, definition_of, load
+from studies.trials import SLOT, best_trials, finished_trials, has_result, result_of
 
 
 def tune_rows(
@@ -54,25 +42,25 @@ def tune_rows(
     """
     rows = [row for row in resolve_rows(experiment, "--tune") if row.base_model == experiment.base_models[0]]
     url = default_url(workdir)
-    searches = [_prepare(experiment, *pair, budget, workdir) for pair in zip(experiment.methods, rows, strict=True)]
-    earlier = [_stored(search.study, url, workdir) if isinstance(search, Search) else None for search in searches]
-    answers: list[RowSearch] = []
-    for search, stored in zip(searches, earlier, strict=True):
-        if isinstance(search, Search) and dry:
-            search = _answer(stored, search, budget, workdir) if stored else RowSearch(search.row, search.study.name)
-        elif isinstance(search, Search):
+    searches: list[tuple[RowSearch, Study | None, Space | None]] = []
+    for entry, row in zip(experiment.methods, rows, strict=True):
+        searches.append(_prepare(experiment, entry, row, budget, workdir, url))
+    if dry:
+        return Tuning(budget, [search for search, _, _ in searches])
+    answers = []
+    for search, study, space in searches:
+        if study is not None and space is not None:
             if not quiet:
-                tell(f"{search.study.title}: {budget.trials} trials of {budget.steps} training steps")
-            stored = run_trials(search.study, search.space, workdir, experiment.executor, url=url, where="--tune",
-                                tracked=tracked, tracking_uri=tracking_uri, quiet=quiet)  # fmt: skip
-            search = _answer(stored, search, budget, workdir)
+                tell(f"{study.title}: {budget.trials} trials of {budget.steps} training steps")
+            stored = run_trials(study, space, workdir, experiment.executor, url=url, where="--tune", tracked=tracked,
+                                tracking_uri=tracking_uri, quiet=quiet)  # fmt: skip
+            search = _result(stored, search.row, budget, workdir)
         answers.append(search)
     return Tuning(budget, answers)
 
 
 def study_of(experiment: Experiment, entry: Entry, row: Row, budget: Budget) -> Study:
     """The study of a row: its `space`, or all declared ranges that row and comparison leave open, are searched."""
-    assert experiment.dev is not None
     shared = {key: value for key, value in experiment.shared.items() if key in row.method.Config.model_fields}
     return Study(
         **{
@@ -96,49 +84,37 @@ def study_of(experiment: Experiment, entry: Entry, row: Row, budget: Budget) -> 
     )
 
 
-def _prepare(experiment: Experiment, entry: Entry, row: Row, budget: Budget, workdir: Path) -> Search | RowSearch:
+def _prepare(
+    experiment: Experiment, entry: Entry, row: Row, budget: Budget, workdir: Path, url: str
+) -> tuple[RowSearch, Study | None, Space | None]:
+    """What earlier calls found for a row, and its study and space, checked and ready to run, if it is searched."""
+    where = f'--tune: row "{row.label}"'
     if not (row.method.uses_dev(row.config) and hasattr(row.config, "learning_rate")):  # or its parts alone have one
-        return RowSearch(row.label, reason="not searched: no dev score of its training")
+        return RowSearch(row.label, reason="not searched: no dev score of its training"), None, None
     study = study_of(experiment, entry, row, budget)
     try:
-        space = make_space(study, f'--tune: row "{row.label}"')
+        space = make_space(study, where)
     except NothingToSearchError:
-        return RowSearch(row.label, reason="not searched: no range declared that the row leaves open")
-    samplers.check(study, space, f'--tune: row "{row.label}"')
+        return RowSearch(row.label, reason="not searched: no range declared that the row leaves open"), None, None
+    samplers.check(study, space, where)
     plan_trial(study, space.first_point(), workdir)  # input that cannot work is reported before anything is trained
-    return Search(row.label, study, space)
-
-
-def _stored(study: Study, url: str, workdir: Path) -> optuna.Study | None:
-    """What earlier calls stored of a row's study; None where there is none yet.
-
-    Raises:
-        InputError: it has another definition, which is reported before the first search and not after hours.
-    """
     try:
-        stored = load(open_storage(url, create=False), study.name, url)
-    except InputError:
-        return None
-    if different := difference(definition_of(stored), study):
-        raise InputError(
-            f'--tune: study "{study.name}" exists with another definition ({different}); give the comparison another '
-            f"name (--set name=NEW) or another --workdir than {workdir}"
-        )
-    return stored
+        stored = load(url, study.name)
+    except InputError:  # nothing was stored yet
+        return RowSearch(row.label, study.name), study, space
+    check_same(definition_of(stored), study, where)
+    return _result(stored, row.label, budget, workdir), study, space
 
 
-def _answer(stored: optuna.Study, search: Search, budget: Budget, workdir: Path) -> RowSearch:
-    """What a finished study says about its row. An earlier call may have had more trials: they do not count."""
-    mine = [t for t in stored.get_trials(deepcopy=False) if t.user_attrs.get(SLOT, budget.trials) < budget.trials]
-    results = {t.user_attrs[SLOT]: result_of(t) for t in reversed(mine) if has_result(t)}
-    runs = sorted({run for result in results.values() for run in result.runs})
+def _result(stored: optuna.Study, row: str, budget: Budget, workdir: Path) -> RowSearch:
+    """What the study of a row found. An earlier call may have had more trials: they do not count."""
+    mine = [t for t in finished_trials(stored) if t.user_attrs[SLOT] < budget.trials and has_result(t)]
+    runs = sorted({run for trial in mine for run in result_of(trial).runs})
     records = [record for run in runs if (record := RunFolder(workdir, run).read()) is not None]
     seconds = sum(r.cost.get(key, 0.0) for r in records for key in ("train_seconds", "dev_seconds"))
     numbers = {t.number for t in mine}
     best = next((t for t in best_trials(stored) if t.number in numbers), None)
-    reason = ""
-    if best is None:
-        last = next(iter(results.values()), None)
-        reason = f"no trial has a score: {last.reason if last else 'their workers died'}"
+    last = result_of(mine[-1]).reason if mine else "their workers died"
+    reason = "" if best is not None else f"no trial has a score: {last}"
     values = dict(best.params) if best is not None else {}
-    return RowSearch(search.row, search.study.name, len(results), len(runs), seconds, values, reason)
+    return RowSearch(row, stored.study_name, len(mine), len(runs), seconds, values, reason)

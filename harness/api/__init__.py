@@ -12,17 +12,20 @@ Nothing here prints: progress goes to the `Reporter` that is given, or into the 
 raised (`harness.errors`).
 """
 
-from harness.api.experiments import compare, study
+from harness.api.experiments import compare
 from harness.api.methods import register, train
-from harness.api.models import encode, evaluate
-from harness.api.reading import load, load_model, power, report, verdict
-from harness.api.result import Comparison
+from harness.api.models import encode, evaluate, load_model
+from harness.api.result import Comparison, load
 from harness.evaluation.model_scores import Scores
 from harness.machine.progress import Reporter
 from harness.results.answer import Answer
 from harness.runs.experiment import Experiment
 from harness.runs.tuning import Budget
 from harness.runs.until import Until
+from reports.build import build_report as report
+from reports.decide.power_answer import power
+from reports.decide.verdict_answer import verdict
+from studies.study_api import study
 
 __all__ = [
     "Answer", "Budget", "Comparison", "Experiment", "Reporter", "Scores", "Until",

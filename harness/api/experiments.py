@@ -1,4 +1,4 @@
-"""`harness.compare` and `harness.study`: what runs the files of comparisons and of studies."""
+"""`harness.compare`: run an experiment file."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import json
 import logging
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from harness import registry
-from harness.api.reading import FORMATS
 from harness.api.result import Comparison
+from harness.contamination.check import check, selection_text, training_text
 from harness.errors import InputError, StopRequested
 from harness.executors.executor import Executor, ExecutorSettings, executor_settings
 from harness.files.locks import comparison_lock
 from harness.files.printable import join_some, one_line
 from harness.machine.distributed import Team, join
-from harness.machine.progress import Reporter, in_notebook
+from harness.machine.progress import Reporter
 from harness.results.store import RunFolder, checked_workdir, read_comparison_file
 from harness.runs.against import find_other_rows, limit_to_protocols
 from harness.runs.differences import summarise_differences
@@ -33,9 +33,12 @@ from harness.runs.selection import rehearse as rehearse_experiment
 from harness.runs.selection import select
 from harness.runs.tuning import Budget, Tuning, check_budget, requested_budget
 from harness.runs.until import MoreSeeds, Until, check_until
-
-if TYPE_CHECKING:
-    from studies.study_api import StudyResult
+from harness.tracking import Tracker
+from reports import build
+from reports.decide.sequential import RULE, analyse
+from reports.live import page
+from reports.write.report_folder import FORMATS, check_formats
+from studies import SHIPPED
 
 log = logging.getLogger(__name__)
 
@@ -48,17 +51,19 @@ class Planned:
 
     Attributes:
         source: file or preset, or the experiment itself, before overrides.
+        others: name -> place of the work directories whose rows it is compared with.
     """
 
     source: str | Experiment
     where: str
-    overrides: tuple[str, ...]
-    only: tuple[str, ...]
+    overrides: Sequence[str]
+    only: Sequence[str]
     rehearsal: bool
     experiment: Experiment
     plan: Plan
-    budget: Budget | None = None
-    until: Until | None = None
+    budget: Budget | None
+    until: Until | None
+    others: dict[str, Path]
     tuning: Tuning | None = None
 
     @property
@@ -75,7 +80,7 @@ def plan_comparison(
     rehearse: bool = False,
     tune: Budget | None = None,
     until: Until | None = None,
-    against: bool = False,
+    against: Sequence[str | Path] = (),
     executor: str | Mapping[str, Any] | ExecutorSettings | None = None,
     team: Team | None = None,
     log_line: Callable[[str], None] = lambda line: None,
@@ -86,35 +91,30 @@ def plan_comparison(
         InputError: anything in the input that cannot work.
     """
     forget_loaded()
-    if isinstance(experiment, Sequence) and not isinstance(experiment, str):
-        rows = [{"method": row} if isinstance(row, str) else dict(row) for row in experiment]
-        experiment = {"name": "comparison", "dev": EMBEDDED_DEV.model_dump(), "methods": rows}
-    source = str(experiment) if isinstance(experiment, str | Path) else read_experiment(experiment)
+    source = _source(experiment)
     where = source if isinstance(source, str) else f'experiment "{source.name}"'
-    selected = select(experiment, overrides, only, where, tuned=tune is not None)
+    selected = select(source, overrides, only, where, tuned=tune is not None)
     tune = None if rehearse and tune is None else requested_budget(tune, selected)
     budget = check_budget(tune, selected) if tune is not None else None
     selected = selected.model_copy(update={"executor": executor_settings(executor, selected.executor)})
     registry.load(registry.EXECUTORS, selected.executor.name)
-    if until is not None:
-        until = check_until(until, selected)
-        if rehearse:
-            raise InputError("--until: a rehearsal decides nothing; leave one of them out")
-        if against:
-            raise InputError("--until: rows made elsewhere get no further seeds; decide first, then use --against")
-    if against and rehearse:
-        raise InputError("--against: the scores of a rehearsal are comparable with no others; leave one of them out")
+    until = check_until(until, selected) if until is not None else None
     team = team or join(selected.device)
-    if (until is not None or budget is not None) and team.size > 1:
-        option = "--until" if until is not None else "--tune"
-        raise InputError(f"{option}: runs in one process; start it without a launcher")
+    for wrong, message in (
+        (until and rehearse, "--until: a rehearsal decides nothing; leave one of them out"),
+        (until and against, "--until: rows made elsewhere get no further seeds; decide first, then use --against"),
+        (against and rehearse, "--against: a rehearsal is comparable with nothing; leave one of them out"),
+        ((until or budget) and team.size > 1, "--until, --tune: run in one process; start it without a launcher"),
+    ):
+        if wrong:
+            raise InputError(message)
     most = selected.rehearsal.sentences if rehearse else None
     if rehearse:
         selected = rehearse_experiment(selected)
     plan = make_plan(selected, where, workdir, team=team, log_line=log_line, most_sentences=most)
     if not all(plan.block_tasks.values()):
         raise InputError(f"{where}: suites: expected a suite or task; see: harness list suites")
-    return Planned(source, where, tuple(overrides), tuple(only), rehearse, selected, plan, budget, until)
+    return Planned(source, where, overrides, only, rehearse, selected, plan, budget, until, sources_of(against))
 
 
 def compare(
@@ -171,148 +171,103 @@ def compare(
         InputError: anything in the input that cannot work; nothing is written then.
         RunError: a search or the report failed, or a stop was requested; the message says what was saved.
     """
-    from reports.write.report_folder import check_formats
-
     check_formats(formats)  # now, and not when all runs have ended
-    notify = say or (lambda line: None)
-    reporter = progress or Reporter.of_caller()
+    notify, reporter = say or (lambda line: None), progress or Reporter.of_caller()
     folder = checked_workdir(workdir, create=False)
-    team = join(_device(experiment, overrides))
+    source = _source(experiment)
+    team = join(read_experiment(source, overrides).device)
     with team.main_first():
         planned = plan_comparison(
-            experiment,
-            folder,
-            overrides=overrides,
-            only=only,
-            rehearse=rehearse,
-            tune=tune,
-            until=Until() if until == "decided" else until,
-            against=bool(against),
-            executor=executor,
-            team=team,
+            source, folder, overrides=overrides, only=only, rehearse=rehearse, tune=tune,
+            until=Until() if until == "decided" else until, against=against, executor=executor, team=team,
             log_line=notify,
-        )
+        )  # fmt: skip
         folder = checked_workdir(workdir)
     if not team.main:
         with suppress(StopRequested):  # the main process reports it
             take_part(folder, team)
         return Comparison(planned.name, folder, [], planned.experiment)
     with comparison_lock(folder, planned.name):
-        return _run(planned, folder, reporter, notify, tracked, tracking_uri, formats, against)
+        if planned.budget is not None:
+            from studies.tune import tune_rows
+
+            planned.tuning = tune_rows(planned.experiment, planned.budget, folder, tracked=tracked,
+                                       tracking_uri=tracking_uri, quiet=reporter.quiet)  # fmt: skip
+            tuned = planned.tuning.with_winners(planned.experiment)
+            planned.plan = make_plan(tuned, planned.where, folder, log_line=notify)
+        tracker = Tracker(folder, planned.name, tracking_uri) if tracked else None
+        with reporter, closing(tracker) if tracker is not None else nullcontext():
+            grid = _run(planned, folder, reporter, notify, tracker)
+        written = build.build_comparison(folder, planned.name, formats=formats) if formats else {}
+        if tracker is not None and "html" in written:
+            tracker.attach(written["html"])
+    further = {name: build.build_report(name, folder, formats=formats) for name in planned.experiment.reports}
+    experiment = grid.plan.experiment
+    return Comparison(planned.name, folder, grid.all_records(), experiment, written, planned.tuning, further)
 
 
-def _device(experiment: Source, overrides: Sequence[str]) -> str:
-    """The device that an experiment names, read before processes meet."""
-    if isinstance(experiment, Sequence) and not isinstance(experiment, str):
-        return "auto"
-    return read_experiment(experiment, overrides).device
+def _source(experiment: Source) -> str | Experiment:
+    """A file or preset by name; anything else as an experiment."""
+    if isinstance(experiment, str | Path):
+        return str(experiment)
+    if isinstance(experiment, Sequence):
+        rows = [{"method": row} if isinstance(row, str) else dict(row) for row in experiment]
+        experiment = {"name": "comparison", "dev": EMBEDDED_DEV.model_dump(), "methods": rows}
+    return read_experiment(experiment)
 
 
 def _run(
-    planned: Planned,
-    folder: Path,
-    reporter: Reporter,
-    notify: Callable[[str], None],
-    tracked: bool,
-    tracking_uri: str | None,
-    formats: Sequence[str],
-    against: Sequence[str | Path],
-) -> Comparison:
-    """As `compare`, for a plan; the lock of the comparison is held."""
-    from reports.build import build_comparison, build_report
-    from reports.live import page
-
-    plan, experiment = planned.plan, planned.experiment
-    if planned.budget is not None:
-        from studies.tune import tune_rows
-
-        planned.tuning = tune_rows(
-            experiment, planned.budget, folder, tracked=tracked, tracking_uri=tracking_uri, quiet=reporter.quiet
-        )
-        plan = make_plan(planned.tuning.with_winners(experiment), planned.where, folder, log_line=notify)
-    more_seeds = None
+    planned: Planned, folder: Path, reporter: Reporter, notify: Callable[[str], None], tracker: Tracker | None
+) -> Grid:
+    """Run a plan; the lock of the comparison is held."""
+    plan, experiment, more_seeds = planned.plan, planned.experiment, None
     if planned.until is not None:
         more_seeds = more_seeds_of(planned.until, experiment)
-        more_seeds.check_earlier(planned.name, _earlier_comparison(folder, planned.name))
+        earlier = None
+        with suppress(InputError):  # a damaged file is written again
+            earlier = read_comparison_file(folder, planned.name)
+        more_seeds.check_earlier(planned.name, earlier)
         plan = more_seeds.begin(plan)
     for line in notices(plan, folder):
         notify(line)
-    others = find_other_rows(plan, sources_of(against), folder) if against else None
-    engine: type[Executor] = registry.load(registry.EXECUTORS, experiment.executor.name)
-    executor = engine(experiment.executor, folder)
-    with ExitStack() as ending:
-        tracker = None
-        if tracked:
-            from harness.tracking import Tracker
-
-            tracker = Tracker(folder, planned.name, tracking_uri)
-            ending.callback(tracker.close)
-        progress = Progress(
-            folder,
-            planned.name,
-            title=experiment.title,
-            executor=executor.name,
-            workers=(executor.settings.workers or 1) if executor.parallel else 1,
-            reporter=ending.enter_context(reporter),
-            page=page,
-        )
-        grid = Grid(
-            plan,
-            folder,
-            progress,
-            command_of=lambda job: reproduce_command(planned, plan, job),
-            tracker=tracker,
-            tuning=planned.tuning,
-            only=planned.only,
-            more_seeds=more_seeds,
-            others=others,
-        )
-        progress.scores = grid.scores
-        try:
-            with progress:
-                Runner(folder, executor, progress, plan.team).run(grid)
-        except StopRequested:
-            raise progress.stopped() from None
-        finally:
-            plan.team.from_main("")  # no more training: the other processes end
-        if others is not None:
-            grid.others = others = limit_to_protocols(others, [grid.records[job.place] for job in grid.plan.jobs])
-            grid.write()
-            for line in others.summary():
-                notify(line)
-        for line in check_overlaps(grid.plan, folder):
+    others = find_other_rows(plan, planned.others, folder) if planned.others else None
+    executor: Executor = registry.load(registry.EXECUTORS, experiment.executor.name)(experiment.executor, folder)
+    workers = (executor.settings.workers or 1) if executor.parallel else 1
+    progress = Progress(folder, planned.name, title=experiment.title, executor=executor.name, workers=workers,
+                        reporter=reporter, page=page)  # fmt: skip
+    grid = Grid(
+        plan, folder, progress, command_of=lambda job: reproduce_command(planned, plan, job), tracker=tracker,
+        tuning=planned.tuning, only=planned.only, more_seeds=more_seeds, others=others,
+    )  # fmt: skip
+    progress.scores = grid.scores
+    try:
+        with progress:
+            Runner(folder, executor, progress, plan.team).run(grid)
+    except StopRequested:
+        raise progress.stopped() from None
+    finally:
+        plan.team.from_main("")  # no more training: the other processes end
+    if others is not None:
+        grid.others = others = limit_to_protocols(others, [grid.records[job.place] for job in grid.plan.jobs])
+        grid.write()
+        for line in others.summary():
             notify(line)
-    written = build_comparison(folder, planned.name, formats=formats) if formats else {}
-    if tracker is not None and "html" in written:
-        tracker.attach(written["html"])
-    further = {name: build_report(name, folder, formats=formats) for name in experiment.reports}
-    return Comparison(planned.name, folder, grid.all_records(), plan.experiment, written, planned.tuning, further)
+    for line in check_overlaps(grid.plan, folder):
+        notify(line)
+    return grid
 
 
 def more_seeds_of(until: Until, experiment: Experiment) -> MoreSeeds:
     """The course of `--until`, with the analysis of the reports."""
-    from reports.decide.sequential import RULE, analyse
-
     return MoreSeeds(until, (*experiment.seeds, *until.order), analyse, RULE)
-
-
-def _earlier_comparison(workdir: Path, name: str) -> dict[str, Any] | None:
-    """The file that an earlier call wrote; None where it is damaged, and written again."""
-    try:
-        return read_comparison_file(workdir, name)
-    except InputError:
-        return None
 
 
 def sources_of(against: Sequence[str | Path]) -> dict[str, Path]:
     """Name -> place of the work directories that `--against` names; "shipped" are the runs of the package."""
-    from studies import SHIPPED
-
     sources = {}
-    for source in dict.fromkeys(map(str, against)):
-        shipped = source == "shipped" and not Path(source).exists()
-        name = source if shipped else Path(source).resolve().name.partition(".tar")[0]
-        sources[name] = SHIPPED if shipped else Path(source)
+    for source in map(Path, against):
+        shipped = str(source) == "shipped" and not source.exists()
+        sources["shipped" if shipped else source.resolve().name.partition(".tar")[0]] = SHIPPED if shipped else source
     return sources
 
 
@@ -368,8 +323,6 @@ def check_overlaps(plan: Plan, workdir: Path) -> list[str]:
     """Check every training text and dev set against the tasks and store the overlaps; a line for each large one."""
     lines: list[str] = []
     try:
-        from harness.contamination.check import check, selection_text, training_text
-
         texts: dict[str, Any] = {}
         for job in plan.jobs:
             if (corpus := plan.corpus(plan.row_of(job))) is not None:
@@ -385,53 +338,3 @@ def check_overlaps(plan: Plan, workdir: Path) -> list[str]:
     except Exception as error:  # the runs are finished and recorded; whatever is wrong here costs a remark
         log.warning("texts of the tasks were not looked for in the training text: %s", error)
     return lines
-
-
-def study(
-    source: str | Path | Mapping[str, Any],
-    workdir: str | Path = "work",
-    *,
-    overrides: Sequence[str] = (),
-    quick: bool = False,
-    name: str | None = None,
-    storage: str | None = None,
-    executor: str | Mapping[str, Any] | ExecutorSettings | None = None,
-    tracked: bool = True,
-    tracking_uri: str | None = None,
-    force_new: bool = False,
-    quiet: bool | None = None,
-) -> StudyResult:
-    """Search a method's hyperparameters under an equal budget for every trial; the same call resumes where it stopped.
-
-        >>> found = harness.study(
-        ...     {"name": "share", "method": "whitening", "sampler": "grid", "space": {"k": [16, 32]},
-        ...      "corpus": {"uri": "embedded:sentences", "limit": 64},
-        ...      "suites": ["Embedded-STS-natural"], "objectives": ["Embedded-STS-natural"]},
-        ...     workdir=work / "study", tracked=False,
-        ... )
-        >>> sorted(found.trials()["k"])
-        [16, 32]
-
-    Args:
-        source: a TOML file, a preset's name (`harness study list`), or the keys of such a file.
-        workdir: the work directory.
-        overrides: as `--set`: "trials=20", "space.temperature=[0.05, 0.1]".
-        quick: the file's small size.
-        name: of the study; by default the file's own.
-        storage: where the trials are; by default a journal file in `workdir`.
-        executor: where runs are executed: "processes", or keys of the table [executor], as {"workers": 2}.
-        tracked, tracking_uri: whether runs go to MLflow, and to which store.
-        force_new: delete the trials of an earlier study of this name.
-        quiet: no progress; by default it is shown in a notebook only.
-
-    Raises:
-        InputError: a key, a space, a sampler, data or a storage that cannot work; another study of this name.
-        RunError: a stop was requested; the message says what was saved.
-    """
-    from studies.study_api import plan_study, run_study
-
-    return run_study(
-        plan_study(source, overrides, quick=quick, name=name), checked_workdir(str(workdir)),
-        storage=storage, executor=executor, tracked=tracked, tracking_uri=tracking_uri, force_new=force_new,
-        quiet=not in_notebook() if quiet is None else quiet,
-    )  # fmt: skip

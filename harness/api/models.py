@@ -1,4 +1,4 @@
-"""`harness.evaluate` and `harness.encode`: scores and vectors of a model, whatever kind it is."""
+"""`harness.evaluate`, `encode` and `load_model`: a model, whatever kind it is."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from harness.errors import InputError
 from harness.evaluation.model_scores import Scores
-from harness.method import Method
+from harness.method import METHOD_FILE, Method
+from harness.results.store import comparison_files
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
+    from harness.encoder import Encoder
+    from harness.encoder.foreign import ForeignEncoder
     from harness.tasks.base import Array
 
 
@@ -57,7 +60,7 @@ def evaluate(
     Raises:
         InputError: no such model, suite or task, or a setting that the model cannot have.
     """
-    from harness.evaluation.any_model import choose_prompts, in_hand, open_for_evaluation, public_name, stored_vectors
+    from harness.evaluation.any_model import choose_prompts, open_any, public_name, stored_vectors
     from harness.evaluation.scoring import evaluate as score_all
     from harness.machine.devices import pick_device
     from harness.tasks.catalogue import resolve_tasks
@@ -70,7 +73,7 @@ def evaluate(
         raise InputError("mteb_results goes with the name or folder of a model; this one is made already")
     name = str(model) if named else getattr(model, "name", type(model).__name__)
     public = public_name(name, model_name, revision) if mteb_results is not None else None
-    opened = open_for_evaluation(name, pooling, max_length) if named else in_hand(model, pooling, max_length)
+    opened = open_any(model, pooling, max_length)
     before, remark = choose_prompts(model, opened, prompts)
 
     def encode(texts: list[str]) -> Any:
@@ -125,7 +128,7 @@ def encode(
     """
     from itertools import islice
 
-    from harness.evaluation.any_model import in_hand, open_for_evaluation
+    from harness.evaluation.any_model import open_any
     from harness.evaluation.vector_file import write_vectors
     from harness.machine.devices import pick_device
     from harness.sources import load_corpus
@@ -133,10 +136,31 @@ def encode(
     where = pick_device(device)
     if isinstance(texts, str | Path):
         texts = load_corpus(str(texts), limit=limit)
-    named = isinstance(model, str | Path)
-    opened = open_for_evaluation(str(model), pooling, max_length) if named else in_hand(model, pooling, max_length)
+    opened = open_any(model, pooling, max_length)
 
     def vectors(some: list[str]) -> Any:
         return opened.model.encode(some, batch_size=batch_size, device=where, normalize_embeddings=normalize)
 
     return write_vectors(vectors, texts if limit is None else islice(texts, limit), out, progress=progress)
+
+
+def load_model(model: str | Path) -> Method | Encoder | ForeignEncoder:
+    """A saved method as it was fitted; any other folder, hub id or embedded:NAME as an encoder. All have `encode`.
+
+        >>> harness.load_model("embedded:mini-bert").encode(["A dog runs.", "It rains."]).shape
+        (2, 256)
+
+    Returns:
+        Something whose `encode` gives vectors (n, d) in float32 for n texts, (d,) for a single one.
+
+    Raises:
+        InputError: no such model, a damaged one, or one of a method that is not installed.
+    """
+    from harness.encoder.foreign import open_model
+    from harness.evaluation.any_model import saved_method
+    from harness.sources import resolve_model
+
+    if comparison_files(Path(model)):
+        raise InputError(f"{model}: a work directory; open it with harness.load, or name runs/ID/model in it")
+    folder = Path(resolve_model(str(model)))
+    return saved_method(folder) if (folder / METHOD_FILE).is_file() else open_model(str(model))

@@ -1,4 +1,4 @@
-"""The result of a comparison: records as tidy frames, tables and figures of its report, verdicts."""
+"""A comparison that was run: records as tidy frames, tables and figures of its report, verdicts."""
 
 from __future__ import annotations
 
@@ -8,11 +8,17 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from harness.config import nearest
+from harness.errors import InputError
 from harness.results import frames
 from harness.results.answer import Answer
 from harness.results.record import Record
-from harness.runs.experiment import Experiment
+from harness.results.store import comparison_files, read_comparison_file, read_records
+from harness.runs.experiment import Experiment, read_experiment
 from harness.runs.tuning import Tuning
+from reports.comparison.terminal_summary import summary_table
+from reports.decide.power_answer import power
+from reports.decide.verdict_answer import verdict
 from reports.with_report import WithReport
 
 if TYPE_CHECKING:
@@ -119,10 +125,7 @@ class Comparison(WithReport):
         >>> found.verdict("mean", "cls").data["verdict"]
         'better'
         """
-        from reports.decide.verdict_answer import verdict
-
-        rows = [a, b] if a or b else []
-        return verdict(self.workdir, rows, comparison=self.name, on=on, equivalence=equivalence)
+        return verdict(self, a, b, on=on, equivalence=equivalence)
 
     def power(self, difference: float | None = None, *, on: str = "") -> Answer:
         """The differences that a number of seeds can detect, as `harness.power` has them.
@@ -130,28 +133,56 @@ class Comparison(WithReport):
         >>> harness.power(sd=0.84, difference=2, rows=2).data[0]["needed"]  # of a spread that is known
         5
         """
-        from reports.decide.power_answer import power
-
-        return power(self.workdir, comparison=self.name, difference=difference, on=on)
+        return power(self, difference, on=on)
 
     def _repr_html_(self) -> str:
         """Its tables of scores, as a terminal shows them."""
-        from reports.comparison.terminal_summary import summary_table
+        import pandas as pd
 
-        parts = self.experiment.parts if self.experiment is not None else {"": None}
         pages = []
-        for part, block in parts.items():
+        for part, block in (self.experiment.parts if self.experiment is not None else {"": None}).items():
             columns, rows, *legend = summary_table(self.workdir, self.name, part)
             title = (block.title if block is not None else "") or part or self.name
-            head = "".join(f"<th>{escape(column)}</th>" for column in columns)
-            body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-            said = "".join(f"<p>{_with_code(line)}</p>" for lines in legend for line in lines)
-            pages.append(
-                f"<table><caption>{escape(title)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{said}"
-            )
+            table = pd.DataFrame(rows, columns=columns).to_html(index=False)
+            remarks = "".join(f"<p>{_with_code(line)}</p>" for lines in legend for line in lines)
+            pages.append(f"<p>{escape(title)}</p>{table}{remarks}")
         return "".join(pages)
 
 
 def _with_code(line: str) -> str:
     """HTML of a line in which commands stand between backticks."""
     return re.sub("`([^`]+)`", r"<code>\1</code>", escape(line))
+
+
+def load(workdir: str | Path, comparison: str = "") -> Comparison:
+    """A comparison that was run, from its work directory; nothing is computed. A saved model: `harness.load_model`.
+
+        >>> found = harness.load(work)
+        >>> found.rows
+        ['cls', 'mean']
+        >>> found.scores()["task"].unique().tolist()
+        ['Embedded-STS-natural']
+
+    Args:
+        comparison: its name, where the work directory holds several.
+
+    Raises:
+        InputError: no work directory, no comparison of that name, or several to choose from; a damaged record.
+    """
+    folder = Path(workdir)
+    known = sorted(comparison_files(folder))
+    if not known:
+        raise InputError(
+            f"{folder}: holds no comparison; give the work directory of harness.compare (a saved model: "
+            "harness.load_model)"
+        )
+    name = comparison or known[0]
+    if name not in known:
+        raise InputError(f'{folder}: no comparison "{name}"{nearest(name, known)}; it holds {", ".join(known)}')
+    if not comparison and len(known) > 1:
+        raise InputError(f'{folder}: holds {", ".join(known)}: name one, as harness.load(workdir, "{known[0]}")')
+    try:
+        experiment = read_experiment((read_comparison_file(folder, name) or {})["experiment"])
+    except (KeyError, InputError):
+        experiment = None
+    return Comparison(name, folder, read_records(folder, name), experiment)

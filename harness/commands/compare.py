@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from harness.commands.options import Commands, add_command, add_executor_options, given_executor
@@ -15,10 +16,10 @@ from harness.machine.progress import Reporter
 
 if TYPE_CHECKING:
     from harness.api import Comparison
-    from harness.runs.tuning import Budget
-    from harness.runs.until import Until
 
-_BOUNDS = {"most_seeds": "most", "equivalence": "equivalence"}  # option -> attribute of `Until`
+# Option -> its name in `Budget` and `Until`.
+_TUNE = {"tune_steps": "steps", "tune_seeds": "seeds"}
+_UNTIL = {"most_seeds": "most", "more_seeds": "order", "budget": "budget", "equivalence": "equivalence"}
 
 
 def register(commands: Commands) -> None:
@@ -44,14 +45,15 @@ def register(commands: Commands) -> None:
     add("--tune", type=int, metavar="TRIALS", help="search every row's declared ranges with this many trials on the "
         "dev set, and add the best configuration as a row")  # fmt: skip
     add("--tune-steps", type=int, metavar="N", help="training steps of a trial (default: max_steps)")
-    add("--tune-seeds", metavar="LIST", help="seeds of the search; the comparison must not use them (default: 101)")
+    add("--tune-seeds", type=partial(_numbers, "--tune-seeds"), metavar="LIST",
+        help="seeds of the search; the comparison must not use them (default: 101)")  # fmt: skip
     add("--until", choices=("decided",), help="add seeds, one at a time, to the rows between which a decision is open; "
         "verdicts are corrected for the interim analyses")  # fmt: skip
     add("--most-seeds", type=int, metavar="N", help="with --until: largest number of seeds per row (default: 15)")
-    add("--more-seeds", metavar="LIST", help="with --until: the seeds after the experiment's, in this order (default: "
-        "the integers after its largest)")  # fmt: skip
-    add("--budget", metavar="40runs|3h", help="with --until: start no round beyond this many runs, or hours of "
-        "training and scoring; reused runs count")  # fmt: skip
+    add("--more-seeds", type=partial(_numbers, "--more-seeds"), metavar="LIST",
+        help="with --until: the seeds after the experiment's (default: the integers after its largest)")  # fmt: skip
+    add("--budget", type=_amount, metavar="40runs|3h", help="with --until: start no round beyond this "
+        "many runs, or hours of training and scoring; reused runs count")  # fmt: skip
     add("--equivalence", type=float, metavar="POINTS", help="with --until: smaller differences do not matter "
         "(default: 0.5)")  # fmt: skip
     add("--against", action="append", default=[], metavar="shipped|PATH", help="compare with the rows of another work "
@@ -69,8 +71,15 @@ def run(args: argparse.Namespace) -> int:
     """Exit code 0 when every run has a result, 1 when one failed."""
     from harness import api
 
-    options = {"overrides": args.overrides, "only": args.only, "rehearse": args.rehearse, "tune": _budget(args),
-               "until": _until(args), "against": args.against}  # fmt: skip
+    tune, until = _given(args, "tune", _TUNE), _given(args, "until", _UNTIL)
+    options = {
+        "overrides": args.overrides,
+        "only": args.only,
+        "rehearse": args.rehearse,
+        "tune": None if tune is None else api.Budget(args.tune, **tune),
+        "until": None if until is None else api.Until(**until.pop("budget", {}), **until),
+        "against": args.against,
+    }
     if args.measure and not args.dry_run:
         raise InputError("--measure: requires --dry-run")
     if args.dry_run:
@@ -94,44 +103,19 @@ def run(args: argparse.Namespace) -> int:
     return 1 if result.failed else 0
 
 
-def _given(args: argparse.Namespace, option: str, *names: str) -> dict[str, Any] | None:
-    """Name -> value of the options that go with `option`, where they are given; None without `option`.
+def _given(args: argparse.Namespace, option: str, names: dict[str, str]) -> dict[str, Any] | None:
+    """What the options in `names` give, under other names; None without the option that they go with.
 
     Raises:
-        InputError: one of them is given without `option`.
+        InputError: one of them is given without that option.
     """
-    given = {name: value for name in names if (value := getattr(args, name)) is not None}
+    given = {name: value for one, name in names.items() if (value := getattr(args, one)) is not None}
     if getattr(args, option) is not None:
         return given
     if given:
-        raise InputError(f"--{next(iter(given)).replace('_', '-')}: requires --{option}")
+        first = next(one for one in names if getattr(args, one) is not None)
+        raise InputError(f"--{first.replace('_', '-')}: requires --{option}")
     return None
-
-
-def _budget(args: argparse.Namespace) -> Budget | None:
-    from harness.runs.tuning import Budget
-
-    given = _given(args, "tune", "tune_steps", "tune_seeds")
-    seeds = {} if args.tune_seeds is None else {"seeds": _numbers("--tune-seeds", args.tune_seeds)}
-    return None if given is None else Budget(args.tune, args.tune_steps, **seeds)
-
-
-def _until(args: argparse.Namespace) -> Until | None:
-    from harness.runs.until import Until
-
-    given = _given(args, "until", "most_seeds", "more_seeds", "budget", "equivalence")
-    if given is None:
-        return None
-    bounds = {name: given[option] for option, name in _BOUNDS.items() if option in given}
-    if "more_seeds" in given:
-        bounds["order"] = _numbers("--more-seeds", args.more_seeds)
-    if "budget" in given:
-        found = re.fullmatch(r"(\d+) ?runs|(\d+(?:\.\d+)?) ?h", args.budget)
-        if found is None:
-            raise InputError(f"--budget {args.budget}: expected runs or hours, as 40runs or 3h")
-        runs, hours = found.groups()
-        bounds |= {"runs": int(runs)} if runs else {"hours": float(hours)}
-    return Until(**bounds)
 
 
 def _numbers(option: str, text: str) -> tuple[int, ...]:
@@ -139,6 +123,14 @@ def _numbers(option: str, text: str) -> tuple[int, ...]:
         return tuple(dict.fromkeys(int(part) for part in text.split(",")))
     except ValueError:
         raise InputError(f"{option} {text}: expected numbers with commas, as 101,102") from None
+
+
+def _amount(text: str) -> dict[str, Any]:
+    """The bound of `--budget`, as "40runs" or "3h"."""
+    found = re.fullmatch(r"(\d+) ?runs|(\d+(?:\.\d+)?) ?h", text)
+    if found is None:
+        raise InputError(f"--budget {text}: expected runs or hours, as 40runs or 3h")
+    return {"runs": int(found[1])} if found[1] else {"hours": float(found[2])}
 
 
 def _show(result: Comparison) -> None:

@@ -24,19 +24,18 @@ _SCORING = 5.0  # seconds to score a run, where nothing is known
 
 def show(experiment: str, workdir: str, *, measure: bool = False, **options: Any) -> int:
     """Print the plan; with `measure`, two training steps of each row are timed for the estimate."""
-    from harness.api.experiments import notices, plan_comparison, sources_of
+    from harness.api.experiments import notices, plan_comparison
     from harness.results.store import checked_workdir
     from harness.runs.against import find_other_rows
 
-    against = options.pop("against")
     folder = checked_workdir(workdir, create=False)
-    planned = plan_comparison(experiment, folder, against=bool(against), log_line=tell, **options)
+    planned = plan_comparison(experiment, folder, log_line=tell, **options)
     plan = _with_first_seeds(planned, _with_tuned_rows(planned, folder))
     _show_runs(plan, folder, measure)
     amount, unit = planned.experiment.budget.describe()
     lines = [f"budget: {amount} {unit}"] if amount else []
-    if against:
-        lines += find_other_rows(plan, sources_of(against), None).summary()
+    if planned.others:
+        lines += find_other_rows(plan, planned.others, None).summary()
     _show_differences(plan)
     for line in [*lines, *notices(plan, folder)]:
         tell(line)

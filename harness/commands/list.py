@@ -1,9 +1,10 @@
-"""`harness list`: the methods, tasks, suites, presets and all other plugins that are installed."""
+"""`harness list`: the methods, tasks, suites, presets, data sets and all other plugins that are installed."""
 
 from __future__ import annotations
 
 import argparse
 import tomllib
+from dataclasses import asdict
 from importlib.metadata import EntryPoint
 from shutil import get_terminal_size
 from textwrap import fill
@@ -28,12 +29,12 @@ def register(commands: Commands) -> None:
     """Add `harness list` to the command line."""
     parser = add_command(
         commands, "list", run,
-        help="list installed methods, tasks, suites, presets and plugins",
+        help="list installed methods, tasks, suites, presets and plugins, and the data sets that have names",
         example="harness list methods --verbose",
     )  # fmt: skip
     parser.add_argument("what", choices=list(_LISTS))
     parser.add_argument("--verbose", action="store_true", help="methods: cards, published numbers, options with "
-                        "ranges, presets; suites: their tasks")  # fmt: skip
+                        "ranges, presets; suites: their tasks; data: address, parts, licence, paper")  # fmt: skip
     add_json(parser)
 
 
@@ -46,11 +47,15 @@ def run(args: argparse.Namespace) -> int:
         for name, about in listed.items():
             _show_method(name, about)
     else:
-        keys = ("supervision", "text", "paper")
-        rows = [(name, about["about"], *(about["card"][key] for key in keys if "card" in about),
-                 *([", ".join(about["tasks"])] if args.verbose and "tasks" in about else []))
-                for name, about in listed.items()]  # fmt: skip
-        print_columns(rows)
+        brief, more = _COLUMNS.get(args.what, (("about",), ()))
+        if not (args.verbose and more):
+            print_columns([(name, *(about[key] for key in brief)) for name, about in listed.items()])
+            return 0
+        for name, about in listed.items():
+            tell(f"{name}: {'; '.join(about[key] for key in brief)}")
+            for key in more:
+                if about[key]:
+                    _show_entry(key, ", ".join(about[key]) if isinstance(about[key], list) else about[key])
     return 0
 
 
@@ -113,26 +118,25 @@ def methods() -> dict[str, dict[str, Any]]:
 
 
 def _about(method: type[Method]) -> dict[str, Any]:
-    from dataclasses import asdict
-
     sweeps = method.Config.sweeps()
     bases = (base for base in method.Config.__mro__ if base.__module__.startswith("harness."))
     common = next(base for base in bases if issubclass(base, Config)).model_fields
-    options = {
-        key: {
-            "default": field.default,
-            "help": field.description,
-            "range": _range(field.metadata),
-            "sweep": sweeps.get(key),
-            "shared": key in common and repr(common[key]) == repr(field),
-        }
-        for key, field in method.Config.model_fields.items()
-    }
+    card = asdict(method.card)
     return {
         "about": method.card.title,
-        "card": asdict(method.card),
+        **{key: card[key] for key in ("supervision", "text", "paper")},
+        "card": card,
         "published": {key: _published(key) for key in method.card.published},
-        "options": options,
+        "options": {
+            key: {
+                "default": field.default,
+                "help": field.description,
+                "range": _range(field.metadata),
+                "sweep": sweeps.get(key),
+                "shared": key in common and repr(common[key]) == repr(field),
+            }
+            for key, field in method.Config.model_fields.items()
+        },
         "presets": {name: _preset(method, name) for name in method.presets},
     }
 
@@ -246,4 +250,47 @@ def _presets() -> dict[str, dict[str, Any]]:
     }
 
 
-_LISTS = {"methods": methods, "tasks": _tasks, "suites": _suites, "presets": _presets, "plugins": _plugins}
+def _data() -> dict[str, dict[str, Any]]:
+    """The corpora and task data that have names; `here`: what is on this machine."""
+    from harness.sources.corpus.catalogue import CATALOGUE
+    from harness.sources.senteval.prepared import PREPARED, PreparedData, is_prepared, prepared_root
+
+    named: dict[str, Any] = {**CATALOGUE, **PREPARED}
+    listed = {}
+    for name, one in named.items():
+        about = {key: getattr(one, key) for key in ("size", "purpose", "licence", "paper", "untried")}
+        about["purpose"] += " (not tried on the real server)" if one.untried else ""
+        if isinstance(one, PreparedData):
+            here = str(prepared_root() / one.folder) if is_prepared(one) else "not here"
+            about |= {"kind": "task data", "items": one.items, "here": here, "source": one.address, "parts": []}
+        else:
+            about |= {"kind": one.kind, "items": f"{one.items:,}", "here": _cached(one.uri), "source": one.uri,
+                      "parts": list(one.parts)}  # fmt: skip
+        listed[name] = about
+    return listed
+
+
+def _cached(uri: str) -> str:
+    """What of a corpus is on this machine: its file in the hub's cache, or the texts stored of its data set."""
+    from huggingface_hub import try_to_load_from_cache
+
+    from harness.sources.corpus.corpus import stored_texts
+
+    organisation, name, *file = uri.partition("?")[0].removeprefix("hf://datasets/").split("/", 2)
+    repository = f"{organisation}/{name}"
+    if file:
+        found = isinstance(try_to_load_from_cache(repository, file[0], repo_type="dataset"), str)
+        return "here" if found else "not here"
+    sizes = [t["bytes"] for t in stored_texts() if t["request"].get("set", {}).get("repository") == repository]
+    return f"{len(sizes)} stored, {sum(sizes) / 1e6:,.1f} MB" if sizes else "not here"
+
+
+_LISTS = {
+    "methods": methods, "tasks": _tasks, "suites": _suites, "presets": _presets, "data": _data, "plugins": _plugins,
+}  # fmt: skip
+# What is listed -> the keys that are shown, and those that are shown with --verbose.
+_COLUMNS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "methods": (("about", "supervision", "text", "paper"), ()),
+    "suites": (("about",), ("tasks",)),
+    "data": (("kind", "items", "size", "here", "purpose"), ("source", "parts", "licence", "paper")),
+}

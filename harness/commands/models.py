@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -112,18 +111,11 @@ def train(args: argparse.Namespace) -> int:
 
 def encode(args: argparse.Namespace) -> int:
     """Exit code 0 when the file is written."""
-    from rich.filesize import decimal
-
     from harness import api
-    from harness.runs.progress import describe_duration
 
-    started = time.perf_counter()
     names = ("out", "limit", "normalize", *_ENCODING)
-    rows = api.encode(args.model, args.corpus, **{name: getattr(args, name) for name in names})
-    count, width = rows.shape
-    seconds = describe_duration(time.perf_counter() - started)
-    tell(f"{one_line(args.out)}: {count:,} vectors of {width} numbers, {decimal(Path(args.out).stat().st_size)}, "
-         f"{seconds}")  # fmt: skip
+    count, width = api.encode(args.model, args.corpus, **{name: getattr(args, name) for name in names}).shape
+    tell(f"{one_line(args.out)}: {count:,} vectors of {width} numbers")
     return 0
 
 

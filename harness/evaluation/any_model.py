@@ -77,6 +77,12 @@ def open_for_evaluation(name: str, pooling: str | None = None, max_length: int |
     return OpenedModel(model, model.pooling.name)
 
 
+def open_any(model: Any, pooling: str | None = None, max_length: int | None = None) -> OpenedModel:
+    """A model by name or folder, or one that is in memory."""
+    named = isinstance(model, str | Path)
+    return (open_for_evaluation if named else in_hand)(str(model) if named else model, pooling, max_length)
+
+
 def choose_prompts(
     model: Any, opened: OpenedModel, asked: Mapping[str, str] | Literal["own"] | None
 ) -> tuple[Prompts | None, str]:

@@ -28,7 +28,7 @@ class CorpusSettings(Config):
     """Where the training text comes from."""
 
     uri: str = option(
-        "embedded:sentences", "a name of `harness data list`, hf://datasets/ORG/NAME, a path, embedded:NAME"
+        "embedded:sentences", "a name of `harness list data`, hf://datasets/ORG/NAME, a path, embedded:NAME"
     )
     kind: Literal["sentences", "pairs", "documents"] = option("sentences", "what the corpus holds")
     limit: int | None = option(None, "use the first N items only", ge=2)

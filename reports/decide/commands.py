@@ -93,8 +93,10 @@ def run_verdict(args: argparse.Namespace) -> int:
     """Print the verdict."""
     from reports.decide.verdict_answer import verdict
 
+    if len(args.rows) not in (0, 2):
+        raise InputError("harness verdict WORKDIR A B: name two rows, or none for all pairs")
     options = (*_SHARED, "base_model", "equivalence", "without_overlap")
-    return _show(args, verdict(args.workdir, args.rows, **{name: getattr(args, name) for name in options}))
+    return _show(args, verdict(args.workdir, *args.rows, **{name: getattr(args, name) for name in options}))
 
 
 def run_power(args: argparse.Namespace) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from harness.config import nearest
 from harness.errors import InputError
@@ -18,13 +19,22 @@ from reports.stats.verdicts import Block
 _NAMED = 24  # words that a message lists
 
 
-def comparison_of(workdir: Path, name: str, part: str = "") -> Comparison:
-    """The comparison of that name; without a name, the only one, whatever studies stand beside it. `part`: a block of
-    its file, by name.
+class Compared(Protocol):
+    """A comparison from Python, such as `harness.Comparison`."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def workdir(self) -> Path: ...
+
+
+def comparison_of(found: Compared | str | Path, name: str = "", part: str = "") -> Comparison:
+    """A comparison of a work directory: that of this name, or the only one. `part`: a block of its file, by name.
 
     Raises:
         InputError: no such folder, comparison or block, or several comparisons to choose from.
     """
+    workdir, name = (Path(found), name) if isinstance(found, str | Path) else (found.workdir, found.name)
     if not workdir.is_dir():
         raise InputError(f"{workdir}: no such folder; give the work directory of `harness compare`")
     if not name:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from harness.errors import InputError
 from harness.files.printable import one_line
 from harness.results.answer import Answer
-from reports.decide.question import Question, comparison_of, question_of, row_of
+from reports.decide.question import Compared, Question, comparison_of, question_of, row_of
 from reports.document.table import number_text
 from reports.read.comparison_runs import base_name
 from reports.stats.power import CHANCE
@@ -22,8 +21,9 @@ _MARKED = "* more than chance (0.05, corrected for all pairs); = not separable, 
 
 
 def verdict(
-    workdir: Path,
-    rows: Sequence[str] = (),
+    found: Compared | str | Path,
+    a: str = "",
+    b: str = "",
     *,
     on: str = "",
     block: str = "",
@@ -32,16 +32,35 @@ def verdict(
     equivalence: float = 0.5,
     without_overlap: bool = False,
 ) -> Answer:
-    """See `harness.verdict`.
+    """Is row `a` better than row `b`, and how sure is that? Without them: all pairs of rows, and which are not
+    significantly different.
+
+        >>> harness.verdict(work, "mean", "cls").data["verdict"]
+        'better'
+
+    Args:
+        found: a comparison, or the work directory of one.
+        a, b: labels of rows.
+        on: what to compare by: "STS", a task, a suite, a block; as the report does, when left out.
+        block: one block of the file, on what it asks for.
+        comparison: its name, where the work directory holds several.
+        base_model: where a row has several.
+        equivalence: points; less is no difference that matters.
+        without_overlap: leave out the pairs of which a sentence occurs in the training text of a row.
+
+    Returns:
+        In `data`: "verdict" ("better", "worse", "no difference", ...), "difference" with "low" and "high" in points
+        (corrected for all pairs of rows), "p", "means", "seeds"; of all pairs a list by base model. `frame()`: one row
+        a pair.
 
     Raises:
-        InputError: no such folder, comparison, block, row or task, or nothing that can be judged.
+        InputError: no such folder, comparison, row or task, or nothing that can be judged.
     """
-    if len(rows) not in (0, 2) or not all(rows):
+    if bool(a) != bool(b):
         raise InputError("harness verdict WORKDIR A B: name two rows, or none for all pairs")
     if equivalence < 0:
         raise InputError(f"--equivalence {equivalence:g}: a number of points, 0 or more")
-    read, left_out = comparison_of(workdir, comparison, block), ""
+    read, left_out = comparison_of(found, comparison, block), ""
     if without_overlap:
         from reports.read.overlap import without_overlap as leave_out
 
@@ -51,10 +70,7 @@ def verdict(
             if task.lower() == on.lower() and task not in scored:
                 raise InputError(f"--on {on}: {why.removeprefix(f'{task}: ')}")
     question = question_of(read, on)
-    if rows:
-        answer = _two(question, rows[0], rows[1], base_model, equivalence)
-    else:
-        answer = _all(question, base_model, equivalence)
+    answer = _two(question, a, b, base_model, equivalence) if a else _all(question, base_model, equivalence)
     return replace(answer, text=f"{answer.text}\n{one_line(left_out)}") if left_out else answer
 
 

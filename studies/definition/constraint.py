@@ -1,13 +1,13 @@
 """The key `where` of a study: comparisons that every configuration of the space has to meet, read without eval.
 
-Grammar: `OPERAND OP OPERAND [OP OPERAND ...] [and ...]`, as in `0 < dropout_a < dropout_b and view == "dropout"`. An
-operand is a key of the method's config, a number, `true`, `false` or a text in double quotes.
+They are written as in Python: `0 < dropout_a < dropout_b and view == "dropout"`. An operand is a key of the method's
+config, a number, `true`, `false` or a text.
 """
 
 from __future__ import annotations
 
+import ast
 import operator
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,26 +15,19 @@ from typing import Any
 from harness.config import nearest
 from harness.errors import InputError
 
-COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
-    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne
+_COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
+    ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
 }  # fmt: skip
-TOKEN = re.compile(r'\s*(?:(<=|>=|==|!=|<|>)|(-?\d[\w.+-]*|\.\d[\w.+-]*)|([A-Za-z_]\w*)|"([^"]*)")')
-WORDS = {"true": True, "false": False}
-EXAMPLE = 'as in "dropout_a < dropout_b and temperature <= 0.1"'
-
-
-@dataclass(frozen=True)
-class Key:
-    """An operand that stands for the value of a key."""
-
-    name: str
+_CONSTANTS = {"true": True, "false": False}
+_EXAMPLE = 'as in "dropout_a < dropout_b and temperature <= 0.1"'
 
 
 @dataclass(frozen=True)
 class Constraint:
-    """Comparisons that must all hold: (left, operator, right)."""
+    """Comparisons that must all hold: (left, comparison, right). A key of the config is an `ast.Name`."""
 
-    comparisons: tuple[tuple[Any, str, Any], ...]
+    comparisons: tuple[tuple[Any, Callable[[Any, Any], bool], Any], ...]
 
     def holds(self, values: Mapping[str, Any]) -> bool:
         """Do all comparisons hold for these values?
@@ -42,11 +35,11 @@ class Constraint:
         Raises:
             TypeError: a text or nothing is to be smaller or larger than something.
         """
-        return all(COMPARISONS[op](_value(a, values), _value(b, values)) for a, op, b in self.comparisons)
 
+        def value(operand: Any) -> Any:
+            return values[operand.id] if isinstance(operand, ast.Name) else operand
 
-def _value(operand: Any, values: Mapping[str, Any]) -> Any:
-    return values[operand.name] if isinstance(operand, Key) else operand
+        return all(compare(value(left), value(right)) for left, compare, right in self.comparisons)
 
 
 def read_constraint(text: str, keys: Mapping[str, Any], searched: list[str], place: str) -> Constraint:
@@ -57,49 +50,31 @@ def read_constraint(text: str, keys: Mapping[str, Any], searched: list[str], pla
         searched: those that the space changes; each comparison names at least one.
 
     Raises:
-        InputError: not of the grammar, an unknown key, a comparison that is the same for all configurations.
+        InputError: no comparisons, an unknown key, a comparison that is the same for all configurations.
     """
-    comparisons: list[tuple[Any, str, Any]] = []
-    for clause in re.split(r"\s+and\s+", text.strip()):
-        parts = _parts(clause, place)
-        operands, operators = parts[::2], parts[1::2]
-        alternate = all(map(_is_operator, operators)) and not any(map(_is_operator, operands))
-        if len(parts) < 3 or len(parts) % 2 == 0 or not alternate:
-            raise InputError(f'{place}: "{clause}" is no comparison, {EXAMPLE}')
-        for operand in operands:
-            if isinstance(operand, Key) and operand.name not in keys:
-                raise InputError(f'{place}: no key "{operand.name}"{nearest(operand.name, sorted(keys))}')
-        if not any(isinstance(o, Key) and o.name in searched for o in operands):
-            raise InputError(f'{place}: "{clause}" names no parameter of the space: {", ".join(searched)}')
-        comparisons += zip(operands, operators, operands[1:], strict=False)
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise InputError(f'{place}: "{text}" is no comparison, {_EXAMPLE}') from None
+    comparisons: list[tuple[Any, Callable[[Any, Any], bool], Any]] = []
+    for clause in tree.values if isinstance(tree, ast.BoolOp) and isinstance(tree.op, ast.And) else [tree]:
+        if not isinstance(clause, ast.Compare) or not all(type(op) in _COMPARISONS for op in clause.ops):
+            raise InputError(f'{place}: "{ast.unparse(clause)}" is no comparison, {_EXAMPLE}')
+        operands = [_operand(node, keys, place) for node in (clause.left, *clause.comparators)]
+        if not any(isinstance(operand, ast.Name) and operand.id in searched for operand in operands):
+            raise InputError(f'{place}: "{ast.unparse(clause)}" names no parameter of the space: {", ".join(searched)}')
+        compare = [_COMPARISONS[type(op)] for op in clause.ops]
+        comparisons += zip(operands, compare, operands[1:], strict=False)
     return Constraint(tuple(comparisons))
 
 
-class _Operator(str):
-    """A token that compares, told apart from a text of the same letters."""
-
-
-def _is_operator(token: Any) -> bool:
-    return isinstance(token, _Operator)
-
-
-def _parts(clause: str, place: str) -> list[Any]:
-    """The tokens of one clause: keys, values and operators."""
-    parts: list[Any] = []
-    rest = clause
-    while rest.strip():
-        match = TOKEN.match(rest)
-        if match is None:
-            raise InputError(f'{place}: cannot read "{rest.strip()}", {EXAMPLE}')
-        op, number, word, quoted = match.groups()
-        if number is not None:
-            try:
-                parts.append(float(number))
-            except ValueError:
-                raise InputError(f'{place}: "{number}" is no number') from None
-        elif word is not None:
-            parts.append(WORDS[word] if word in WORDS else Key(word))
-        else:
-            parts.append(_Operator(op) if op is not None else quoted)
-        rest = rest[match.end() :]
-    return parts
+def _operand(node: ast.expr, keys: Mapping[str, Any], place: str) -> Any:
+    """A key as it is, the value of anything else."""
+    if isinstance(node, ast.Name) and node.id not in _CONSTANTS:
+        if node.id not in keys:
+            raise InputError(f'{place}: no key "{node.id}"{nearest(node.id, sorted(keys))}')
+        return node
+    try:
+        return _CONSTANTS[node.id] if isinstance(node, ast.Name) else ast.literal_eval(node)
+    except (ValueError, TypeError):
+        raise InputError(f'{place}: cannot read "{ast.unparse(node)}", {_EXAMPLE}') from None

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+import random
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Self, cast
+
+from pydantic import Field, model_validator
 
 from harness import registry
-from harness.config import nearest
+from harness.config import Config, nearest
 from harness.errors import InputError
 from studies.definition.constraint import Constraint, read_constraint
+from studies.definition.study import ENUMERATED, Study
 
 if TYPE_CHECKING:
     import optuna
 
     from harness.method import Method
-    from studies.definition.study import Study
 
 DECLARED = "declared"
 EVERYTHING = "*"  # as a key of [space]: every other parameter that the method declares
@@ -27,8 +30,7 @@ class NothingToSearchError(InputError):
     """No parameter is left to search: none is declared or given, or the study fixes them all."""
 
 
-@dataclass(frozen=True)
-class Parameter:
+class Parameter(Config, strict=True):
     """One dimension: a list of `choices`, or numbers from `low` to `high`; searched only where `when` holds."""
 
     name: str
@@ -38,7 +40,24 @@ class Parameter:
     log: bool = False
     step: float | None = None
     integer: bool = False
-    when: tuple[tuple[str, Any], ...] = ()
+    when: dict[str, Any] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _not_empty(self) -> Self:
+        if "choices" in self.model_fields_set:
+            if not self.choices or len(set(map(str, self.choices))) != len(self.choices):
+                raise ValueError("choices: expected at least one value, each once")
+            return self
+        if not {"low", "high"} <= self.model_fields_set:
+            raise ValueError("expected both low and high, or choices")
+        if not self.low < self.high:
+            raise ValueError(f"the range from {self.low:g} to {self.high:g} is empty; low must be under high")
+        if self.log and (self.low <= 0 or self.step is not None):
+            raise ValueError("log: a log scale has a low above 0 and no step")
+        # 0.16 - 0.14 is a little under 0.02
+        if self.step is not None and not 0 < self.step <= (self.high - self.low) * (1 + 1e-9):
+            raise ValueError(f"step {self.step:g}: expected a number above 0 that is not wider than the range")
+        return self
 
     @property
     def finite(self) -> bool:
@@ -59,6 +78,10 @@ class Parameter:
         steps = [self.low + i * step for i in range(count)]
         return [round(v) for v in steps] if self.integer else [float(f"{v:.12g}") for v in steps]
 
+    def ends(self) -> list[Scalar]:
+        """All choices, or the lowest and the highest number."""
+        return list(self.choices) or [int(end) if self.integer else end for end in (self.low, self.high)]
+
     def holds(self, value: Any) -> bool:
         """Is it one of the values?"""
         if self.finite:
@@ -67,7 +90,7 @@ class Parameter:
 
     def active(self, values: Mapping[str, Any]) -> bool:
         """Does the condition hold, given the other values? A part of "a+b" counts as equal."""
-        return all(_meets(values.get(key), wanted) for key, wanted in self.when)
+        return all(_meets(values.get(key), wanted) for key, wanted in self.when.items())
 
     def suggest(self, trial: optuna.Trial) -> Scalar:
         """Optuna's value for this trial."""
@@ -93,7 +116,7 @@ def _meets(value: Any, wanted: Any) -> bool:
 
 @dataclass(frozen=True)
 class Space:
-    """The parameters in the order in which they are drawn (conditions look back), and what they are drawn onto."""
+    """The parameters in the order in which they are drawn (conditions refer to earlier ones)."""
 
     parameters: tuple[Parameter, ...]
     fixed: Mapping[str, Any]  # the config that all trials share, defaults included: what conditions refer to
@@ -107,48 +130,37 @@ class Space:
     def names(self) -> list[str]:
         return [p.name for p in self.parameters]
 
-    def suggest(self, trial: optuna.Trial, *, first: bool = False) -> dict[str, Scalar]:
-        """A configuration: the values of the parameters whose conditions hold. `first`: for the first planned trial."""
-        own = self.defaults_first and first
+    def choose(self, value_of: Callable[[Parameter], Scalar | None]) -> dict[str, Scalar]:
+        """A configuration: a value of each parameter whose condition holds; None leaves out the parameter."""
         values: dict[str, Scalar] = {}
-        for parameter in self.parameters:
-            beyond = own and not parameter.holds(self.fixed[parameter.name])  # then the config keeps its value
-            if parameter.active({**self.fixed, **values}) and not beyond:
-                values[parameter.name] = parameter.suggest(trial)
+        for p in self.parameters:
+            if p.active({**self.fixed, **values}) and (value := value_of(p)) is not None:
+                values[p.name] = value
         return values
+
+    def suggest(self, trial: optuna.Trial, *, first: bool = False) -> dict[str, Scalar]:
+        """A configuration that Optuna proposes. `first`: for the first planned trial."""
+        own = self.defaults_first and first  # then the config keeps its values beyond the space
+        return self.choose(lambda p: None if own and not p.holds(self.fixed[p.name]) else p.suggest(trial))
 
     def defaults(self) -> dict[str, Scalar]:
         """The config's own values of the parameters whose conditions hold; without values beyond the space."""
-        values: dict[str, Scalar] = {}
-        for p in self.parameters:
-            if p.active({**self.fixed, **values}) and p.holds(self.fixed[p.name]):
-                values[p.name] = self.fixed[p.name]
-        return values
+        return self.choose(lambda p: self.fixed[p.name] if p.holds(self.fixed[p.name]) else None)
 
     def first_point(self) -> dict[str, Scalar]:
         """The lowest or first value of every parameter whose condition holds: some configuration of the space."""
-        values: dict[str, Scalar] = {}
-        for p in self.parameters:
-            if p.active({**self.fixed, **values}):
-                values[p.name] = p.choices[0] if p.choices else int(p.low) if p.integer else p.low
-        return values
+        return self.choose(lambda p: p.ends()[0])
 
     def points(self) -> list[dict[str, Scalar]]:
         """Every configuration of a finite space that meets the constraint, the last parameter changing fastest."""
-
-        def extend(values: dict[str, Scalar], rest: tuple[Parameter, ...]) -> Iterator[dict[str, Scalar]]:
-            if not rest:
-                yield values
-            elif rest[0].active({**self.fixed, **values}):
-                for value in rest[0].values():
-                    yield from extend({**values, rest[0].name: value}, rest[1:])
-            else:
-                yield from extend(values, rest[1:])
-
-        all_points = extend({}, self.parameters)
-        if self.where is None:
-            return list(all_points)
-        return [point for point in all_points if self.where.holds({**self.fixed, **point})]
+        points: list[dict[str, Scalar]] = [{}]
+        for p in self.parameters:
+            points = [
+                {**point, **one}
+                for point in points
+                for one in ([{p.name: v} for v in p.values()] if p.active({**self.fixed, **point}) else [{}])
+            ]
+        return [point for point in points if self.where is None or self.where.holds({**self.fixed, **point})]
 
 
 def make_space(study: Study, where: str) -> Space:
@@ -159,14 +171,33 @@ def make_space(study: Study, where: str) -> Space:
             the config refuses, nothing to search (NothingToSearchError).
     """
     method: type[Method] = registry.load(registry.METHODS, study.method)
-    declared = method.Config.sweeps()
     recipe = {"preset": study.preset, "family": study.family, "base_model": study.base_model}
     base = method.configure(study.config, **recipe, where=f"{where}: config").model_dump()
+    parameters = _parameters(study, method, base, where)
+    for p in parameters:
+        conditions = {key: wanted[0] if isinstance(wanted, list) else wanted for key, wanted in p.when.items()}
+        for value in p.ends():
+            method.configure({**study.config, **conditions, p.name: value}, **recipe, where=f"{where}: space: {p.name}")
+    if study.by is not None and not any(p.name == study.by and p.finite for p in parameters):
+        raise InputError(f'{where}: by: "{study.by}" is no parameter of the space with a list of values')
+    space = Space(tuple(parameters), base, study.defaults_first)
+    if not study.where:
+        return space
+    constraint = read_constraint(study.where, base, space.names, f"{where}: where")
+    try:
+        constraint.holds({**base, **space.first_point()})
+    except TypeError:
+        raise InputError(f"{where}: where: only numbers can be compared by <, <=, > and >=") from None
+    return replace(space, where=constraint)
+
+
+def _parameters(study: Study, method: type[Method], base: Mapping[str, Any], where: str) -> list[Parameter]:
+    """The parameters of a study that can be active, each after those that its condition refers to."""
+    declared = method.Config.sweeps()
     wanted = dict(study.space) or {EVERYTHING: DECLARED}
-    if EVERYTHING in wanted:
-        wanted.pop(EVERYTHING)
+    if wanted.pop(EVERYTHING, None) is not None:
         wanted |= {name: DECLARED for name in declared if name not in wanted and name not in study.config}
-    parameters = []
+    waiting = []
     for name, given in wanted.items():
         place = f"{where}: space: {name}"
         if name not in method.Config.model_fields:
@@ -174,101 +205,56 @@ def make_space(study: Study, where: str) -> Space:
             raise InputError(f'{where}: space: method "{study.method}" has no parameter "{name}"{nearest(name, known)}')
         if name in study.config:
             raise InputError(f"{place}: is fixed by config; leave it out of one of the two")
-        parameters.append(_parameter(name, given, declared.get(name), isinstance(base[name], int), place))
-    searched = {p.name for p in parameters}
+        waiting.append(_parameter(name, given, declared.get(name), isinstance(base[name], int), place))
     # A condition on something that is not searched is decided now.
-    kept = [
-        p for p in parameters
-        if all(key in searched or _meets(base.get(key), wanted_) for key, wanted_ in p.when)
-    ]  # fmt: skip
-    ordered = _ordered(kept, where)
-    if not ordered:
+    waiting = [p for p in waiting if all(k in wanted or _meets(base.get(k), v) for k, v in p.when.items())]
+    if not waiting:
         raise NothingToSearchError(f"{where}: space: nothing to search; give values or ranges for some parameters")
-    for parameter in ordered:
-        conditions = {key: wanted_[0] if isinstance(wanted_, list) else wanted_ for key, wanted_ in parameter.when}
-        for value in parameter.choices or (parameter.low, parameter.high):
-            number = int(value) if parameter.integer and not parameter.choices else value
-            method.configure(
-                {**study.config, **conditions, parameter.name: number},
-                **recipe,
-                where=f"{where}: space: {parameter.name}",
-            )
-    if study.by is not None and not any(p.name == study.by and p.finite for p in ordered):
-        raise InputError(f'{where}: by: "{study.by}" is no parameter of the space with a list of values')
-    made = Space(tuple(ordered), base, study.defaults_first)
-    return replace(made, where=_constraint(study.where, made, f"{where}: where")) if study.where else made
-
-
-def _constraint(text: str, space: Space, place: str) -> Constraint:
-    """The constraint of a study, tried on a configuration: what cannot be compared is told before anything is run."""
-    constraint = read_constraint(text, space.fixed, space.names, place)
-    try:
-        constraint.holds({**space.fixed, **space.first_point()})
-    except TypeError:
-        raise InputError(
-            f"{place}: only numbers are smaller or larger than one another; == and != take anything"
-        ) from None
-    return constraint
-
-
-def _parameter(name: str, given: Any, declared: dict[str, Any] | None, integer: bool, place: str) -> Parameter:
-    """One entry of [space]: a list, a table that narrows or replaces what is declared, or the word "declared"."""
-    if given == DECLARED:
-        if declared is None:
-            raise InputError(f"{place}: the method declares no range for it; give a list or low and high")
-        table = dict(declared)
-    elif isinstance(given, list):
-        table = {"choices": given, **({"when": declared["when"]} if declared and "when" in declared else {})}
-    elif isinstance(given, dict):
-        unknown = sorted(set(given) - {"choices", "low", "high", "log", "step", "when"})
-        if unknown:
-            raise InputError(f'{place}: unknown key "{unknown[0]}"; known: choices, low, high, log, step, when')
-        replaced = {"low", "high", "log"} if "choices" in given else {"choices"}
-        dropped = replaced if {"choices", "low", "high"} & set(given) else set()
-        dropped |= {"log"} if "step" in given else set()
-        table = {**{key: value for key, value in (declared or {}).items() if key not in dropped}, **given}
-    else:
-        raise InputError(f'{place}: expected a list, a table with low and high, or "declared", not {given!r}')
-    if not isinstance(table.get("when", {}), dict):
-        raise InputError(f"{place}: when must be a table of keys and their values, not {table['when']!r}")
-    when = tuple(table.get("when", {}).items())
-    if "choices" in table:
-        choices = tuple(table["choices"])
-        if not choices:
-            raise InputError(f"{place}: needs at least one value")
-        if len(set(map(str, choices))) != len(choices):
-            raise InputError(f"{place}: holds the same value twice")
-        if not all(isinstance(c, str | int | float | bool) for c in choices):
-            raise InputError(f"{place}: values must be numbers, texts or true and false")
-        return Parameter(name, choices, when=when)
-    if not {"low", "high"} <= set(table):
-        raise InputError(f"{place}: expected both low and high, or choices")
-    low, high, log, step = table["low"], table["high"], table.get("log", False), table.get("step")
-    if not isinstance(log, bool):
-        raise InputError(f"{place}: log must be true or false, not {log!r}")
-    if not all(isinstance(v, int | float) and not isinstance(v, bool) for v in (low, high, step or 1)):
-        raise InputError(f"{place}: low, high and step must be numbers")
-    if not low < high:
-        raise InputError(f"{place}: the range from {low:g} to {high:g} is empty; low must be under high")
-    if log and low <= 0:
-        raise InputError(f"{place}: a log scale cannot start at {low:g}; give low above 0, or log = false")
-    if step is not None and (log or step <= 0):
-        raise InputError(f"{place}: step must be above 0 and goes with log = false")
-    if step is not None and step > (high - low) * (1 + 1e-9):  # 0.16 - 0.14 is a little under 0.02
-        raise InputError(f"{place}: step {step:g} is wider than the range from {low:g} to {high:g}")
-    return Parameter(name, (), float(low), float(high), log, step, integer and isinstance(low, int), when)
-
-
-def _ordered(parameters: list[Parameter], where: str) -> list[Parameter]:
-    """Parameters after those that their conditions refer to, otherwise as given."""
-    names = {p.name for p in parameters}
     ordered: list[Parameter] = []
-    waiting = list(parameters)
     while waiting:
-        done = {p.name for p in ordered}
-        ready = [p for p in waiting if all(key in done or key not in names for key, _ in p.when)]
+        names = {p.name for p in waiting}
+        ready = [p for p in waiting if not names & p.when.keys()]
         if not ready:
             raise InputError(f'{where}: space: the condition of "{waiting[0].name}" goes in a circle')
         ordered += ready
         waiting = [p for p in waiting if p not in ready]
     return ordered
+
+
+def _parameter(name: str, given: Any, declared: dict[str, Any] | None, integer: bool, place: str) -> Parameter:
+    """One entry of [space]: a list, a table that narrows or replaces what is declared, or the word "declared"."""
+    table = dict(declared or {})
+    if isinstance(given, list):
+        table = {key: table[key] for key in ("when",) if key in table} | {"choices": given}
+    elif isinstance(given, dict):
+        if {"choices", "low", "high"} & given.keys():
+            for key in ("low", "high", "log") if "choices" in given else ("choices",):
+                table.pop(key, None)
+        if "step" in given:
+            table.pop("log", None)
+        table |= given
+    elif given != DECLARED:
+        raise InputError(f'{place}: expected a list, a table with low and high, or "declared", not {given!r}')
+    elif declared is None:
+        raise InputError(f"{place}: the method declares no range for it; give a list or low and high")
+    if isinstance(table.get("choices"), list):
+        table["choices"] = tuple(table["choices"])
+    return Parameter.parse({"name": name, "integer": integer and isinstance(table.get("low"), int), **table}, place)
+
+
+def planned_trials(study: Study, space: Space) -> list[dict[str, Any]]:
+    """The fixed values of each trial: whole configurations for grids and defaults, the value of `by`, or nothing."""
+    if study.sampler in ENUMERATED:
+        points = space.points()
+        if study.sampler == "brute_force":
+            random.Random(study.sampler_seed).shuffle(points)  # noqa: S311 - an order, not a secret
+            points = points[: study.trials]
+        return points
+    assert study.trials is not None
+    turns: list[dict[str, Any]] = [{}]
+    if study.by is not None:  # taking turns, so that a study that was stopped has all values to the same extent
+        turns = [{study.by: value} for value in space[study.by].values()]
+    planned = [dict(turn) for _ in range(study.trials) for turn in turns]
+    if study.defaults_first:
+        planned[0] = space.defaults() | planned[0]
+    return planned

@@ -35,7 +35,7 @@ class Study(Conditions):
     config: dict[str, Any] = option({}, "values of the method's config that every trial shares")
     base_model: str = option("embedded:mini-bert", "hub id, folder or embedded:NAME")
     suites: list[str] = option([], "suites or tasks that every trial is evaluated on; none: the dev set alone")
-    steps: int | None = option(None, "upper bound on the updates of every trial: its budget", ge=1)
+    steps: int | None = option(None, "upper bound on the training steps of every trial: its budget", ge=1)
     objectives: list[str] = option([DEV], "dev, or TASK, TASK:METRIC, TASK:METRIC:AGGREGATION of the suites")
     directions: list[Literal["maximize", "minimize"]] = option([], "one for each objective; empty: maximize")
     seeds: list[int] = option([101], "seeds of a trial; the second and later ones only for trials still in contention")
@@ -43,20 +43,13 @@ class Study(Conditions):
     sampler: str = option("tpe", "how configurations are proposed: grid, brute_force or a sampler")
     sampler_seed: int = option(0, "seed of the sampler")
     defaults_first: bool = option(False, "the first trial is the configuration that method, preset and config give")
-    pruner: Pruner = option("none", "which trials are given up early, judged by their dev scores")
+    pruner: Pruner = option("none", "which trials are stopped early, by their dev scores")
     trials: int | None = option(None, "finished trials (with `by`: for each of its values); grids need none", ge=1)
     by: str | None = option(None, "parameter whose values get equal numbers of trials, and a line each in the table")
     keep_models: Literal["best", "all"] = option("best", "which trials' weights stay on disk")
     space: dict[str, Any] = option({}, "parameter -> values, range or the word declared; empty: all declared ones")
-    executor: ExecutorSettings = option(ExecutorSettings(), "where its runs are made; no part of any result")
+    executor: ExecutorSettings = option(ExecutorSettings(), "where its runs are executed; no part of any result")
     where: str = option("", 'what every cell of a grid has to meet, as "dropout_a < dropout_b"; empty: nothing')
-
-    @field_validator("name")
-    @classmethod
-    def _named(cls, value: str) -> str:
-        if not value.strip():
-            raise ValueError("a study needs a name")
-        return value
 
     @field_validator("sampler")
     @classmethod
@@ -101,21 +94,13 @@ class Study(Conditions):
         """Titles of the objectives."""
         return [f"{self.dev.task} dev" if o == DEV else o for o in self.objectives]
 
-    def experiment(
-        self, values: Mapping[str, Any], label: str, *, name: str = "", seeds: Sequence[int] | None = None
-    ) -> Experiment:
-        """The one-row comparison that a trial with these values is; equal cells have equal ids there and here.
-
-        Args:
-            label: the row's name.
-            name: of the comparison; the study's when left out.
-            seeds: those of a trial when left out.
-        """
+    def experiment(self, values: Mapping[str, Any], label: str) -> Experiment:
+        """The comparison of one row, named `label`, that a trial with these values is: its runs have the same ids."""
         entry = Entry(method=self.method, name=label, preset=self.preset, config={**self.config, **values})
         return Experiment(
-            **{**self.conditions(), "name": name or self.name},
+            **self.conditions(),
             base_models=[self.base_model],
-            seeds=list(self.seeds if seeds is None else seeds),
+            seeds=self.seeds,
             suites=self.suites,
             max_steps=self.steps,
             methods=[entry],
@@ -133,7 +118,11 @@ def presets() -> dict[str, Path]:
 
 
 def read_study(
-    file: str | Mapping[str, Any], overrides: Sequence[str] = (), *, quick: bool = False, name: str | None = None
+    source: str | Path | Mapping[str, Any],
+    overrides: Sequence[str] = (),
+    *,
+    quick: bool = False,
+    name: str | None = None,
 ) -> Study:
     """Read a study file, a preset's name or the keys of a file; then `key=value` overrides.
 
@@ -142,8 +131,8 @@ def read_study(
     Raises:
         InputError: no such file or preset, not TOML, no quick size, unknown key, value out of range.
     """
-    path, tree = _read(file) if isinstance(file, str) else (Path("study"), deepcopy(dict(file)))
-    tree["name"] = tree.get("name", path.stem)
+    path, tree = ("study", deepcopy(dict(source))) if isinstance(source, Mapping) else _read(str(source))
+    tree["name"] = tree.get("name", Path(path).stem)
     smaller = tree.pop("quick", None)
     if quick:
         if not isinstance(smaller, dict):
@@ -153,16 +142,16 @@ def read_study(
         _override(tree, override)
     if name is not None:
         tree["name"] = name
-    study = Study.parse(tree, str(path))
+    study = Study.parse(tree, path)
     if fault := name_fault(study.name):
         raise InputError(f'{path}: key "name": {fault}')
     return study
 
 
-def _read(file: str) -> tuple[Path, dict[str, Any]]:
-    """The keys of a file or preset; those that it does not have are those of the study that it `extends`."""
-    path = Path(file)
+def _read(file: str) -> tuple[str, dict[str, Any]]:
+    """Path and keys of a file or preset; those that it does not have are those of the study that it `extends`."""
     known = presets()
+    path = Path(file)
     if not is_there(path) or (path.is_dir() and file in known):
         if file not in known:
             hint = nearest(file, sorted(known))
@@ -173,22 +162,20 @@ def _read(file: str) -> tuple[Path, dict[str, Any]]:
         raise InputError(f'{path}: key "schema": this version of the harness reads {SCHEMA}; update one of the two')
     base = tree.pop(EXTENDS, None)
     if base is None:
-        return path, tree
-    if not isinstance(base, str) or base not in known or EXTENDS in read_toml(known[base]):
-        whole = [name for name, other in known.items() if EXTENDS not in read_toml(other)]
+        return str(path), tree
+    whole = [name for name, other in known.items() if EXTENDS not in read_toml(other)]
+    if base not in whole:
         raise InputError(f'{path}: key "{EXTENDS}": expected one of the presets {", ".join(whole)}, not {base!r}')
     inherited = {key: value for key, value in _read(base)[1].items() if key != "name"}
-    return path, {**inherited, **tree}
+    return str(path), {**inherited, **tree}
 
 
 def _override(tree: dict[str, Any], override: str) -> None:
     """Set one value of the tree: trials=20, config.temperature=0.1, space.learning_rate=[1e-5, 3e-5]."""
     path, value = setting(override, "trials=20")
     *tables, key = path.split(".")
-    place = tree
     for table in tables:
-        inner = place.setdefault(table, {})
-        if not isinstance(inner, dict):
+        tree = tree.setdefault(table, {})
+        if not isinstance(tree, dict):
             raise InputError(f'--set {override}: "{table}" is a single value, not a table')
-        place = inner
-    place[key] = value
+    tree[key] = value

@@ -48,7 +48,7 @@ def value_label(study: Study) -> str:
 
 def trials_sheet(study: Study, space: Space, trials: Sequence[FrozenTrial]) -> Sheet:
     """Every trial: configuration, values (correlations, not times 100), state, seeds, seconds, ids of its runs."""
-    seconds_of = ("training", "evaluation", "optuna", "whole")
+    seconds_of = ("training", "evaluation", "whole")
     columns = ("trial", *space.names, *study.objective_names, "state", "status", "seeds", "reused",
                *(f"{part} seconds" for part in seconds_of), "last step", "runs", "reason")  # fmt: skip
     rows: list[tuple[Value, ...]] = []
@@ -152,8 +152,8 @@ def time_sheet(trials: Sequence[FrozenTrial]) -> Sheet:
     parts = [seconds for t in trials if (seconds := result_of(t).seconds).training > 0]
     whole = sum(part.whole for part in parts)
     rows: list[tuple[Value, ...]] = []
-    sums = {key: sum(getattr(part, key) for part in parts) for key in ("training", "evaluation", "optuna")}
-    sums["loading and saving"] = whole - sum(sums.values())
+    sums = {key: sum(getattr(part, key) for part in parts) for key in ("training", "evaluation")}
+    sums["other"] = whole - sum(sums.values())
     for key, seconds in sums.items():
         rows.append((key, seconds / max(1, len(parts)), 100 * seconds / whole if whole else 0.0))
     columns = ("part", "seconds per trial", "percent")

@@ -63,7 +63,7 @@ def describe(
     """Every table and figure of a study, in the order of the page."""
     from harness.results.store import RunFolder
     from reports.read.provenance import provenance_of
-    from studies.definition.planned import planned_trials
+    from studies.definition.space import planned_trials
     from studies.show import study_figures
     from studies.show.confirmation import confirm
     from studies.show.export import sheets

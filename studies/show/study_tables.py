@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reports.document.blocks import Block, Facts, Text
@@ -12,6 +13,7 @@ from reports.document.table import Cell, Column, Table, TableRow, absent, number
 from studies.definition.space import Space
 from studies.definition.study import Study
 from studies.show.findings import Sheet
+from studies.storage import folder_of
 from studies.trials import PROPOSER, result_of
 
 if TYPE_CHECKING:
@@ -47,7 +49,7 @@ def space_table(study: Study, space: Space, trials: Sequence[FrozenTrial]) -> Ta
         TableRow((
             Cell(p.name, code=True),
             Cell(p.describe()),
-            Cell(" and ".join(f"{key} = {value}" for key, value in p.when) or "always"),
+            Cell(" and ".join(f"{key} = {value}" for key, value in p.when.items()) or "always"),
         ))
         for p in space.parameters
     ]  # fmt: skip
@@ -141,10 +143,8 @@ def held_out_scores(study: Study, confirmed: Confirmation | None) -> list[Block]
     if confirmed is None or not confirmed.held_out:
         if len(study.signs) > 1:
             return []
-        commands = (
-            f"harness study best {shlex.quote(study.name)} --held-out --workdir WORKDIR > held-out.toml",
-            "harness compare held-out.toml --workdir WORKDIR",
-        )
+        file = folder_of(Path("WORKDIR"), study.name) / "held-out.toml"
+        commands = (f"harness compare {shlex.quote(str(file))} --workdir WORKDIR",)
         seeds = listed(study.held_out_seeds)
         return [
             Text((f"No run of the best configuration with the held-out seeds ({seeds}) is in this work directory.",)),

@@ -15,8 +15,7 @@ from harness.runs.selection import select_part
 from methods.barlow_twins import BarlowTwins
 from reports.papers import definition
 from studies import PAPERS
-from studies.definition.planned import planned_trials
-from studies.definition.space import make_space
+from studies.definition.space import make_space, planned_trials
 from studies.definition.study import presets, read_study
 from tests.support.configurations import know_base_models
 

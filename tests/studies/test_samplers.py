@@ -7,8 +7,7 @@ from importlib.util import find_spec
 import optuna
 import pytest
 
-from studies.definition.planned import planned_trials
-from studies.definition.space import make_space
+from studies.definition.space import make_space, planned_trials
 from studies.definition.study import Study
 from studies.samplers import check, make_pruner, make_sampler, proposer
 from studies.show.study_tables import sampler_text
@@ -39,9 +38,10 @@ def test_every_sampler_fills_its_slots_inside_the_space(name: str) -> None:
     remarks = check(study, space, "x")
     without_smac = name == "smac" and find_spec("smac") is None
     assert bool(remarks) == (name in ("qmc", "cmaes") or without_smac)
-    stored = optuna.create_study(direction="maximize", sampler=make_sampler(study))
+    storage = optuna.storages.InMemoryStorage()
+    stored = optuna.create_study(storage=storage, direction="maximize", sampler=make_sampler(study))
     planned = planned_trials(study, space)
-    assert queue_slots(stored, planned) == ([], 12)
+    assert queue_slots(storage, stored, planned) == ([], 12)
     while (trial := next_trial(stored, 12)) is not None:
         values = space.suggest(trial, first=trial.user_attrs[SLOT] == 0)
         assert 1e-3 <= float(values["covariance_weight"]) <= 1e-1
@@ -57,8 +57,9 @@ def test_smac_proposes_different_trials_at_a_time() -> None:
     space = {"learning_rate": [1e-5, 2e-5], "covariance_weight": {"low": 1e-3, "high": 1e-1, "log": True}}
     study = Study.parse({"name": "x", "method": "vicreg", "sampler": "smac", "trials": 8, "space": space}, "x")
     made = make_space(study, "x")
-    stored = optuna.create_study(direction="maximize", sampler=make_sampler(study))
-    assert queue_slots(stored, planned_trials(study, made)) == ([], 8)
+    storage = optuna.storages.InMemoryStorage()
+    stored = optuna.create_study(storage=storage, direction="maximize", sampler=make_sampler(study))
+    assert queue_slots(storage, stored, planned_trials(study, made)) == ([], 8)
     trials = [next_trial(stored, 8) for _ in range(3)]
     values = [made.suggest(trial) for trial in trials if trial is not None]
     assert len({v["covariance_weight"] for v in values}) == 3

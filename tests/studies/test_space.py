@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from harness.errors import InputError
-from studies.definition.planned import planned_trials
-from studies.definition.space import make_space
+from studies.definition.space import make_space, planned_trials
 from studies.definition.study import Study
 from studies.proposer import split_objective
 from studies.samplers import check
@@ -49,23 +48,26 @@ def test_the_file_narrows_fixes_and_replaces() -> None:
     ("space", "said"),
     [
         ({"temprature": [1]}, 'no parameter "temprature" (did you mean "temperature"?)'),
-        ({"temperature": []}, "temperature: needs at least one value"),
-        ({"temperature": [0.1, 0.1]}, "the same value twice"),
+        ({"temperature": []}, "temperature: choices: expected at least one value"),
+        ({"temperature": [0.1, 0.1]}, "choices: expected at least one value, each once"),
         ({"temperature": {"low": 0.5, "high": 0.5}}, "range from 0.5 to 0.5 is empty"),
-        ({"temperature": {"low": 0, "high": 1, "log": True}}, "a log scale cannot start at 0"),
+        ({"temperature": {"low": 0, "high": 1, "log": True}}, "a log scale has a low above 0"),
         ({"mlm_probability": {"low": 0.1}}, "expected both low and high"),
         ({"temperature": {"low": 0.1, "high": 1.0, "stp": 0.1}}, 'unknown key "stp"'),
         ({"temperature": [0.1, -1.0]}, "greater than 0, not -1.0"),
         ({"temperature": 0.1}, "expected a list"),
         ({"pooling": "declared"}, "the method declares no range"),
         ({"batch_size": ["many"]}, "a valid integer"),
-        ({"temperature": {"low": 0.1, "high": 0.5, "step": 0}}, "step must be above 0"),
-        ({"temperature": {"low": 0.1, "high": 0.5, "step": 3}}, "step 3 is wider than the range from 0.1 to 0.5"),
-        ({"temperature": {"low": -1.0, "high": 1.0, "log": True}}, "a log scale cannot start at -1"),
-        ({"temperature": {"low": 0.1, "high": 1.0, "log": "no"}}, "log must be true or false, not 'no'"),
-        ({"temperature": {"low": 0.1, "high": 1.0, "when": "x"}}, "when must be a table"),
-        ({"temperature": [[0.1], [0.2]]}, "values must be numbers, texts or true and false"),
-        ({"temperature": {"low": float("nan"), "high": 1.0}}, "is empty"),
+        ({"temperature": {"low": 0.1, "high": 0.5, "step": 0}}, "step 0: expected a number above 0"),
+        (
+            {"temperature": {"low": 0.1, "high": 0.5, "step": 3}},
+            "step 3: expected a number above 0 that",
+        ),
+        ({"temperature": {"low": -1.0, "high": 1.0, "log": True}}, "a log scale has a low above 0"),
+        ({"temperature": {"low": 0.1, "high": 1.0, "log": "no"}}, 'key "log"'),
+        ({"temperature": {"low": 0.1, "high": 1.0, "when": "x"}}, 'key "when"'),
+        ({"temperature": [[0.1], [0.2]]}, 'key "choices'),
+        ({"temperature": {"low": float("nan"), "high": 1.0}}, "finite number"),
         ({"temperature": {"low": 0.1, "high": float("inf")}}, "finite number"),
     ],
 )
@@ -101,9 +103,9 @@ def test_where_keeps_the_cells_of_a_grid_that_meet_it(where: str, kept: int) -> 
         ("dropout_a dropout_b <", "is no comparison"),
         ("dropout_a < dropout_c", 'no key "dropout_c" (did you mean "dropout_b"?)'),
         ("temperature < 1", "names no parameter of the space: dropout_a, dropout_b"),
-        ("dropout_a < 'x'", "cannot read \"'x'\""),
-        ("dropout_a < 1e-x", '"1e-x" is no number'),
-        ("terms < dropout_a", "only numbers are smaller or larger"),
+        ("dropout_a < 'x'", "only numbers can be compared"),
+        ("dropout_a < 1e-x", "is no comparison"),
+        ("terms < dropout_a", "only numbers can be compared"),
         ("__import__(dropout_a) < 1", "cannot read"),
     ],
 )
@@ -142,7 +144,6 @@ def test_a_sampler_that_does_not_fit_the_space_is_refused(more: dict[str, Any], 
         ({"trials": 0}, "expected greater than or equal to 1, not 0"),
         ({"trials": 2.5}, "a valid integer"),
         ({"steps": 0}, "expected greater than or equal to 1, not 0"),
-        ({"name": " "}, "a study needs a name"),
         ({"sampler": "tpee"}, "sampler"),
         ({"defaults_first": True}, "grid goes through the whole space in its own order"),
         ({"seeds": [1], "held_out_seeds": [1, 2]}, "seed 1 searches too"),

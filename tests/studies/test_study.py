@@ -14,8 +14,7 @@ from harness import api
 from harness.cli import main
 from harness.errors import InputError
 from harness.results.store import read_records
-from studies.definition.planned import planned_trials
-from studies.definition.space import make_space
+from studies.definition.space import make_space, planned_trials
 from studies.definition.study import presets, read_study
 from studies.samplers import check
 from studies.storage import default_url, lock_study, open_storage
@@ -56,8 +55,7 @@ def test_a_study_draws_figures_and_writes_their_numbers(tmp_path: Path, capsys: 
     where = ["--workdir", str(tmp_path)]
     assert main(["study", "show", "cheap", *where]) == main(["study", "list", *where]) == 0
     assert "cheap: 3 finished trials" in capsys.readouterr().out
-    assert main(["study", "export", "cheap", *where, "--out", str(tmp_path / "out")]) == 0
-    assert {file.name for file in (tmp_path / "out").iterdir()} == names
+    assert {file.name for file in found.export(tmp_path / "out").iterdir()} == names
 
 
 def test_a_configuration_proposed_twice_is_run_once(tmp_path: Path) -> None:

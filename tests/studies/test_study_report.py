@@ -132,7 +132,7 @@ def test_it_draws_a_landscape_over_two_numbers_and_not_over_a_line() -> None:
     from studies.show.space_figures import contour
 
     study = Study.model_validate({"name": "x", "method": "random"})
-    space = Space((Parameter("a", low=1, high=100, log=True), Parameter("b", (1, 2, 3))), {})
+    space = Space((Parameter(name="a", low=1, high=100, log=True), Parameter(name="b", choices=(1, 2, 3))), {})
     ranges = {
         "a": optuna.distributions.FloatDistribution(1, 100, log=True),
         "b": optuna.distributions.CategoricalDistribution((1, 2, 3)),

@@ -139,7 +139,7 @@ def load_corpus(
 
     Args:
         uri: one of
-            a name of the catalogue (`harness data list`): "wiki1m", "stsb-sentences?parts=train";
+            a name of the catalogue (`harness list data`): "wiki1m", "stsb-sentences?parts=train";
             "hf://datasets/ORG/NAME?config=...&split=...", a whole data set of the hub, which `datasets` streams;
             "hf://datasets/ORG/NAME/FILE", a .txt (one text a line), .csv, .tsv or .jsonl file, or the .gz of one, or a
             .parquet file;

@@ -26,10 +26,9 @@ def test_an_unreachable_hub_is_reported_and_no_failure(
     monkeypatch.setattr(doctor, "installed", list)
     assert main(["doctor", "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
-    assert report["hub"]["reachable"] is False
-    assert "refused" in report["hub"]["reason"]
-    assert report["devices"][0]["device"] == "cpu"
-    assert report["devices"][0]["precision"]["choice"] in ("fp32", "bf16")
+    assert "not reachable" in report["hub"]
+    assert "refused" in report["hub"]
+    assert any(precision in report["cpu"] for precision in ("fp32", "bf16"))
     assert main(["doctor"]) == 0
     assert "not reachable" in capsys.readouterr().out
 

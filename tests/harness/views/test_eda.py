@@ -170,7 +170,7 @@ def test_without_data_the_error_names_the_remedy(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(InputError, match=r"python -m nltk\.downloader wordnet") as caught:
         wordnet.load()
     assert "\n" not in str(caught.value)
-    assert "nltk.downloader wordnet" in doctor._wordnet()["missing"]
+    assert "nltk.downloader wordnet" in doctor.find_wordnet()
 
 
 def test_without_nltk_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,4 +188,4 @@ def test_damaged_data_is_named(installed: Path) -> None:
 
 
 def test_the_doctor_finds_it(installed: Path) -> None:
-    assert doctor._wordnet() == {"path": str(installed / "corpora" / "wordnet")}
+    assert doctor.find_wordnet() == str(installed / "corpora" / "wordnet")

@@ -1,6 +1,6 @@
 """How the "mini" presets were found: a small grid, scored on the embedded dev part and never on its test part.
 
-    python -m studies.search_embedded --out studies/search_embedded.csv
+    python -m tools.search_embedded --out tools/search_embedded.csv
 
 Every configuration is trained on `embedded:sentences` (or `embedded:pairs`, `embedded:documents`, where a method learns
 from those) from `embedded:mini-bert` with a seed that no comparison uses; its score is the best dev Spearman (natural
@@ -56,7 +56,7 @@ def configurations(grid: dict[str, list[Any]]) -> list[dict[str, Any]]:
 def main() -> None:
     """Run the grid (rows that the file has already are kept) and print the best row of each method and pooling."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", default="studies/search_embedded.csv")
+    parser.add_argument("--out", default="tools.search_embedded.csv")
     parser.add_argument("--methods", nargs="*", default=list(GRIDS))
     parser.add_argument("--seeds", type=int, nargs="*", default=[101])
     args = parser.parse_args()
