@@ -75,9 +75,8 @@ def plan_runs(file: str, experiment: Experiment, family_of: FamilyOf) -> list[Pl
 
 def _plan_entry(file: str, experiment: Experiment, entry: Entry, family_of: FamilyOf) -> list[PlannedRun]:
     method: type[Method] = registry.load(registry.METHODS, entry.method)
-    label = entry.name or entry.method
+    label, steps = entry.label, experiment.max_steps
     tasks: dict[str, dict[str, frozenset[str]]] = {}  # base model -> block -> tasks
-    bounds: dict[str, int | None] = {}
     for name, block in experiment.parts.items():
         if entry.blocks and name not in entry.blocks:
             continue
@@ -85,7 +84,6 @@ def _plan_entry(file: str, experiment: Experiment, entry: Entry, family_of: Fami
             suites = block.suites or experiment.suites
             known = frozenset(task for suite in suites for task in (tasks_of(suite) or (suite,)))
             tasks.setdefault(base_model, {})[name] = known
-            bounds[base_model] = entry.max_steps or block.max_steps or experiment.max_steps
     values = {**{k: v for k, v in experiment.shared.items() if k in method.Config.model_fields}, **entry.config}
     runs = []
     for base_model, by_block in tasks.items():
@@ -97,7 +95,7 @@ def _plan_entry(file: str, experiment: Experiment, entry: Entry, family_of: Fami
         except InputError:  # the preset has no values for this base model
             continue
         corpus = corpus_for(experiment, entry, method.text_for(config), file)
-        record = plan_record(experiment.name, label, method, config, base_model, corpus, bounds[base_model], family)
+        record = plan_record(experiment.name, label, method, config, base_model, corpus, steps, family)
         runs.append(PlannedRun(file, ResultRow(label, record.base_model, (record,)), by_block))
     return runs
 

@@ -31,7 +31,7 @@ from harness.runs.progress import Progress
 from harness.runs.runner import Runner
 from harness.runs.selection import rehearse as rehearse_experiment
 from harness.runs.selection import select
-from harness.runs.tuning import Budget, Tuning, check_budget, requested_budget
+from harness.runs.tuning import Budget, Tuning, check_budget
 from harness.runs.until import MoreSeeds, Until, check_until
 from harness.tracking import Tracker
 from reports import build
@@ -94,11 +94,11 @@ def plan_comparison(
     source = _source(experiment)
     where = source if isinstance(source, str) else f'experiment "{source.name}"'
     selected = select(source, overrides, only, where, tuned=tune is not None)
-    tune = None if rehearse and tune is None else requested_budget(tune, selected)
-    budget = check_budget(tune, selected) if tune is not None else None
+    budget = None if rehearse and tune is None else check_budget(tune, selected)
     selected = selected.model_copy(update={"executor": executor_settings(executor, selected.executor)})
     registry.load(registry.EXECUTORS, selected.executor.name)
-    until = check_until(until, selected) if until is not None else None
+    if until is not None:
+        check_until(until, selected)
     team = team or join(selected.device)
     for wrong, message in (
         (until and rehearse, "--until: a rehearsal decides nothing; leave one of them out"),
@@ -110,7 +110,7 @@ def plan_comparison(
             raise InputError(message)
     most = selected.rehearsal.sentences if rehearse else None
     if rehearse:
-        selected = rehearse_experiment(selected)
+        selected = rehearse_experiment(selected, where)
     plan = make_plan(selected, where, workdir, team=team, log_line=log_line, most_sentences=most)
     if not all(plan.block_tasks.values()):
         raise InputError(f"{where}: suites: expected a suite or task; see: harness list suites")
@@ -259,7 +259,7 @@ def _run(
 
 def more_seeds_of(until: Until, experiment: Experiment) -> MoreSeeds:
     """The course of `--until`, with the analysis of the reports."""
-    return MoreSeeds(until, (*experiment.seeds, *until.order), analyse, RULE)
+    return MoreSeeds(until, experiment.seeds, analyse, RULE)
 
 
 def sources_of(against: Sequence[str | Path]) -> dict[str, Path]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # Option -> its name in `Budget` and `Until`.
 _TUNE = {"tune_steps": "steps", "tune_seeds": "seeds"}
-_UNTIL = {"most_seeds": "most", "more_seeds": "order", "budget": "budget", "equivalence": "equivalence"}
+_UNTIL = {"most_seeds": "most", "budget": "budget", "equivalence": "equivalence"}
 
 
 def register(commands: Commands) -> None:
@@ -50,8 +50,6 @@ def register(commands: Commands) -> None:
     add("--until", choices=("decided",), help="add seeds, one at a time, to the rows between which a decision is open; "
         "verdicts are corrected for the interim analyses")  # fmt: skip
     add("--most-seeds", type=int, metavar="N", help="with --until: largest number of seeds per row (default: 15)")
-    add("--more-seeds", type=partial(_numbers, "--more-seeds"), metavar="LIST",
-        help="with --until: the seeds after the experiment's (default: the integers after its largest)")  # fmt: skip
     add("--budget", type=_amount, metavar="40runs|3h", help="with --until: start no round beyond this "
         "many runs, or hours of training and scoring; reused runs count")  # fmt: skip
     add("--equivalence", type=float, metavar="POINTS", help="with --until: smaller differences do not matter "
@@ -147,8 +145,6 @@ def _show(result: Comparison) -> None:
     for report, written in result.further.items():
         for kind, path in written.items():
             tell(f"report {report}, {kind}: {path}")
-    if result.tuning is not None:
-        print_table(*result.tuning.table())
     for record in result.left_out:
         tell(f"n/a: {one_line(record.row)}: {one_line(record.reason)}")
     for record in result.records:

@@ -17,33 +17,36 @@ if TYPE_CHECKING:
     from harness.results.record import Record
     from harness.runs.plan import Job, Plan
 
-_SHARE = 0.3  # of the peak that training is assumed to reach, where nothing was measured
-_TOKENS = 24  # of a sentence
 _SCORING = 5.0  # seconds to score a run, where nothing is known
 
 
 def show(experiment: str, workdir: str, *, measure: bool = False, **options: Any) -> int:
     """Print the plan; with `measure`, two training steps of each row are timed for the estimate."""
-    from harness.api.experiments import notices, plan_comparison
+    from harness.api.experiments import more_seeds_of, notices, plan_comparison
     from harness.results.store import checked_workdir
     from harness.runs.against import find_other_rows
 
     folder = checked_workdir(workdir, create=False)
     planned = plan_comparison(experiment, folder, log_line=tell, **options)
-    plan = _with_first_seeds(planned, _with_tuned_rows(planned, folder))
+    plan = _with_tuned_rows(planned, folder)
+    if planned.until is not None:
+        more = more_seeds_of(planned.until, planned.experiment)
+        plan = more.begin(plan)
+        tell(f"{more.first} seeds per row up to the first interim analysis; then one more where a decision is open,"
+             f" at most {planned.until.most} per row")  # fmt: skip
     _show_runs(plan, folder, measure)
+    _show_differences(plan)
     amount, unit = planned.experiment.budget.describe()
     lines = [f"budget: {amount} {unit}"] if amount else []
     if planned.others:
         lines += find_other_rows(plan, planned.others, None).summary()
-    _show_differences(plan)
     for line in [*lines, *notices(plan, folder)]:
         tell(line)
     return 0
 
 
 def _with_tuned_rows(planned: Planned, folder: Path) -> Plan:
-    """The plan with the tuned rows whose search has ended; open searches are described."""
+    """The plan with the tuned rows whose search has ended; open searches are counted."""
     from harness.runs.plan import make_plan
 
     budget = planned.budget
@@ -52,60 +55,41 @@ def _with_tuned_rows(planned: Planned, folder: Path) -> Plan:
     from studies.tune import tune_rows
 
     tuning = tune_rows(planned.experiment, budget, folder, dry=True)
-    for search in tuning.rows:
-        if not search.study:
-            tell(f"{one_line(search.row)}: {one_line(search.reason)}")
-    open_rows = [one_line(s.row) for s in tuning.rows if s.study and s.trials < budget.trials]
-    if open_rows:
+    if open_rows := [one_line(search.row) for search in tuning.rows if search.study and search.trials < budget.trials]:
         tell(f"first a search of {len(open_rows)} rows: {budget.trials} trials of up to {budget.steps:,} training "
              f"steps each ({join_some(open_rows)}); each adds a tuned row")  # fmt: skip
-    return make_plan(tuning.ended.with_winners(planned.experiment), planned.where, folder)
-
-
-def _with_first_seeds(planned: Planned, plan: Plan) -> Plan:
-    """With `--until`, the plan up to the first interim analysis."""
-    from harness.api.experiments import more_seeds_of
-
-    if planned.until is None:
-        return plan
-    more = more_seeds_of(planned.until, planned.experiment)
-    first = more.begin(plan)
-    random_rows = sum(not row.method.card.deterministic for row in plan.rows)
-    most = len(first.jobs) + random_rows * (planned.until.most - more.first)
-    tell(f"{more.first} seeds per row up to the first interim analysis; then one seed at a time where a decision is "
-         f"open, at most {most} runs")  # fmt: skip
-    return first
+    return make_plan(tuning.with_winners(planned.experiment, ended=True), planned.where, folder)
 
 
 def _show_runs(plan: Plan, folder: Path, measure: bool) -> None:
     """A line for each row and base model: number of runs, training steps, what is reused, and the time."""
+    from harness.machine.environment import device_name
     from harness.runs.execute import find_finished
 
     rows: dict[tuple[str, str], list[Job]] = {}
     for job in plan.jobs:
         rows.setdefault((job.row, job.spec.base_model), []).append(job)
-    cells, total, unknown, all_states = [], 0.0, [], Counter[str]()
+    lines, total, unknown, all_states = [], 0.0, [], Counter[str]()
     for (label, base), jobs in rows.items():
         records = [find_finished(job, folder) for job in jobs]
         states = Counter(_state(job, record, folder) for job, record in zip(jobs, records, strict=True))
         all_states += states
         left = states["to train"] + states["to score"]
         each = _estimate(plan, jobs[0], records, folder, measure) if left else 0.0
-        if each is None:
-            unknown.append(one_line(label))
+        unknown += [one_line(label)] if each is None else []
         total += (each or 0.0) * left
         time = "" if not left else "unknown" if each is None else describe_duration(each * left)
         steps = f"{jobs[0].steps:,}" if jobs[0].steps else "–"
-        cells.append((label, base, str(len(jobs)), steps, _counts(states), time))
+        lines.append((label, base, str(len(jobs)), steps, _counts(states), time))
     heads = ("row", "base model", "runs", "training steps", "state", "time")
-    print_table(f"{plan.experiment.name}: {len(plan.jobs)} runs of {len(rows)} rows", heads, cells, wrap=True)
+    print_table(f"{plan.experiment.name}: {len(plan.jobs)} runs of {len(rows)} rows", heads, lines, wrap=True)
     for (label, _), jobs in rows.items():
         if jobs[0].spec.missing:
             tell(f"n/a: {one_line(label)}: {one_line(jobs[0].spec.missing)}")
-    if added := [one_line(row.label) for row in plan.rows if row.added]:
-        tell(f"added as untrained starts of rows: {join_some(list(dict.fromkeys(added)), 8)}")
-    rest = f"; not estimated: {join_some(unknown)}" if unknown else ""
-    tell(f"{_counts(all_states)}; about {describe_duration(total)} on {plan.device_name}{rest}")
+    if added := dict.fromkeys(one_line(row.label) for row in plan.rows if row.added):
+        tell(f"added as untrained starts of rows: {join_some(list(added), 8)}")
+    rest = f"; not estimated: {join_some(unknown)} (--measure times two training steps of each)" if unknown else ""
+    tell(f"{_counts(all_states)}; about {describe_duration(total)} on {device_name(plan.device)}{rest}")
 
 
 def _state(job: Job, record: Record | None, folder: Path) -> str:
@@ -123,42 +107,30 @@ def _counts(states: Counter[str]) -> str:
 
 
 def _estimate(plan: Plan, job: Job, records: Sequence[Record | None], folder: Path, measure: bool) -> float | None:
-    """Seconds of a run: the mean of its row's runs on this device, else from the time of a step; None if unknown.
-
-    The time of a step is the one stored in the work directory, else measured on request, else derived from the
-    floating-point operations of a transformer, 6 per parameter and token (Kaplan et al. 2020, section 2.1), for two
-    views.
-    """
-    from harness.encoder.families import size_of
-    from harness.machine.peak import peak_flops, sheet_flops
+    """Seconds of a run: the mean of its row's runs on this device, else from the time of a training step, which is
+    stored in the work directory or measured on request; None if unknown."""
+    from harness.machine.environment import device_name
     from harness.results.measurements import read_measurements
     from harness.runs.measure import step_key, time_steps
 
-    here = [r.seconds for r in records if r is not None and r.environment.get("device_name") == plan.device_name]
+    device = device_name(plan.device)
+    here = [r.seconds for r in records if r is not None and r.environment.get("device_name") == device]
     if here:
         return sum(here) / len(here)
     if not job.steps:
         return _SCORING
     row, precision = plan.row_of(job), plan.experiment.precision
-    stored = read_measurements(folder).get("step_seconds", {}).get(step_key(row, plan.device_name, precision))
+    stored = read_measurements(folder).get("step_seconds", {}).get(step_key(row, device, precision))
+    if stored is not None:
+        return _SCORING + job.steps * float(stored["seconds"])
     corpus = plan.corpus(row)
-    try:
-        if stored is not None:
-            step = float(stored["seconds"])
-        elif measure and corpus is not None:
-            step = time_steps(row, corpus, plan.device, precision, 10**9, untimed=1, most=2)
-        else:
-            peak = sheet_flops(plan.device_name, "bf16") if plan.device.startswith("cuda") else None
-            parameters = 12 * size_of(job.spec.base_model)  # 0: no transformer
-            if not parameters:
-                return None
-            tokens = 2.0 * job.spec.config.get("batch_size", 1) * _TOKENS
-            step = 6 * parameters * tokens / (_SHARE * float(peak or peak_flops(plan.device, "fp32")))
-    except HarnessError as error:
-        if measure:
-            tell(f"{one_line(row.label)}: {one_line(str(error))}")
+    if not measure or corpus is None:
         return None
-    return step * job.steps + _SCORING
+    try:
+        return _SCORING + job.steps * time_steps(row, corpus, plan.device, precision, 10**9, untimed=1, most=2)
+    except HarnessError as error:
+        tell(f"{one_line(row.label)}: {one_line(str(error))}")
+        return None
 
 
 def _show_differences(plan: Plan) -> None:
@@ -166,15 +138,10 @@ def _show_differences(plan: Plan) -> None:
     from harness.runs.differences import planned_differences
 
     found = planned_differences(plan)
-    if len(found.rows) < 2 or len(found.rows) > 60:
+    if not 1 < len(found.rows) <= 60:
         return
-    if not found.columns:
-        tell("rows differ only in their methods and the methods' own options")
-        return
-    heads = [column.title + ("*" if column.key in found.marked else "") for column in found.columns]
-    cells = [
-        (label, *(found.texts[column.key][number] or "–" for column in found.columns))
-        for number, (label, _) in enumerate(found.rows)
-    ]
-    legend = [f"* {column.why}" for column in found.marked_columns]
-    print_table("Settings in which rows differ", ("row", *heads), cells, legend, wrap=True)
+    heads = [column.title + ("*" if column in found.marked else "") for column in found.columns]
+    texts = [found.texts[column.key] for column in found.columns]
+    lines = [(label, *(text[number] or "–" for text in texts)) for number, (label, _) in enumerate(found.rows)]
+    legend = [f"* {column.title}: {column.why}" for column in found.marked]
+    print_table("Settings in which rows differ", ("row", *heads), lines, legend, wrap=True)

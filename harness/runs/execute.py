@@ -35,11 +35,10 @@ from harness.results.model_card import write_card
 from harness.results.record import Record
 from harness.results.spec import NUMERICS, RunSpec, scoring_version
 from harness.results.store import MODEL, RunFolder, join_examples, remove
-from harness.runs.data import load_dev, load_text
 from harness.runs.experiment import CorpusSettings, DevSettings
 from harness.runs.measure import choose_precision, measure_inference, utilisation
 from harness.runs.merge import merge_examples, merge_records
-from harness.runs.plan import Job, find_task, is_readable
+from harness.runs.plan import Job, find_task, is_readable, load_dev, load_text
 from harness.seeds import seed_text
 from harness.tasks.base import Task, TaskResult, task_key
 

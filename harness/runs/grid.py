@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.files.locks import run_lock
 from harness.files.printable import join_some
-from harness.results.record import Record
+from harness.results.record import Record, Score
 from harness.results.store import MODEL, RunFolder, limit_to_tasks, remove, write_comparison_file
 from harness.runs.differences import rate_origin
 from harness.runs.execute import stored_vectors
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
+@dataclass
 class Grid:
     """The proposer of a comparison: all its jobs, then more seeds as long as `more_seeds` wants them.
 
@@ -41,32 +42,25 @@ class Grid:
         others: rows made elsewhere, whose runs are in `workdir`; their records follow those of the plan.
     """
 
-    def __init__(
-        self,
-        plan: Plan,
-        workdir: Path,
-        progress: Progress,
-        *,
-        command_of: Callable[[Job], str] = lambda job: "",
-        tracker: Tracker | None = None,
-        tuning: Tuning | None = None,
-        only: Sequence[str] = (),
-        more_seeds: MoreSeeds | None = None,
-        others: OtherRows | None = None,
-    ) -> None:
-        self.plan, self.workdir, self.progress = plan, workdir, progress
-        self.command_of, self.tracker, self.tuning, self.only = command_of, tracker, tuning, only
-        self.more_seeds, self.others = more_seeds, others
-        self.records: dict[tuple[str, str, int], Record] = {}
-        self.weights = Weights(plan, workdir)
-        self._proposed = False
-        self._notes: set[str] = set()
+    plan: Plan
+    workdir: Path
+    progress: Progress
+    command_of: Callable[[Job], str] = lambda job: ""
+    tracker: Tracker | None = None
+    tuning: Tuning | None = None
+    only: Sequence[str] = ()
+    more_seeds: MoreSeeds | None = None
+    others: OtherRows | None = None
+    records: dict[tuple[str, str, int], Record] = field(default_factory=dict, init=False)
+    _notes: set[str] = field(default_factory=set, init=False)
+    _proposed: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        self.weights = Weights(self.plan, self.workdir)
 
     def propose(self, room: int) -> list[Job]:
         """All jobs at once; then those of the next analysis, when all have ended."""
-        if self._proposed and (self.more_seeds is None or len(self._open())):
-            return []
-        if self._proposed and not self._analyse():
+        if self._proposed and (self.more_seeds is None or self._open() or not self._analyse()):
             return []
         self._proposed = True
         self.write()
@@ -85,8 +79,7 @@ class Grid:
         self.more_seeds.open_analysis()
         self.write()
         plan = self.more_seeds.close_analysis(self.plan, self.workdir, list(self.records.values()))
-        self.plan = plan or self.plan
-        self.weights = Weights(self.plan, self.workdir)
+        self.plan = self.weights.plan = plan or self.plan
         self.write()
         self.progress.reporter.say(self.more_seeds.summary())
         return plan is not None
@@ -118,9 +111,8 @@ class Grid:
         """The mean test score of each row so far, for the page of a running comparison."""
         by_row: dict[tuple[str, str], list[float]] = {}
         for record in self.records.values():
-            for s in record.scores:
-                if s.metric == "spearman" and s.aggregation == "all" and s.split == "test":
-                    by_row.setdefault((record.row, s.task), []).append(100 * s.value)
+            for score in _main_scores(record):
+                by_row.setdefault((record.row, score.task), []).append(100 * score.value)
         return [
             {"row": row, "task": task, "mean": sum(values) / len(values), "n": len(values)}
             for (row, task), values in by_row.items()
@@ -144,56 +136,61 @@ class Grid:
             for name, b in e.blocks.items()
         ]
         tuned = self.tuning.describe() if self.tuning else None
-        starts = plan.starts
-        runs = [
-            {"id": job.id, "row": job.row, "base_model": job.spec.base_model, **seed_fields(job.spec.random_seed)}
-            | ({"blocks": list(job.blocks)} if blocks else {})
-            | ({"rate_from": origin} if (origin := rate_origin(plan, plan.row_of(job), tuned)) else {})
-            | ({"added": True} if plan.row_of(job).added else {})
-            | ({"start": starts[job.id]} if job.id in starts else {})
-            | ({"analysis": self.more_seeds.analysis_of(job)} if self.more_seeds else {})
-            for job in plan.jobs
-        ]
+        runs = [self._describe_run(job, tuned) for job in plan.jobs]
         if self.others is not None:
-            runs += self.others.runs([block["name"] for block in blocks])
+            runs += self.others.entries([block["name"] for block in blocks])
+        further = {
+            "blocks": blocks,
+            "only": list(self.only),
+            "schedule": asdict(plan.schedule) if plan.schedule.every else None,
+            "tuned": tuned,
+            "until": self.more_seeds.describe() if self.more_seeds else None,
+            "left_out": self.others.left_out if self.others else None,
+        }
         write_comparison_file(
             self.workdir,
             {
-                "name": e.name,
-                "title": e.title,
-                "description": e.description,
+                **e.model_dump(include={"name", "title", "description"}),
                 "experiment": e.model_dump(mode="json"),
                 "tasks": list(plan.keys_of(plan.block_tasks)),
                 "runs": runs,
-                **({"blocks": blocks} if blocks else {}),
-                **({"only": list(self.only)} if self.only else {}),
-                **({"schedule": asdict(plan.schedule)} if plan.schedule.every else {}),
-                **({"tuned": tuned} if tuned else {}),
-                **({"until": self.more_seeds.describe()} if self.more_seeds else {}),
-                **({"left_out": self.others.describe_left_out()} if self.others else {}),
+                **{key: value for key, value in further.items() if value},
             },
         )
+
+    def _describe_run(self, job: Job, tuned: dict[str, Any] | None) -> dict[str, Any]:
+        """A run as the file of the comparison names it."""
+        row = self.plan.row_of(job)
+        further = {
+            "blocks": list(job.blocks) if self.plan.experiment.blocks else None,
+            "rate_from": rate_origin(self.plan, row, tuned),
+            "added": row.added,
+            "start": self.plan.starts.get(job.id),
+            "analysis": self.more_seeds.analysis_of(job) if self.more_seeds else None,
+        }
+        run = {"id": job.id, "row": job.row, "base_model": job.spec.base_model, **seed_fields(job.spec.random_seed)}
+        return run | {key: value for key, value in further.items() if value}
 
 
 def _state(job: Job) -> RunState:
     return RunState(job.label, job.row, job.spec.base_model, seed_text(job.spec.random_seed), job.id, steps=job.steps)
 
 
+def _main_scores(record: Record) -> list[Score]:
+    return [s for s in record.scores if (s.metric, s.aggregation, s.split) == ("spearman", "all", "test")]
+
+
 def describe_record(record: Record) -> str:
     """One line about a record: its main scores, or why it has none."""
     if record.status != "finished":
         return f"{'n/a' if record.unavailable else record.status}: {record.reason}"
-    main = [s for s in record.scores if s.metric == "spearman" and s.aggregation == "all" and s.split == "test"]
-    parts = [", ".join(f"{s.task} {100 * s.value:.2f}" for s in main[:7])]
+    parts = [", ".join(f"{s.task} {100 * s.value:.2f}" for s in _main_scores(record)[:7])]
     if record.missing:
         parts.append(f"no scores of {join_some(list(record.missing), 7)}")
     best, initial = record.training.get("best_dev"), record.training.get("initial_dev")
     if best is not None and initial is not None and best <= initial:
         parts.append(f"the dev score never exceeded the untrained model's ({100 * initial:.2f})")
-    seconds, tokens, mfu = (record.cost.get(key) for key in ("train_seconds", "train_tokens_per_second", "mfu"))
-    cost = [f"{seconds or 0:.0f} s training", f"{tokens:,.0f} tokens/s" if tokens else ""]
-    cost += [f"MFU {100 * mfu:.0f} %"] if mfu else []
-    return f"{'; '.join(parts)} ({', '.join(filter(None, cost))})"
+    return f"{'; '.join(parts)} ({record.cost.get('train_seconds', 0):.0f} s training)"
 
 
 class Weights:
@@ -205,38 +202,32 @@ class Weights:
 
     def __init__(self, plan: Plan, workdir: Path) -> None:
         self.plan, self.workdir = plan, workdir
-        self.rows: dict[tuple[str, str], list[Job]] = {}
-        for job in plan.jobs:
-            self.rows.setdefault((job.row, job.spec.base_model), []).append(job)
         self.ended: dict[str, Record] = {}
 
     def finish(self, job: Job, record: Record) -> Record:
         """Remove what is not needed any more; the record as it is then."""
         self.ended[job.id] = record
-        e = self.plan.experiment
-        if not e.keep_vectors and record.status == "finished":
+        if not self.plan.experiment.keep_vectors and record.status == "finished":
             self._remove_vectors(record)
-        if e.keep == "none":
-            self._remove(job.id)
-        if e.keep == "selected":
-            jobs = self.rows[job.row, job.spec.base_model]
-            if all(one.id in self.ended for one in jobs):
-                selected = self._selected()
-                for one in jobs:
-                    if one.id not in selected:
-                        self._remove(one.id)
+        if self.plan.experiment.keep != "all":
+            for run in self._unneeded():
+                self._remove(run)
         return self.ended[job.id]
 
-    def _selected(self) -> set[str]:
-        """Runs of incomplete rows, and of each complete row the one with the highest dev score, else the first."""
-        chosen: set[str] = set()
-        for jobs in self.rows.values():
-            if all(job.id in self.ended for job in jobs):
-                best = max(jobs, key=lambda job: self.ended[job.id].training.get("best_dev") or float("-inf"))
-                chosen.add(best.id)
-            else:
-                chosen |= {job.id for job in jobs}
-        return chosen
+    def _unneeded(self) -> set[str]:
+        """The runs that have ended, but, with keep = "selected", those of rows that have not, and the best of others.
+
+        The best has the highest dev score, else it is the first."""
+        needed: set[str] = set()
+        if self.plan.experiment.keep == "selected":
+            scores = {run: record.training.get("best_dev") or float("-inf") for run, record in self.ended.items()}
+            rows: dict[tuple[str, str], list[str]] = {}
+            for job in self.plan.jobs:
+                rows.setdefault((job.row, job.spec.base_model), []).append(job.id)
+            for runs in rows.values():
+                complete = all(run in self.ended for run in runs)
+                needed.update([max(runs, key=lambda run: scores[run])] if complete else runs)
+        return set(self.ended) - needed
 
     def _remove(self, run: str) -> None:
         record, folder = self.ended[run], RunFolder(self.workdir, run)
@@ -247,13 +238,11 @@ class Weights:
             record = folder.read_if_sound() or record
             self._remove_vectors(record)
             files = {name: digest for name, digest in record.files.items() if not name.startswith(MODEL)}
-            self.ended[run] = record.model_copy(
-                update={"files": files, "removed": record.removed or folder.weight_hashes()}
-            )
+            removed = record.removed or folder.weight_hashes()
+            self.ended[run] = record.model_copy(update={"files": files, "removed": removed})
             folder.write(self.ended[run])  # before they are gone
             remove(folder.model)
 
     def _remove_vectors(self, record: Record) -> None:
-        if record.spec.trained and not RunFolder(self.workdir, record.id).model.exists():
-            return
-        remove(stored_vectors(record.spec, self.workdir, self.plan.device).folder)
+        if not record.spec.trained or RunFolder(self.workdir, record.id).model.exists():
+            remove(stored_vectors(record.spec, self.workdir, self.plan.device).folder)

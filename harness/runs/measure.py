@@ -22,7 +22,6 @@ from harness.results.measurements import (
     add_passes,
     measure_once,
     read_inference,
-    read_measurements,
 )
 
 if TYPE_CHECKING:
@@ -56,11 +55,10 @@ def step_seconds(
     workdir: Path | None,
     row: Row,
     corpus: Corpus,
+    epoch: int,
     *,
     device: str,
     precision: str,
-    epoch: int,
-    machine: str | None = None,
     log_line: Callable[[str], None] = lambda line: None,
 ) -> float:
     """Seconds of a training step of a row: processor time on a CPU, elapsed time on a GPU; measured once and stored.
@@ -69,22 +67,13 @@ def step_seconds(
 
     Args:
         epoch: training steps of a pass over the text.
-        machine: the device whose stored seconds count; this machine's when left out.
         log_line: called with a line when a row is measured.
 
     Raises:
-        InputError: the seconds of another machine are requested and not stored. RunError: the row cannot be trained.
+        RunError: the row cannot be trained.
     """
     here = device_name(device)
-    key = step_key(row, machine or here, precision)
-    if machine not in (None, here):
-        known = read_measurements(workdir).get("step_seconds", {}).get(key) if workdir else None
-        if known is None:
-            raise InputError(
-                f'budget: device "{machine}": measurements.json holds no time of row "{row.label}" on it; measure '
-                "there, or leave the key device out"
-            )
-        return float(known["seconds"])
+    key = step_key(row, here, precision)
 
     def measure() -> dict[str, Any]:
         seconds = time_steps(row, corpus, device, precision, epoch)

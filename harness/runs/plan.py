@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.errors import HarnessError, InputError, OutOfReach
+from harness.errors import HarnessError, InputError, OutOfReach, RunError
 from harness.identity import model_fingerprint
 from harness.machine.devices import pick_device
 from harness.machine.distributed import ALONE, Team
-from harness.machine.environment import device_name
 from harness.results.spec import RunSpec, method_version
-from harness.runs.data import forget_data, load_dev, load_text
-from harness.runs.experiment import Experiment
+from harness.runs.experiment import CorpusSettings, DevSettings, Experiment
 from harness.runs.measure import step_seconds
 from harness.runs.rows import (
+    Blocks,
     Row,
-    RunLength,
     Schedule,
     add_untrained_starts,
     apply_budget,
@@ -87,7 +85,7 @@ class Plan:
         rows: one for each row of the file and base model.
         dev: the selection set; None where no row uses one.
         block_tasks: block of the file -> its tasks.
-        tolerant: a row that cannot be run here does not stop the others.
+        most_sentences: as in `RunSpec`, of a rehearsal.
         schedule: when rows are scored on the dev set.
     """
 
@@ -97,10 +95,8 @@ class Plan:
     block_tasks: dict[str, list[Task]]
     device: str
     team: Team = ALONE
-    tolerant: bool = False
     most_sentences: int | None = None
     schedule: Schedule = field(default_factory=Schedule)
-    where: str = ""
 
     @cached_property
     def tasks(self) -> list[Task]:
@@ -113,114 +109,82 @@ class Plan:
         return tuple(key for task in self.tasks if (key := task_key(task)) in wanted)
 
     @cached_property
-    def device_name(self) -> str:
-        """The device as measurements are stored by: two of one kind have one name."""
-        return device_name(self.device)
-
-    @cached_property
     def jobs(self) -> list[Job]:
         """One for each row, base model and seed, in the order of the table."""
-        runs: dict[tuple[str, str], tuple[Row, dict[int, tuple[str, ...]]]] = {}
-        for row in self.rows:  # a method that does not start from a base model has one row, not one per base model
-            _, seeds = runs.setdefault((row.label, row.method.base_for(row.config, row.base_model)), (row, {}))
-            for seed, blocks in row.seeds.items():
-                seeds[seed] = tuple(dict.fromkeys((*seeds.get(seed, ()), *blocks)))
         jobs = []
-        for (_, base_model), (row, seeds) in runs.items():
+        for rows in self._rows_by_start.values():
+            row, seeds = rows[0], dict[int, Blocks]()
+            for seed, blocks in (pair for same in rows for pair in same.seeds.items()):
+                seeds[seed] = tuple(dict.fromkeys((*seeds.get(seed, ()), *blocks)))
             if row.method.card.deterministic:
-                seeds = {int(next(iter(seeds))): tuple(dict.fromkeys(b for some in seeds.values() for b in some))}
-            spec, length = self._spec(row, base_model), self._length(row)
+                every = (block for blocks in seeds.values() for block in blocks)
+                seeds = {int(next(iter(seeds))): tuple(dict.fromkeys(every))}
+            spec, length = self._spec(row), length_of(row, self.corpus(row))
+            steps = length.steps if length is not None else 0
             for seed, blocks in seeds.items():
-                fields = seed_fields(seed)
-                own = {**fields, "vary": tuple(fields.get("vary", ()))}
-                jobs.append(
-                    Job(
-                        spec.model_copy(update=own),
-                        row.label,
-                        self.experiment.name,
-                        self.keys_of(blocks),
-                        self.experiment.device,
-                        blocks=blocks,
-                        steps=length.steps if length is not None else 0,
-                    )
-                )
+                own = spec.model_copy(update=seed_fields(seed) | {"vary": tuple(getattr(seed, "vary", ()))})
+                tasks, e = self.keys_of(blocks), self.experiment
+                jobs.append(Job(own, row.label, e.name, tasks, e.device, blocks=blocks, steps=steps))
         return jobs
 
     @cached_property
-    def row_by_label(self) -> dict[tuple[str, str], Row]:
-        """(label, base model of its runs) -> row."""
-        return {(row.label, row.method.base_for(row.config, row.base_model)): row for row in reversed(self.rows)}
+    def _rows_by_start(self) -> dict[tuple[str, str], list[Row]]:
+        """(label, base model of its runs) -> rows: one, unless the method does not start from a base model."""
+        rows: dict[tuple[str, str], list[Row]] = {}
+        for row in self.rows:
+            rows.setdefault((row.label, row.start_model), []).append(row)
+        return rows
 
     def row_of(self, job: Job) -> Row:
         """The row of a job."""
-        return self.row_by_label[job.row, job.spec.base_model]
+        return self._rows_by_start[job.row, job.spec.base_model][0]
 
     @cached_property
     def starts(self) -> dict[str, str]:
         """Id of a run -> id of the run of its untrained start, of those that have one."""
-        known = {(job.spec.base_model, row_key(self.row_of(job))): job.id for job in reversed(self.jobs)}
-        starts = {job.id: (job.spec.base_model, start_of(self.row_of(job))) for job in self.jobs}
-        return {
-            run: known[key]
-            for run, (base, start) in starts.items()
-            if start is not None and (key := (base, row_key(start))) in known
-        }
+        known = {row_key(self.row_of(job)): job.id for job in reversed(self.jobs)}
+        starts = {job.id: start for job in self.jobs if (start := start_of(self.row_of(job))) is not None}
+        return {run: known[key] for run, start in starts.items() if (key := row_key(start)) in known}
 
     def corpus(self, row: Row) -> Corpus | None:
         """The text that a row learns from; None where it learns from none, or its text is not available."""
-        if row.corpus is None or row.fault:
-            return None
-        return load_text(row.corpus)
+        return None if row.corpus is None or row.fault else load_text(row.corpus)
 
-    def _length(self, row: Row) -> RunLength | None:
-        return None if row.fault else length_of(row, self.corpus(row))
-
-    def _spec(self, row: Row, base_model: str) -> RunSpec:
-        """The specification of the runs of a row, but for their seed.
-
-        Raises:
-            InputError: what the config refers to is not available; where it is tolerated, the spec says so.
-        """
-        config = row.config.model_dump(mode="json")
+    def _spec(self, row: Row) -> RunSpec:
+        """The specification of the runs of a row, but for their seed."""
         common: dict[str, Any] = {
             "method": row.method.name,
             "version": method_version(row.method),
-            "config": config,
-            "base_model": base_model,
+            "config": row.config.model_dump(mode="json"),
+            "base_model": row.start_model,
             "seed": 0,
             "deterministic": row.method.card.deterministic,
             "most_sentences": self.most_sentences,
         }
-        try:
-            if row.fault:
-                raise InputError(row.fault)
-            corpus, settings = self.corpus(row), row.corpus
-            selects = row.method.uses_dev(row.config) and self.dev is not None
-            trains = row.method.uses_dev(row.config) or hasattr(row.config, "learning_rate")
-            text = None
-            if corpus is not None and settings is not None:
-                asked = settings.model_dump(include={"uri", "limit", "columns"}, exclude_none=True)
-                text = {**corpus.describe(), **asked, "kind": settings.kind}
-            return RunSpec(
-                **common,
-                model=model_fingerprint(base_model) if base_model == row.base_model else base_model,
-                corpus=text,
-                inputs=row.method.inputs(row.config),
-                dev=self._describe_dev() if selects else None,
-                max_steps=row.max_steps if trains else None,
-                precision=self.experiment.precision if trains else None,
-            )
-        except InputError as error:
-            if not self.tolerant:
-                raise
-            return RunSpec(**common, missing=str(error))
+        if row.fault:
+            return RunSpec(**common, missing=row.fault)
+        corpus, text = self.corpus(row), None
+        if corpus is not None and row.corpus is not None:
+            stated = row.corpus.model_dump(include={"uri", "limit", "columns"}, exclude_none=True)
+            text = {**corpus.describe(), **stated, "kind": row.corpus.kind}
+        selects = row.method.uses_dev(row.config)
+        trains = selects or hasattr(row.config, "learning_rate")
+        return RunSpec(
+            **common,
+            model=model_fingerprint(row.base_model) if row.start_model == row.base_model else row.start_model,
+            corpus=text,
+            inputs=row.method.inputs(row.config),
+            dev=self._describe_dev() if selects else None,
+            max_steps=row.max_steps if trains else None,
+            precision=self.experiment.precision if trains else None,
+        )
 
-    def _describe_dev(self) -> dict[str, Any]:
-        dev = self.experiment.dev
-        assert dev is not None
-        assert self.dev is not None
-        pairs = {"pairs": dev.pairs} if dev.pairs is not None else {}
-        return {"task": dev.task, "source": dev.where, "split": "dev", "sha256": self.dev.sha256, **pairs}
+    def _describe_dev(self) -> dict[str, Any] | None:
+        settings = self.experiment.dev
+        if settings is None or self.dev is None:
+            return None
+        pairs = {"pairs": settings.pairs} if settings.pairs is not None else {}
+        return {"task": settings.task, "source": settings.where, "split": "dev", "sha256": self.dev.sha256, **pairs}
 
 
 def make_plan(
@@ -247,68 +211,87 @@ def make_plan(
         InputError: anything in the experiment that cannot work. RunError: the steps of a row cannot be timed.
     """
     tolerant = most_sentences is not None or bool(experiment.blocks)
-    resolved, schedule = apply_schedule(resolve_rows(experiment, where, tolerant=tolerant), experiment.dev)
-    rows = [_check_data(row, tolerant) for row in resolved]
+    rows, schedule = apply_schedule(resolve_rows(experiment, where, tolerant=tolerant), experiment.dev)
+    rows = [_attempt(_check_data, row, tolerant) for row in rows]
     if starts:  # a start that is not available, such as of a missing layer, says less than the row itself
-        checked = (_check_data(row, tolerant or row.added) for row in add_untrained_starts(rows))
+        checked = (_attempt(_check_data, row, True) if row.added else row for row in add_untrained_starts(rows))
         rows = [row for row in checked if not (row.added and row.fault)]
     dev = None
     if experiment.dev is not None and any(row.method.uses_dev(row.config) for row in rows):
         try:
             dev = load_dev(experiment.dev)
         except OutOfReach as error:
-            given = "dev" in experiment.model_fields_set
-            asks = "asks for it" if given else "is not there, and its default asks for it"
-            raise InputError(f"{error} (table [dev] {asks}; embedded: --set dev.task=Embedded-STS-natural)") from None
+            raise InputError(f"{error} (table [dev]; embedded: --set dev.task=Embedded-STS-natural)") from None
     suites = {name: block.suites or experiment.suites for name, block in experiment.parts.items()}
-    block_tasks = {name: resolve(names, experiment.source) if names else [] for name, names in suites.items()}
-    device = team.device or pick_device(experiment.device)
-    rows = apply_budget(
-        rows,
-        experiment.budget,
-        lambda row: load_text(row.corpus) if row.corpus is not None else None,
-        lambda row, corpus, epoch: step_seconds(
-            workdir,
-            row,
-            corpus,
-            device=device,
-            precision=experiment.precision,
-            epoch=epoch,
-            machine=experiment.budget.device,
-            log_line=log_line if team.main else lambda line: None,
-        ),
-        tolerant=tolerant,
-    )
-    plan = Plan(experiment, rows, dev, block_tasks, device, team, tolerant, most_sentences, schedule, where)
+    block_tasks = {name: _resolve_tasks(names, experiment.source) for name, names in suites.items()}
+    device, precision = team.device or pick_device(experiment.device), experiment.precision
+    say = log_line if team.main else lambda line: None
+
+    def with_budget(row: Row) -> Row:
+        if row.corpus is None:
+            return row
+        text = load_text(row.corpus)
+        timed = partial(step_seconds, workdir, row, text, device=device, precision=precision, log_line=say)
+        return apply_budget(row, experiment.budget, text, timed)
+
+    if experiment.budget.bounds:
+        rows = [_attempt(with_budget, row, tolerant) for row in rows]
+    plan = Plan(experiment, rows, dev, block_tasks, device, team, most_sentences, schedule)
     if plan.jobs and all(job.spec.missing for job in plan.jobs):
         raise InputError(plan.jobs[0].spec.missing)
     return plan
 
 
-def _check_data(row: Row, tolerant: bool) -> Row:
-    """The row, once its base model and text were found to suit it.
-
-    Raises:
-        InputError: one is not available or does not suit; where it is tolerated, the row keeps it as its fault.
-    """
-    if row.fault:
-        return row
+def _attempt(action: Callable[[Row], Row], row: Row, tolerant: bool) -> Row:
+    """The row after an action; where it is tolerated that the action fails, the row has the reason as its fault."""
     try:
-        model_fingerprint(row.base_model)
-        text = load_text(row.corpus) if row.corpus is not None else None
-        row.method(row.config, base_model=row.base_model).check(text)
-    except InputError as error:
+        return row if row.fault else action(row)
+    except (InputError, RunError) as error:
         if not tolerant:
             raise
         return replace(row, fault=str(error))
+
+
+def _check_data(row: Row) -> Row:
+    """The row, once its base model, its text and what else it refers to were found to be here and to suit it."""
+    model_fingerprint(row.base_model)
+    row.method(row.config, base_model=row.base_model).check(load_text(row.corpus) if row.corpus is not None else None)
+    row.method.inputs(row.config)
     return row
 
 
-def resolve(suites: Iterable[str], source: str) -> list[Task]:
+@lru_cache(maxsize=16)
+def load_text(settings: CorpusSettings) -> Corpus:
+    """The text that settings name, read once per process.
+
+    Raises:
+        InputError: it is not available, or is not what the settings say.
+    """
+    from harness.sources import load_corpus
+
+    try:
+        return load_corpus(settings.uri, kind=settings.kind, columns=settings.columns, limit=settings.limit)
+    except OutOfReach as error:
+        embedded = f'embedded: --set corpus.uri="embedded:{settings.kind}"'
+        raise InputError(f'{error} (corpus "{settings.uri}"; {embedded})') from None
+
+
+@lru_cache(maxsize=4)
+def load_dev(settings: DevSettings) -> DevSet:
+    """The set that selects checkpoints, read once per process.
+
+    Raises:
+        InputError: it is not available.
+    """
+    return settings.load()
+
+
+def _resolve_tasks(suites: list[str], source: str) -> list[Task]:
     """The tasks of suites; a task that was resolved before in this process is the same object, with its data."""
     from harness.tasks.catalogue import resolve_tasks
 
-    return [_TASKS.setdefault(task_key(task), task) for task in resolve_tasks(list(suites), source=source)]
+    found = resolve_tasks(suites, source=source) if suites else []
+    return [_TASKS.setdefault(task_key(task), task) for task in found]
 
 
 def find_task(key: str) -> Task:
@@ -318,11 +301,11 @@ def find_task(key: str) -> Task:
         InputError: no such task is installed.
     """
     if key not in _TASKS:
-        from harness.tasks.catalogue import SOURCES, resolve_tasks
+        from harness.tasks.catalogue import SOURCES
 
         source, _, name = key.partition(":")
-        (task,) = resolve_tasks([name], source=source if source in SOURCES else SOURCES[0])
-        return _TASKS.setdefault(task_key(task), task)
+        (task,) = _resolve_tasks([name], source if source in SOURCES else SOURCES[0])
+        return task
     return _TASKS[key]
 
 
@@ -343,6 +326,6 @@ def is_readable(key: str, most_sentences: int | None) -> bool:
 
 def forget_loaded() -> None:
     """Read text, dev sets and tasks again on their next use: files may have changed since the last call."""
-    forget_data()
+    for cached in (load_text, load_dev, is_readable):
+        cached.cache_clear()
     _TASKS.clear()
-    is_readable.cache_clear()

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from harness import registry
 from harness.config import nearest
-from harness.errors import InputError, RunError
-from harness.method import Method, MethodConfig
+from harness.errors import InputError
+from harness.files.printable import join_some
+from harness.method import Method, MethodConfig, Text
 from harness.recipes import preset_names
 from harness.runs.experiment import BudgetSettings, CorpusSettings, DevSettings, Entry, Experiment
 from harness.seeds import part_seed
@@ -30,6 +31,7 @@ class Row:
     Attributes:
         corpus: None for methods that learn from no text.
         seeds: seed of each run -> the blocks of the file that contain it.
+        max_steps: upper bound on its training steps.
         fault: why it cannot be run here; empty for a row that can.
         added: it is not in the file, but the untrained start of rows that are.
     """
@@ -39,15 +41,20 @@ class Row:
     base_model: str
     config: MethodConfig
     corpus: CorpusSettings | None
-    seeds: Mapping[int, tuple[str, ...]] = field(default_factory=dict, compare=False)
+    seeds: Mapping[int, Blocks] = field(default_factory=dict, compare=False)
     max_steps: int | None = None
     fault: str = field(default="", compare=False)
     added: bool = field(default=False, compare=False)
 
     @property
-    def trained(self) -> bool:
-        """Does `fit` learn from text?"""
-        return self.corpus is not None
+    def start_model(self) -> str:
+        """What its runs start from: the base model, or what its method names in its place."""
+        return self.method.base_for(self.config, self.base_model)
+
+    @property
+    def blocks(self) -> Blocks:
+        """The blocks of all its runs."""
+        return tuple(dict.fromkeys(block for blocks in self.seeds.values() for block in blocks))
 
 
 def resolve_rows(experiment: Experiment, where: str, *, tolerant: bool = False) -> list[Row]:
@@ -57,95 +64,57 @@ def resolve_rows(experiment: Experiment, where: str, *, tolerant: bool = False) 
 
     Raises:
         InputError: unknown method, preset or key, value out of range, a preset that is none for a base model, a shared
-            key that no method has, equal labels, blocks that bound the training steps of one row differently.
+            key that no method has, equal labels.
     """
-    shares = [(number, entry, _shares(experiment, entry)) for number, entry in enumerate(experiment.methods, 1)]
-    rows = []
-    for base_model in dict.fromkeys(base for _, _, share in shares for base in share):
-        for number, entry, share in shares:
-            if base_model in share:
-                seeds, bounds = share[base_model]
-                if len(bounds) > 1:
-                    raise InputError(
-                        f'{where}: row "{entry.name or entry.method}": its blocks bound the updates differently '
-                        f"({', '.join(str(bound) for bound in bounds)}); give the row a max_steps of its own"
-                    )
-                rows.append(_resolved(experiment, entry, base_model, number, where, seeds, bounds[0], tolerant))
-    known = {name for row in rows for name in row.method.Config.model_fields}
-    unused = sorted(set(experiment.shared) - known)
-    if unused:
-        hint = nearest(unused[0], sorted(known))
-        raise InputError(f'{where}: shared: no method here has the key "{unused[0]}"{hint}')
-    labels = [entry.name or entry.method for entry in experiment.methods]
+    labels = [entry.label for entry in experiment.methods]
     for label in labels:
         if labels.count(label) > 1:
             raise InputError(f'{where}: two rows are called "{label}"; give one of them another name')
-    return rows
+    rows = [
+        row
+        for number, entry in enumerate(experiment.methods, 1)
+        for row in _rows_of(experiment, entry, where, f"{where}: methods[{number}]", tolerant)
+    ]
+    known = {name for row in rows for name in row.method.Config.model_fields}
+    for key in sorted(set(experiment.shared) - known):
+        raise InputError(f'{where}: shared: no method here has the key "{key}"{nearest(key, sorted(known))}')
+    base_models = list(dict.fromkeys(row.base_model for row in rows))
+    return sorted(rows, key=lambda row: base_models.index(row.base_model))
 
 
-def _shares(experiment: Experiment, entry: Entry) -> dict[str, tuple[dict[int, tuple[str, ...]], list[int | None]]]:
-    """Base model -> the seeds of a row, each with its blocks, and its bounds on training steps.
-
-    The keys of a row override those of its blocks, which override those of the comparison."""
-    shares: dict[str, tuple[dict[int, tuple[str, ...]], list[int | None]]] = {}
-    for name, block in experiment.parts.items():
-        if entry.blocks and name not in entry.blocks:
-            continue
-        bound = entry.max_steps or block.max_steps or experiment.max_steps
-        for base_model in entry.base_models or block.base_models or experiment.base_models:
-            seeds, bounds = shares.setdefault(base_model, ({}, []))
-            bounds += [bound] if bound not in bounds else []
-            own = entry.seeds or block.seeds or experiment.seeds
-            vary = entry.vary or block.vary or experiment.vary
-            held = experiment.held_seed if experiment.held_seed is not None else own[0]
-            for seed in (part_seed(number, vary, held) for number in own):
-                seeds[seed] = (*seeds.get(seed, ()), name)
-    return shares
-
-
-def _resolved(
-    experiment: Experiment,
-    entry: Entry,
-    base_model: str,
-    number: int,
-    where: str,
-    seeds: Mapping[int, tuple[str, ...]],
-    max_steps: int | None,
-    tolerant: bool,
-) -> Row:
-    """A row on one base model; `shared` values apply where its method has the key."""
-    place = f"{where}: methods[{number}]"
+def _rows_of(experiment: Experiment, entry: Entry, where: str, place: str, tolerant: bool) -> list[Row]:
+    """A row on each of its base models; its base models and seeds are its own, its blocks' or the comparison's."""
     try:
         method: type[Method] = registry.load(registry.METHODS, entry.method)
     except InputError as error:
         raise InputError(f"{place}: {error}") from None
-    label = entry.name or entry.method
-    shared = {k: v for k, v in experiment.shared.items() if k in method.Config.model_fields}
-    values, place, fault = {**shared, **entry.config}, f"{place} ({label})", ""
-    family = entry.family or experiment.family
-    try:
-        config = method.configure(values, preset=entry.preset, family=family, base_model=base_model, where=place)
-    except InputError as error:
-        excused = tolerant or (experiment.blocks and not _readable(base_model))
-        if not excused or entry.preset not in preset_names(method.presets):
-            raise
-        config, fault = method.configure(values, where=place), str(error)
-    corpus = corpus_for(experiment, entry, method.text_for(config), where)
-    return Row(label, method, base_model, config, corpus, seeds, max_steps, fault)
+    seeds: dict[str, dict[int, Blocks]] = {}  # by base model
+    for name, block in experiment.parts.items():
+        if entry.blocks and name not in entry.blocks:
+            continue
+        numbers = block.seeds or experiment.seeds
+        held = experiment.held_seed if experiment.held_seed is not None else numbers[0]
+        for base_model in entry.base_models or block.base_models or experiment.base_models:
+            own = seeds.setdefault(base_model, {})
+            for seed in (part_seed(number, block.vary or experiment.vary, held) for number in numbers):
+                own[seed] = (*own.get(seed, ()), name)
+    values = {k: v for k, v in experiment.shared.items() if k in method.Config.model_fields} | entry.config
+    family, place = entry.family or experiment.family, f"{place} ({entry.label})"
+    rows = []
+    for base_model, own in seeds.items():
+        fault = ""
+        try:
+            config = method.configure(values, preset=entry.preset, family=family, base_model=base_model, where=place)
+        except InputError as error:
+            if not tolerant or entry.preset not in preset_names(method.presets):
+                raise
+            config, fault = method.configure(values, where=place), str(error)
+        corpus = corpus_for(experiment, entry, method.text_for(config), where)
+        rows.append(Row(entry.label, method, base_model, config, corpus, own, experiment.max_steps, fault))
+    return rows
 
 
-def _readable(base_model: str) -> bool:
-    """Is the configuration of a base model available here?"""
-    from harness.encoder.families import family_of
-
-    try:
-        family_of(base_model)
-    except InputError:
-        return False
-    return True
-
-
-def corpus_for(experiment: Experiment, entry: Entry, kind: str, where: str) -> CorpusSettings | None:
+def corpus_for(experiment: Experiment, entry: Entry, kind: Text, where: str) -> CorpusSettings | None:
     """The text of a row whose method learns from `kind`.
 
     Raises:
@@ -153,17 +122,10 @@ def corpus_for(experiment: Experiment, entry: Entry, kind: str, where: str) -> C
     """
     if kind == "none":
         return None
-    own = entry.corpus
-    if own is not None:
-        own = own if "kind" in own.model_fields_set else own.model_copy(update={"kind": kind})
-    text = own or next((c for c in (experiment.corpus, *experiment.corpora.values()) if c.kind == kind), None)
-    if text is None or text.kind != kind:
-        label = entry.name or entry.method
-        held = text.kind if text is not None else experiment.corpus.kind
-        raise InputError(
-            f'{where}: row "{label}" learns from {kind}, but its corpus holds {held}; add a table [corpora.{kind}]'
-        )
-    return text
+    text = entry.corpus or (experiment.corpus if experiment.corpus.kind == kind else experiment.corpora.get(kind))
+    if text is None or (text.kind != kind and "kind" in text.model_fields_set):
+        raise InputError(f'{where}: row "{entry.label}" learns from {kind}: add a table [corpora.{kind}]')
+    return text.model_copy(update={"kind": kind})
 
 
 def add_untrained_starts(rows: Sequence[Row]) -> list[Row]:
@@ -172,32 +134,25 @@ def add_untrained_starts(rows: Sequence[Row]) -> list[Row]:
     The start of a row has the same base model, pooling and text length, and learnt nothing (`Method.untrained`), so
     that the gain of training is known. Rows with equal starts share one, which belongs to the blocks of all of them.
     """
-    wanted: dict[str, tuple[Row, list[Row]]] = {}  # start -> it, and the rows that start from it
+    made, names, labels = list(rows), dict[str, str](), {row.label for row in rows}
+    places = {row_key(row): place for place, row in reversed(list(enumerate(rows))) if not row.fault}
     for row in rows:
-        if (start := start_of(row)) is not None:
-            wanted.setdefault(row_key(start), (start, []))[1].append(row)
-    made = list(rows)
-    taken = {row.label for row in rows}
-    names: dict[str, str] = {}  # start, whatever its base model -> its label
-    for key, (start, trained) in wanted.items():
-        blocks = tuple(dict.fromkeys(b for row in trained for some in row.seeds.values() for b in some))
-        place = next((i for i, row in enumerate(made) if not row.fault and row_key(row) == key), None)
-        if place is not None:
-            made[place] = replace(made[place], seeds=_in_blocks(made[place].seeds, blocks))
+        if (start := start_of(row)) is None:
             continue
-        anywhere = row_key(replace(start, base_model=""))
-        if anywhere not in names:
-            names[anywhere] = next(name for name in _names(start, trained[0]) if name not in taken)
-            taken.add(names[anywhere])
-        made.append(replace(start, label=names[anywhere], seeds={next(iter(trained[0].seeds)): blocks}))
+        key, anywhere = row_key(start), row_key(replace(start, base_model=""))
+        if key not in places:
+            if anywhere not in names:  # one label on all base models
+                names[anywhere] = next(name for name in _names(start, row) if name not in labels)
+                labels.add(names[anywhere])
+            places[key] = len(made)
+            made.append(replace(start, label=names[anywhere], seeds={next(iter(row.seeds)): ()}))
+        made[places[key]] = _add_blocks(made[places[key]], row.blocks)
     return made
 
 
 def start_of(row: Row) -> Row | None:
     """The untrained row that a row starts from, under its own label; None where there is none, or it cannot be run."""
-    if row.fault:
-        return None
-    found = row.method.untrained(row.config)
+    found = None if row.fault else row.method.untrained(row.config)
     if found is None:
         return None
     name, values = found
@@ -215,22 +170,22 @@ def row_key(row: Row) -> str:
     return json.dumps(what, sort_keys=True, default=str)
 
 
-def _in_blocks(seeds: Mapping[int, Blocks], blocks: Blocks) -> Mapping[int, Blocks]:
-    """The seeds of a row whose first run also belongs to further blocks."""
-    there = {block for some in seeds.values() for block in some}
-    first = next(iter(seeds))
-    more = tuple(block for block in blocks if block not in there)
-    return {**seeds, first: (*seeds[first], *more)} if more else seeds
+def _add_blocks(row: Row, blocks: Blocks) -> Row:
+    """The row with further blocks, to which its first run belongs."""
+    first, *_ = row.seeds
+    more = (block for block in blocks if block not in row.blocks)
+    return replace(row, seeds={**row.seeds, first: (*row.seeds[first], *more)})
 
 
-def _names(start: Row, trained: Row) -> list[str]:
+def _names(start: Row, trained: Row) -> Iterable[str]:
     """Labels for an added start, the shortest first."""
     config: Any = start.config
-    layer = ", from the embedding block" if config.pooling == "first_last_avg" and config.first_layer == 0 else ""
-    length = f", {config.max_length} tokens" if config.max_length is not None else ""
-    named = [] if config.pooling == "none" else [f"untrained ({config.pooling}{layer}{length})"]
-    other = f"untrained start of {trained.label}"
-    return [*named, other, *(f"{other} ({number})" for number in range(2, 100))]
+    if config.pooling != "none":
+        layer = ", from the embedding block" if config.pooling == "first_last_avg" and config.first_layer == 0 else ""
+        length = f", {config.max_length} tokens" if config.max_length is not None else ""
+        yield f"untrained ({config.pooling}{layer}{length})"
+    yield f"untrained start of {trained.label}"
+    yield f"untrained start of {trained.label} (2)"
 
 
 @dataclass(frozen=True)
@@ -251,16 +206,9 @@ class Schedule:
     @property
     def note(self) -> str:
         """The change in a sentence; empty where nothing changed."""
-        if not self.instead_of:
-            return ""
-        by_own: dict[int, list[str]] = {}
-        for label, own in self.instead_of.items():
-            by_own.setdefault(own, []).append(label)
-        changed = "; ".join(f"{_list_labels(labels)} alone: every {own:,}" for own, labels in by_own.items())
-        return (
-            f"all rows are scored on the dev set every {self.every:,} training steps, so that all choose from equally "
-            f'many checkpoints ({changed}; [dev] every = "own" lets each row keep its interval)'
-        )
+        own = join_some([f"{label} every {every:,}" for label, every in self.instead_of.items()], 4)
+        line = f'all rows are scored on the dev set every {self.every} training steps ([dev] every = "own": {own})'
+        return line if self.instead_of else ""
 
     @property
     def overrides(self) -> list[str]:
@@ -276,102 +224,46 @@ def apply_schedule(rows: Sequence[Row], dev: DevSettings | None) -> tuple[list[R
     own = {row.label: n for row in rows if (n := _dev_interval(row)) is not None}
     if dev is None or dev.every == "own" or not own:
         return list(rows), Schedule()
-    every = dev.every if isinstance(dev.every, int) else min(own.values())
-    changed = {label: n for label, n in own.items() if n != every}
+    every = dev.every or min(own.values())
     update = {"eval_every": every}
     return [
         replace(row, config=row.config.model_copy(update=update)) if _dev_interval(row) not in (None, every) else row
         for row in rows
-    ], Schedule(every, changed)
-
-
-def fix_schedule(experiment: Experiment, where: str) -> Experiment:
-    """The experiment with its dev interval as a number where rows differ, so that its parts have the same one.
-
-    Unchanged where a row cannot be resolved: the error is reported if that row is selected.
-    """
-    if experiment.dev is None or experiment.dev.every is not None:
-        return experiment
-    try:
-        _, schedule = apply_schedule(resolve_rows(experiment, where, tolerant=True), experiment.dev)
-    except InputError:
-        return experiment
-    if not schedule.instead_of:
-        return experiment
-    dev = experiment.dev.model_copy(update={"every": schedule.every})
-    return experiment.model_copy(update={"dev": dev})
+    ], Schedule(every, {label: n for label, n in own.items() if n != every})
 
 
 def _dev_interval(row: Row) -> int | None:
     """Training steps between two dev scores, of a row whose weights they select."""
-    value = getattr(row.config, "eval_every", None)
-    last = getattr(row.config, "select", "best") == "last" and getattr(row.config, "patience", None) is None
-    return value if isinstance(value, int) and not (row.fault or last) and row.method.uses_dev(row.config) else None
+    config: Any = row.config
+    if row.fault or not row.method.uses_dev(config) or not hasattr(config, "eval_every"):
+        return None
+    last = getattr(config, "select", "best") == "last" and getattr(config, "patience", None) is None
+    return None if last else int(config.eval_every)
 
 
-def _list_labels(labels: Iterable[str]) -> str:
-    names = list(labels)
-    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
-
-
-def apply_budget(
-    rows: Sequence[Row],
-    budget: BudgetSettings,
-    corpus_of: Callable[[Row], Corpus | None],
-    step_seconds: Callable[[Row, Corpus, int], float],
-    *,
-    tolerant: bool = False,
-) -> list[Row]:
-    """The rows under a budget, as a bound on their training steps; rows that are not trained by steps are unchanged.
+def apply_budget(row: Row, budget: BudgetSettings, corpus: Corpus, step_seconds: Callable[[int], float]) -> Row:
+    """The row under a budget, as a bound on its training steps; unchanged where it is not trained by steps.
 
     Args:
-        step_seconds: seconds of a training step of a row on its text, given the steps of an epoch.
+        step_seconds: seconds of a training step, given the steps of an epoch.
 
     Raises:
-        InputError: a row cannot have the budget.
-        RunError: its steps cannot be timed. Where it is tolerated, a row keeps either as its fault.
+        InputError: the row cannot have the budget.
     """
-    if not budget.bounds:
-        return list(rows)
-    done = []
-    for row in rows:
-        try:
-            done.append(_with_budget(row, budget, corpus_of(row), step_seconds))
-        except (InputError, RunError) as error:
-            if not tolerant:
-                raise
-            done.append(replace(row, fault=str(error)))
-    return done
-
-
-def _with_budget(
-    row: Row, budget: BudgetSettings, corpus: Corpus | None, step_seconds: Callable[[Row, Corpus, int], float]
-) -> Row:
-    if row.fault or corpus is None:
-        return row
     length = length_of(row, corpus)
     if length is None:
-        if not row.method.uses_dev(row.config):  # learns without training steps
+        if not row.method.uses_dev(row.config):
             return row
-        if budget.kind != "updates":
-            raise InputError(
-                f'budget: row "{row.label}" trains parts with batches of their own, which a budget of {budget.kind} '
-                "does not bound; leave the row out, or use a budget of updates"
-            )
+        if budget.updates is None:
+            raise InputError(f'budget: row "{row.label}" trains parts with own batches; use a budget of updates')
         return replace(row, max_steps=budget.updates)
-    if budget.updates is not None:
-        steps = budget.updates
-    elif budget.sentences is not None:
-        steps = math.ceil(budget.sentences / length.batch)
-    else:
-        assert budget.seconds is not None
-        one = step_seconds(row, corpus, length.epoch)
-        if budget.seconds < one:
-            raise InputError(
-                f'budget: row "{row.label}" makes no training step in {budget.seconds:g} s, as one takes {one:.3g} s; '
-                "give more seconds, or smaller batches"
-            )
+    if budget.seconds is not None:
+        one = step_seconds(length.epoch)
         steps = int(budget.seconds / one)
+        if not steps:
+            raise InputError(f'budget: row "{row.label}": a training step takes {one:.3g} of {budget.seconds:g} s')
+    else:
+        steps = budget.updates or math.ceil((budget.sentences or 0) / length.batch)
     return replace(row, config=with_steps(row.config, steps, length.epoch), max_steps=steps)
 
 
@@ -397,15 +289,23 @@ class RunLength:
         return epochs * self.items + min(rest * self.batch, self.items)
 
 
-def length_of(row: Row, corpus: Corpus | None, seed: int = 0) -> RunLength | None:
+def length_of(row: Row, corpus: Corpus | None) -> RunLength | None:
     """How long a row trains; None for one that is not trained by steps, or whose parts have batches of their own."""
-    from harness.training import planned_steps
+    from harness.training import BatchStream, TrainedMethod, planned_steps
 
-    stream = _stream(row, corpus, seed)
-    if stream is None:
+    config: Any = row.config
+    if corpus is None:
         return None
-    steps = planned_steps(row.config, stream, row.max_steps)  # type: ignore[arg-type] # epochs and max_steps suffice
-    return RunLength(steps, stream.batch_size, stream.steps_per_epoch, _items(stream))
+    if issubclass(row.method, TrainedMethod):
+        stream: BatchStream = row.method(config, base_model=row.base_model).stream(corpus, 0)
+    elif {"batch_size", "epochs", "max_steps"} <= type(config).model_fields.keys():
+        stream = BatchStream(range(len(corpus)), batch_size=config.batch_size, bucket=1, seed=0, length_cap=0)
+    else:
+        return None
+    items = stream.steps_per_epoch * stream.batch_size
+    if type(stream) is BatchStream:  # the items of another stream need not be those of its corpus
+        items = min(items, len(corpus))
+    return RunLength(planned_steps(config, stream, row.max_steps), stream.batch_size, stream.steps_per_epoch, items)
 
 
 def with_steps(config: Any, steps: int, epoch: int) -> Any:
@@ -416,25 +316,3 @@ def with_steps(config: Any, steps: int, epoch: int) -> Any:
     if config.max_steps is not None and config.max_steps < steps:
         changed["max_steps"] = None
     return config.model_copy(update=changed) if changed else config
-
-
-def _stream(row: Row, corpus: Corpus | None, seed: int) -> BatchStream | None:
-    from harness.training import BatchStream, TrainedMethod
-
-    if corpus is None:
-        return None
-    if issubclass(row.method, TrainedMethod):
-        return row.method(row.config, base_model=row.base_model).stream(corpus, seed)
-    if not {"batch_size", "epochs", "max_steps"} <= row.config.__class__.model_fields.keys():
-        return None
-    batch = row.config.batch_size  # type: ignore[attr-defined]
-    return BatchStream(range(len(corpus)), batch_size=batch, bucket=1, seed=seed, length_cap=0)
-
-
-def _items(stream: BatchStream) -> int:
-    from harness.training import BatchStream
-
-    if type(stream) is not BatchStream:  # its items need not be those of its corpus
-        return stream.steps_per_epoch * stream.batch_size
-    whole, rest = divmod(len(stream.corpus), stream.batch_size)
-    return whole * stream.batch_size + (rest if rest >= stream.shortest else 0)

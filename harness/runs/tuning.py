@@ -44,55 +44,29 @@ class RowSearch:
         return f"{self.row} · tuned"
 
 
-def requested_budget(typed: Budget | None, experiment: Experiment) -> Budget | None:
-    """The budget of `--tune`, or the file's budget of equal trials; None where rows are not searched.
-
-    Raises:
-        InputError: both are given, and differ.
-    """
-    of_file = experiment.budget
-    if of_file.trials is None:
-        return typed
-    if typed is None:
-        return Budget(of_file.trials, of_file.updates)
-    if typed.trials != of_file.trials:
-        raise InputError(
-            f"--tune {typed.trials}: the file's budget is {of_file.trials} trials a row; leave --tune out, or give "
-            f"--set budget.trials={typed.trials} instead"
-        )
-    return replace(typed, steps=typed.steps or of_file.updates)
-
-
-def check_budget(budget: Budget, experiment: Experiment) -> Budget:
-    """The budget with the training steps of a trial.
+def check_budget(budget: Budget | None, experiment: Experiment) -> Budget | None:
+    """The budget of `--tune`, else the file's budget of equal trials, with its steps; None where rows are not searched.
 
     Raises:
         InputError: it does not suit the experiment.
     """
-    if budget.trials < 1:
-        raise InputError(f"--tune {budget.trials}: expected 1 or more trials a row")
-    if budget.steps is not None and budget.steps < 1:
-        raise InputError(f"--tune-steps {budget.steps}: expected 1 or more training steps")
-    both = sorted(set(budget.seeds) & set(experiment.seeds))
-    if both:
-        raise InputError(
-            f"--tune: seed {both[0]} would be searched on and reported; give the search other seeds than "
-            f"the comparison's {experiment.seeds} with --tune-seeds"
-        )
-    if experiment.dev is None:
-        raise InputError("--tune: the experiment has no dev set to search on; give it a table [dev]")
-    if experiment.blocks or any(entry.base_models or entry.seeds or entry.max_steps for entry in experiment.methods):
-        raise InputError(
-            "--tune: searches rows that share base models, seeds and max_steps; "
-            "this file has blocks, or rows with own ones"
-        )
-    if len(experiment.base_models) > 1:
-        raise InputError("--tune: searches on one base model at a time; choose it with --set 'base_models=[\"NAME\"]'")
-    steps = budget.steps or experiment.max_steps or experiment.budget.updates
-    if steps is None:
-        raise InputError(
-            "--tune: every row's trials need the same number of training steps; give max_steps or --tune-steps"
-        )
+    of_file = experiment.budget
+    if budget is None and of_file.trials is None:
+        return None
+    budget = budget or Budget(of_file.trials or 0)
+    steps = budget.steps if budget.steps is not None else of_file.updates or experiment.max_steps
+    both, own = set(budget.seeds) & set(experiment.seeds), any(entry.base_models for entry in experiment.methods)
+    faults = {
+        f"--tune {budget.trials}: expected 1 or more trials a row": budget.trials < 1,
+        f"--tune: seed {min(both, default=0)} would be searched on and reported; choose others with --tune-seeds": both,
+        "--tune: the experiment has no dev set to search on; give it a table [dev]": experiment.dev is None,
+        "--tune: not for a file with blocks, or with base models of rows": experiment.blocks or own,
+        "--tune: one base model at a time; choose it with --set 'base_models=[\"NAME\"]'": experiment.base_models[1:],
+        f"--tune-steps {steps or 0}: expected 1 or more training steps of a trial; or give max_steps": (steps or 0) < 1,
+    }
+    for fault, holds in faults.items():
+        if holds:
+            raise InputError(fault)
     return replace(budget, steps=steps)
 
 
@@ -103,21 +77,15 @@ class Tuning:
     budget: Budget
     rows: list[RowSearch]
 
-    def with_winners(self, experiment: Experiment) -> Experiment:
-        """The experiment with each tuned row after its untuned one."""
+    def with_winners(self, experiment: Experiment, *, ended: bool = False) -> Experiment:
+        """The experiment with each tuned row after its untuned one; with `ended`, of searches without trials left."""
         rows = []
         for entry, search in zip(experiment.methods, self.rows, strict=True):
             rows.append(entry)
-            if search.values:
+            if search.values and (search.trials >= self.budget.trials or not ended):
                 update = {"name": search.label, "config": {**entry.config, **search.values}}
                 rows.append(entry.model_copy(update=update))
         return experiment.model_copy(update={"methods": rows})
-
-    @property
-    def ended(self) -> Tuning:
-        """The same without the winners of searches that have trials left."""
-        rows = [search if search.trials >= self.budget.trials else replace(search, values={}) for search in self.rows]
-        return replace(self, rows=rows)
 
     def overrides(self, label: str) -> list[str]:
         """Values of `--set` that give the untuned row the tuned values; empty for other rows."""
@@ -132,14 +100,3 @@ class Tuning:
         """As the comparison's file stores it under "tuned"."""
         rows = [{"label": search.label, **asdict(search)} for search in self.rows]
         return {**asdict(self.budget), "seeds": list(self.budget.seeds), "rows": rows}
-
-    def table(self) -> tuple[str, list[str], list[list[str]]]:
-        """Title, columns and cells for the terminal."""
-        b = self.budget
-        title = f"Tuning: {b.trials} trials of {b.steps} training steps per row, seeds {', '.join(map(str, b.seeds))}"
-        lines = []
-        for f in self.rows:
-            values = ", ".join(f"{k} {v:.3g}" if isinstance(v, float) else f"{k} {v}" for k, v in f.values.items())
-            numbers = [str(f.trials), str(f.runs), f"{f.seconds:.1f}"] if f.study else ["", "", ""]
-            lines.append([f.row, *numbers, values or f.reason])
-        return title, ["Row", "Trials", "Runs", "Search seconds", "Best configuration"], lines

@@ -7,8 +7,9 @@ analyses and resumes. They are part of the comparison's file: the verdicts of it
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -33,14 +34,12 @@ class Until:
 
     Attributes:
         most: seeds of a row, those of the experiment included. The level of every analysis depends on it.
-        order: the seeds that follow the experiment's; by default the integers after its largest.
         runs, hours: of the whole comparison, reused runs included; a round that would exceed them is not started. Hours
             are those of training and scoring in the records.
         equivalence: points; smaller differences do not matter.
     """
 
     most: int = MOST
-    order: tuple[int, ...] = ()
     runs: int | None = None
     hours: float | None = None
     equivalence: float = 0.5
@@ -65,35 +64,21 @@ Analyse = Callable[[Path, str], Analysis]
 """(work directory, comparison) -> the analysis of its records so far, under the analyses that its file names."""
 
 
-def check_until(until: Until, experiment: Experiment) -> Until:
-    """`until` with the whole order of seeds.
-
-    Raises:
-        InputError: it does not suit the experiment.
+def check_until(until: Until, experiment: Experiment) -> None:
+    """Raises:
+    InputError: it does not suit the experiment.
     """
-    if experiment.blocks or any(entry.seeds for entry in experiment.methods):
-        raise InputError("--until: adds seeds that all rows share; this file has blocks, or rows with their own seeds")
-    if until.equivalence < 0:
-        raise InputError(f"--equivalence {until.equivalence:g}: expected a number of points, 0 or more")
-    for name, value in (("runs", until.runs), ("hours", until.hours)):
-        if value is not None and value <= 0:
-            raise InputError(f"--budget {value:g}{name}: expected more than 0")
     first = max(len(experiment.seeds), FIRST)
-    if until.most < first:
-        own = f"the experiment names {first}" if first > FIRST else f"the first analysis takes {FIRST}"
-        raise InputError(f"--most-seeds {until.most}: {own}")
-    repeated = [seed for seed in until.order if seed in experiment.seeds or until.order.count(seed) > 1]
-    if repeated:
-        raise InputError(f"--more-seeds: {repeated[0]} occurs twice, there or in the experiment's {experiment.seeds}")
-    wanted = until.most - len(experiment.seeds)
-    following = range(max(experiment.seeds) + 1, max(experiment.seeds) + 1 + wanted)
-    order = until.order or tuple(following)
-    if len(order) < wanted:
-        raise InputError(
-            f"--more-seeds: {len(experiment.seeds)} of the experiment and {len(order)} more are fewer than "
-            f"--most-seeds {until.most}"
-        )
-    return replace(until, order=order[:wanted])
+    faults = {
+        "--until: adds seeds that all rows share; this file has blocks": experiment.blocks,
+        f"--equivalence {until.equivalence:g}: expected a number of points, 0 or more": until.equivalence < 0,
+        f"--budget {until.runs}runs: expected more than 0": until.runs is not None and until.runs <= 0,
+        f"--budget {until.hours}h: expected more than 0": until.hours is not None and until.hours <= 0,
+        f"--most-seeds {until.most}: the first analysis takes {first}": until.most < first,
+    }
+    for fault, holds in faults.items():
+        if holds:
+            raise InputError(fault)
 
 
 @dataclass
@@ -101,13 +86,12 @@ class MoreSeeds:
     """The course of a comparison that adds seeds.
 
     Args:
-        until: as `check_until` returns it.
-        seeds: in the order in which every row gets them.
+        own: seeds of the experiment.
         analyse: decides which rows get another seed; `rule` says how.
     """
 
     until: Until
-    seeds: tuple[int, ...]
+    own: Sequence[int]
     analyse: Analyse
     rule: str
     analyses: list[dict[str, Any]] = field(default_factory=list)
@@ -115,9 +99,15 @@ class MoreSeeds:
     _since: dict[tuple[str, str, int], int] = field(default_factory=dict)  # place of a job -> analysis
 
     @property
+    def seeds(self) -> list[int]:
+        """In the order in which every row gets them: those of the experiment, then the integers after the largest."""
+        largest = max(self.own)
+        return [*self.own, *range(largest + 1, largest + 1 + self.until.most - len(self.own))]
+
+    @property
     def first(self) -> int:
         """Seeds of a row at the first analysis."""
-        return max(FIRST, len(self.seeds) - len(self.until.order))
+        return max(FIRST, len(self.own))
 
     def check_earlier(self, name: str, stored: Mapping[str, Any] | None) -> None:
         """Refuse other seeds than those of an earlier call, which its stored file names.
@@ -126,11 +116,10 @@ class MoreSeeds:
             InputError: they differ.
         """
         earlier = (stored or {}).get("until") or {}
-        if earlier.get("analyses") and (earlier["seeds"], earlier["first"]) != (list(self.seeds), self.first):
+        if earlier.get("analyses") and (earlier["seeds"], earlier["first"]) != (self.seeds, self.first):
             raise InputError(
-                f"--until: this comparison was analysed with at most {earlier['most']} seeds, "
-                f"{_shorten(earlier['seeds'])}, and not {_shorten(self.seeds)}; a change after an analysis makes "
-                f'another comparison: give it another name (--set name="{name}-2"), all runs are reused'
+                f"--until: this comparison was analysed with at most {earlier['most']} seeds, and not {self.until.most}"
+                f', or with others; give it another name (--set name="{name}-2"), all runs are reused'
             )
 
     def begin(self, plan: Plan) -> Plan:
@@ -140,10 +129,8 @@ class MoreSeeds:
             InputError: the budget is smaller than that.
         """
         begun = self._with_seeds(plan, {_key(row): self.first for row in plan.rows})
-        if self.until.runs is not None and len(_runs(begun)) > self.until.runs:
-            raise InputError(
-                f"--budget {self.until.runs}runs: the first analysis takes {len(_runs(begun))}, {self.first} per row"
-            )
+        if self._exceeds_budget(begun, []):
+            raise InputError(f"--budget {self.until.runs}runs: the first analysis takes more, {self.first} per row")
         return begun
 
     def analysis_of(self, job: Job) -> int:
@@ -152,19 +139,8 @@ class MoreSeeds:
 
     def describe(self) -> dict[str, Any]:
         """As the comparison's file stores it under "until"."""
-        u = self.until
-        return {
-            "kind": "decided",
-            "rule": self.rule,
-            "first": self.first,
-            "most": u.most,
-            "seeds": list(self.seeds),
-            "equivalence": u.equivalence,
-            **({"runs": u.runs} if u.runs is not None else {}),
-            **({"hours": u.hours} if u.hours is not None else {}),
-            "analyses": self.analyses,
-            "ended": self.ended,
-        }
+        state = {"first": self.first, "seeds": self.seeds, "analyses": self.analyses, "ended": self.ended}
+        return {"kind": "decided", "rule": self.rule, **asdict(self.until), **state}
 
     def open_analysis(self) -> None:
         """All runs of the next analysis have ended: the comparison's file has to name it before it is made."""
@@ -174,25 +150,15 @@ class MoreSeeds:
         """Make the analysis; the plan of the next round, None at the end."""
         analysis = self.analyse(workdir, plan.experiment.name)
         self.analyses[-1].update({"by": analysis.by, "rows": list(analysis.rows)})
-        counts: dict[Key, int] = {}
-        for job in plan.jobs:
-            key = job.spec.base_model, job.row
-            counts[key] = counts.get(key, 0) + 1
+        counts = Counter((job.spec.base_model, job.row) for job in plan.jobs)
         number = self.first + len(self.analyses)
-        going = {key: number for key in counts if key in analysis.contending}
-        if not going:
-            self.ended = "decided"
-        elif number > self.until.most:
-            self.ended = "seeds"
-        else:
-            more = self._with_seeds(plan, counts | going)
-            if len(more.jobs) == len(plan.jobs):  # no seed enters the rows that are open
-                self.ended = "decided"
-            elif self._exceeds_budget(more, records):
-                self.ended = "budget"
-            else:
-                return more
-        return None
+        more = self._with_seeds(plan, counts | Counter({key: number for key in counts if key in analysis.contending}))
+        if len(more.jobs) == len(plan.jobs):  # no row is open, or no seed enters those that are
+            reached = number > self.until.most and bool(analysis.contending)
+            self.ended = "seeds" if reached else "decided"
+        elif self._exceeds_budget(more, records):
+            self.ended = "budget"
+        return None if self.ended else more
 
     def summary(self) -> str:
         """One line about the last analysis."""
@@ -206,19 +172,18 @@ class MoreSeeds:
 
     def _with_seeds(self, plan: Plan, counts: Mapping[Key, int]) -> Plan:
         """The plan in which every row has its first so many seeds of the order."""
-        rows = [
-            replace(row, seeds=dict.fromkeys(self.seeds[: counts[_key(row)]], next(iter(row.seeds.values()), ("",))))
-            for row in plan.rows
-        ]
+        rows = [replace(row, seeds=dict.fromkeys(self.seeds[: counts[_key(row)]], row.blocks)) for row in plan.rows]
         more = replace(plan, rows=rows)
         for job in more.jobs:
             self._since.setdefault(job.place, len(self.analyses) + 1)
         return more
 
     def _exceeds_budget(self, plan: Plan, records: Sequence[Record]) -> bool:
-        spent = sum({r.id: r.seconds for r in records}.values())
-        over = self.until.hours is not None and spent >= 3600 * self.until.hours
-        return over or (self.until.runs is not None and len(_runs(plan)) > self.until.runs)
+        runs, hours = self.until.runs, self.until.hours
+        spent = sum({record.id: record.seconds for record in records}.values())
+        return (hours is not None and spent >= 3600 * hours) or (
+            runs is not None and len({job.id for job in plan.jobs}) > runs
+        )
 
 
 _ENDINGS = {
@@ -229,12 +194,4 @@ _ENDINGS = {
 
 
 def _key(row: Row) -> Key:
-    return row.method.base_for(row.config, row.base_model), row.label
-
-
-def _shorten(seeds: Sequence[int]) -> str:
-    return ", ".join(map(str, seeds)) if len(seeds) < 7 else f"{', '.join(map(str, seeds[:4]))}, ..., {seeds[-1]}"
-
-
-def _runs(plan: Plan) -> set[str]:
-    return {job.id for job in plan.jobs}
+    return row.start_model, row.label

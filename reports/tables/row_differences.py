@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.errors import InputError
 from harness.results.store import read_comparison_file
-from harness.runs.differences import Conditions, Differences, find_differences, recorded_conditions
+from harness.runs.differences import Differences, Settings, find_differences, recorded_settings
 from reports.document.blocks import Text
 from reports.document.table import Cell, Column, Table, TableRow
 from reports.read.comparison_runs import Comparison, ResultRow
@@ -30,8 +30,8 @@ def difference_table(comparison: Comparison) -> Table | Text | None:
         return None
     found = of_rows(comparison, rows)
     if not found.columns:
-        return Text((f"{_ALIKE} {_unrecorded(found)}".strip(),))
-    notes = {fact.key: (fact.why,) for fact in found.marked_columns}
+        return Text((_ALIKE,))
+    notes = {fact.key: (f"{fact.title}: {fact.why}",) for fact in found.marked}
     minor = found.texts.keys() - notes.keys() if notes else set()  # a phone shows what matters, where something does
     columns = [HEAD[0]]
     for fact in found.columns:
@@ -49,10 +49,10 @@ def difference_table(comparison: Comparison) -> Table | Text | None:
         )
         for number, row in enumerate(rows)
     ]
-    matter = ", ".join(fact.title.lower() for fact in found.marked_columns)
+    matter = ", ".join(fact.title.lower() for fact in found.marked)
     caption = "Only what is not the same for all rows. "
     caption += f"What usually matters is first and has a footnote: {matter}." if matter else _LITTLE
-    legend = ("–: the row has no such thing.", *filter(None, [_unrecorded(found)]))
+    legend = ("–: the row has no such thing.",)
     return Table("differences", "Settings in which the rows differ", caption, tuple(columns), tuple(lines), legend)
 
 
@@ -60,22 +60,17 @@ def of_rows(comparison: Comparison, rows: Iterable[ResultRow]) -> Differences:
     """The differences between rows by their records and training logs; finished runs count where there are any."""
     tree = _read_file(comparison.workdir, comparison.name) or {}
     rates = {(run["id"], run["row"]): run.get("rate_from") for run in tree.get("runs", ())}
-    by_row: dict[tuple[str, str], list[Conditions]] = {}
+    by_row: dict[tuple[str, str], list[Settings]] = {}
     for row in rows:
         logs = dict(comparison.training_logs.get(row.key, ()))
         for record in row.finished or row.records:
-            run = recorded_conditions(record, logs.get(record.seed, ()), rates.get((record.id, record.row)))
+            run = recorded_settings(record, logs.get(record.seed, ()), rates.get((record.id, record.row)))
             by_row.setdefault((row.label, row.base_model), []).append(run)
     return find_differences(by_row)
 
 
 def _cell(text: str, row: ResultRow) -> Cell:
     return Cell(text, records=tuple(r.id for r in row.records)) if text else Cell("–", state="empty")
-
-
-def _unrecorded(found: Differences) -> str:
-    names = ", ".join(title.lower() for title in found.unrecorded)
-    return f"Not recorded when these runs were made: {names}." if names else ""
 
 
 def _read_file(workdir: Path, name: str) -> dict[str, Any] | None:

@@ -40,7 +40,7 @@ def test_a_number_is_made_by_the_block_that_has_its_tasks():
         {"corpus": "embedded:sentences"},
         {"corpus": {"uri": "wiki1m", "limit": 1000}},
         {"base_models": ["FacebookAI/roberta-base"]},
-        {"max_steps": 100},
+        {"config": {"max_steps": 100}},
         {"blocks": ["two"]},
     ],
 )

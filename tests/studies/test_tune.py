@@ -133,9 +133,11 @@ def test_a_study_of_that_name_with_another_definition_is_refused_before_anything
 def test_a_dry_search_has_what_earlier_calls_found_and_writes_nothing(done: Path) -> None:
     before = written(done)
     for trials in (2, 5):
-        tuning = tune_rows(read_experiment(EXPERIMENT), Budget(trials, 2), done, dry=True)
+        experiment = read_experiment(EXPERIMENT)
+        tuning = tune_rows(experiment, Budget(trials, 2), done, dry=True)
         assert [search.trials for search in tuning.rows] == [0, 2, 2]
-        assert [bool(search.values) for search in tuning.ended.rows] == [False, trials == 2, trials == 2]
+        labels = [entry.label for entry in tuning.with_winners(experiment, ended=True).methods]
+        assert ("SCD · tuned" in labels) == (trials == 2)
     assert written(done) == before
 
 

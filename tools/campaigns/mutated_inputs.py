@@ -57,7 +57,6 @@ max_steps = 2
 seeds = 1
 limit = 64
 sentences = 2000
-corpora = { wiki1m = "embedded:sentences" }
 
 [blocks.first]
 title = "Table 1"
@@ -82,8 +81,6 @@ grid = { temperature = [0.05, 0.1], "corpus.limit" = [20, 40] }
 config = { batch_size = 8 }
 corpus = { uri = "embedded:sentences", limit = 40 }
 blocks = ["first"]
-seeds = [2]
-max_steps = 2
 space = { temperature = [0.05, 0.1] }
 """
 STUDY = """\

@@ -10,15 +10,13 @@ import pytest
 from harness.api.result import Comparison
 from harness.results.store import RunFolder, read_comparison_file
 from harness.runs.differences import (
-    COLUMNS,
-    NOT_RECORDED,
-    Conditions,
-    describe_steps,
+    Differences,
+    Settings,
     find_differences,
-    planned_conditions,
     planned_differences,
+    planned_settings,
     rate_origin,
-    recorded_conditions,
+    recorded_settings,
     summarise_differences,
 )
 from tests.support.small_runs import CLS, NATURAL, SIMCSE, plan_of
@@ -35,15 +33,15 @@ def test_a_plan_names_the_differences_of_its_rows_and_marks_those_that_matter() 
     texts = {
         key: tuple(values[place[label]] for label in ("mean", "SimCSE", "own")) for key, values in found.texts.items()
     }
-    assert {key: texts[key] for key in ("pooling", "steps", "seen", "batch", "rate", "evaluations")} == {
+    assert {key: texts[key] for key in ("pooling", "steps", "seen", "batch_size", "learning_rate", "evaluations")} == {
         "pooling": ("mean", "cls", "mean"),
         "steps": ("", "4", "2"),  # 64 / 32: one epoch
         "seen": ("", "32", "64"),
-        "batch": ("", "8", "32"),
-        "rate": ("", "3e-4", "1e-4"),
-        "evaluations": ("", "3, every 2", "2, before and after"),
+        "batch_size": ("", "8", "32"),
+        "learning_rate": ("", "0.0003", "0.0001"),
+        "evaluations": ("", "3", "2"),
     }
-    assert set(found.marked) == {"pooling", "steps", "rate_from", "evaluations"}  # 32 items more are one batch of 32
+    assert marked(found) == ["pooling", "steps", "rate_from", "evaluations"]  # 32 items more are one batch of 32
     assert "pooling" in summarise_differences(plan)
     same = plan_of(methods=[SIMCSE, {**SIMCSE, "name": "hot", "config": {**SIMCSE["config"], "temperature": 0.2}}])
     assert planned_differences(replace(same, rows=same.rows[:2])).columns == ()
@@ -57,9 +55,9 @@ def test_records_have_the_conditions_of_their_plan(small: Comparison) -> None:
         folder = RunFolder(small.workdir, job.id)
         record = folder.read()
         assert record is not None
-        run = replace(recorded_conditions(record, folder.curves(), rates[record.id]), device=None)  # no plan knows it
-        planned = planned_conditions(plan, job)
-        assert {c.key: c.of(run) for c in COLUMNS} == {c.key: c.of(planned) for c in COLUMNS}, job.label
+        run = recorded_settings(record, folder.curves(), rates[record.id])
+        assert run.pop("device")  # no plan knows it
+        assert run == planned_settings(plan, job), job.label
 
 
 @pytest.mark.parametrize(
@@ -81,51 +79,34 @@ def test_a_learning_rate_has_an_origin(entry: dict[str, Any], shared: dict[str, 
     assert rate_origin(plan_of(methods=[CLS]), plan_of(methods=[CLS]).rows[0]) is None
 
 
-def conditions(label: str, base: str = "bert", **given: Any) -> dict[tuple[str, str], list[Conditions]]:
-    return {(label, base): [Conditions(label, base, "simcse", {"learning_rate": 1e-5}, True, **given)]}
+def settings(label: str, base: str = "bert", **given: Any) -> dict[tuple[str, str], list[Settings]]:
+    return {(label, base): [{"base_model": base, **given}]}
+
+
+def marked(found: Differences) -> list[str]:
+    return [column.key for column in found.marked]
 
 
 def test_whole_batches_and_rates_of_several_papers_do_not_matter() -> None:
     found = find_differences(
-        conditions("a", seen=1024, batch=64, rate_from="Gao et al. 2021")
-        | conditions("b", seen=1152, batch=192, rate_from="Klein and Nabi 2022")
+        settings("a", seen=1024, batch_size=64, rate_from="Gao et al. 2021")
+        | settings("b", seen=1152, batch_size=192, rate_from="Klein and Nabi 2022")
     )
-    assert ([c.key for c in found.columns], found.marked) == (["seen", "batch", "rate_from"], ())
+    assert ([c.key for c in found.columns], found.marked) == (["seen", "batch_size", "rate_from"], ())
     found = find_differences(
-        conditions("a", seen=1024, batch=64, rate_from="Gao et al. 2021")
-        | conditions("b", seen=1300, batch=192, rate_from="ours: as BERT")
+        settings("a", seen=1024, batch_size=64, rate_from="Gao et al. 2021")
+        | settings("b", seen=1300, batch_size=192, rate_from="ours: as BERT")
     )
-    assert found.marked == ("seen", "rate_from")
-    assert [c.key for c in found.columns] == ["seen", "rate_from", "batch"]  # what matters comes first
+    assert marked(found) == ["seen", "rate_from"]
+    assert [c.key for c in found.columns] == ["seen", "rate_from", "batch_size"]  # what matters comes first
 
 
 def test_what_differs_between_base_models_only_is_shown_and_not_marked() -> None:
-    found = find_differences(conditions("a", "bert", steps=10) | conditions("a", "large", steps=20))
-    assert ([c.key for c in found.columns], found.marked) == (["base", "steps"], ("base",))
-
-
-def test_what_is_not_recorded_is_named() -> None:
-    both = find_differences(conditions("a", rate_from=NOT_RECORDED) | conditions("b", rate_from=NOT_RECORDED))
-    assert both.unrecorded
-    assert both.columns == ()
-    one = find_differences(conditions("a", rate_from=NOT_RECORDED) | conditions("b", rate_from="default of the method"))
-    assert one.texts["rate_from"] == (NOT_RECORDED, "default of the method")
+    found = find_differences(settings("a", "bert", steps=10) | settings("a", "large", steps=20))
+    assert ([c.key for c in found.columns], marked(found)) == (["base_model", "steps"], ["base_model"])
 
 
 def test_seeds_of_a_row_that_differ_are_all_shown() -> None:
-    early, whole = (Conditions("a", "bert", "simcse", {}, True, steps=n, planned=100) for n in (60, 100))
+    early, whole = ({"base_model": "bert", "steps": steps} for steps in ("60 of 100", 100))
     found = find_differences({("a", "bert"): [early, whole], ("b", "bert"): [whole]})
     assert found.texts["steps"] == ("60 of 100 / 100", "100")
-
-
-@pytest.mark.parametrize(
-    ("steps", "text"),
-    [
-        ((0, 10, 20, 24), "4, every 10"),
-        ((0, 4), "2, before and after"),
-        ((4,), "1"),
-        ((0, 125, 250, 300), "4, every 125"),
-    ],
-)
-def test_evaluations_are_counted_with_their_distance(steps: tuple[int, ...], text: str) -> None:
-    assert describe_steps(steps) == text

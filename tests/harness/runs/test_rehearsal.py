@@ -34,7 +34,6 @@ name = "SimCSE"
 method = "simcse"
 preset = "mini"
 base_models = ["nowhere/large"]
-max_steps = 500
 config = { batch_size = 8, train_length = 12 }
 [[methods]]
 name = "theirs"
