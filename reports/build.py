@@ -58,36 +58,26 @@ def build_report(
         InputError: nothing of that name, unknown format, a definition that is none.
         RunError: the folder cannot be written, or the PDF cannot be made.
     """
-    workdir, out = Path(workdir), Path(out) if out is not None else None
     from reports.papers import definition
 
+    check_formats(formats)
+    workdir, out = Path(workdir), Path(out) if out is not None else None
     if not without_overlap and (defined := definition.load(name)) is not None:
-        check_formats(formats)
         return _write(describe_paper(workdir, defined), out or workdir / "reports" / slug(defined.name), formats)
-    return build_comparison(
-        workdir, name, formats=formats, out=out, without_overlap=without_overlap, with_texts=with_texts
-    )
+    report = describe(name, workdir, without_overlap=without_overlap, with_texts=with_texts)
+    folder = workdir / "reports" / slug(f"{name}-without-overlap" if without_overlap else name)
+    return _write(report, out or folder, formats)
 
 
-def build_comparison(
-    workdir: Path,
-    name: str,
-    *,
-    formats: Sequence[str] = FORMATS,
-    out: Path | None = None,
-    without_overlap: bool = False,
-    with_texts: bool = False,
-) -> dict[str, Path]:
-    """Write the report of a comparison or study; as `build_report` does. The same records give the same bytes.
+def build_comparison(workdir: Path, name: str, *, formats: Sequence[str] = FORMATS) -> dict[str, Path]:
+    """Write the report of a comparison at its end, as `build_report` does. The same records give the same bytes.
 
     Raises:
         InputError: no such comparison, unknown format, damaged record.
         RunError: the folder cannot be written.
     """
     check_formats(formats)
-    report = describe(name, workdir, without_overlap=without_overlap, with_texts=with_texts)
-    folder = workdir / "reports" / slug(f"{name}-without-overlap" if without_overlap else name)
-    return _write(report, out or folder, formats)
+    return _write(describe(name, workdir), workdir / "reports" / slug(name), formats)
 
 
 def describe(name: str, workdir: Path, *, without_overlap: bool = False, with_texts: bool = False) -> Report:

@@ -15,6 +15,7 @@ that all processes can read. Nothing here imports torch before it is needed.
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 import traceback
@@ -213,4 +214,5 @@ def join(device: str) -> Team:
         ) from None
     state = PartialState(cpu=not cuda, timeout=_PATIENCE, **({} if cuda else {"backend": "gloo"}))
     control = torch.distributed.new_group(backend="gloo", timeout=_PATIENCE)
+    atexit.register(torch.distributed.destroy_process_group)  # threads of a group that still run abort the process
     return Team(state.process_index, state.num_processes, str(state.device), control)

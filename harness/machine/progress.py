@@ -118,6 +118,9 @@ class Bars:
     """Two bars of rich, of the whole and of the current run, under lines on ended runs.
 
     In a notebook they are drawn into one output, which needs no widgets and stays readable in a saved notebook.
+
+        >>> with Bars(2, "all runs") as bars:
+        ...     bars.advance(1)
     """
 
     def __init__(self, total: int, text: str) -> None:
@@ -202,6 +205,10 @@ def encoding_bar(total: int, *, show: bool) -> Iterator[Callable[[int], None]]:
 
 
 def in_notebook() -> bool:
-    """Does this process run the cells of a notebook?"""
+    """Does this process run the cells of a notebook?
+
+    >>> in_notebook()
+    False
+    """
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return hasattr(shell, "kernel")

@@ -11,8 +11,8 @@ import pytest
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with modules that have the names of our packages, and of a library."""
-    for name in ("methods", "reports", "studies", "optuna"):
+    """A folder with modules that have the names of our packages."""
+    for name in ("methods", "reports", "studies"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('the wrong module')\n")
     return tmp_path
 

@@ -80,8 +80,8 @@ def test_frequencies_of_the_corpus_make_common_pieces_light() -> None:
 
 
 def test_a_row_that_is_no_encoder_of_pieces_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    for of, why in (({"method": "random"}, "no single encoder"), ({"method": "whitening", "config": {"fit_on": "task"}},
-                                                                  "each task's text")):  # fmt: skip
+    whitening = {"method": "whitening", "config": {"fit_on": "task"}}
+    for of, why in (({"method": "random"}, "not a single encoder"), (whitening, "each task's text")):
         made = Model2Vec(Model2Vec.configure({"of": of}))
         with pytest.raises(InputError, match=why) as error:
             made.fit(load_corpus("embedded:sentences", limit=20), FitContext())

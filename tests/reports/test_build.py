@@ -16,7 +16,7 @@ import pytest
 from harness.cli import main
 from harness.errors import InputError
 from harness.results.store import RunFolder, comparison_file, read_records
-from reports.build import build_comparison, summary_table
+from reports.build import build_comparison, build_report, summary_table
 from tests.support import synthetic
 
 SMALL = ("STS-B", "Embedded-STS-natural")
@@ -49,7 +49,7 @@ def test_everything_is_written_and_rebuilt_to_the_byte(built: Built, tmp_path: P
         assert {f"figures/{name}.{kind}" for kind in ("svg", "png", "pdf")} <= set(contents)
         assert b"<text" in contents[f"figures/{name}.svg"]  # text is text, not outlines
     assert {"tables/scores-sts-senteval.csv", "tables/scores-embedded.csv", "tables/against-base.csv"} <= set(contents)
-    build_comparison(workdir, "invented", out=tmp_path / "again")
+    build_report("invented", workdir, out=tmp_path / "again")
     assert files(tmp_path / "again") == contents
 
 
@@ -181,11 +181,11 @@ def test_stale_files_go_and_foreign_files_stay(tmp_path: Path) -> None:
     out = tmp_path / "out"
     (out / "tables").mkdir(parents=True)
     (out / "tables" / "mine.csv").write_text("1")
-    build_comparison(tmp_path, "invented", out=out, formats=["csv", "md"])
+    build_report("invented", tmp_path, out=out, formats=["csv", "md"])
     half = [out / name for name in (".report.md.part", "tables/.cost.csv.part")]  # a build was killed while writing
     for file in half:
         file.write_text("")
-    build_comparison(tmp_path, "invented", out=out, formats=["html"])
+    build_report("invented", tmp_path, out=out, formats=["html"])
     assert not any(file.exists() for file in half)
     assert (out / "tables" / "mine.csv").exists()
     assert not (out / "tables" / "cost.csv").exists()

@@ -76,7 +76,8 @@ def test_a_pruned_run_has_a_curve_and_a_study_without_a_pruner_trains_it_to_its_
 ) -> None:
     monkeypatch.setattr(optuna.pruners.MedianPruner, "prune", lambda *_: True)
     steps = 9 if executor == "serial" else 20_000  # workers are stopped through a file, a second or two later
-    keys = {**TRAINED, "steps": steps, "pruner": "median", "space": {"temperature": [0.05]}}
+    config = {**TRAINED["config"], "epochs": 10_000}
+    keys = {**TRAINED, "config": config, "steps": steps, "pruner": "median", "space": {"temperature": [0.05]}}
     found = search(tmp_path, keys, arguments={"executor": executor})
     ((_, state, _, _, scores),) = outcomes(found)
     (run,) = written(tmp_path)

@@ -49,7 +49,7 @@ def test_the_term_that_vanished_stands_first() -> None:
 
 def test_a_loss_that_stays_the_same_is_noted() -> None:
     lines = [{"step": step, "loss": 3.0 if step < 4 else 2.0} for step in range(1, 11)]
-    assert "from 2 after update 4" in unmoved(lines)
+    assert "from 2 after training step 4" in unmoved(lines)
     assert unmoved(lines[:8]) == ""
     assert unmoved([]) == ""
 
@@ -91,7 +91,7 @@ def test_a_collapse_is_seen_early_and_explained(dev: DevSet) -> None:
     assert stop.value.status == "collapsed"
     reason = stop.value.reason
     assert "at step 64 of 64" not in reason
-    for said in ("it began by update", "spread", "effective rank", "mean cosine", "two dropped views", "loss"):
+    for said in ("it began by training step", "spread", "effective rank", "mean cosine", "two dropped views", "loss"):
         assert said in reason, reason
     assert reason.endswith(SimCSE.card.when_it_collapses)
     assert "\n" not in reason
