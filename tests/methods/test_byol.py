@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from harness.encoder.network import Network
 from harness.errors import InputError
 from harness.method import FitContext
 from harness.recipes import declared
