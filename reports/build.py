@@ -45,7 +45,7 @@ def build_report(
         workdir: the work directory whose runs are read.
         formats: any of "html" (`index.html`), "md" (`report.md`), "latex" (`report.tex`, `tables/*.tex`), "csv"
             (`tables/*.csv`) and "pdf" (`report.pdf`). `data.json` is always written; the figures, as SVG and PNG, with
-            all but "csv" (as PDF beside LaTeX).
+            all but "csv" (as PDF with LaTeX).
         out: the folder to write to; `WORKDIR/reports/NAME` when left out.
         without_overlap: of a comparison: without the examples of which a text occurs in the training text of a row;
             to `WORKDIR/reports/NAME-without-overlap`.

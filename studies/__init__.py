@@ -1,4 +1,4 @@
-"""Studies and comparisons: experiment files under `comparisons/` and `papers/`, hyperparameter searches beside them."""
+"""Studies and comparisons: experiment files under `comparisons/` and `papers/`, hyperparameter searches."""
 
 from pathlib import Path
 

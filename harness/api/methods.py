@@ -1,4 +1,4 @@
-"""`harness.train` and `harness.register`: one method by itself, and one that was written just now."""
+"""`harness.train` and `harness.register`: one method alone, and one that was written just now."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ def train(
 
     Args:
         method: an installed method's name.
-        out: folder of the saved model; checkpoints and curves lie beside it, and a call that was interrupted goes on.
+        out: folder of the saved model; checkpoints and curves lie next to it, and an interrupted call resumes.
             Without it nothing is written.
         config, preset: values of the method's config, above those of a preset of it.
         family: whose values of the preset; those of the base model's own family when left out.
         corpus, limit: a text URI, a path, a list of texts or pairs, a `datasets.Dataset` or a `Corpus`, and how many
             items of it at most (of a corpus that is one already: all).
-        dev: the set that selects the checkpoint; None: the last weights are kept.
+        dev: the set that selects the checkpoint; None: the last weights are used.
         seed: the one source of randomness.
         progress: as in `compare`.
 

@@ -51,7 +51,7 @@ def evaluate(
         cached: keep the vectors for the next evaluation of the same model, and use those of the last one; not of what
             is no name or folder.
         progress: show a bar while encoding.
-        prompts: what stands before the texts, by kind of task (`harness.tasks.prompts`), or "own": what the model's
+        prompts: the prompts before the texts, by kind of task (`harness.tasks.prompts`), or "own": what the model's
             configuration has. Without it a method's own, or the one prompt that the configuration names as its default,
             if any.
         mteb_results: a folder that gets the scores of mteb's tasks in mteb's own layout, under `model_name` (ORG/NAME;

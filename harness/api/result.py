@@ -150,7 +150,7 @@ class Comparison(WithReport):
 
 
 def _with_code(line: str) -> str:
-    """HTML of a line in which commands stand between backticks."""
+    """HTML of a line in which commands are between backticks."""
     return re.sub("`([^`]+)`", r"<code>\1</code>", escape(line))
 
 

@@ -102,7 +102,7 @@ def _sweep(sweep: dict[str, Any]) -> str:
 
 
 def value_text(value: Any) -> str:
-    """A value as it is written in a list of options."""
+    """A value as written in a list of options."""
     if value is None:
         return "empty"
     if isinstance(value, bool):

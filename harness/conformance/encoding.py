@@ -78,11 +78,13 @@ def batches(s: Subject) -> str:
 
 
 def padding(s: Subject) -> str:
-    """A short sentence has the same vector alone and beside a long one."""
+    """A short sentence has the same vector alone and next to a long one."""
     short, long = "rain", " ".join(TEXTS)
     alone = vectors(s.fitted, [short])[0]
     seen = gap(alone, vectors(s.fitted, [long, short], batch_size=1024)[1])
-    expect(seen < TOLERANCE, f"differs by {seen:.1e} beside a long sentence (allowed: {TOLERANCE:g}): mask the padding")
+    expect(
+        seen < TOLERANCE, f"differs by {seen:.1e} next to a long sentence (allowed: {TOLERANCE:g}): mask the padding"
+    )
     return f"largest difference {seen:.1e}"
 
 

@@ -1,4 +1,4 @@
-"""Promises of training: seeds, descent, small batches, what is kept, and resuming."""
+"""Promises of training: seeds, descent, small batches, what remains, and resuming."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def small_batch(s: Subject) -> str:
 
 
 def kept(s: Subject) -> str:
-    """Heads are dropped after training; what remains besides the base model is named by `card.kept`."""
+    """Heads are discarded after training; what remains besides the base model is named by `card.kept`."""
     if not s.trained:
         return NOT_TRAINED
     from harness.encoder import Encoder
@@ -152,7 +152,7 @@ def kept(s: Subject) -> str:
         base = {name for name, _ in plain.named_parameters()}
     more = [(name, p.numel()) for name, p in method.encoder.named_parameters() if name not in base]
     if not more:
-        return "the encoder is the base model's, nothing beside it"
+        return "the encoder is the base model's, nothing else"
     parts = ", ".join(dict.fromkeys(name.partition(".")[0] for name, _ in more))
     size = f"{parts} ({sum(count for _, count in more):,} parameters)"
     expect(bool(s.method.card.kept), f"keeps {size} when encoding; say so in card.kept, or drop it after training")

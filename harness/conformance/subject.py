@@ -30,7 +30,7 @@ ITEMS = {"sentences": 48, "pairs": 48, "documents": 16}
 
 @dataclass(frozen=True)
 class Check:
-    """One promise: was it kept, and what was seen.
+    """One promise: whether it holds, and what was measured.
 
     >>> Check("round trip", passed=True, detail="12 options").passed
     True

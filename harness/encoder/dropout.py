@@ -221,7 +221,7 @@ def packed_pass(
 ) -> tuple[tuple[Tensor, ...], Tensor]:
     """A forward pass of collated `features` (rows, length) without their padding, padded again at the end.
 
-    The transformer gets ids, types and positions (1, tokens) and the mask (rows, length) as it is, by which the mask
+    The transformer gets ids, types and positions (1, tokens) and the mask (rows, length) unchanged, by which the mask
     function that `attach` registers sees that the batch is packed.
 
     Returns the hidden states of every layer where `options` ask for them, else none, and the last ones; each (rows,

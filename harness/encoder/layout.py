@@ -51,7 +51,7 @@ def model_folder(name: str) -> Path:
 def refuse_pickles(name: str, folder: Path, *, downloaded: bool = False) -> None:
     """Refuse a folder from which a library could read pickled weights.
 
-    A pickle is refused even if safetensors files lie beside it: sentence-transformers reads it where a file is missing
+    A pickle is refused even if safetensors files lie next to it: sentence-transformers reads it where a file is missing
     in a module's folder. In the download cache of the hub, other programs may have put pickles; there, one that has a
     safetensors file of the same part is accepted.
 

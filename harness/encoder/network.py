@@ -258,7 +258,7 @@ class Network(nn.Module):
         Each distinct sentence is encoded once, in batches of similar length; the result does not depend on order or
         batch size. `batch_size` is in sentences of ordinary length: short ones come in wider batches, long ones in
         narrower. Nothing is dropped, and modules in training mode are left so. `precision` None computes in float32.
-        Beside the vectors, the distinct sentences and the ids of some of them are held; `harness.encode` holds less.
+        Besides the vectors, the distinct sentences and the ids of some of them are held; `harness.encode` holds less.
 
         Raises:
             InputError: something that is not a string, named by its position.

@@ -152,14 +152,14 @@ def one_token(mask: Tensor, at: Tensor | None = None) -> Tensor:
 
 
 def average_layers(hidden_states: Sequence[Tensor], layers: Sequence[int]) -> Tensor:
-    """The mean of the chosen hidden states (n, length, d); one layer is returned as it is."""
+    """The mean of the chosen hidden states (n, length, d); one layer is returned unchanged."""
     if len(set(layers)) == 1:
         return hidden_states[layers[0]]
     return torch.stack([hidden_states[layer].float() for layer in layers]).mean(dim=0)
 
 
 class TokenConvolution(nn.Module):
-    """Convolutions of several odd widths side by side, `filters` each, stride 1, length kept, no activation.
+    """Convolutions of several odd widths side by side, `filters` each, stride 1, same length, no activation.
 
     IS-BERT (Zhang et al., EMNLP 2020) takes widths 1, 3 and 5 with 256 filters each.
     """

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 SENTENCE, MASK = "[X]", "[MASK]"
-HOW = f"{SENTENCE} stands for the sentence, once; {MASK}, once, for the token that is read, or the last token is"
+HOW = f"{SENTENCE} is the place of the sentence, once; {MASK}, once, for the token that is read, or the last token is"
 DEFAULT = f"Rewrite the sentence: {SENTENCE}, rewritten sentence: {SENTENCE}"
-_TWICE = f"{SENTENCE} stands for the sentence, twice, with something between"
+_TWICE = f"{SENTENCE} is the place of the sentence, twice, with something between"
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Prompt:
     """A template such as `This sentence : "[X]" means [MASK].`
 
     `[MASK]` is the model's own mask token, whatever it is called. Without one the template's last token is read, and
-    what a tokenizer would put behind it ([SEP]) is left off. `[X]` is tokenised by itself, the template around it once.
+    what a tokenizer would put behind it ([SEP]) is left off. `[X]` is tokenised separately, its template once.
     """
 
     before: str
@@ -134,7 +134,7 @@ class Echo:
     """A template such as `Rewrite the sentence: [X], rewritten sentence: [X]`.
 
     A blank before both `[X]` belongs to the sentence: tokenizers that glue it to the next word see the word as they
-    know it. `[X]` is tokenised by itself, the template around it once.
+    know it. `[X]` is tokenised separately, the template around it once.
     """
 
     before: str

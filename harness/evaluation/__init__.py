@@ -1,1 +1,1 @@
-"""Encode once, score all tasks; vectors kept between runs."""
+"""Encode once, score all tasks; vectors cached between runs."""

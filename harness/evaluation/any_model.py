@@ -89,7 +89,7 @@ def choose_prompts(
     """The prompts to evaluate with, and what a reader should know where a model has some that are not used.
 
     Args:
-        model: its name or folder, or what was opened as it is.
+        model: its name or folder, or an opened model.
 
     Raises:
         InputError: the model has none of its own, or leaves prompts out of its pooling.
@@ -157,7 +157,7 @@ def stored_vectors(
 ) -> StoredVectors | None:
     """The vectors that earlier evaluations of a model stored; None for a model without a known content.
 
-    `prompted`: prompts stand in the texts themselves, and not before each as the model's own default.
+    `prompted`: prompts are in the texts themselves, and not before each as the model's own default.
     """
     folder = Path(resolve_model(name))
     try:

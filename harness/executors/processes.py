@@ -140,7 +140,7 @@ def _work(pipe: Connection, function: Callable[[Any], Any], gpus: str | None, th
 
 
 def _describe_death(exitcode: int, times: int) -> str:
-    """Why a worker ended during a job, as far as it is known."""
+    """Why a worker ended during a job, as far as known."""
     how = f"signal {-exitcode}" if exitcode < 0 else f"exit code {exitcode}"
     memory = "; most often there is too little memory" if exitcode == -signal.SIGKILL else ""
     return f"its worker ended {times} time{'s' if times > 1 else ''} during it (last by {how}{memory})"

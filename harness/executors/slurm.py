@@ -84,7 +84,7 @@ class Slurm(Executor):
         return min(jobs, self.settings.workers or jobs)
 
     def _parameters(self, threads: int) -> dict[str, Any]:
-        """Of `sbatch`, in submitit's words; what it has no word for goes there as it is."""
+        """Of `sbatch`, in submitit's words; other options are passed on unchanged."""
         own, gpus, memory = dict(self.settings.slurm), self.settings.gpus_per_cell, self.settings.memory_per_cell
         if gpus != int(gpus):
             raise InputError(f"executor slurm: gpus_per_cell = {gpus:g}: SLURM gives whole GPUs")

@@ -22,7 +22,7 @@ def settle(folder: Path) -> None:
 def write_atomic(path: Path, data: bytes | str, *, durable: bool = True) -> None:
     """Write a file so that a reader (or a crash) sees either the old content or the new one, never a part.
 
-    Not `durable`: without waiting for the disk, for what is soon written anew; a loss of power may cost it.
+    Not `durable`: without waiting for the disk, for what is soon rewritten; a loss of power may cost it.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     raw = data.encode() if isinstance(data, str) else data
@@ -51,7 +51,7 @@ def sweep(path: Path) -> None:
 
 
 def open_folder(path: Path) -> Path:
-    """A new folder beside `path` to write into, with the rights that the umask gives (tempfile's are its owner's)."""
+    """A new folder next to `path` to write into, with the rights that the umask gives (tempfile's are its owner's)."""
     folder = path.parent / f".{path.name}.{secrets.token_hex(4)}"
     folder.mkdir()
     return folder

@@ -30,7 +30,7 @@ def inline(value: Any) -> Item:
 
 
 def toml_lines(values: Mapping[str, Any]) -> str:
-    """`key = value` for each, without section headers, so that any header may stand above."""
+    """`key = value` for each, without section headers, so that any header may precede it."""
     import tomlkit
 
     return tomlkit.dumps({key: inline(value) for key, value in values.items()})

@@ -68,7 +68,7 @@ class Team:
 
     @contextmanager
     def main_first(self) -> Iterator[None]:
-        """Run the block in the main process, then in the others: wrong input is told once, caches are filled once."""
+        """Run the block in the main process, then in the others: faults are reported once, caches are filled once."""
         if not self.main:
             self.from_main(None)
         yield
@@ -126,7 +126,7 @@ class Team:
                     traceback.print_exception(error)
                     tell_error(
                         f"harness: process {self.rank} of {self.size} failed alone ({type(error).__name__}: {error}); "
-                        "all processes end, finished runs and checkpoints are kept, the same command goes on",
+                        "all processes end, finished runs and checkpoints are saved, the same command resumes",
                     )
                     os._exit(1)  # an ordinary exit would wait for the others, too
             raise

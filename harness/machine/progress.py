@@ -156,7 +156,7 @@ class Bars:
         self._progress.stop()
 
     def show_whole(self, text: str | None = None, done: int | None = None, total: int | None = None) -> None:
-        """Change the bar of the whole; what is left out stays as it is."""
+        """Change the bar of the whole; what is left out does not change."""
         self._progress.update(self._whole, description=text, completed=done, total=total)
         self._draw()
 

@@ -1,1 +1,1 @@
-"""What is kept of runs: records, run folders, manifests, identities, model cards, published numbers."""
+"""What is saved of runs: records, run folders, manifests, identities, model cards, published numbers."""

@@ -1,4 +1,4 @@
-"""The card beside a saved model: its files, which are no part of what the model computes, and the hub's tags."""
+"""The card of a saved model: its files, which are no part of what the model computes, and the hub's tags."""
 
 from __future__ import annotations
 

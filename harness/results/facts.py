@@ -1,4 +1,4 @@
-"""What a reader has to know of a task to judge its scores, beside the scores: what guessing gives, what is drawn."""
+"""What a reader has to know of a task to judge its scores: what guessing gives, what is drawn."""
 
 from __future__ import annotations
 

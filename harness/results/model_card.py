@@ -29,7 +29,7 @@ _LICENSES = {
 }  # fmt: skip
 _COSTS = {
     "train_seconds": ("training", "s"),
-    "train_tokens_per_second": ("word pieces a second in training", ""),
+    "train_tokens_per_second": ("tokens per second in training", ""),
     "encode_seconds": ("encoding the tasks' text", "s"),
     "evaluate_seconds": ("scoring", "s"),
     "sentences_per_second": ("sentences encoded a second", ""),
@@ -40,7 +40,7 @@ _COSTS = {
 
 
 def write_card(model: Path, record: Record) -> None:
-    """Put what `record` knows into the README beside a saved model, and all its scores into `SCORES_FILE`; a second
+    """Put what `record` knows into the README of a saved model, and all its scores into `SCORES_FILE`; a second
     call replaces what the first put there.
 
     Raises:
@@ -90,7 +90,7 @@ def front_matter(record: Record) -> str:
 
 
 def scores_text(record: Record) -> str:
-    """The content of `SCORES_FILE`: every score with all its digits and the protocols that its ids stand for."""
+    """The content of `SCORES_FILE`: every score with all its digits and the protocols of its ids."""
     scores = [score.model_dump() for score in record.scores]
     about = {"record": record.id, "seed": record.seed, "scores": scores, "protocols": record.protocols}
     return json.dumps(about, indent=1, default=str) + "\n"
@@ -141,7 +141,7 @@ def _hub_id(base_model: str) -> str | None:
 
 
 def _result(score: Score, record: Record) -> EvalResult | None:
-    """A score in the hub's form; geometry and the like have none there, and stand in the table alone."""
+    """A score in the hub's form; geometry and the like have none there, and are only in the table."""
     from huggingface_hub import EvalResult
 
     if score.split == "dev" or not math.isfinite(score.value):

@@ -64,7 +64,7 @@ def outcomes_frame(
 
 
 def is_mean(metric: str, target: ArrayLike | None = None) -> bool:
-    """Is a score of this metric the mean of the examples' outcomes? Any is that stands without a `target` (all NaN)."""
+    """Is a score of this metric the mean of the examples' outcomes? Any is that has no `target` (all NaN)."""
     if target is not None and np.isnan(np.asarray(target, dtype=np.float64)).all():
         return True
     return _rule(metric) is None

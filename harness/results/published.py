@@ -43,7 +43,7 @@ def folders() -> list[Path]:
 
 
 def summary(rows: list[PublishedRow]) -> list[str]:
-    """One line for each paper, table and base model: where the values stand, then "task value" in order.
+    """One line for each paper, table and base model: where the values are, then "task value" in order.
 
     The metric is named where a line has one; a table that mixes metrics (MTEB's categories) says by its tasks what
     each number is.

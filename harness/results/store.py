@@ -235,7 +235,7 @@ class RunFolder:
 
 
 def join_examples(pairs: pd.DataFrame | None, outcomes: pd.DataFrame | None) -> pd.DataFrame | None:
-    """Pairs and outcomes of an evaluation as one frame, as it is stored; None where there are neither."""
+    """Pairs and outcomes of an evaluation as one frame, as stored; None where there are neither."""
     import pandas as pd
 
     frames = []

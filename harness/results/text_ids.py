@@ -20,7 +20,7 @@ def text_id(text: str) -> int:
     """The first 8 bytes, signed and little-endian, of the blake2b of a text in Unicode's form NFC, without regard to
     case, white space and punctuation: data sets keep one sentence raw, in lower case or cut into tokens.
 
-    A text of punctuation alone stands for itself.
+    A text of punctuation alone is its own id.
     """
     folded = unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
     plain = folded.translate(_WORDS) or " ".join(folded.split())
@@ -51,7 +51,7 @@ def pair_units(first: Sequence[str], second: Sequence[str]) -> NDArray[np.int64]
     """(n,): what is drawn together of n pairs. Pairs that share a sentence, or are joined by pairs that do, are one
     unit, known by the least id of its sentences.
 
-    Where one unit would hold more than a tenth of all pairs (chains through a sentence that stands in many), those with
+    Where one unit would hold more than a tenth of all pairs (chains through a sentence that is in many), those with
     the same first sentence are one instead.
     """
     from scipy.sparse import coo_array

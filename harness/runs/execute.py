@@ -115,7 +115,7 @@ def execute(
 
 
 def record_failure(job: Job, workdir: Path, reason: str) -> Record:
-    """The record of a job that no worker came to the end of; a finished record with earlier scores stays as it is."""
+    """The record of a job that no worker came to the end of; a finished record with earlier scores does not change."""
     folder = RunFolder(workdir, job.id)
     with run_lock(folder.path):
         known = folder.read_if_sound()
@@ -317,7 +317,7 @@ class Execution:
         tasks: Sequence[Task] = (),
         architecture: str = "",
     ) -> Record:
-        """The record of this execution as it is now."""
+        """The present record of this execution."""
         result = result or TaskResult()
         spec, report, dev = self.spec, method.fit_report if method is not None else FitReport(), read_dev(self.spec)
         notes = [*report.training.get("notes", []), *(dev.notes if dev else []), *result.notes]

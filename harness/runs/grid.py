@@ -205,7 +205,7 @@ class Weights:
         self.ended: dict[str, Record] = {}
 
     def finish(self, job: Job, record: Record) -> Record:
-        """Remove what is not needed any more; the record as it is then."""
+        """Remove what is not needed any more; the record afterwards."""
         self.ended[job.id] = record
         if not self.plan.experiment.keep_vectors and record.status == "finished":
             self._remove_vectors(record)

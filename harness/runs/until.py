@@ -51,7 +51,7 @@ class Analysis:
 
     Attributes:
         contending: the rows that get another seed.
-        rows: where each row stands: label, base model, state and why.
+        rows: the state of each row: label, base model, state and why.
         by: what rows were compared by; empty where nothing can be compared.
     """
 

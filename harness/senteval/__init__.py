@@ -3,7 +3,7 @@
     se = senteval.engine.SE(params, batcher, prepare)
     results = se.eval(["STS12", "STSBenchmark", "MR"])
 
-What is the same, and what is more, stands in `harness.tasks.senteval.engine`.
+What is the same, and what is more, is in `harness.tasks.senteval.engine`.
 """
 
 from harness.senteval import utils

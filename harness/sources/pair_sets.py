@@ -217,7 +217,7 @@ _READERS: dict[Source, dict[str, _Reader]] = {
     "senteval": {
         **dict.fromkeys(YEARS, (("test",), _LOWERED, _senteval_year)),
         "STS-B": (_ALL_SPLITS, _LOWERED, _senteval_set),
-        "SICK-R": (_ALL_SPLITS, "Moses-tokenised, case kept", _senteval_set),
+        "SICK-R": (_ALL_SPLITS, "Moses-tokenised, case unchanged", _senteval_set),
     },
     "mteb": {
         **dict.fromkeys(YEARS, (("test",), _LOWERED, _mteb)),

@@ -72,7 +72,7 @@ class Task(Protocol):
 
     A class may have an attribute `version`: raise it when its scores change, and they are computed again. It may have a
     property `tested`, the texts of the examples that its outcomes number (`first` and `second`, empty where there is
-    one a side), if each of them is judged by itself: scores without some of them can then be computed.
+    one a side), if each of them is judged separately: scores without some of them can then be computed.
     """
 
     @property

@@ -31,7 +31,7 @@ class Prompts:
 
     @property
     def label(self) -> str:
-        """What enters protocol ids beside the pooling."""
+        """What enters protocol ids besides the pooling."""
         return f"prompts {json.dumps(dict(sorted(self.by_key.items())), ensure_ascii=False)}"
 
     def of(self, name: str, kind: str, side: str = "") -> str:

@@ -50,7 +50,7 @@ class Description:
             **({} if self.preparation is None else {"preparation": self.preparation}),
         }
         if twice := common.keys() & self.particular.keys():
-            raise ValueError(f"{self.task}: said twice of its protocol: {', '.join(sorted(twice))}")
+            raise ValueError(f"{self.task}: given twice for its protocol: {', '.join(sorted(twice))}")
         return common | dict(self.particular)
 
 
@@ -69,7 +69,7 @@ def add_score(
     value: float,
     n: int,
 ) -> None:
-    """Append one score to `result` and register the two descriptions that its ids stand for.
+    """Append one score to `result` and register the two descriptions of its ids.
 
     `Score.comparable` is the id of `description`; `Score.protocol` is its id with `pooling` added.
     """

@@ -67,7 +67,7 @@ def make_views(
     Args:
         items: sentences; pairs for "paraphrase" (other views take a pair's anchor).
         rng: the only source of randomness (dropout draws from torch's, when the views are encoded).
-        max_length: tokens kept of a sentence before its tokens are changed; only "repetition" makes it longer.
+        max_length: maximum number of tokens of a sentence before they are changed; only "repetition" adds some.
 
     Raises:
         InputError: "paraphrase" without pairs, "eda" without WordNet.

@@ -84,7 +84,7 @@ def repeat_tokens(
 def crop_tokens(
     ids: Sequence[int], rate: float, rng: np.random.Generator, *, special: Collection[int] = ()
 ) -> list[int]:
-    """`ids` with a span of its n ordinary tokens kept and round(rate * n) of them cut off its two ends.
+    """`ids` with a span of its n ordinary tokens, and round(rate * n) of them cut off its two ends.
 
     Where the span begins is a uniform draw; it holds at least one token.
 

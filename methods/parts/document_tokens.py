@@ -31,7 +31,7 @@ def cut(text: str, starts: Starts, first: int, end: int) -> str:
 
 
 class DocumentTokens:
-    """Token starts of documents; cached from epoch to epoch, for as many documents as fit into `kept` tokens.
+    """Token starts of documents; cached from epoch to epoch, for as many documents as the cache of tokens holds.
 
     Raises:
         InputError: the tokenizer does not say where its tokens lie (a "slow" one).

@@ -31,7 +31,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("workdir", type=Path, metavar="WORKDIR")
     parser.add_argument("rows", nargs="*", metavar="A B", help="labels of two rows")
     _add_shared(parser)
-    parser.add_argument("--base-model", default="", metavar="MODEL", help="where a row stands on several")
+    parser.add_argument("--base-model", default="", metavar="MODEL", help="where a row has several")
     parser.add_argument(
         "--equivalence", type=float, default=0.5, metavar="POINTS", help="less is no difference that matters (0.5)"
     )

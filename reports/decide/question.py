@@ -62,7 +62,7 @@ class Question:
     significance: Significance
 
     def block(self, bases: Sequence[str], also: Sequence[ResultRow] = ()) -> Block:
-        """The rows of some base models, without supervised ones unless they are asked for."""
+        """The rows of some base models, without supervised ones unless they are named."""
         keys = {row.key for row in also}
         rows = [row for row in self.comparison.rows if row.base_model in bases]
         rows = [row for row in rows if row.supervision != "supervised" or row.key in keys]
@@ -74,7 +74,7 @@ def question_of(comparison: Comparison, on: str) -> Question:
     without a word, what the report goes by.
 
     Raises:
-        InputError: nothing of that name, or no run kept what each of its examples scored.
+        InputError: nothing of that name, or no run saved the scores of its examples.
     """
     known = list(known_targets(comparison))
     by_word = {word.lower(): target for words, target in reversed(known) for word in words}

@@ -51,7 +51,7 @@ def analyse(workdir: Path, comparison: str) -> Analysis:
 
 
 def _states(block: Block, boundary: Boundary, equivalence: float) -> list[str]:
-    """Where each judged row stands against the best that nothing beats."""
+    """The state of each judged row against the best one."""
     rows = block.judged
     count = len(rows)
     better, alike = (np.zeros((count, count), dtype=bool) for _ in range(2))

@@ -82,7 +82,7 @@ def _two(question: Question, first: str, second: str, base_model: str, equivalen
     for row in (a, b):
         if row.key not in {one.key for one in block.rows}:
             lacking = (
-                "no finished run" if not row.finished else f"no run that kept the examples of {question.target.title}"
+                "no finished run" if not row.finished else f"no run that saved the examples of {question.target.title}"
             )
             raise InputError(f'row "{one_line(row.label)}" has {lacking}')
     found = block.verdict(a, b, equivalence)
@@ -95,7 +95,7 @@ def _all(question: Question, base_model: str, equivalence: float) -> Answer:
     bases = [base for base in comparison.base_models if not base_model or base_model in (base, base_name(base))]
     found = [(base, block) for base in bases if len((block := question.block((base,))).rows) > 1]
     if not found:
-        raise InputError(f"{comparison.name}: no two rows of one base model kept the examples of {target.title}")
+        raise InputError(f"{comparison.name}: no two rows of one base model saved the examples of {target.title}")
     data = [
         {
             "base_model": base,

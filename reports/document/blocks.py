@@ -12,7 +12,7 @@ from reports.document.table import Table
 
 
 def slug(text: str) -> str:
-    """A word that serves as an id and as a file name: "geometry-mteb-STS-B" stays as it is."""
+    """A word that serves as an id and as a file name: "geometry-mteb-STS-B" does not change."""
     return re.sub(r"[^A-Za-z0-9.-]+", "-", text).strip("-.")[:80] or "table"
 
 
@@ -26,7 +26,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Facts:
-    """Named values, folded on the page until asked for."""
+    """Named values, folded on the page until opened."""
 
     key: str
     title: str
@@ -37,7 +37,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Figure:
-    """A picture, drawn in a format when that is first asked for; `alt` says what a reader would see.
+    """A picture, drawn in a format when first requested; `alt` says what a reader would see.
 
     Attributes:
         plot: as matplotlib has it.

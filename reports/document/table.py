@@ -73,7 +73,7 @@ def number(
 
 
 def absent(state: State, *notes: str) -> Cell:
-    """A cell whose number does not exist, told apart by why."""
+    """A cell for a missing value, with the reason."""
     return Cell(ABSENT[state][0], state=state, notes=notes)
 
 
@@ -91,7 +91,7 @@ class Column:
 
 @dataclass(frozen=True)
 class TableRow:
-    """The first cell is the row's head. Rows of one block stand together, with a rule before the next block."""
+    """The first cell is the row's head. Rows of one block are together, with a rule before the next block."""
 
     cells: tuple[Cell, ...]
     block: str = ""

@@ -113,7 +113,7 @@ def _slice_table(comparison: Comparison, task: ExploredTask) -> Table | None:
             runs, ids = judge.by_seed(row, target), task.runs[row.key]
             value = None if runs is None else number(100 * float(runs.scores.mean()), digits=1, records=ids)
             line.append(replace(value or Cell("–", state="empty"), tied=row.key in tied))
-    caption = f"{target.unit}, mean over seeds, on the examples of each slice (their number stands above the column)."
+    caption = f"{target.unit}, mean over seeds, on the examples of each slice (their number is above the column)."
     legend = (
         "Compare rows within a slice, not slices: they are not equally hard. Length: words of the longer text. Word "
         "overlap: share of words that both texts have. Negation: not, no, never and the like. Tests are corrected for "

@@ -1,4 +1,4 @@
-"""Every published number of a paper with our number for it, and what can be said about the two."""
+"""Every published number of a paper with our number for it, and how the two compare."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class ResultRow:
     """The runs of one row label on one base model: all seeds of one configuration, by seed.
 
     Runs that share some streams lie closer together than runs of other seeds, so they are no seeds of the row. A row
-    that has no other runs stands with one of them.
+    that has no other runs is shown with one of them.
 
     Attributes:
         held: runs with another seed in some streams alone: they say where spread comes from.
@@ -141,7 +141,7 @@ def seeded(row: ResultRow) -> bool:
 
 
 def prompted(row: ResultRow) -> str:
-    """What a row did to the texts that it was scored on, for a footnote; empty if each text is read once, as it is."""
+    """What a row did to the texts that it was scored on, for a footnote; empty if each text is read once, unchanged."""
     training = next((record.training for record in row.finished), {})
     parts = []
     if row.pooling and row.pooling.partition(":")[0] in ("echo", "echo_last"):
@@ -263,7 +263,7 @@ class Comparison:
 
     @cached_property
     def facts(self) -> dict[str, Facts]:
-        """What else is known of a task, by name, from the runs that kept it."""
+        """What else is known of a task, by name, from the runs that saved it."""
         found: dict[str, Facts] = {}
         for runs in self.figure_data.values():
             for record, kept in runs:

@@ -1,4 +1,4 @@
-"""What the runs of a comparison kept of their scores, example by example: pairs, and the outcomes of other tasks."""
+"""What the runs of a comparison saved of their scores, example by example: pairs, and the outcomes of other tasks."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Examples:
 def read_examples(
     folder: RunFolder, left_out: Mapping[tuple[str, str], LeftOut] = MappingProxyType({})
 ) -> Iterator[Examples]:
-    """All that a run kept; of pairs the test ones, whose score is Spearman's over all of a task.
+    """All that a run saved; of pairs the test ones, whose score is Spearman's over all of a task.
 
     `left_out`: task and source -> pairs or examples to go without.
 

@@ -115,7 +115,7 @@ def value_of(record: Record, key: str) -> Any:
 
 
 def same_value(value: Any, wanted: Any) -> bool:
-    """Whether an option has a value; "*" in a text stands for anything in the last part of a path or a hub's name."""
+    """Whether an option has a value; "*" in a text matches anything in the last part of a path or a hub's name."""
     if isinstance(value, bool) or isinstance(wanted, bool):
         return value is wanted
     if isinstance(value, int | float) and isinstance(wanted, int | float):

@@ -1,4 +1,4 @@
-"""A table and a whole document as LaTeX (booktabs) that compiles as it is. Text from data stays text."""
+"""A table and a whole document as LaTeX (booktabs) that compiles. Text from data stays text."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def latex_text(text: str) -> str:
 
 
 def _latex_cell(cell: Cell, notes: dict[str, str], column: Column, widest: str, *, tied: bool) -> str:
-    """The text of a cell; of a number with the room its column keeps after it, so that numbers stand by their points.
+    """The text of a cell; of a number with the room its column keeps after it, so that the points are aligned.
 
     Args:
         widest: the longest spread of the column.
@@ -137,14 +137,14 @@ PACKAGES = ("array", "booktabs", "caption", "float", "graphicx")  # of a table
 
 
 def table_file(table: Table) -> str:
-    """A table in a file of its own, to be read by `\\input`: what it needs stands at its head."""
+    """A table in a file of its own, to be read by `\\input`: what it needs is at its head."""
     return f"% needs \\usepackage{{{','.join(PACKAGES)}}}\n{latex_table(table)}"
 
 
 def latex_table(table: Table, *, numbered: bool | None = None) -> str:
     """A booktabs table, shrunk to the width of the text only when it is wider; one too long for a page goes on in more.
 
-    It stands where it is written. Needs the `PACKAGES`.
+    It does not float. Needs the `PACKAGES`.
 
     Args:
         numbered: let LaTeX count it; left out: unless its title has a paper's number.
@@ -238,7 +238,7 @@ def _facts(block: Facts) -> str:
 
 
 def latex(document: Document) -> str:
-    """A whole article that compiles as it is beside its `figures` folder.
+    """A whole article that compiles next to its `figures` folder.
 
     Where tables have the numbers of a paper, LaTeX counts none: two would be "Table 1".
     """

@@ -1,4 +1,4 @@
-"""The folder of a report: its files in the formats asked for, and none of an earlier build that it no longer has."""
+"""The folder of a report: its files in the requested formats, and none of an earlier build that it no longer has."""
 
 from __future__ import annotations
 

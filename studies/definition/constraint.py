@@ -69,7 +69,7 @@ def read_constraint(text: str, keys: Mapping[str, Any], searched: list[str], pla
 
 
 def _operand(node: ast.expr, keys: Mapping[str, Any], place: str) -> Any:
-    """A key as it is, the value of anything else."""
+    """A key itself, the value of anything else."""
     if isinstance(node, ast.Name) and node.id not in _CONSTANTS:
         if node.id not in keys:
             raise InputError(f'{place}: no key "{node.id}"{nearest(node.id, sorted(keys))}')

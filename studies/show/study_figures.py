@@ -98,7 +98,7 @@ def expected(study: Study, trials: Sequence[FrozenTrial]) -> Figure | None:
 
 
 def importances(search: optuna.Study) -> dict[str, float]:
-    """Importance of each parameter by Optuna's default method (PED-ANOVA); empty where it cannot be told."""
+    """Importance of each parameter by Optuna's default method (PED-ANOVA); empty where it cannot be computed."""
     import warnings
 
     import optuna

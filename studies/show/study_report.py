@@ -177,7 +177,7 @@ def _limits(study: Study, trials: Sequence[FrozenTrial], confirmed: Confirmation
     said = []
     if len(study.seeds) == 1:
         said.append(
-            "Every trial has one seed: what a parameter does and what the seed does are not told apart in one trial, "
+            "Every trial has one seed: the effects of a parameter and of the seed are not separable in one trial, "
             "only over many."
         )
     if confirmed is None or not confirmed.held_out:
@@ -188,6 +188,6 @@ def _limits(study: Study, trials: Sequence[FrozenTrial], confirmed: Confirmation
             "best score describe these trials, not the space."
         )
     if any(t.state.name == "PRUNED" for t in trials):
-        said.append("Pruned trials have no score and stand in no maximum, quartile or map.")
+        said.append("Pruned trials have no score and enter no maximum, quartile or map.")
     said.append("Importance (PED-ANOVA) tells which parameters separate the better trials, not in which direction.")
     return Text(tuple(said), bullets=True)

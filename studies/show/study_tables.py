@@ -105,7 +105,7 @@ def best_table(study: Study, space: Space, leading: Sequence[FrozenTrial]) -> Ta
     if len(study.seeds) > 1:
         legend.insert(
             0,
-            "Mean ± standard deviation over seeds. Only trials with all seeds stand here; others fell out of the race.",
+            "Mean ± standard deviation over seeds. Only trials with all seeds are shown; others were stopped early.",
         )
     return Table("best", title, caption, tuple(columns), tuple(rows), tuple(legend))
 

@@ -22,7 +22,7 @@ class NamedCorpus:
     """A corpus with a name that experiment files may use.
 
     Attributes:
-        uri: what the name stands for. kind: the kind of its items. columns: role -> column, see `load_corpus`.
+        uri: the text of that name. kind: the kind of its items. columns: role -> column, see `load_corpus`.
         items: how many items it has, without empty ones. size: the size of the download.
         paper: where the text comes from. purpose: which methods train on it, and what differs from their text.
         parts: names in `?parts=` -> splits of the data set. Without `?parts=`: `default_parts`, or all of them.
@@ -89,7 +89,7 @@ class Location:
         kind: the kind of its items, where that is known.
         columns: default columns that differ from the usual names. named: the columns that the URI names.
         min_tokens: use only texts of at least so many tokens of the model `tokenizer`, special ones not counted.
-        name: the catalogue's name of the text, or "". source: the URI that a name stands for.
+        name: the catalogue's name of the text, or "". source: the URI of a name.
         revision: the commit of the hub's data set that a file belongs to.
     """
 
@@ -111,7 +111,7 @@ class Location:
 
 
 def locate(uri: str) -> Location:
-    """Find the text that `uri` stands for; a file of the hub is downloaded unless it is cached.
+    """Find the text of `uri`; a file of the hub is downloaded unless it is cached.
 
     Raises:
         InputError: unknown name (with the nearest one), malformed URI, missing file, hub out of reach.

@@ -196,7 +196,7 @@ def hub_split(repo: str, split: str, revision: str | None = None) -> Dataset:
 
 
 def hub_commit(repo: str, revision: str | None = None) -> str | None:
-    """The commit (40 hex digits) that `revision` (a branch, a tag; None: the newest) of a data set stands for now.
+    """The commit (40 hex digits) that `revision` (a branch, a tag; None: the newest) of a data set is now.
 
     None while the hub cannot be reached.
 

@@ -7,7 +7,7 @@ every model. Pair classification: the similarity and whether the pair is one; `m
 and the one that was best on all pairs stays the one under resampling. Clustering: the V-measure of each set; the sets
 of newer tasks are draws of one collection, so that resampling them sees the noise of drawing and k-means alone.
 Retrieval and reranking: the score of each query. Summarization: the correlation within each text. Bitext mining: the F1
-of the sentence as a class of its own. STS: the cosine of each pair, kept with the pairs of our own STS tasks.
+of the sentence as a class of its own. STS: the cosine of each pair, saved with the pairs of our own STS tasks.
 
 Multi-label classification, cross-validation, regression, zero-shot classification and scores that are no mean over
 queries have none.
@@ -77,7 +77,7 @@ def kind_of(task: Any) -> Kind:
         return Kind(PAIRS, _pair_classification) if best else Kind(lacks=f"{metric}: its threshold is the best one")
     if isinstance(task, kinds.AbsTaskClustering | kinds.AbsTaskClusteringLegacy):
         sets = DRAWS if isinstance(task, kinds.AbsTaskClustering) else SETS  # newer tasks draw sets from one collection
-        return Kind(sets) if metric == "v_measure" else Kind(lacks=f"{metric} of each set is not kept by mteb")
+        return Kind(sets) if metric == "v_measure" else Kind(lacks=f"{metric} of each set is not saved by mteb")
     if isinstance(task, kinds.AbsTaskRetrieval):
         known = _of_queries(metric) is not None
         return Kind(QUERIES, _retrieval) if known else Kind(lacks=f"{metric} is no mean over queries")

@@ -33,7 +33,7 @@ _PASSES, _MAX_PASSES, _TENACITY = 50, 1000, 3
 
 @dataclass(frozen=True)
 class Regression:
-    """Pearson on dev at the check whose weights were kept, in [-1, 1]; predicted test scores (n,) in [1, 5]."""
+    """Pearson on dev at the check whose weights are used, in [-1, 1]; predicted test scores (n,) in [1, 5]."""
 
     dev_pearson: float
     predicted: NDArray[np.float64]

@@ -156,7 +156,7 @@ class ClassificationTask(LabelledTask):
         return result
 
     def _outcomes(self, outcome: Accuracies, tested: LabelledSplit) -> pd.DataFrame | None:
-        """Whether each tested example was right; each of nested folds is a subset of its own. For F1 what was said."""
+        """Whether each tested example was right; each of nested folds is a subset of its own. For F1 the prediction."""
         if outcome.predicted is None:
             return None
         about: dict[str, Any] = {"task": self.name, "source": self.source, "split": "test"}
