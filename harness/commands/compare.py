@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import re
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from harness.commands.options import Commands, add_command, add_executor_options, given_executor
 from harness.commands.terminal import print_table
 from harness.errors import InputError
-from harness.files.printable import one_line, tell
+from harness.files.printable import one_line, tell, tell_lines
 from harness.machine.distributed import follower
 from harness.machine.progress import Reporter
 
@@ -132,7 +133,7 @@ def _amount(text: str) -> dict[str, Any]:
 
 
 def _show(result: Comparison) -> None:
-    """Print the table of scores, where the report is, the result of a search, and which runs failed."""
+    """Print the conclusion, the table of scores, where the report is, and which runs failed."""
     from reports.comparison.terminal_summary import summary_table
 
     assert result.experiment is not None
@@ -140,11 +141,10 @@ def _show(result: Comparison) -> None:
         title = block.title or part or result.experiment.title or result.name
         columns, rows, *legend = summary_table(result.workdir, result.name, part)
         print_table(title, columns, rows, *legend)
-    for kind, path in result.report.items():
-        tell(f"{kind}: {path}")
-    for report, written in result.further.items():
-        for kind, path in written.items():
-            tell(f"report {report}, {kind}: {path}")
+    for written in (result.report, *result.further.values()):
+        if "json" in written:
+            tell_lines(json.loads(written["json"].read_text("utf-8"))["headline"])
+            tell(f"report: {next(iter(written.values()))}")
     for record in result.left_out:
         tell(f"n/a: {one_line(record.row)}: {one_line(record.reason)}")
     for record in result.records:
