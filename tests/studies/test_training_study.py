@@ -125,7 +125,7 @@ if __name__ == "__main__":
     [
         pytest.param("training", "serial", marks=pytest.mark.campaign),  # as in test_resume.py
         ("result", "serial"),
-        ("result", WORKERS),
+        pytest.param("result", WORKERS, marks=pytest.mark.campaign),
     ],
 )
 def test_a_study_that_was_killed_has_the_same_trials_and_values(

@@ -33,6 +33,7 @@ sys.exit(str(codes) if any(codes) else 0)
 """
 
 
+@pytest.mark.campaign  # test_contributing.py installs and runs a package, too
 def test_what_it_writes_works_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for kind, name in (("method", "margin_pull"), ("task", "nearest-positive")):
         assert main(["new", kind, name, "--out", str(tmp_path / name)]) == 0
