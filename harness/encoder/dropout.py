@@ -96,9 +96,9 @@ class ViewRates:
         return None
 
     def check_used(self, model_type: str) -> None:
-        """Raise InputError where a rate is set and the model has no place that uses it."""
+        """Raise InputError where a rate above 0 is set and the model has no place that uses it."""
         for place, pair in (("hidden", self.hidden), ("attention", self.attention)):
-            if pair is not None and place not in self.used:
+            if pair is not None and any(pair) and place not in self.used:
                 other = {"hidden": "attention", "attention": "hidden"}[place]
                 raise InputError(
                     f'a model of type "{model_type}" has no {place} dropout whose rate could be set; leave the '

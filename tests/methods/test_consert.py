@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from harness.errors import InputError
+from harness.method import FitContext
 from harness.sources import Corpus, load_corpus
 from harness.training import Batch
 from methods.consert import ConSERT
@@ -23,6 +24,7 @@ from methods.parts.embedding_views import (
     moved_by,
     token_cutoff,
 )
+from tests.support.encoder_models import base_model
 from tests.support.kill_and_resume import weights_whole_and_resumed
 
 pytestmark = pytest.mark.timeout(300)
@@ -125,6 +127,13 @@ def test_cls_stays_first_where_the_pooling_reads_it(corpus: Corpus) -> None:
         ids = encoder.tokenize(corpus[:16], max_length=16)
         mixed = made._ordered("shuffle", ids, encoder, batch(corpus))
         assert all(row[0] == encoder.tokenizer.cls_token_id for row in mixed) == stays
+
+
+def test_it_trains_a_base_model_without_dropout(corpus: Corpus, tmp_path: Path) -> None:
+    """It switches the checkpoint's dropout off, which is no rate that a model could lack."""
+    base = base_model(tmp_path, "modernbert")
+    made = ConSERT(ConSERT.configure({"batch_size": 8, "max_steps": 1, "train_length": 12}), base_model=str(base))
+    assert made.fit(corpus, FitContext()).fit_report.training["steps"] == 1
 
 
 @pytest.mark.parametrize("views", [("dropout", "token_cutoff"), ("shuffle", "adversarial")])
