@@ -2,7 +2,8 @@
 
     python -m tools.campaigns.kills [--kills 20] [--what compare|study] [--workers 1] [--seed 0]
 
-A small comparison (two trained methods, two seeds) or study (six trials) is run once without interruption. Then it is
+A small comparison (two trained methods, two seeds) or study (a grid of six trials; other samplers draw other values
+after an interruption) is run once without interruption. Then it is
 killed at random moments, by SIGKILL to its whole process group, as often as requested; each time it ends, a new work
 directory begins. Scores, dev scores and trial values must be equal to the last digit, and no finished run may be
 executed again. Exit code 1 where one of this does not hold.
@@ -48,14 +49,13 @@ preset = "mini"
 """
 STUDY = f"""method = "simcse"
 preset = "mini"
-sampler = "tpe"
-trials = 6
+sampler = "grid"
 steps = 8
 seeds = [101]
 config = {{ batch_size = 16 }}
 {COMMON}
 [space]
-temperature = {{ low = 0.01, high = 0.2, log = true }}
+temperature = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5]
 """
 
 
