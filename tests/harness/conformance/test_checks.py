@@ -250,7 +250,7 @@ BROKEN: list[tuple[str, type[Any], str]] = [
     ("encoding is deterministic", Noisy, "two calls differ"),
     ("batch size and order", BatchSized, "batch_size=1"),
     ("batch size and order", Ordered, "another order"),
-    ("padding", Padded, "beside a long sentence"),
+    ("padding", Padded, "next to a long sentence"),
     ("odd text", EmptyIsNan, "not finite for ''"),
     ("save and load", Forgets, "loaded vectors differ"),
     ("save and load", Pickles, "weights.bin"),

@@ -88,7 +88,7 @@ def test_a_text_that_is_no_template_is_refused_in_one_line(template: str) -> Non
     ):
         with pytest.raises(InputError) as error:
             refuse()
-        assert "[X] stands for the sentence, once" in str(error.value)
+        assert "[X] is the place of the sentence, once" in str(error.value)
         assert "\n" not in str(error.value)
 
 

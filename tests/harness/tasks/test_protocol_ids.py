@@ -222,5 +222,5 @@ def test_mteb(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_particular_to_a_task_does_not_overwrite_what_all_have() -> None:
-    with pytest.raises(ValueError, match="said twice of its protocol: metric"):
+    with pytest.raises(ValueError, match="given twice for its protocol: metric"):
         Description("mine", "mine", "test", "accuracy", "0", particular={"metric": "f1"}).plain()
