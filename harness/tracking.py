@@ -229,7 +229,9 @@ class _Experiment:
         self.root = ""  # id of the run above all rows, where there is one
         self.rows: dict[str, str] = {}  # hash of a row's parameters -> id of its run
         self.sent: dict[tuple[str, str], Run] = {}  # record id and row, as one run may be in several rows
-        self.seeds: dict[str, dict[str, Record]] = defaultdict(dict)  # hash of a row's parameters -> its records by id
+        # id of a row's run -> record id -> its numbers, also of seeds that earlier calls sent; None: not finished
+        self.seeds: dict[str, dict[str, Mapping[str, float] | None]] = defaultdict(dict)
+        self.newest: dict[str, Record] = {}  # hash of a row's parameters -> the record of this call that ended last
         self.changed: set[str] = set()  # hashes of rows whose run has to be written
         token: str | None = None
         while token != "":
@@ -254,6 +256,9 @@ class _Experiment:
             self.client.delete_run(run.info.run_id)
         elif key[0]:
             self.sent[key] = run
+            curves = ("train/", "train ")
+            numbers = {name: value for name, value in run.data.metrics.items() if not name.startswith(curves)}
+            self.seeds[tags.get(PARENT, "")][key[0]] = numbers if tags.get("harness.status") == "finished" else None
 
     def _open(self, name: str, uri: str) -> str:
         if (experiment := self.client.get_experiment_by_name(name)) is not None:
@@ -269,7 +274,7 @@ class _Experiment:
     def send(self, record: Record) -> bool:
         """Store `record`; False when it is there already. A run that has changed is replaced."""
         key, row, folder = (record.id, record.row), content_id(_row_params(record)), RunFolder(self.workdir, record.id)
-        self.seeds[row][record.id] = record
+        self.newest[row] = max(self.newest.get(row, record), record, key=lambda one: one.finished)
         if (known := self.sent.get(key)) is not None:
             if known.data.tags.get(CONTENT) == _content(record):
                 return False
@@ -290,25 +295,19 @@ class _Experiment:
         self._log(run_id, _row_params(record) | _seed_params(record), values, end)
         self.client.set_terminated(run_id, "FAILED" if record.status == "failed" else "FINISHED", end)  # last: all sent
         self.sent[key] = run
+        self.seeds[self.rows[row]][record.id] = _numbers(record) if record.status == "finished" else None
         self.changed.add(row)
         return True
 
     def end_rows(self) -> None:
         """Give each row that has changed its parameters, data sets and the means over its seeds, and end its run."""
-        for row in [row for row in self.changed if self.seeds[row]]:
-            run_id, records = self.rows[row], list(self.seeds[row].values())
-            done = [_numbers(record) for record in records if record.status == "finished"]
-            count = len(records)
-            for (record_id, _), run in self.sent.items():  # seeds of earlier calls
-                if run.data.tags.get(PARENT) == run_id and record_id not in self.seeds[row]:
-                    count += 1
-                    finished = run.data.tags.get("harness.status") == "finished"
-                    done += [_without_curves(run.data.metrics)] if finished else []
-            note = f"{_description(records[-1])}\n\nseeds: {len(done)} of {count} finished"
-            self._log(run_id, _row_params(records[-1]), _means(done), _milliseconds(""), note)
-            self.client.log_inputs(run_id, _datasets(records[-1]))
-            end = max(_milliseconds(record.finished) for record in records)
-            self.client.set_terminated(run_id, "FINISHED" if done else "FAILED", end)
+        for row in [row for row in self.changed if row in self.newest]:
+            run_id, record = self.rows[row], self.newest[row]
+            done = [numbers for numbers in self.seeds[run_id].values() if numbers is not None]
+            note = f"{_description(record)}\n\nseeds: {len(done)} of {len(self.seeds[run_id])} finished"
+            self._log(run_id, _row_params(record), _means(done), _milliseconds(""), note)
+            self.client.log_inputs(run_id, _datasets(record))
+            self.client.set_terminated(run_id, "FINISHED" if done else "FAILED", _milliseconds(record.finished))
             self.changed.discard(row)
 
     def close(self) -> None:
@@ -333,10 +332,6 @@ class _Experiment:
         while entries or points or tags:
             self.client.log_batch(run_id, points[:800], entries[:100], tags)
             points, entries, tags = points[800:], entries[100:], []
-
-
-def _without_curves(metrics: Mapping[str, float]) -> dict[str, float]:
-    return {name: value for name, value in metrics.items() if not name.startswith(("train/", "train "))}
 
 
 def _means(done: Sequence[Mapping[str, float]]) -> Points:
