@@ -13,7 +13,7 @@ class Config(TrainingConfig):
 
 
 class AlignUniform(TrainedMethod):
-    """Two dropped views of a sentence attract; all sentences spread over the sphere."""
+    """Two dropout views of a sentence are pulled together; all sentences spread over the sphere."""
 
     name = "align_uniform"
     card = MethodCard(

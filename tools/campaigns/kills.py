@@ -4,8 +4,9 @@
 
 A small comparison (two trained methods, two seeds) or study (a grid of six trials; other samplers draw other values
 after an interruption) is run once without interruption. Then it is killed at random moments, by SIGKILL to its whole
-process group, as often as requested; each time it ends, a new work directory begins. Scores, dev scores and trial values must be equal to the last digit, and no finished run may be
-executed again. Exit code 1 where one of this does not hold.
+process group, as often as requested; each time it ends, a new work directory begins. Scores, dev scores and trial
+values must be equal to the last digit, and no finished run may be executed again. The exit code is 1
+where one of this does not hold.
 """
 
 from __future__ import annotations
