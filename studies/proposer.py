@@ -25,7 +25,7 @@ from harness.errors import InputError, StopRequested
 from harness.executors.executor import Executor, ExecutorSettings
 from harness.machine.progress import Reporter
 from harness.results.record import Record
-from harness.results.store import RunFolder, comparison_files, read_comparison_file, remove
+from harness.results.store import RunFolder
 from harness.runs.plan import Job, Plan, make_plan
 from harness.runs.progress import Progress, RunState
 from harness.runs.runner import Runner
@@ -198,8 +198,6 @@ class OptunaTrials:
             command = shlex.join(["harness", "study", "run", self.study.name, "--workdir", "NEW_FOLDER"])
             return [replace(job, command=command, trial=number)]
         del self.open[number]
-        if self.study.keep_models == "best":
-            self._remove_models()
         ended = self.stored.get_trials(deepcopy=False)[number]
         result = result_of(ended)
         state = "failed" if ended.state == TrialState.FAIL else "reused" if result.reused else result.status
@@ -208,20 +206,6 @@ class OptunaTrials:
         )
         log_trial(self.tracker, ended, self.study, self.workdir)
         return []
-
-    def _remove_models(self) -> None:
-        """Delete the weights of trials that are not the best, unless a comparison or another study has the run."""
-        best = best_trials(self.stored)[: None if len(self.stored.directions) > 1 else 1]
-        needed = {run for trial in best for run in result_of(trial).runs}
-        needed |= {job.id for trial in self.open.values() for job in trial.jobs}
-        for name in comparison_files(self.workdir):
-            needed |= {run["id"] for run in (read_comparison_file(self.workdir, name) or {"runs": []})["runs"]}
-        done = self.stored.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-        for run in {run for trial in done for run in result_of(trial).runs} - needed:
-            folder = RunFolder(self.workdir, run)
-            record = folder.read_if_sound() if folder.model.exists() else None
-            if record is not None and record.comparison == self.study.name:
-                remove(folder.model)
 
 
 class OpenTrial:

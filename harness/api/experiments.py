@@ -300,10 +300,7 @@ def reproduce_command(planned: Planned, plan: Plan, job: Job) -> str:
     changes += planned.tuning.overrides(job.row) if planned.tuning else []
     budget = planned.experiment.budget
     if budget.kind == "seconds":  # not measured again
-        updates = f'{{kind = "updates", updates = {row.max_steps}}}' if row.max_steps is not None else "own"
-        changes.append(f"budget={updates}")
-    if budget.kind == "trials":  # not searched again
-        changes += ["budget=own", *([f"max_steps={row.max_steps}"] if row.max_steps is not None else [])]
+        changes.append(f"budget={{steps = {row.max_steps}}}" if row.max_steps is not None else "budget={}")
     only: list[str] = []
     if job.blocks != ("",):  # an added start comes with a row of the file
         trained = next((other for other in plan.jobs if plan.starts.get(other.id) == job.id), job)

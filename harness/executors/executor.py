@@ -32,7 +32,7 @@ class ExecutorSettings(Config):
     name: str = option("serial", "serial, processes, ray, slurm or one of another package")
     workers: int | None = option(None, "runs at a time; default: as many as cores or GPUs allow", ge=1)
     cpus_per_cell: int | None = option(None, "cores of a run; default: this machine's, shared among the workers", ge=1)
-    gpus_per_cell: float = option(0.0, "GPUs of a run, or a part of one; several train it together", ge=0)
+    gpus_per_cell: float = option(0.0, "1, or the part of a GPU that a run takes", ge=0, le=1)
     memory_per_cell: float | None = option(None, "GiB of a run, for engines that place jobs by it", gt=0)
     retries: int = option(3, "how often a run whose worker died is given to another worker", ge=0)
     address: str = option("", "ray: address of the cluster, such as auto or ray://HOST:10001; default: this machine")
@@ -42,13 +42,6 @@ class ExecutorSettings(Config):
     @classmethod
     def _texts(cls, value: Any) -> Any:
         return {key: str(one) for key, one in value.items()} if isinstance(value, dict) else value
-
-    @field_validator("gpus_per_cell")
-    @classmethod
-    def _whole_above_one(cls, value: float) -> float:
-        if value > 1 and value != int(value):
-            raise ValueError("a part of a GPU, or a whole number of them")
-        return value
 
 
 @dataclass(frozen=True)

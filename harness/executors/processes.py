@@ -41,7 +41,7 @@ class Processes(Executor):
     def run(self, function: Callable[[Any], Any], queue: deque[Any], tick: Callable[[], None]) -> Iterator[Answer]:
         """As `Executor.run`."""
         count = self.room(sys.maxsize)  # the caller may add jobs
-        devices, threads = self._devices(), self.threads(count)
+        devices, threads = _visible() if self.settings.gpus_per_cell else [], self.threads(count)
         context = get_context("spawn")  # a fork would share locks of torch's threads
 
         def start(place: int) -> _Worker:
@@ -98,16 +98,10 @@ class Processes(Executor):
         share = self.settings.gpus_per_cell
         if not share:
             return self.workers(jobs)
-        devices = len(self._devices())
-        if not devices:
-            raise InputError(f"executor: gpus_per_cell = {share:g}, and this machine has {len(_visible())} GPUs")
-        return min(jobs, self.settings.workers or (devices if share > 1 else int(devices / share)))
-
-    def _devices(self) -> list[str]:
-        """For each worker its GPUs, as CUDA_VISIBLE_DEVICES names them; none where no GPU is requested."""
-        names = _visible() if self.settings.gpus_per_cell else []
-        whole = max(1, int(self.settings.gpus_per_cell))
-        return [",".join(names[i : i + whole]) for i in range(0, len(names) - whole + 1, whole)]
+        gpus = len(_visible())
+        if not gpus:
+            raise InputError(f"executor: gpus_per_cell = {share:g}, and this machine has no GPU")
+        return min(jobs, self.settings.workers or int(gpus / share))
 
 
 def _visible() -> list[str]:

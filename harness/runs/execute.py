@@ -142,6 +142,7 @@ class Execution:
         self.spec, self.folder = self.job.spec, RunFolder(self.workdir, self.job.id)
         self.device = self.team.device or pick_device(self.job.device)
         self.started, self.load_start = _now(), load_average()
+        self.retrained = False  # for further scores
 
     def run(self) -> Record:
         self.folder.remove_leftovers()
@@ -194,6 +195,24 @@ class Execution:
         self.folder.write(record)
         if status != "failed":  # a failed run is tried again, from its checkpoint
             remove(self.folder.checkpoint)
+        return self._remove_unneeded(record, earlier) if status == "finished" else record
+
+    def _remove_unneeded(self, record: Record, earlier: Record | None) -> Record:
+        """Remove weights and vectors that the job does not keep; the record afterwards.
+
+        Further scores train the same weights again. The weights of a run that had finished before stay, as another
+        comparison keeps them.
+        """
+        weights = {name: digest for name, digest in record.files.items() if name.startswith(MODEL)}
+        finished = earlier is not None and earlier.status == "finished" and not self.retrained
+        if "vectors" not in self.job.keep:
+            remove(stored_vectors(self.spec, self.workdir, self.device).folder)
+        if "weights" in self.job.keep or not weights or finished:
+            return record
+        files = {name: digest for name, digest in record.files.items() if name not in weights}
+        record = record.model_copy(update={"files": files, "removed": weights})
+        self.folder.write(record)  # before they are gone
+        remove(self.folder.model)
         return record
 
     def _usable_record(self) -> Record | None:
@@ -229,6 +248,7 @@ class Execution:
         weights = self.folder.weight_hashes()
         if before is not None and before.status == "finished" and before.removed == weights:
             trained = before.model_copy(update={"removed": {}, "files": {**before.files, **weights}})  # scores hold
+            self.retrained = True
         else:
             trained = self.make_record("trained", "", method).model_copy(update={"files": weights})
         self.folder.write(trained)  # only now may the weights count as saved

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["sentences", "pairs", "documents"]
 Source = Literal["senteval", "mteb"]
+Kept = Literal["weights", "vectors"]
 
 
 class CorpusSettings(Config):
@@ -121,37 +122,23 @@ class Rehearsal(Config):
     sentences: int = option(10_000, "a task that needs more sentences than this is left out, with a note", ge=1)
 
 
-BOUNDING = ("updates", "sentences", "seconds")  # the kinds that say how long a row trains
-
-
 class BudgetSettings(Config):
-    """The training budget that all rows share."""
+    """The training budget that all rows share: one of these amounts for each row, or none."""
 
-    kind: Literal["own", "updates", "sentences", "seconds", "trials"] = option(
-        "own", "what is the same for all rows; own: each trains as its method, preset and max_steps say"
-    )
-    updates: int | None = option(None, "training steps of every row; with kind = trials: of every trial", ge=1)
-    sentences: int | None = option(None, "sentences (pairs, documents) that every row sees, in whole batches", ge=1)
-    seconds: float | None = option(None, "training time of every row: of the processor, or elapsed on a GPU", gt=0)
-    trials: int | None = option(None, "trials of the search of every row, as --tune", ge=1)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _kind_alone(cls, value: Any) -> Any:
-        return {"kind": value} if isinstance(value, str) else value
+    steps: int | None = option(None, "training steps", ge=1)
+    sentences: int | None = option(None, "sentences (pairs, documents) that a row sees, in whole batches", ge=1)
+    seconds: float | None = option(None, "training time: of the processor, or elapsed on a GPU", gt=0)
 
     @model_validator(mode="after")
-    def _amount_of_its_kind(self) -> Self:
-        given = set(self.model_dump(exclude={"kind"}, exclude_none=True))
-        needed = set() if self.kind == "own" else {self.kind}
-        if given - ({"updates"} if self.kind == "trials" else set()) != needed:
-            raise ValueError(f'kind = "{self.kind}": expected {" and ".join(needed) or "no other key"}')
+    def _one_amount(self) -> Self:
+        if len(self.model_dump(exclude_none=True)) > 1:
+            raise ValueError("expected one of steps, sentences and seconds")
         return self
 
     @property
-    def bounds(self) -> bool:
-        """Does it fix the training steps of a row?"""
-        return self.kind in BOUNDING
+    def kind(self) -> str:
+        """The key that is given; empty where each row trains as its method, preset and `max_steps` say."""
+        return next(iter(self.model_dump(exclude_none=True)), "")
 
     def describe(self, clock: str = "") -> tuple[str, str]:
         """The amount and its unit: ("30 s", "of processor time per row"); empty texts where nothing is shared.
@@ -159,12 +146,11 @@ class BudgetSettings(Config):
         Args:
             clock: what the seconds are ("processor time"), where that is known.
         """
-        if self.kind == "own":
-            return "", ""
-        if self.kind == "seconds":
+        if self.seconds is not None:
             return f"{self.seconds:g} s", f"of {clock or 'training time'} per row"
-        units = {"updates": "training steps", "sentences": "sentences seen", "trials": "search trials"}
-        return f"{getattr(self, self.kind):,}", f"{units[self.kind]} per row"
+        if self.sentences is not None:
+            return f"{self.sentences:,}", "sentences seen per row"
+        return (f"{self.steps:,}", "training steps per row") if self.steps is not None else ("", "")
 
 
 class Conditions(Config):
@@ -208,10 +194,9 @@ class Experiment(Conditions):
     budget: BudgetSettings = option(BudgetSettings(), "the training budget that all rows share; default: their own")
     shared: dict[str, Any] = option({}, "config values of every method that has the key; they override presets")
     reports: list[str] = option([], "reports of papers that are built at the end, with the comparison's own")
-    keep: Literal["all", "selected", "none"] = option(
-        "all", "whose weights are saved; selected: those of the best run by dev score of each row and base model"
+    keep: list[Kept] = option(
+        ["weights", "vectors"], "what stays of a finished run: its weights, the vectors of scored sentences"
     )
-    keep_vectors: bool = option(True, "save the vectors of scored sentences, so that no task encodes them again")
     executor: ExecutorSettings = option(ExecutorSettings(), "where runs are executed; it does not affect results")
     rehearsal: Rehearsal = option(Rehearsal(), "how --rehearse shrinks the file")
     blocks: dict[str, Block] = option({}, "named parts of the file, which --only can select")
@@ -241,7 +226,7 @@ class Experiment(Conditions):
 
     @model_validator(mode="after")
     def _training_is_bounded_once(self) -> Self:
-        if self.budget.bounds:
+        if self.budget.kind:
             tables = {"": {"max_steps": self.max_steps} if self.max_steps else {}, "shared: ": self.shared}
             tables |= {f'row "{entry.label}": ': entry.config for entry in self.methods}
             for place, table in tables.items():
@@ -341,9 +326,8 @@ def _find_row(rows: list[dict[str, Any]], wanted: str, override: str) -> dict[st
 def _resolve_conflicts(tree: dict[str, Any], overrides: Sequence[str]) -> None:
     """A budget or a `max_steps` on the command line replaces the other one in the file."""
     budget = tree.get("budget")
-    kind = budget.get("kind") if isinstance(budget, dict) else budget
     typed = {setting(override, _EXAMPLE)[0].partition(".")[0] for override in overrides} & {"budget", "max_steps"}
-    if kind in BOUNDING and len(typed) == 1:
+    if budget and len(typed) == 1:
         tree.pop("max_steps" if typed == {"budget"} else "budget", None)
 
 

@@ -8,12 +8,10 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.files.locks import run_lock
 from harness.files.printable import join_some
 from harness.results.record import Record, Score
-from harness.results.store import MODEL, RunFolder, limit_to_tasks, remove, write_comparison_file
+from harness.results.store import limit_to_tasks, write_comparison_file
 from harness.runs.differences import rate_origin
-from harness.runs.execute import stored_vectors
 from harness.runs.plan import Job, Plan
 from harness.runs.progress import Progress, RunState
 from harness.runs.tuning import Tuning
@@ -55,9 +53,6 @@ class Grid:
     _notes: set[str] = field(default_factory=set, init=False)
     _proposed: bool = field(default=False, init=False)
 
-    def __post_init__(self) -> None:
-        self.weights = Weights(self.plan, self.workdir)
-
     def propose(self, room: int) -> list[Job]:
         """All jobs at once; then those of the next analysis, when all have ended."""
         if self._proposed and (self.more_seeds is None or self._open() or not self._analyse()):
@@ -79,7 +74,7 @@ class Grid:
         self.more_seeds.open_analysis()
         self.write()
         plan = self.more_seeds.close_analysis(self.plan, self.workdir, list(self.records.values()))
-        self.plan = self.weights.plan = plan or self.plan
+        self.plan = plan or self.plan
         self.write()
         self.progress.reporter.say(self.more_seeds.summary())
         return plan is not None
@@ -94,7 +89,6 @@ class Grid:
 
     def finish(self, job: Job, record: Record, *, reused: bool) -> None:
         """As `Proposer.finish`."""
-        record = self.weights.finish(job, record)
         shown = limit_to_tasks(record, job.tasks).labelled(job.row, job.comparison)
         self.records[job.place] = shown
         state = "n/a" if record.unavailable else "reused" if reused and record.status == "finished" else record.status
@@ -120,12 +114,7 @@ class Grid:
 
     def all_records(self) -> list[Record]:
         """The records in the order of the table, those of other work directories last."""
-        own = []
-        for job in self.plan.jobs:
-            record, latest = self.records[job.place], self.weights.ended.get(job.id)
-            if latest is not None:  # its weights may have been removed after it was recorded
-                record = record.model_copy(update={"files": latest.files, "removed": latest.removed})
-            own.append(record)
+        own = [self.records[job.place] for job in self.plan.jobs]
         return own + (self.others.records(self.plan.experiment.name) if self.others else [])
 
     def write(self) -> None:
@@ -191,58 +180,3 @@ def describe_record(record: Record) -> str:
     if best is not None and initial is not None and best <= initial:
         parts.append(f"the dev score never exceeded the untrained model's ({100 * initial:.2f})")
     return f"{'; '.join(parts)} ({record.cost.get('train_seconds', 0):.0f} s training)"
-
-
-class Weights:
-    """Removes weights and vectors that an experiment does not keep, once their run is scored.
-
-    Runs that another comparison made are left alone. Removed weights are trained again when further scores are
-    requested, and vectors encoded again.
-    """
-
-    def __init__(self, plan: Plan, workdir: Path) -> None:
-        self.plan, self.workdir = plan, workdir
-        self.ended: dict[str, Record] = {}
-
-    def finish(self, job: Job, record: Record) -> Record:
-        """Remove what is not needed any more; the record afterwards."""
-        self.ended[job.id] = record
-        if not self.plan.experiment.keep_vectors and record.status == "finished":
-            self._remove_vectors(record)
-        if self.plan.experiment.keep != "all":
-            for run in self._unneeded():
-                self._remove(run)
-        return self.ended[job.id]
-
-    def _unneeded(self) -> set[str]:
-        """The runs that have ended, but, with keep = "selected", those of rows that have not, and the best of others.
-
-        The best has the highest dev score, else it is the first."""
-        needed: set[str] = set()
-        if self.plan.experiment.keep == "selected":
-            scores = {run: record.training.get("best_dev") or float("-inf") for run, record in self.ended.items()}
-            rows: dict[tuple[str, str], list[str]] = {}
-            for job in self.plan.jobs:
-                rows.setdefault((job.row, job.spec.base_model), []).append(job.id)
-            for runs in rows.values():
-                complete = all(run in self.ended for run in runs)
-                needed.update([max(runs, key=lambda run: scores[run])] if complete else runs)
-        return set(self.ended) - needed
-
-    def _remove(self, run: str) -> None:
-        record, folder = self.ended[run], RunFolder(self.workdir, run)
-        own = (record.comparison + "--").startswith(self.plan.experiment.name + "--")
-        if not own or record.status != "finished" or not folder.model.exists():
-            return
-        with run_lock(folder.path):
-            record = folder.read_if_sound() or record
-            self._remove_vectors(record)
-            files = {name: digest for name, digest in record.files.items() if not name.startswith(MODEL)}
-            removed = record.removed or folder.weight_hashes()
-            self.ended[run] = record.model_copy(update={"files": files, "removed": removed})
-            folder.write(self.ended[run])  # before they are gone
-            remove(folder.model)
-
-    def _remove_vectors(self, record: Record) -> None:
-        if not record.spec.trained or RunFolder(self.workdir, record.id).model.exists():
-            remove(stored_vectors(record.spec, self.workdir, self.plan.device).folder)

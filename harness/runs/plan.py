@@ -48,6 +48,7 @@ class Job:
         command: what reproduces the run, for its record.
         blocks: the blocks of the file that contain it.
         steps: planned training steps; 0 where there are none.
+        keep: what stays of the run once it is scored: "weights", "vectors".
         trial: the trial of a study that requests it.
     """
 
@@ -59,6 +60,7 @@ class Job:
     command: str = ""
     blocks: tuple[str, ...] = ()
     steps: int = 0
+    keep: tuple[str, ...] = ("weights", "vectors")
     trial: int | None = None
 
     @cached_property
@@ -123,8 +125,8 @@ class Plan:
             steps = length.steps if length is not None else 0
             for seed, blocks in seeds.items():
                 own = spec.model_copy(update=seed_fields(seed) | {"vary": tuple(getattr(seed, "vary", ()))})
-                tasks, e = self.keys_of(blocks), self.experiment
-                jobs.append(Job(own, row.label, e.name, tasks, e.device, blocks=blocks, steps=steps))
+                tasks, e, keep = self.keys_of(blocks), self.experiment, tuple(self.experiment.keep)
+                jobs.append(Job(own, row.label, e.name, tasks, e.device, blocks=blocks, steps=steps, keep=keep))
         return jobs
 
     @cached_property
@@ -234,7 +236,7 @@ def make_plan(
         timed = partial(step_seconds, workdir, row, text, device=device, precision=precision, log_line=say)
         return apply_budget(row, experiment.budget, text, timed)
 
-    if experiment.budget.bounds:
+    if experiment.budget.kind:
         rows = [_attempt(with_budget, row, tolerant) for row in rows]
     plan = Plan(experiment, rows, dev, block_tasks, device, team, most_sentences, schedule)
     if plan.jobs and all(job.spec.missing for job in plan.jobs):

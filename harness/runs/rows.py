@@ -254,16 +254,16 @@ def apply_budget(row: Row, budget: BudgetSettings, corpus: Corpus, step_seconds:
     if length is None:
         if not row.method.uses_dev(row.config):
             return row
-        if budget.updates is None:
-            raise InputError(f'budget: row "{row.label}" trains parts with own batches; use a budget of updates')
-        return replace(row, max_steps=budget.updates)
+        if budget.steps is None:
+            raise InputError(f'budget: row "{row.label}" trains parts with own batches; use a budget of steps')
+        return replace(row, max_steps=budget.steps)
     if budget.seconds is not None:
         one = step_seconds(length.epoch)
         steps = int(budget.seconds / one)
         if not steps:
             raise InputError(f'budget: row "{row.label}": a training step takes {one:.3g} of {budget.seconds:g} s')
     else:
-        steps = budget.updates or math.ceil((budget.sentences or 0) / length.batch)
+        steps = budget.steps or math.ceil((budget.sentences or 0) / length.batch)
     return replace(row, config=with_steps(row.config, steps, length.epoch), max_steps=steps)
 
 

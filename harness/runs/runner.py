@@ -73,8 +73,7 @@ class Runner:
             while self.queue:
                 function: Callable[[Job], Record | None] = self._run_here
                 if self.executor.parallel:
-                    processes = max(1, int(self.executor.settings.gpus_per_cell))
-                    function = partial(run_job, workdir=self.workdir.resolve(), processes=processes)
+                    function = partial(run_job, workdir=self.workdir.resolve())
                 for answer in self.executor.run(function, self.queue, self._tick):
                     self._take(answer)
                     self._fill()

@@ -36,7 +36,7 @@ def select(
         InputError: as `read_experiment`, `resolve_rows` and `select_part`.
     """
     whole = read_experiment(experiment, overrides)
-    if whole.dev is not None and (only or tuned or whole.budget.trials is not None):
+    if whole.dev is not None and (only or tuned):
         _, schedule = apply_schedule(resolve_rows(whole, where, tolerant=True), whole.dev)
         if schedule.instead_of:
             dev = whole.dev.model_copy(update={"every": schedule.every})
@@ -121,7 +121,7 @@ def rehearse(experiment: Experiment, where: str = "experiment") -> Experiment:
             "budget": BudgetSettings(),
             "suites": [*experiment.suites, ALWAYS],
             "dev": _replace_dev(experiment.dev),
-            "keep": "none",
+            "keep": [],
             "blocks": blocks,
             "methods": [entry.model_copy(update={"base_models": [], "family": None}) for entry in experiment.methods],
         }

@@ -45,16 +45,14 @@ class RowSearch:
 
 
 def check_budget(budget: Budget | None, experiment: Experiment) -> Budget | None:
-    """The budget of `--tune`, else the file's budget of equal trials, with its steps; None where rows are not searched.
+    """The budget of `--tune` with its steps, by default those of the experiment; None where rows are not searched.
 
     Raises:
         InputError: it does not suit the experiment.
     """
-    of_file = experiment.budget
-    if budget is None and of_file.trials is None:
+    if budget is None:
         return None
-    budget = budget or Budget(of_file.trials or 0)
-    steps = budget.steps if budget.steps is not None else of_file.updates or experiment.max_steps
+    steps = budget.steps if budget.steps is not None else experiment.budget.steps or experiment.max_steps
     both, own = set(budget.seeds) & set(experiment.seeds), any(entry.base_models for entry in experiment.methods)
     faults = {
         f"--tune {budget.trials}: expected 1 or more trials a row": budget.trials < 1,

@@ -16,7 +16,7 @@ from harness.executors.executor import ExecutorSettings
 from harness.files.names import name_fault
 from harness.files.reading import is_there, read_toml
 from harness.results.record import SCHEMA
-from harness.runs.experiment import Conditions, DevSettings, Entry, Experiment
+from harness.runs.experiment import Conditions, DevSettings, Entry, Experiment, Kept
 
 PRESETS = Path(__file__).parents[1] / "presets"
 EXTENDS = "extends"  # key of a file: the preset whose keys it has where it does not say otherwise
@@ -46,7 +46,7 @@ class Study(Conditions):
     pruner: Pruner = option("none", "which trials are stopped early, by their dev scores")
     trials: int | None = option(None, "finished trials (with `by`: for each of its values); grids need none", ge=1)
     by: str | None = option(None, "parameter whose values get equal numbers of trials, and a line each in the table")
-    keep_models: Literal["best", "all"] = option("best", "which trials' weights stay on disk")
+    keep: list[Kept] = option([], "what stays of a finished run: its weights, the vectors of scored sentences")
     space: dict[str, Any] = option({}, "parameter -> values, range or the word declared; empty: all declared ones")
     executor: ExecutorSettings = option(ExecutorSettings(), "where its runs are executed; no part of any result")
     where: str = option("", 'what every cell of a grid has to meet, as "dropout_a < dropout_b"; empty: nothing')
@@ -103,12 +103,13 @@ class Study(Conditions):
             seeds=self.seeds,
             suites=self.suites,
             max_steps=self.steps,
+            keep=self.keep,
             methods=[entry],
         )
 
     def identity(self) -> dict[str, Any]:
         """What must be equal for two runs to be one study; more trials or another title go on with the same one."""
-        free = {"title", "description", "trials", "held_out_seeds", "keep_models", "name", "device", "executor"}
+        free = {"title", "description", "trials", "held_out_seeds", "keep", "name", "device", "executor"}
         return {key: value for key, value in self.model_dump(mode="json").items() if key not in free}
 
 

@@ -38,7 +38,7 @@ max_steps = 4
 family = "mini"
 precision = "fp32"
 device = "cpu"
-keep = "selected"
+keep = ["weights"]
 reports = ["scd"]
 
 [corpora]
@@ -118,7 +118,7 @@ seeds = [101]
 held_out_seeds = [1, 2]
 sampler = "grid"
 pruner = "none"
-keep_models = "best"
+keep = ["weights"]
 where = "dropout_a < dropout_b"
 
 [dev]

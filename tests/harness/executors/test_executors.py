@@ -22,7 +22,6 @@ from harness.executors.processes import Processes
 from harness.executors.ray import Ray
 from harness.executors.slurm import Queued, Slurm
 from harness.runs.execute import execute
-from harness.runs.worker import run_job
 from tests.support import jobs, small_runs
 from tests.support.jobs import Call
 from tests.support.small_runs import STEPS, job_of, weights
@@ -163,16 +162,6 @@ def test_a_ray_node_that_is_lost_costs_only_the_steps_since_the_last_checkpoint(
     assert STEPS <= len(taken) <= STEPS + 1
 
 
-def test_several_processes_train_one_run_together(tmp_path: Path) -> None:
-    """Over gloo, launched by the worker that has the job."""
-    job = job_of(dev=None, suites=[])
-    record = run_job(job, tmp_path, processes=2)
-    assert record is not None
-    assert (record.status, record.training["steps"]) == ("finished", STEPS)
-    assert record.training["processes"] == 2
-    assert run_job(job, tmp_path, processes=2) == record
-
-
 def test_workers_end_with_a_coordinator_that_is_killed(tmp_path: Path) -> None:
     (tmp_path / "coordinator.py").write_text(
         "import sys\nfrom collections import deque\nfrom pathlib import Path\n"
@@ -208,10 +197,8 @@ def test_threads_and_workers_share_the_cores(tmp_path: Path, monkeypatch: pytest
 
 def test_gpus_are_shared_among_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,3,5,7")
-    for share, jobs_at_a_time in ((0.5, 8), (1, 4), (2, 2)):
+    for share, jobs_at_a_time in ((0.5, 8), (1, 4)):
         assert executor(Processes, tmp_path, gpus_per_cell=share).room(99) == jobs_at_a_time
-    with pytest.raises(InputError, match="gpus_per_cell"):
-        executor(Processes, tmp_path, gpus_per_cell=8).room(1)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     with pytest.raises(InputError, match="gpus_per_cell"):
         executor(Processes, tmp_path, gpus_per_cell=1).room(1)

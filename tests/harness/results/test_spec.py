@@ -78,10 +78,8 @@ def test_labels_tasks_executors_and_what_stays_on_disk_are_no_part_of_it() -> No
     plain = ids()
     renamed = ids(methods=[CLS, {**SIMCSE, "name": "another label"}])
     assert set(renamed.values()) == set(plain.values())
-    assert (
-        ids(suites=["Embedded-STS-contrast"], keep="none", keep_vectors=False, executor={"name": "processes"}) == plain
-    )
-    assert ids(name="other", title="Another", budget={"kind": "own"}) == plain
+    assert ids(suites=["Embedded-STS-contrast"], keep=[], executor={"name": "processes"}) == plain
+    assert ids(name="other", title="Another", budget={}) == plain
 
 
 def test_copies_of_a_base_model_and_of_a_text_share_their_runs(tmp_path: Path) -> None:

@@ -39,9 +39,9 @@ config = { batch_size = 32 }
 [[methods]]
 method = "whitening"
 """
-UPDATES = 'budget={kind="updates", updates=%d}'
-SENTENCES = 'budget={kind="sentences", sentences=%d}'
-SECONDS = 'budget={kind="seconds", seconds=%g}'
+STEPS = "budget={steps=%d}"
+SENTENCES = "budget={sentences=%d}"
+SECONDS = "budget={seconds=%g}"
 
 
 @pytest.fixture
@@ -93,27 +93,27 @@ def ids(plan: Plan) -> dict[str, str]:
 def test_two_keys_that_bound_the_training_are_refused(file: Path, addition: str, key: str) -> None:
     top, table = ("", addition) if addition.startswith("[") else (addition, "")
     before, rows = FILE.split("[[methods]]", 1)
-    file.write_text(f'{top}budget = {{ kind = "updates", updates = 7 }}\n{before}{table}[[methods]]{rows}')
+    file.write_text(f"{top}budget = {{ steps = 7 }}\n{before}{table}[[methods]]{rows}")
     with pytest.raises(InputError, match=f'mine.toml.*key "{key}"'):
         read_experiment(str(file))
 
 
 def test_the_command_line_replaces_the_other_key_of_the_file(file: Path) -> None:
     file.write_text("max_steps = 5\n" + FILE)
-    typed = read_experiment(str(file), [UPDATES % 7])
-    assert (typed.max_steps, typed.budget.updates) == (None, 7)
-    file.write_text('budget = { kind = "updates", updates = 7 }\n' + FILE)
+    typed = read_experiment(str(file), [STEPS % 7])
+    assert (typed.max_steps, typed.budget.steps) == (None, 7)
+    file.write_text("budget = { steps = 7 }\n" + FILE)
     typed = read_experiment(str(file), ["max_steps=5"])
-    assert (typed.max_steps, typed.budget.kind) == (5, "own")
+    assert (typed.max_steps, typed.budget.kind) == (5, "")
     with pytest.raises(InputError, match="max_steps"):
-        read_experiment(str(file), ["max_steps=5", UPDATES % 7])
+        read_experiment(str(file), ["max_steps=5", STEPS % 7])
 
 
-def test_equal_updates(plan: Callable[..., Plan]) -> None:
-    assert ids(plan(UPDATES % 3)) == ids(plan("max_steps=3"))
-    assert ids(plan("budget=own")) == ids(plan())
+def test_equal_steps(plan: Callable[..., Plan]) -> None:
+    assert ids(plan(STEPS % 3)) == ids(plan("max_steps=3"))
+    assert ids(plan("budget={}")) == ids(plan())
     assert steps(plan("max_steps=25")) == {"small": 10, "large": 4}  # of one epoch
-    longer = plan(UPDATES % 25)
+    longer = plan(STEPS % 25)
     assert steps(longer) == {"small": 25, "large": 25}
     assert {row.label: row.config.epochs for row in longer.rows if hasattr(row.config, "epochs")} == {
         "small": 3, "large": 7,
@@ -141,9 +141,9 @@ def test_equal_seconds_are_measured_once(
         plan(SECONDS % 1)
 
 
-def test_parts_with_batches_of_their_own_have_equal_updates_only(file: Path, plan: Callable[..., Plan]) -> None:
+def test_parts_with_batches_of_their_own_have_equal_steps_only(file: Path, plan: Callable[..., Plan]) -> None:
     file.write_text(FILE + '[[methods]]\nmethod = "concat"\npreset = "mini"\n')
-    assert {row.label: row.max_steps for row in plan(UPDATES % 3).rows}["concat"] == 3
+    assert {row.label: row.max_steps for row in plan(STEPS % 3).rows}["concat"] == 3
     with pytest.raises(InputError, match='row "concat"'):
         plan(SENTENCES % 100)
 
@@ -167,14 +167,12 @@ def test_a_rehearsal_has_its_own_bound(file: Path, timed: list[str]) -> None:
     assert not timed
 
 
-def test_equal_trials_are_those_of_tune(file: Path) -> None:
-    experiment = read_experiment(str(file), ['budget={kind="trials", trials=6, updates=4}'])
-    assert check_budget(None, experiment) == Budget(6, 4, (101,))
+def test_trials_of_tune_have_the_steps_of_the_comparison(file: Path) -> None:
+    experiment = read_experiment(str(file), [STEPS % 4])
     assert check_budget(Budget(5, None, (7,)), experiment) == Budget(5, 4, (7,))
-    assert check_budget(None, read_experiment(str(file))) is None
+    assert check_budget(None, experiment) is None
     rows = ["methods.small.eval_every=7", "methods.large.eval_every=3"]
-    trials = 'budget={kind="trials", trials=2, updates=2}'
-    searched = select(str(file), [*rows, trials], (), "").dev  # rows are searched alone, under the schedule of all
+    searched = select(str(file), rows, (), "", tuned=True).dev  # rows are searched alone, under the schedule of all
     assert searched is not None
     assert searched.every == 3
 

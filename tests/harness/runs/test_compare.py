@@ -128,26 +128,23 @@ def test_a_row_that_is_not_available_costs_only_itself_in_a_file_with_blocks(tmp
     assert ours.id != other.id
 
 
-@pytest.mark.parametrize("keep", ["none", "selected"])
-def test_weights_that_are_not_kept_are_removed_once_scored(small: Comparison, work: Path, keep: str) -> None:
-    done = [r for r in small_runs.compare(work, keep=keep).records if r.spec.trained]
-    best = max(done, key=lambda r: r.training["best_dev"]).id
-    there = {r.id for r in done if RunFolder(work, r.id).model.exists()}
-    assert there == ({best} if keep == "selected" else set())
-    for record in (r for r in done if r.id not in there):
+def test_weights_that_are_not_kept_are_removed_once_scored(small: Comparison, tmp_path: Path) -> None:
+    done = [r for r in small_runs.compare(tmp_path, keep=[]).records if r.spec.trained]
+    for record in done:
+        assert not RunFolder(tmp_path, record.id).model.exists()
         assert "model/model.safetensors" in record.removed
         assert not any(name.startswith("model/") for name in record.files)
-        assert check_run(RunFolder(work, record.id)) == []
+        assert check_run(RunFolder(tmp_path, record.id)) == []
     assert [r.scores for r in done] == [r.scores for r in small.records if r.spec.trained]
 
 
-def test_new_scores_of_removed_weights_train_the_same_weights_again(small: Comparison, work: Path) -> None:
+def test_new_scores_of_removed_weights_train_the_same_weights_again(tmp_path: Path) -> None:
     lines: list[str] = []
-    first = small_runs.compare(work, keep="none", seeds=[1]).records[1]
-    again = small_runs.compare(work, keep="none", seeds=[1], suites=[CONTRAST], say=lines.append).records[1]
+    first = small_runs.compare(tmp_path, keep=[], seeds=[1]).records[1]
+    again = small_runs.compare(tmp_path, keep=[], seeds=[1], suites=[CONTRAST], say=lines.append).records[1]
     assert again.id == first.id
     assert any("SimCSE" in line for line in lines)
-    whole = RunFolder(work, first.id).read()
+    whole = RunFolder(tmp_path, first.id).read()
     assert whole is not None
     assert {s.task for s in whole.scores} == {NATURAL, CONTRAST}
     assert whole.removed == first.removed
@@ -157,7 +154,7 @@ def test_vectors_that_are_not_kept_are_encoded_again(small: Comparison, work: Pa
     from shutil import rmtree
 
     rmtree(work / "cache")
-    small_runs.compare(work, name="other", suites=[NATURAL, CONTRAST], overrides=["keep_vectors=false"])
+    small_runs.compare(work, name="other", suites=[NATURAL, CONTRAST], overrides=['keep=["weights"]'])
     assert not list((work / "cache" / "embeddings").glob("*/*"))
     assert {s.task for s in read_records(work, "other")[1].scores} == {NATURAL, CONTRAST}
 

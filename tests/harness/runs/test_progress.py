@@ -133,7 +133,7 @@ def test_a_dry_run_tells_training_from_scoring_and_reuse_and_writes_nothing(
     assert "1 to train" in more
     assert "Pooling" in dry_run(
         tmp_path / "new", capsys, methods=[{"method": "pooling"}, small_runs.SIMCSE], max_steps=None,
-        budget={"kind": "sentences", "sentences": 64},
+        budget={"sentences": 64},
     )  # fmt: skip
     assert not (tmp_path / "new").exists()
 
