@@ -33,10 +33,9 @@ from harness.tracking import Tracker
 from reports.live import page
 from studies.definition.space import Space, planned_trials
 from studies.definition.study import DEV, ENUMERATED, Study
-from studies.samplers import make_pruner, make_sampler, proposer
+from studies.samplers import make_pruner, make_sampler
 from studies.storage import create_or_resume, lock_study, open_storage
 from studies.trials import (
-    PROPOSER,
     SLOT,
     TrialResult,
     TrialSeconds,
@@ -158,8 +157,6 @@ class OptunaTrials:
             trial = self.resumed.pop(0) if self.resumed else next_trial(self.stored, self.slots)
             if trial is None:
                 break
-            if self.study.sampler == "smac":
-                trial.set_user_attr(PROPOSER, proposer(self.stored.sampler))
             self.open[trial.number] = OpenTrial(trial, self.stored, self.study, self.space, self.workdir)
             jobs += self._advance(self.open[trial.number])
         return jobs

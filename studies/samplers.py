@@ -4,13 +4,12 @@ A sampler is a function `make(study, seed)` that returns one of Optuna (entry po
 another one each time a study resumes; `study.sampler_seed` stays.
 
 One process uses them, also while other trials run: TPE counts these as bad (constant liar), the Gaussian process leaves
-room around them, SMAC proposes none of them twice; CMA-ES and NSGA-II propose a generation before they need its values.
+room around them; CMA-ES and NSGA-II propose a generation before they need its values.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.metadata import version
 from importlib.util import find_spec
 
 from optuna import pruners, samplers
@@ -19,7 +18,7 @@ from optuna.samplers import BaseSampler
 
 from harness import registry
 from harness.errors import InputError
-from studies.definition.space import Space, make_space
+from studies.definition.space import Space
 from studies.definition.study import ENUMERATED, Study
 
 
@@ -52,9 +51,7 @@ def check(study: Study, space: Space, where: str) -> list[str]:
         raise InputError(f"{place} needs two or more ranges of numbers, and its package: pip install cmaes")
     if name == "qmc" and not numbers:
         raise InputError(f"{place} needs a range of numbers; take random or grid for lists")
-    if name == "smac" and not smac_is_there():
-        return ["sampler smac: the package smac is not installed; Optuna's GP sampler replaces it"]
-    own = {"cmaes": numbers, "qmc": numbers, "smac": [p.name for p in space.parameters if not p.when]}
+    own = {"cmaes": numbers, "qmc": numbers}
     rest = [p for p in space.names if p not in own.get(name, space.names)]
     return [f"sampler {name}: {', '.join(rest)}: drawn at random, which it cannot propose"] if rest else []
 
@@ -92,28 +89,6 @@ def tpe(study: Study, seed: int) -> BaseSampler:
 def gp(study: Study, seed: int) -> BaseSampler:
     """Bayesian optimisation with a Gaussian process."""
     return samplers.GPSampler(seed=seed, warn_independent_sampling=False)
-
-
-def smac(study: Study, seed: int) -> BaseSampler:
-    """SMAC itself where its package is installed (pip install smac), or `gp` in its place."""
-    if not smac_is_there():
-        return gp(study, seed)
-    from studies.smac_sampler import SmacSampler
-
-    space = make_space(study, f'study "{study.name}"')
-    parameters = [p for p in space.parameters if not p.when and p.name != study.by]
-    by = space[study.by] if study.by is not None else None
-    return SmacSampler(parameters, study.trials or 1, by, study.sampler_seed, seed)
-
-
-def smac_is_there() -> bool:
-    """Is SMAC's package installed?"""
-    return find_spec("smac") is not None
-
-
-def proposer(sampler: BaseSampler) -> str:
-    """What proposed a trial of a study whose sampler is called "smac", for its pages."""
-    return f"SMAC {version('smac')}" if type(sampler).__name__ == "SmacSampler" else "Optuna's GP sampler"
 
 
 def cmaes(study: Study, seed: int) -> BaseSampler:

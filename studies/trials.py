@@ -13,7 +13,6 @@ from pydantic import BaseModel
 
 # User attributes of Optuna's trials.
 SLOT = "slot"  # which planned trial it is
-PROPOSER = "proposer"  # what proposed its values, where the sampler's name does not say it
 _RESULT = "about"
 
 _DONE = (TrialState.COMPLETE, TrialState.PRUNED)

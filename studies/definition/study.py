@@ -77,7 +77,7 @@ class Study(Conditions):
             raise ValueError(f'pruner: {self.pruner} judges dev scores; it goes with objectives = ["dev"] alone')
         if self.defaults_first and self.sampler in ENUMERATED:
             raise ValueError(f"defaults_first: {self.sampler} goes through the whole space in its own order")
-        if len(self.objectives) > 1 and self.sampler in ("cmaes", "smac"):
+        if len(self.objectives) > 1 and self.sampler == "cmaes":
             raise ValueError(f"sampler: {self.sampler} takes one objective; use tpe, nsgaii, gp, random or qmc")
         needs = [o for o in self.objectives if o != DEV]
         if needs and not self.suites:

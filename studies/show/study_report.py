@@ -15,7 +15,6 @@ from studies.show.study_tables import (
     held_out_scores,
     listed,
     plain_table,
-    sampler_text,
     space_table,
     summary_table,
     trials_table,
@@ -80,7 +79,7 @@ def describe(
 
     planned = len(planned_trials(study, space))
     blocks: list[tuple[str, str, list[Block | None]]] = [
-        ("searched", "What was searched", [space_table(study, space, trials), _definition(study, planned, trials)]),
+        ("searched", "What was searched", [space_table(study, space), _definition(study, planned, trials)]),
         ("best", "What was found", [best_table(study, space, leading), summary_table(study, by_key["summary"])]),
         ("held-out", "Held-out seeds", [*held_out_scores(study, confirmed)]),
         ("search", "The search", [*those(*_SEARCH)]),
@@ -162,7 +161,7 @@ def _definition(study: Study, planned: int, trials: Sequence[FrozenTrial]) -> Fa
         ("selected on", f"{study.dev.task} ({study.dev.where}), dev"),
         ("objectives", listed([f"{n} ({s})" for n, s in zip(study.objective_names, study.signs, strict=True)])),
         ("budget", f"{planned} trials of {f'{study.steps} updates' if study.steps else 'whole runs'}"),
-        ("sampler", f"{sampler_text(study, trials)}, seed {study.sampler_seed}"),
+        ("sampler", f"{study.sampler}, seed {study.sampler_seed}"),
         ("pruner", study.pruner),
         ("seeds that choose", listed(study.seeds)),
         ("held-out seeds", listed(study.held_out_seeds)),

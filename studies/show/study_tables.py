@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +13,7 @@ from studies.definition.space import Space
 from studies.definition.study import Study
 from studies.show.findings import Sheet
 from studies.storage import folder_of
-from studies.trials import PROPOSER, result_of
+from studies.trials import result_of
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
@@ -32,14 +31,7 @@ def two_digits(value: float) -> str:
     return number_text(value, 2)
 
 
-def sampler_text(study: Study, trials: Sequence[FrozenTrial]) -> str:
-    """The sampler's name, and who proposed how many trials where that leaves it open: "smac (SMAC 2.4.1: 9 trials)"."""
-    counts = Counter(t.user_attrs[PROPOSER] for t in trials if PROPOSER in t.user_attrs)
-    shares = ", ".join(f"{name}: {count} trials" for name, count in sorted(counts.items()))
-    return f"{study.sampler} ({shares})" if shares else study.sampler
-
-
-def space_table(study: Study, space: Space, trials: Sequence[FrozenTrial]) -> Table:
+def space_table(study: Study, space: Space) -> Table:
     columns = (
         Column("parameter", "Parameter", numeric=False),
         Column("values", "Values", numeric=False),
@@ -53,7 +45,7 @@ def space_table(study: Study, space: Space, trials: Sequence[FrozenTrial]) -> Ta
         ))
         for p in space.parameters
     ]  # fmt: skip
-    caption = f"Sampler {sampler_text(study, trials)}, pruner {study.pruner}."
+    caption = f"Sampler {study.sampler}, pruner {study.pruner}."
     if study.where:
         caption += f" Only cells with {study.where}."
     if study.by is not None:

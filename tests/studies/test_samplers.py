@@ -9,12 +9,11 @@ import pytest
 
 from studies.definition.space import make_space, planned_trials
 from studies.definition.study import Study
-from studies.samplers import check, make_pruner, make_sampler, proposer
-from studies.show.study_tables import sampler_text
-from studies.trials import PROPOSER, SLOT, next_trial, queue_slots
+from studies.samplers import check, make_pruner, make_sampler
+from studies.trials import SLOT, next_trial, queue_slots
 
 
-@pytest.mark.parametrize("name", ["random", "qmc", "tpe", "gp", "smac", "nsgaii", "cmaes"])
+@pytest.mark.parametrize("name", ["random", "qmc", "tpe", "gp", "nsgaii", "cmaes"])
 def test_every_sampler_fills_its_slots_inside_the_space(name: str) -> None:
     if name == "cmaes" and find_spec("cmaes") is None:
         pytest.skip("the package cmaes is not installed")
@@ -36,8 +35,7 @@ def test_every_sampler_fills_its_slots_inside_the_space(name: str) -> None:
     )
     space = make_space(study, "x")
     remarks = check(study, space, "x")
-    without_smac = name == "smac" and find_spec("smac") is None
-    assert bool(remarks) == (name in ("qmc", "cmaes") or without_smac)
+    assert bool(remarks) == (name in ("qmc", "cmaes"))
     storage = optuna.storages.InMemoryStorage()
     stored = optuna.create_study(storage=storage, direction="maximize", sampler=make_sampler(study))
     planned = planned_trials(study, space)
@@ -49,30 +47,6 @@ def test_every_sampler_fills_its_slots_inside_the_space(name: str) -> None:
         stored.tell(trial, -abs(float(values["variance_weight"]) - 50))
     assert sorted(t.params["dropout"] for t in stored.trials) == [0.05] * 6 + [0.2] * 6
     assert len({t.params["covariance_weight"] for t in stored.trials}) > 6
-
-
-@pytest.mark.skipif(find_spec("smac") is None, reason="the package smac is not installed")
-def test_smac_proposes_different_trials_at_a_time() -> None:
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    space = {"learning_rate": [1e-5, 2e-5], "covariance_weight": {"low": 1e-3, "high": 1e-1, "log": True}}
-    study = Study.parse({"name": "x", "method": "vicreg", "sampler": "smac", "trials": 8, "space": space}, "x")
-    made = make_space(study, "x")
-    storage = optuna.storages.InMemoryStorage()
-    stored = optuna.create_study(storage=storage, direction="maximize", sampler=make_sampler(study))
-    assert queue_slots(storage, stored, planned_trials(study, made)) == ([], 8)
-    trials = [next_trial(stored, 8) for _ in range(3)]
-    values = [made.suggest(trial) for trial in trials if trial is not None]
-    assert len({v["covariance_weight"] for v in values}) == 3
-
-
-def test_a_page_names_what_proposed_the_trials_of_smac() -> None:
-    study = Study.parse({"name": "x", "method": "vicreg", "sampler": "smac", "trials": 2}, "x")
-    by = [*["SMAC 2.4.1"] * 2, "Optuna's GP sampler"]
-    trials = [optuna.trial.create_trial(value=0.5, user_attrs={PROPOSER: name}) for name in by]
-    assert sampler_text(study, trials) == "smac (Optuna's GP sampler: 1 trials, SMAC 2.4.1: 2 trials)"
-    assert sampler_text(study.model_copy(update={"sampler": "tpe"}), []) == "tpe"
-    expected = "SMAC " if find_spec("smac") else "Optuna's GP sampler"
-    assert proposer(make_sampler(study)).startswith(expected)
 
 
 @pytest.mark.parametrize("name", ["median", "percentile"])
