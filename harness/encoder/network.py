@@ -27,7 +27,7 @@ from harness.encoder.precision import autocast
 from harness.encoder.prompts import EchoFrame
 from harness.encoder.quiet import evaluation
 from harness.encoder.sentences import clean, token_budget_batches
-from harness.encoder.work import passes
+from harness.encoder.token_count import add_tokens
 from harness.errors import InputError
 from harness.machine.distributed import Share, share
 from harness.machine.progress import encoding_bar
@@ -215,7 +215,7 @@ class Network(nn.Module):
         checkpoints = any(getattr(module, "gradient_checkpointing", False) for module in self.transformer.modules())
         if checkpoints and not self._checkpoints_rates:
             raise InputError("gradient checkpointing that knows the views' dropout is Encoder.checkpoint_gradients()")
-        passes(self, [*ids_a, *ids_b])
+        add_tokens([*ids_a, *ids_b])
         with share(len(ids_a)) as part:
             a, b = ids_a[part.rows], ids_b[part.rows]
             slices = _cuts(len(a), self.micro_batch)
@@ -338,7 +338,7 @@ class Network(nn.Module):
     @contextmanager
     def _shared(self, features: dict[str, Tensor]) -> Iterator[tuple[Share, dict[str, Tensor]]]:
         """The share of a batch that this process encodes, and its features."""
-        passes(self, features["attention_mask"])
+        add_tokens(features["attention_mask"])
         with share(len(features["attention_mask"])) as part:
             yield part, {name: tensor[part.rows] for name, tensor in features.items()}
 

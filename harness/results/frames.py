@@ -55,7 +55,7 @@ COSTS = {
     "status": "finished, collapsed, diverged, pruned or failed (category)",
     "steps": "updates made; missing where nothing was trained",
     "...": "one column a cost of the records: train_seconds, train_cpu_seconds, train_gpu_seconds, encode_seconds, "
-           "evaluate_seconds, sentences_per_second, train_tokens_per_second, mfu, peak_memory_bytes, parameters ... "
+           "evaluate_seconds, sentences_per_second, train_tokens_per_second, peak_memory_bytes, parameters ... "
            "(float64)",
 }  # fmt: skip
 _PLAIN = {"seed", "value", "n", "step", "steps", "pair", "gold", "score", "text1", "text2", "outcome", "target"}

@@ -1,7 +1,7 @@
 """What was measured on the machines of a work directory: `WORKDIR/measurements.json`.
 
 Its tables: "precision" (device -> chosen training precision), "step_seconds" (of a training step, for budgets of
-time), "inference" (cost of encoding by architecture) and "peak" (most operations per second of a device).
+time) and "inference" (cost of encoding by architecture).
 """
 
 from __future__ import annotations

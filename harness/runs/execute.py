@@ -36,7 +36,7 @@ from harness.results.record import Record
 from harness.results.spec import NUMERICS, RunSpec, scoring_version
 from harness.results.store import MODEL, RunFolder, join_examples, remove
 from harness.runs.experiment import CorpusSettings, DevSettings
-from harness.runs.measure import choose_precision, measure_inference, utilisation
+from harness.runs.measure import choose_precision, measure_inference
 from harness.runs.merge import merge_examples, merge_records
 from harness.runs.plan import Job, find_task, is_readable, load_dev, load_text
 from harness.seeds import seed_text
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 Progress = Callable[[int, int, str], None]
-_FIT = ("train_", "dev_", "mfu", "peak_flops", "corpus_sentences_seen")  # how the costs of training begin
+_FIT = ("train_", "dev_", "corpus_sentences_seen")  # how the costs of training begin
 
 
 def find_finished(job: Job, workdir: Path) -> Record | None:
@@ -277,15 +277,13 @@ class Execution:
             method.fit(read_text(self.spec), context)
         if not self.spec.trained:
             return
-        cost, training = method.fit_report.cost, method.fit_report.training
+        cost = method.fit_report.cost
         wall = time.perf_counter() - started
         cost.setdefault("train_seconds", wall)
         if wall >= cost["train_seconds"]:  # processor time only of a fit that was not resumed
             cost.setdefault("train_cpu_seconds", time.process_time() - worked)
         if self.device.startswith("cuda"):  # reserved for that long, busy or not, as clusters count it
             cost["train_gpu_seconds"] = context.team.size * cost["train_seconds"]
-        precision = str(training.get("precision", "fp32"))
-        cost |= utilisation(cost, self.workdir, self.device, precision, context.team.size)
 
     def _evaluate(self, method: Method, tasks: list[Task]) -> TaskResult:
         from harness.evaluation.scoring import evaluate, joined

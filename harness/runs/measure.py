@@ -1,4 +1,4 @@
-"""Measurements on this machine: training precision, seconds of a training step, cost of inference, utilisation."""
+"""Measurements on this machine: training precision, seconds of a training step, cost of inference."""
 
 from __future__ import annotations
 
@@ -205,36 +205,3 @@ def _time_passes(method: Method, device: str, count: int) -> list[float]:
         return [seconds(repeats) for _ in range(max(1, min(count, int(_LONGEST / first))))]
     finally:
         torch.set_num_threads(threads)
-
-
-def utilisation(
-    cost: dict[str, float], workdir: Path, device: str, precision: str, processes: int = 1
-) -> dict[str, float]:
-    """`mfu`, a share, and `peak_flops` of one device, for the cost of a training; empty where its work is not known.
-
-    Model FLOP utilisation is PaLM's (Chowdhery et al. 2022, appendix B): operations of the encoders per second over the
-    most that the device can do, from its data sheet, else measured with products of square matrices. It never raises.
-
-    Args:
-        cost: with `train_flops` and `train_seconds`.
-        processes: devices that trained together.
-    """
-    import torch
-
-    from harness.machine.peak import peak_flops, sheet_flops
-
-    flops, seconds = cost.get("train_flops", 0.0), cost.get("train_seconds", 0.0)
-    if not (flops and seconds):
-        return {}
-    try:
-        cuda, name = device.startswith("cuda"), device_name(device)
-        if cuda and precision == "fp32" and torch.backends.cuda.matmul.allow_tf32:
-            precision = "tf32"
-        peak = sheet_flops(name, precision) if cuda else None
-        if peak is None:
-            key = f"{name}, {precision}" + ("" if cuda else f", {torch.get_num_threads()} threads")
-            peak = measure_once(workdir, "peak", key, lambda: {"flops": peak_flops(device, precision)})["flops"]
-        return {"mfu": flops / seconds / (float(peak) * processes), "peak_flops": float(peak)}
-    except Exception as error:
-        log.warning("the peak of %s was not measured: %s", device, error)
-        return {}

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from harness.errors import InputError
 from harness.machine.environment import device_name
-from harness.machine.peak import peak_flops
 from harness.tasks.base import TaskResult, checked
 from harness.tasks.family import TaskFamily
 from harness.tasks.protocol import add_number
@@ -26,8 +25,7 @@ REPEATS = 3  # the median counts
 
 class EfficiencyTask(ModelOnPairs):
     """Seconds of both phases (Kim et al. 2021 print them for one model on STS-B): "encode_seconds",
-    "sentences_per_second", and "train_seconds" of a method that was trained here. "percent_of_peak" holds the products
-    of matrices in encoding, a second, against what the machine does at most (`harness.machine.peak`).
+    "sentences_per_second", and "train_seconds" of a method that was trained here.
 
     Encoding is from strings to vectors in main memory, tokenisation included, of both sides of all pairs; n is their
     number. Our encoder makes a sentence that occurs twice once: the number of distinct ones is in the protocol, with
@@ -41,7 +39,6 @@ class EfficiencyTask(ModelOnPairs):
         InputError: no model.
         """
         import torch
-        from torch.utils.flop_counter import FlopCounterMode
 
         if model is None:
             raise InputError(f"{self.name}: there is no model to time")
@@ -72,12 +69,6 @@ class EfficiencyTask(ModelOnPairs):
         }
         self._add(result, "encode_seconds", seconds, len(texts), encoding, pooling)
         self._add(result, "sentences_per_second", len(texts) / seconds, len(texts), encoding, pooling)
-        with FlopCounterMode(display=False) as counter:
-            encode(texts)
-        if done := counter.get_total_flops():  # word vectors are looked up
-            against = {**encoding, "peak": "products of square matrices, fp32, best of 5 rounds"}
-            share = 100 * done / seconds / peak_flops(device)
-            self._add(result, "percent_of_peak", share, len(texts), against, pooling)
         report = getattr(model, "fit_report", None)
         if report is not None and "train_seconds" in report.cost:
             training = {

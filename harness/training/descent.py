@@ -54,11 +54,9 @@ class Descent:
         step, steps: training steps made, and planned (0 where a clock decides).
         parameters: those whose gradients are averaged over the team and clipped together.
         counters: names of the attributes (numbers, strings, lists and dicts of them) that a subclass wants back.
-        later: further ones, that checkpoints of earlier versions lack: None after such a one.
     """
 
     counters: ClassVar[tuple[str, ...]] = ()
-    later: ClassVar[tuple[str, ...]] = ()
 
     def __init__(
         self,
@@ -134,7 +132,7 @@ class Descent:
                 "rng": torch.get_rng_state(),
                 "cuda_rng": [torch.cuda.get_rng_state(device)] if device.startswith("cuda") else [],
                 "identity": self.identity(),
-                **{name: getattr(self, name) for name in ("step", *self.counters, *self.later)},
+                **{name: getattr(self, name) for name in ("step", *self.counters)},
             }
             torch.save(state, buffer)
             write_atomic(self._file, buffer.getvalue())
@@ -162,7 +160,7 @@ class Descent:
             with ZipFile(self._file) as archive:  # torch writes checksums, and does not look at them
                 damaged = archive.testzip() is not None
             state: dict[str, Any] = {} if damaged else torch.load(self._file, map_location="cpu", weights_only=True)
-            needed = {"step", "optimizer", *self.modules, *self.counters}
+            needed = {"step", "optimizer", "scaler", "rng", "cuda_rng", "identity", *self.modules, *self.counters}
             if needed <= state.keys() and self.is_whole(state):
                 return state
         except IsADirectoryError:
@@ -187,8 +185,7 @@ class Descent:
         self.curves.cut(-1 if step is None else step)
         if state is None:
             return False
-        # Checkpoints of November 2026, when there were three loops, may lack the keys that are asked for with `get`.
-        theirs = state.get("identity", {})
+        theirs = state["identity"]
         for key, mine in self.identity().items():
             if theirs.get(key) != mine:
                 raise InputError(
@@ -198,11 +195,10 @@ class Descent:
         for name, module in self.modules.items():
             module.load_state_dict(state[name])
         self.optimizer.load_state_dict(state["optimizer"])
-        self.scaler.load_state_dict(state.get("scaler", {}))
-        if "rng" in state:
-            torch.set_rng_state(state["rng"])
-        if state.get("cuda_rng"):
+        self.scaler.load_state_dict(state["scaler"])
+        torch.set_rng_state(state["rng"])
+        if state["cuda_rng"]:
             torch.cuda.set_rng_state(state["cuda_rng"][0], self.context.device)
-        for name in ("step", *self.counters, *self.later):
-            setattr(self, name, state.get(name))
+        for name in ("step", *self.counters):
+            setattr(self, name, state[name])
         return True

@@ -20,7 +20,7 @@ from torch import nn
 from harness.config import option
 from harness.encoder import Encoder
 from harness.encoder.precision import autocast, choose_precision
-from harness.encoder.work import Work
+from harness.encoder.token_count import count_tokens
 from harness.errors import TrainingStopped
 from harness.method import FitContext, FitReport, Method, MethodConfig, require_corpus
 from harness.seeds import derive
@@ -223,8 +223,7 @@ class Trainer(Descent):
     2
     """
 
-    counters = ("sentences_seen", "seconds", "best", "initial_dev", "last", "worse", "precision")
-    later = ("work",)
+    counters = ("sentences_seen", "tokens", "seconds", "best", "initial_dev", "last", "worse", "precision")
 
     def __init__(
         self, method: TrainedMethod, encoder: Encoder, heads: nn.Module, corpus: Corpus, context: FitContext
@@ -246,8 +245,7 @@ class Trainer(Descent):
         self.team = context.team
         self.best_weights = BestWeights(context.folder)
         self.sentences_seen = 0
-        self.work: list[float] | None = [0, 0.0]  # word pieces and operations
-        self._work = Work()
+        self.tokens = 0
         self.seconds = {"train": 0.0, "dev": 0.0, "train_cpu": 0.0}
         self.best: dict[str, Any] = {"step": None, "dev": -math.inf}
         self.initial_dev: float | None = None
@@ -300,16 +298,14 @@ class Trainer(Descent):
         self.heads.train()
         batch = self.stream.batch(self.step)
         rate = self.config.learning_rate * self.method.schedule(self.step, self.steps)
-        with autocast(self.precision, self.context.device), self.team.sharing(), self._work.counted():
+        with autocast(self.precision, self.context.device), self.team.sharing(), count_tokens() as lengths:
             terms = self.method.loss(self.encoder, self.heads, batch)
         norm = self.update(terms["loss"], rate)
         self.method.after_update(self.encoder, self.heads)
         self.sentences_seen += len(batch.items)
-        if self.work is not None:
-            self.work = [a + b for a, b in zip(self.work, self._work.take(), strict=True)]
+        self.tokens += sum(lengths)
         self.seconds["train"] += time.perf_counter() - started
-        if "train_cpu" in self.seconds:  # not in a checkpoint of earlier versions
-            self.seconds["train_cpu"] += time.process_time() - worked
+        self.seconds["train_cpu"] += time.process_time() - worked
         if self.at_log_step():
             values = self.team.from_main({name: float(term.detach()) for name, term in terms.items()})
             dev = f", best dev {100 * self.best['dev']:.2f}" if self.best["step"] is not None else ""
@@ -405,18 +401,16 @@ class Trainer(Descent):
             **({"notes": [note]} if note else {}),
             **({"processes": self.team.size} if self.team.size > 1 else {}),
         }
-        tokens, flops = self.work or (0, 0.0)
         counted = {
-            "train_tokens": float(tokens),
-            "train_tokens_per_second": tokens / max(self.seconds["train"], 1e-9),
-            "train_flops": flops,
+            "train_tokens": float(self.tokens),
+            "train_tokens_per_second": self.tokens / max(self.seconds["train"], 1e-9),
         }
         report.cost = {
             "train_seconds": self.seconds["train"],
-            **({"train_cpu_seconds": self.seconds["train_cpu"]} if "train_cpu" in self.seconds else {}),
+            "train_cpu_seconds": self.seconds["train_cpu"],
             "dev_seconds": self.seconds["dev"],
             "corpus_sentences_seen": float(self.sentences_seen),
             "train_sentences_per_second": self.sentences_seen / max(self.seconds["train"], 1e-9),
-            **(counted if flops else {}),
+            **(counted if self.tokens else {}),
             "trained_parameters": float(sum(p.numel() for p in self.parameters)),
         }

@@ -21,7 +21,6 @@ _TIMES = (
     "train_gpu_seconds",
     "dev_seconds",
     "train_tokens_per_second",
-    "mfu",
     "sentences_per_second",
     "encode_seconds",
     "evaluate_seconds",
@@ -31,7 +30,6 @@ _BY_THE_WALL = (
     "train_gpu_seconds",
     "dev_seconds",
     "train_tokens_per_second",
-    "mfu",
     "sentences_per_second",
 )
 
@@ -47,7 +45,6 @@ def cost_table(comparison: Comparison) -> Table:
         ("train_cpu_seconds", "Training", "processor seconds", float, 1),
         ("train_gpu_seconds", "Training", "GPU seconds", float, 1),
         ("train_tokens_per_second", "Tokens/s", "in training", float, 0),
-        ("mfu", "MFU", "% of the peak", lambda share: 100 * share, 1),
         ("dev_seconds", "Dev evaluation", "seconds", float, 1),
         ("steps", "Steps", "", float, 0),
         ("corpus_sentences_seen", "Sentences seen", "in training", float, 0),
@@ -80,13 +77,6 @@ def cost_table(comparison: Comparison) -> Table:
         "Of all seeds, also of runs that ended early: times are medians with the least and the most of them, all else "
         "is a mean. –: not recorded, or nothing to do."
     ]
-    if any("mfu" in r.cost for r in comparison.records):
-        legend.append(
-            "Tokens are those that encoders processed in training, without padding, in each view of a sentence. "
-            "MFU: 6 operations for each of them and each weight, and attention's 12 L d t (2 and 4 L d t without "
-            "a gradient; heads apart), a second of training, against the GPU's data sheet or, for other devices, "
-            "products of square matrices measured there."
-        )
     if shared:
         one = next(iter(shared.values())).measured
         clock = "processor time of one thread" if one.clock == PROCESSOR else "time until the GPU has finished"

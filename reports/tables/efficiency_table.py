@@ -12,14 +12,12 @@ from reports.stats.estimate import mean_sd
 from reports.stats.targets import SOURCES
 from reports.tables.score_cells import HEAD, absent_cell, block_of, head_cells, mark_unlike
 
-PEAK = "percent_of_peak"
 # Group, score, title, digits; what the protocol says of the phase; what is better.
 _TIMES = {
     "Training": [("train_seconds", "Seconds", 1)],
     "Inference": [
         ("encode_seconds", "Seconds", 2),
         ("sentences_per_second", "Sentences/s", 0),
-        (PEAK, "Of the peak, %", 0),
     ],
 }
 _CONDITIONS = {
@@ -40,8 +38,6 @@ def _table(comparison: Comparison, task: str, source: str) -> Table:
         if not any(row.scores(task, source, metric) for row in rows for metric, *_ in times):
             continue
         for metric, title, digits in times:
-            if metric == PEAK and not any(row.scores(task, source, PEAK) for row in rows):
-                continue  # timed by an earlier version
             columns.append(Column(metric, title, _size(rows, task, source, metric), group=phase))
             for line, row in zip(cells, rows, strict=True):
                 line.append(
@@ -50,7 +46,7 @@ def _table(comparison: Comparison, task: str, source: str) -> Table:
                         task,
                         row.scores(task, source, metric),
                         digits,
-                        optional=phase == "Training" or metric == PEAK,
+                        optional=phase == "Training",
                     )
                 )
             if phase == "Inference":
@@ -74,8 +70,7 @@ def _table(comparison: Comparison, task: str, source: str) -> Table:
     legend = [
         "Mean ± standard deviation over seeds. Training: fitting alone, without data loading before it and evaluation "
         "after it; –: nothing was trained. Inference: from strings to vectors in main memory, both sides of all pairs, "
-        f"median of {_repeats(rows, task, source)} passes after a warm-up. Of the peak: products of matrices in "
-        "encoding, a second, against those of square matrices on the same device; –: nothing is multiplied.",
+        f"median of {_repeats(rows, task, source)} passes after a warm-up.",
     ]
     if len(devices - {""}) > 1:
         legend.append("Times on unlike devices are not comparable.")

@@ -11,8 +11,7 @@ from harness import registry
 from harness.evaluation.any_model import architecture
 from harness.method import Method
 from harness.results.measurements import measure_once, measurements_file, read_inference, read_measurements
-from harness.runs import measure
-from harness.runs.measure import choose_precision, measure_inference, utilisation
+from harness.runs.measure import choose_precision, measure_inference
 
 COST = {"train_flops": 4e9, "train_seconds": 2.0}
 
@@ -91,17 +90,3 @@ def test_inference_that_cannot_be_measured_costs_no_run(tmp_path: Path, monkeypa
     broken = fitted()
     monkeypatch.setattr(type(broken), "encode", lambda *_, **__: 1 / 0)
     assert measure_inference(broken, tmp_path, "cpu") == ""
-
-
-def test_utilisation_is_a_share_of_a_peak_that_is_measured_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[str] = []
-    monkeypatch.setattr("harness.machine.peak.peak_flops", lambda device, precision: asked.append(precision) or 1e10)
-    for precision in ("fp32", "fp32", "bf16", "fp32"):
-        assert utilisation(COST, tmp_path, "cpu", precision) == {"mfu": 0.2, "peak_flops": 1e10}
-    assert asked == ["fp32", "bf16"]
-    assert utilisation(COST, tmp_path, "cpu", "fp32", 4)["mfu"] == 0.05  # of four devices
-    assert utilisation({"train_seconds": 2.0}, tmp_path, "cpu", "fp32") == {}
-    monkeypatch.setattr(measure, "device_name", lambda device: "NVIDIA A100-SXM4-80GB")
-    assert utilisation(COST, tmp_path, "cuda:0", "bf16")["peak_flops"] == 312e12

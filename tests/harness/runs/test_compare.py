@@ -43,7 +43,6 @@ def test_records_hold_what_a_reader_needs(small: Comparison) -> None:
     assert (
         2 * STEPS * 8 * 3 <= cost["train_tokens"] <= 2 * STEPS * 8 * 12
     )  # two views of 8 sentences of at most 12 tokens
-    assert cost["mfu"] == pytest.approx(cost["train_flops"] / cost["train_seconds"] / cost["peak_flops"])
     assert simcse.corpus is not None
     assert (simcse.corpus["count"], len(simcse.corpus["sha256"])) == (64, 64)
     assert {s.protocol for s in simcse.scores} <= set(simcse.protocols)

@@ -224,8 +224,7 @@ def test_an_interrupted_run_ends_like_an_uninterrupted_one(tmp_path: Path, corpu
             assert torch.equal(tensor, weights(resumed)[name]), (wanted, name)
         assert (folder / "curves.jsonl").read_bytes() == (tmp_path / "whole" / "curves.jsonl").read_bytes()
         assert resumed.fit_report.training == whole.fit_report.training
-        for count in ("train_tokens", "train_flops"):
-            assert resumed.fit_report.cost[count] == whole.fit_report.cost[count] > 0
+        assert resumed.fit_report.cost["train_tokens"] == whole.fit_report.cost["train_tokens"] > 0
     assert whole.fit_report.training["best_step"] == 6
     assert whole.fit_report.training["initial_dev"] == 0.1
 

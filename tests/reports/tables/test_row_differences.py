@@ -72,10 +72,9 @@ def test_rows_alike_are_said_in_a_sentence(tmp_path: Path) -> None:
     [
         ({}, 100, "100"),
         ({}, 200, "each row's own"),
-        ({"kind": "own"}, 200, "each row's own"),
-        ({"kind": "updates", "updates": 100}, 100, "100"),
-        ({"kind": "sentences", "sentences": 6400}, 200, "6,400"),
-        ({"kind": "seconds", "seconds": 90.0}, 200, "90 s"),
+        ({"steps": 100}, 100, "100"),
+        ({"sentences": 6400}, 200, "6,400"),
+        ({"seconds": 90.0}, 200, "90 s"),
         ({"kind": "later"}, 100, "100"),  # of a version to come
     ],
 )
