@@ -15,6 +15,7 @@ from pydantic import field_validator
 from harness.config import Config, option
 from harness.errors import InputError, NotFitted
 from harness.files.atomic import write_atomic
+from harness.files.hashing import sha256_of
 from harness.files.reading import read_json
 from harness.machine.distributed import ALONE, Team
 from harness.recipes import Presets, Recipe, recipe_of
@@ -338,8 +339,7 @@ class Method(ABC):
     def save(self, path: str | Path, *, card: str = "") -> None:
         """Write the model in the SentenceTransformer layout (safetensors), with its configuration."""
         self.encoder.save(path, card=card)
-        about = {"method": self.name, "base_model": self.base_model, "config": self.config.model_dump()}
-        write_atomic(Path(path) / METHOD_FILE, json.dumps(about, indent=1) + "\n")
+        write_settings(self, Path(path))
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -379,20 +379,31 @@ def unfitted(kind: type[M], path: str | Path) -> M:
     return kind(kind.Config.parse(about["config"], str(file)), base_model=about["base_model"])
 
 
+def write_settings(method: Method, folder: Path, **more: Any) -> None:
+    """Write METHOD_FILE into a folder that holds the method's weights; `more` are further keys."""
+    about = {"method": method.name, "base_model": method.base_model, "config": method.config.model_dump(), **more}
+    weights = {file.relative_to(folder).as_posix(): sha256_of(file) for file in sorted(folder.rglob("*.safetensors"))}
+    write_atomic(folder / METHOD_FILE, json.dumps({**about, "weights": weights}, indent=1) + "\n")
+
+
 def saved_settings(path: str | Path) -> dict[str, Any]:
-    """What METHOD_FILE in a folder says: "method", "base_model", "config", and what a method adds ("seed").
+    """What METHOD_FILE in a folder says: "method", "base_model", "config", "weights", and what a method adds ("seed").
 
         >>> sorted(saved_settings(work / "white"))
-        ['base_model', 'config', 'method']
+        ['base_model', 'config', 'method', 'weights']
 
     Raises:
-        InputError: it cannot be read, or lacks one of the three.
+        InputError: it cannot be read, lacks one of the first three, or the weights are not those that were saved.
     """
     file = Path(path) / METHOD_FILE
     about = read_json(file)
     for key, kind, expected in (("method", str, "a text"), ("base_model", str, "a text"), ("config", dict, "a table")):
         if not isinstance(about.get(key), kind):
             raise InputError(f'{file}: damaged: key "{key}": expected {expected}; save the method again')
+    for name, digest in about.get("weights", {}).items():
+        weights = Path(path) / name
+        if not weights.is_file() or sha256_of(weights) != digest:
+            raise InputError(f"{weights}: not the weights that were saved with {METHOD_FILE}; save the method again")
     return about
 
 

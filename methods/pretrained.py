@@ -16,7 +16,6 @@ from harness.files.reading import read_json
 from harness.identity import model_fingerprint
 from harness.method import (
     DEFAULT_BASE_MODEL,
-    METHOD_FILE,
     POOLING_HELP,
     FitContext,
     FitReport,
@@ -25,6 +24,7 @@ from harness.method import (
     MethodConfig,
     Supervision,
     unfitted,
+    write_settings,
 )
 from harness.recipes import Presets
 from harness.sources.remote.hub import hub_reachable
@@ -193,8 +193,7 @@ class Pretrained(Method):
 
             file = Path(path) / CONFIG
             write_atomic(file, json.dumps({**read_json(file), "prompts": self.prompts.by_key}, indent=2) + "\n")
-        about = {"method": self.name, "base_model": self.base_model, "config": self.config.model_dump()}
-        write_atomic(Path(path) / METHOD_FILE, json.dumps(about, indent=1) + "\n")
+        write_settings(self, Path(path))
 
     @classmethod
     def load(cls, path: str | Path) -> Self:

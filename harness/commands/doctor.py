@@ -155,6 +155,8 @@ def check_run(folder: RunFolder) -> list[Fault]:
         record = folder.read()
     except InputError as error:
         return [Fault(f"{name}/record.json", str(error).partition(": ")[2].partition(";")[0], _RUN_AGAIN)]
+    if record is None and (folder.examples_file.exists() or folder.details_file.exists()):
+        return [Fault(f"{name}/record.json", "missing", _RUN_AGAIN)]
     if record is None or record.status not in ("finished", "trained"):
         return []
     wrong = folder.find_damage(record.files).items()

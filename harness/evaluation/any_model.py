@@ -62,6 +62,8 @@ def open_for_evaluation(name: str, pooling: str | None = None, max_length: int |
     if pooling:
         return OpenedModel(Encoder.from_pretrained(name, pooling=pooling, max_length=max_length), pooling)
     folder = Path(resolve_model(name))
+    if (folder / METHOD_FILE).is_file():
+        saved_settings(folder)  # checks the weights
     if (folder / METHOD_FILE).is_file() and is_whole_method(folder):
         if max_length:
             raise InputError(f"--max-length: {name} is a saved method with a length of its own; leave it out")

@@ -128,7 +128,7 @@ class StoredVectors:
         log.warning("embedding cache %s: %s", self.folder, what)
 
     def _take(self, file: Path) -> None:
-        keys, matrix = read_segment(file)
+        keys, matrix = read_segment(file, self.name)
         if self._rows and len(next(iter(self._rows.values()))) != matrix.shape[1]:
             raise ValueError("vectors of another length than the rest")
         self._rows.update(zip(keys, matrix, strict=True))
@@ -146,23 +146,24 @@ class StoredVectors:
                 if not self._stores:
                     self._warn(f"{needed:,} more bytes are beyond its limit of {self.cache.limit:,}; they are dropped")
                     return
-                write_segment(file, keys, matrix)
+                write_segment(file, self.name, keys, matrix)
             self._take(file)  # mapped from the disk, so that memory is free for other things
         except (OSError, ValueError) as error:  # a full disk, no right to write, a lock that is never given back
             self._warn(f"vectors cannot be stored ({getattr(error, 'strerror', None) or error}); going on without")
             self._stores = False
 
 
-def write_segment(file: Path, keys: list[bytes], matrix: Array) -> None:
-    """Keys and their (n, d) float32 rows as one file, which appears whole or not at all."""
+def write_segment(file: Path, model: str, keys: list[bytes], matrix: Array) -> None:
+    """Keys and their (n, d) float32 rows of a model as one file, which appears whole or not at all."""
     from safetensors.numpy import save
 
     names = np.frombuffer(b"".join(keys), dtype=np.uint8).reshape(-1, _KEY)
-    write_atomic(file, save({"keys": names, "vectors": matrix}, metadata={"crc32": _checksum(names, matrix)}))
+    about = {"model": model, "crc32": _checksum(names, matrix)}
+    write_atomic(file, save({"keys": names, "vectors": matrix}, metadata=about))
 
 
-def read_segment(file: Path) -> tuple[list[bytes], Array]:
-    """Keys and rows of a segment. The rows are mapped, not read: memory pages come and go as they are used.
+def read_segment(file: Path, model: str) -> tuple[list[bytes], Array]:
+    """Keys and rows of a segment of a model. The rows are mapped, not read: memory pages come and go as they are used.
 
     Raises:
         ValueError: the file is not what `write_segment` wrote.
@@ -172,10 +173,12 @@ def read_segment(file: Path) -> tuple[list[bytes], Array]:
     try:
         with safe_open(file, "pt") as segment:  # as PyTorch's tensors: those for numpy are read into memory
             keys, matrix = (segment.get_tensor(name).numpy() for name in ("keys", "vectors"))
-            checksum = (segment.metadata() or {}).get("crc32")
+            about = segment.metadata() or {}
     except SafetensorError as error:
         raise ValueError(str(error)) from None
-    if checksum != _checksum(keys, matrix):
+    if about.get("model") != model:
+        raise ValueError("it holds the vectors of another model")
+    if about.get("crc32") != _checksum(keys, matrix):
         raise ValueError("its checksum is wrong")
     matrix.setflags(write=False)
     names = keys.tobytes()

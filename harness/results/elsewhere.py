@@ -76,7 +76,7 @@ def copy_run(record: Record, source: RunFolder, workdir: Path) -> bool:
     try:
         for name in light.files:
             shutil.copyfile(source.path / name, place / name)
-        (place / target.record_file.name).write_text(light.model_dump_json(indent=1) + "\n", encoding="utf-8")
+        (place / target.record_file.name).write_text(light.to_json(), encoding="utf-8")
         place.chmod(0o755)
         if target.path.exists():  # only its lock
             shutil.rmtree(target.path)
@@ -108,7 +108,7 @@ def pack(workdir: Path, comparison: str, archive: Path) -> list[str]:
     for run in dict.fromkeys(run["id"] for run in runs):
         light, folder = without_weights(records[run]), folders[run]
         members |= {f"runs/{run}/{name}": (folder.path / name).read_bytes() for name in light.files}
-        members[f"runs/{run}/record.json"] = (light.model_dump_json() + "\n").encode()
+        members[f"runs/{run}/record.json"] = light.to_json().encode()
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:xz", preset=9) as tar:
         # Files of one kind are neighbours: they are alike, and an archive of like files is small.

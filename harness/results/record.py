@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
@@ -11,6 +12,7 @@ from harness.errors import InputError
 from harness.results.spec import RunSpec
 
 SCHEMA = 1
+_DIGEST = '"digest": "%s"'
 Status = Literal["trained", "finished", "collapsed", "diverged", "pruned", "failed"]
 Supervision = Literal["untrained", "unsupervised", "transductive", "supervised"]
 
@@ -71,6 +73,7 @@ class Record(BaseModel):
     """Everything known about one run.
 
     Attributes:
+        digest: in the file, the sha256 of all else; see `to_json`.
         status: "trained" (the weights are saved, nothing is scored yet), "finished", or how it ended otherwise;
             "pruned" runs were stopped by a study.
         reason: why it collapsed, diverged, was pruned or failed.
@@ -94,6 +97,7 @@ class Record(BaseModel):
     model_config = ConfigDict(extra="forbid", ser_json_inf_nan="constants")
 
     schema_version: int = SCHEMA
+    digest: str = ""
     id: str
     spec: RunSpec
     comparison: str
@@ -126,6 +130,24 @@ class Record(BaseModel):
                 "read it with the version that wrote it"
             )
         return tree
+
+    def to_json(self) -> str:
+        """The record as its file holds it, with the hash of its content."""
+        text = self.model_dump_json(indent=1)
+        return text.replace(_DIGEST % "", _DIGEST % hashlib.sha256(text.encode()).hexdigest(), 1) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The record that `to_json` wrote.
+
+        Raises:
+            ValueError: it is damaged, or was changed since it was written.
+        """
+        record = cls.model_validate_json(text)
+        content = text.rstrip("\n").replace(_DIGEST % record.digest, _DIGEST % "", 1)
+        if record.digest and hashlib.sha256(content.encode()).hexdigest() != record.digest:
+            raise ValueError("its content is not as it was written")
+        return record.model_copy(update={"digest": ""})
 
     @property
     def method(self) -> str:

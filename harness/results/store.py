@@ -31,7 +31,7 @@ from harness.files.atomic import sweep, write_atomic
 from harness.files.config_faults import first_fault
 from harness.files.locks import LOCK_FILE, try_run_lock
 from harness.files.names import name_fault
-from harness.files.reading import read_bytes, read_json, read_text
+from harness.files.reading import read_json, read_text
 from harness.results.card_files import CARD_FILES
 from harness.results.record import SCHEMA, Record
 
@@ -78,9 +78,11 @@ class RunFolder:
         if self.record_file.is_dir() or not self.record_file.exists():
             raise self._damaged("it is no file")
         try:
-            record = Record.model_validate_json(read_bytes(self.record_file))
+            record = Record.from_json(read_text(self.record_file))
         except ValidationError as error:
             raise self._damaged(first_fault(error)) from None
+        except ValueError as error:
+            raise self._damaged(str(error)) from None
         if record.id != self.path.name or record.spec.id != record.id:
             raise self._damaged(f"it is the record of run {record.spec.id}")
         return record
@@ -111,7 +113,7 @@ class RunFolder:
 
     def write(self, record: Record) -> None:
         """Write the record, atomically."""
-        write_atomic(self.record_file, record.model_dump_json(indent=1) + "\n")
+        write_atomic(self.record_file, record.to_json())
 
     def remove_leftovers(self) -> None:
         """Remove what killed processes left: files that were being written. The run's lock must be held."""

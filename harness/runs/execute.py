@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import os
+import sys
 import time
 import traceback
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -111,7 +113,31 @@ def execute(
     """
     with run_lock(RunFolder(workdir, job.id).path):
         done = find_finished(job, workdir)  # another process may have finished it in the meantime
-        return done if done is not None else Execution(job, workdir, progress, on_dev, stop, team).run()
+        if done is not None:
+            return done
+        with preserve_process_state():
+            return Execution(job, workdir, progress, on_dev, stop, team).run()
+
+
+@contextmanager
+def preserve_process_state() -> Iterator[None]:
+    """Undo what a method changes for the runs after it: working directory, standard streams, torch's modes."""
+    import torch
+
+    folder, streams, threads = Path.cwd(), (sys.stdout, sys.stderr), torch.get_num_threads()
+    dtype, device, gradients = torch.get_default_dtype(), torch.get_default_device(), torch.is_grad_enabled()
+    deterministic = torch.are_deterministic_algorithms_enabled()
+    try:
+        yield
+    finally:
+        os.chdir(folder)
+        sys.stdout, sys.stderr = streams
+        torch.set_num_threads(threads)
+        torch.set_default_dtype(dtype)
+        if torch.get_default_device() != device:  # a default that is set slows every call down
+            torch.set_default_device(None if device.type == "cpu" else device)
+        torch.set_grad_enabled(gradients)
+        torch.use_deterministic_algorithms(deterministic)
 
 
 def record_failure(job: Job, workdir: Path, reason: str) -> Record:

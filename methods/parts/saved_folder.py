@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +11,7 @@ from typing import Any
 from harness.encoder.layout import card_text, make_sentence_transformer
 from harness.errors import InputError
 from harness.files.atomic import open_folder, share_files
-from harness.method import METHOD_FILE, Method
+from harness.method import METHOD_FILE, Method, write_settings
 
 
 @contextmanager
@@ -32,9 +31,7 @@ def new_folder(method: Method, path: str | Path, card: str = "", **more: Any) ->
     staged = open_folder(path)
     try:
         yield staged
-        about = {"method": method.name, "base_model": method.base_model, "config": method.config.model_dump()}
-        about |= more
-        (staged / METHOD_FILE).write_text(json.dumps(about, indent=1) + "\n", "utf-8")
+        write_settings(method, staged, **more)
         text = card_text(card.strip() or f"# {method.card.title}", ours=make_sentence_transformer(staged))
         (staged / "README.md").write_text(text, "utf-8")
         share_files(staged)

@@ -133,6 +133,16 @@ def test_a_budget_is_checked_before_anything_is_written(tmp_path: Path) -> None:
     assert not (tmp_path / "work").exists()
 
 
+def test_weights_that_are_not_those_of_the_folder_are_refused(tmp_path: Path) -> None:
+    texts = ["A dog runs.", "It rains.", "She sells maps.", "He sings."]
+    for name, corpus in (("one", texts), ("two", texts[:3])):
+        harness.train("whitening", corpus=corpus, dev=None, out=tmp_path / name)
+    file, other = (tmp_path / name / "3_Dense" / "model.safetensors" for name in ("one", "two"))
+    file.write_bytes(other.read_bytes())
+    with pytest.raises(InputError, match="not the weights that were saved"):
+        harness.evaluate(tmp_path / "one", "Embedded-STS-natural")
+
+
 def test_an_evaluation_gives_the_scores_that_a_comparison_gives(
     compared: harness.Comparison, capfd: pytest.CaptureFixture[str]
 ) -> None:

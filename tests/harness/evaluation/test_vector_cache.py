@@ -64,7 +64,7 @@ def test_many_vectors_are_stored_a_part_at_a_time(tmp_path: Path, monkeypatch: p
     copied: list[int] = []
     monkeypatch.setattr(
         "harness.evaluation.vector_cache.write_segment",
-        lambda file, keys, matrix: copied.append(len(matrix)) or write_segment(file, keys, matrix),
+        lambda file, model, keys, matrix: copied.append(len(matrix)) or write_segment(file, model, keys, matrix),
     )
     first = encode_once(Encoder(), TEXTS, cache=opened(tmp_path))
     assert copied == [20, 20, 13]
@@ -122,6 +122,16 @@ def test_a_damaged_file_is_encoded_again_with_a_warning(
     assert encode_once(encode, TEXTS, cache=opened(tmp_path)).fresh == 0  # made whole again
 
 
+def test_the_vectors_of_another_model_are_not_used(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    one, two = opened(tmp_path, "one"), opened(tmp_path, "two")
+    encode_once(Encoder(), TEXTS, cache=one)
+    encode_once(Encoder(), TEXTS, cache=two)
+    (file,), (other,) = one.folder.glob("*.safetensors"), two.folder.glob("*.safetensors")
+    file.write_bytes(other.read_bytes())
+    assert len(opened(tmp_path, "one")) == 0
+    assert "another model" in caplog.text
+
+
 def test_the_model_unused_for_longest_makes_room(tmp_path: Path) -> None:
     # 53 rows of 16 + 12 bytes and a head are some 1,700 bytes: two models fit into 3,500.
     for age, model in enumerate(("old", "older", "new")):
@@ -169,8 +179,8 @@ def test_a_folder_that_cannot_be_made_costs_the_cache_only(tmp_path: Path, caplo
 def test_a_segment_gives_back_what_was_written(tmp_path: Path, shape: tuple[int, int]) -> None:
     keys = [text_key(str(i)) for i in range(shape[0])]
     rows = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
-    write_segment(tmp_path / "a.safetensors", keys, rows)
-    again, matrix = read_segment(tmp_path / "a.safetensors")
+    write_segment(tmp_path / "a.safetensors", "model", keys, rows)
+    again, matrix = read_segment(tmp_path / "a.safetensors", "model")
     assert again == keys
     np.testing.assert_array_equal(matrix, rows)
     assert not matrix.flags.writeable
@@ -183,9 +193,9 @@ def test_rows_are_mapped_and_take_no_memory_of_their_own(tmp_path: Path) -> None
         return int(memory.rss - memory.shared)
 
     rows = np.ones((20_000, 768), dtype=np.float32)  # 61 MB
-    write_segment(tmp_path / "a.safetensors", [text_key(str(i)) for i in range(len(rows))], rows)
+    write_segment(tmp_path / "a.safetensors", "model", [text_key(str(i)) for i in range(len(rows))], rows)
     before = own()
-    _, matrix = read_segment(tmp_path / "a.safetensors")
+    _, matrix = read_segment(tmp_path / "a.safetensors", "model")
     assert own() - before < 20e6
     assert matrix.sum() == rows.size
 

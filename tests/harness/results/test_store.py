@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -70,7 +71,14 @@ def make_folder(file: Path) -> None:
     file.mkdir()
 
 
-@pytest.mark.parametrize("damage", [cut, swap, link_to_itself, make_folder])
+def flip_a_score(file: Path) -> None:
+    before = file.read_text()
+    after = re.sub(r'("value": -?0\.\d)(\d)', lambda found: found[1] + str(9 - int(found[2])), before, count=1)
+    assert after != before
+    file.write_text(after)
+
+
+@pytest.mark.parametrize("damage", [cut, swap, flip_a_score, link_to_itself, make_folder])
 def test_a_damaged_record_is_noticed_and_its_run_is_executed_again(
     small: Comparison, work: Path, damage: Callable[[Path], None]
 ) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from harness.api.result import Comparison
 from harness.commands.doctor import check_run
@@ -161,6 +164,32 @@ def test_vectors_that_are_not_kept_are_encoded_again(small: Comparison, work: Pa
 def encoding(monkeypatch: pytest.MonkeyPatch, damage: Any) -> None:
     encode = PoolingMethod.encode
     monkeypatch.setattr(PoolingMethod, "encode", lambda self, texts, **how: damage(encode(self, texts, **how)))
+
+
+def change_the_process(x: Any) -> Any:
+    os.chdir("/")
+    torch.set_default_dtype(torch.float64)
+    torch.set_grad_enabled(False)
+    sys.stdout = io.StringIO()
+    return x
+
+
+def test_what_a_method_changes_of_its_process_is_undone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job, folder, stdout = job_of("cls"), Path.cwd(), sys.stdout
+    encoding(monkeypatch, change_the_process)
+    try:
+        assert execute(job, tmp_path).status == "finished"
+        assert (Path.cwd(), sys.stdout) == (folder, stdout)
+        assert (torch.get_default_dtype(), torch.is_grad_enabled()) == (torch.float32, True)
+    finally:
+        os.chdir(folder)
+
+
+def test_a_method_that_exits_is_a_failed_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoding(monkeypatch, lambda _: sys.exit(0))
+    record = execute(job_of("cls"), tmp_path)
+    assert (record.status, record.scores) == ("failed", [])
+    assert "SystemExit" in record.reason
 
 
 def test_vectors_of_the_wrong_shape_fail_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
