@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from dataclasses import replace
 
 from reports.document.blocks import Document, Facts, Figure, Text, slug
 from reports.document.table import Cell, Column, Table, TableRow
@@ -128,32 +129,33 @@ def _latex_head(table: Table, notes: dict[str, str]) -> list[str]:
 
 
 _PROSE = 45  # characters from which a column of words is broken into lines
-
-
 _LINES = 48  # lines of a table that fit a page
-
-
+_NARROW = 5  # columns of a table that fit one of two columns of a page
 PACKAGES = ("array", "booktabs", "caption", "float", "graphicx")  # of a table
 
 
 def table_file(table: Table) -> str:
-    """A table in a file of its own, to be read by `\\input`: what it needs is at its head."""
-    return f"% needs \\usepackage{{{','.join(PACKAGES)}}}\n{latex_table(table)}"
+    """A table in a file of its own, to be read by `\\input`: a float with a label, over both columns if it is wide."""
+    wide = len(table.columns) > _NARROW or any(len(c.text) > _PROSE for row in table.rows for c in row.cells)
+    title = re.sub(rf"^{_OF_A_PAPER.pattern}\d* · ", "", table.title)  # a paper that reads it counts its own tables
+    text = latex_table(replace(table, title=title), numbered=True, float_as="table*" if wide else "table")
+    return f"% needs \\usepackage{{{','.join(PACKAGES)}}}\n{text}"
 
 
-def latex_table(table: Table, *, numbered: bool | None = None) -> str:
-    """A booktabs table, shrunk to the width of the text only when it is wider; one too long for a page goes on in more.
+def latex_table(table: Table, *, numbered: bool | None = None, float_as: str = "") -> str:
+    """A booktabs table, shrunk to the width of the line only when it is wider; one too long for a page goes on in more.
 
-    It does not float. Needs the `PACKAGES`.
+    Its label is "tab:" and its key. Needs the `PACKAGES`.
 
     Args:
         numbered: let LaTeX count it; left out: unless its title has a paper's number.
+        float_as: environment of a table that floats; empty: it stays where it is.
     """
     parts = _parts(table)
     notes = table.footnotes()
     star = "" if numbered or (numbered is None and not _OF_A_PAPER.match(table.title)) else "*"
     last = len(parts) - 1
-    return "".join(_part(table, part, notes, i, i == last, star) for i, part in enumerate(parts))
+    return "".join(_part(table, part, notes, i, i == last, star, float_as) for i, part in enumerate(parts))
 
 
 _OF_A_PAPER = re.compile(r"(Table|Data of Figure) S?\d")
@@ -178,17 +180,24 @@ def _parts(table: Table) -> list[list[tuple[str, list[TableRow]]]]:
 
 
 def _part(
-    table: Table, blocks: list[tuple[str, list[TableRow]]], notes: dict[str, str], number: int, last: bool, star: str
+    table: Table,
+    blocks: list[tuple[str, list[TableRow]]],
+    notes: dict[str, str],
+    number: int,
+    last: bool,
+    star: str,
+    float_as: str,
 ) -> str:
     kinds = []
-    prose = rf">{{\raggedright\arraybackslash}}p{{{0.42 if len(table.columns) < 6 else 0.28}\textwidth}}"
+    prose = rf">{{\raggedright\arraybackslash}}p{{{0.42 if len(table.columns) < 6 else 0.28}\linewidth}}"
     for j, column in enumerate(table.columns):
         longest = max((len(row.cells[j].text) for row in table.rows), default=0)
         kinds.append("r" if column.numeric else "l" if longest <= _PROSE else prose)
     caption = " (continued)." if number else f".}} {latex_text(table.caption)}"
     again = [r"\ContinuedFloat"] if number and not star else []
-    lines = [r"\begin{table}[H]", *again, r"\centering", r"\small"]
+    lines = [rf"\begin{{{float_as}}}[t]" if float_as else r"\begin{table}[H]", *again, r"\centering", r"\small"]
     lines.append(rf"\caption{star}{{\textbf{{{latex_text(table.title)}{caption}}}" + ("}" if number else ""))
+    lines += [] if number or star else [rf"\label{{tab:{slug(table.key)}}}"]
     lines += [r"\setlength{\tabcolsep}{4pt}"] if len(table.columns) > 8 else []
     lines.append(r"\sbox0{%")
     lines.append(rf"\begin{{tabular}}{{@{{}}{''.join(kinds)}@{{}}}}")
@@ -206,12 +215,12 @@ def _part(
             cells = zip(row.cells, table.columns, widest, tied, strict=True)
             lines.append(" & ".join(_latex_cell(c, notes, k, w, tied=t) for c, k, w, t in cells) + r" \\")
     lines += [r"\bottomrule", r"\end{tabular}}%"]
-    lines.append(r"\ifdim\wd0>\textwidth\resizebox{\textwidth}{!}{\usebox0}\else\usebox0\fi")
+    lines.append(r"\ifdim\wd0>\linewidth\resizebox{\linewidth}{!}{\usebox0}\else\usebox0\fi")
     small = [latex_text(text) for text in table.explanations()] if last else []
     small += [rf"\textsuperscript{{{letter}}}\,{latex_text(note)}" for note, letter in notes.items()] if last else []
     if small:
-        lines.append(rf"\par\smallskip\parbox{{\textwidth}}{{\scriptsize {' '.join(small)}}}")
-    return "\n".join([*lines, r"\end{table}"]) + "\n"
+        lines.append(rf"\par\smallskip\parbox{{\linewidth}}{{\scriptsize {' '.join(small)}}}")
+    return "\n".join([*lines, rf"\end{{{float_as or 'table'}}}"]) + "\n"
 
 
 _PREAMBLE = r"""\documentclass[11pt,a4paper]{article}

@@ -110,6 +110,16 @@ def test_a_table_in_a_file_names_the_packages_that_it_needs():
     assert text.startswith(r"% needs \usepackage{array,booktabs,caption,float,graphicx}")
 
 
+def test_a_table_in_a_file_floats_with_a_label_over_both_columns_where_it_is_wide():
+    narrow = table(TableRow((Cell("a"), number(71.5))))
+    assert r"\begin{table}[t]" in table_file(narrow)
+    assert rf"\label{{tab:{narrow.key}}}" in table_file(narrow)
+    assert r"\caption{\textbf{Scores.}" in table_file(replace(narrow, title="Table 1 · Scores"))
+    columns = [narrow.columns[0], *[narrow.columns[1]] * 7]
+    wide = replace(narrow, columns=tuple(columns), rows=(TableRow((Cell("a"), *[number(71.5)] * 7)),))
+    assert r"\begin{table*}[t]" in table_file(wide)
+
+
 @pytest.mark.parametrize(("title", "counted"), [("Table 1 · Scores", False), ("Scores", True)])
 def test_latex_counts_no_tables_beside_a_papers_numbers(title, counted):
     tables = [table(TableRow((Cell("a"), number(1.0)))) for _ in range(2)]
