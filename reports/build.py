@@ -13,16 +13,18 @@ from harness.results.store import comparison_files
 from reports.comparison.terminal_summary import summary_table as summary_table  # `harness compare` prints it
 from reports.document.blocks import Document, marked, slug
 from reports.read.comparison_runs import comparisons, read_comparison
+from reports.write.bibliography import bibliography
 from reports.write.report_folder import FORMATS, check_formats, write
 
 
 @dataclass(frozen=True)
 class Report:
-    """A report before it is written: the document, further keys of data.json, and further files by their path."""
+    """A report before it is written: the document, further keys of data.json, files by their path, and its methods."""
 
     document: Document
     data: Mapping[str, Any]
     files: Mapping[str, str] = field(default_factory=dict)
+    methods: frozenset[str] = frozenset()
     rehearsal: bool = False
 
 
@@ -43,9 +45,9 @@ def build_report(
     Args:
         name: a paper, a definition file (.toml), a comparison or a study.
         workdir: the work directory whose runs are read.
-        formats: any of "html" (`index.html`), "md" (`report.md`), "latex" (`report.tex`, `tables/*.tex`), "csv"
-            (`tables/*.csv`) and "pdf" (`report.pdf`). `data.json` is always written; the figures, as SVG and PNG, with
-            all but "csv" (as PDF with LaTeX).
+        formats: any of "html" (`index.html`), "md" (`report.md`), "latex" (`report.tex`, `tables/*.tex`,
+            `references.bib`), "csv" (`tables/*.csv`) and "pdf" (`report.pdf`). `data.json` is always written; the
+            figures, as SVG and PNG, with all but "csv" (as PDF with LaTeX).
         out: the folder to write to; `WORKDIR/reports/NAME` when left out.
         without_overlap: of a comparison: without the examples of which a text occurs in the training text of a row;
             to `WORKDIR/reports/NAME-without-overlap`.
@@ -103,7 +105,8 @@ def describe(name: str, workdir: Path, *, without_overlap: bool = False, with_te
         comparison = leave_out(comparison)[0]
     data, files = {"comparison": comparison.name}, {"tables/all-scores.csv": all_scores(comparison)}
     rehearsal = any(row.rehearsal for row in comparison.rows)
-    return Report(comparison_document.describe(comparison), data, files, rehearsal)
+    methods = frozenset(record.method for record in comparison.records)
+    return Report(comparison_document.describe(comparison), data, files, methods, rehearsal)
 
 
 def _check_name(name: str, workdir: Path) -> None:
@@ -122,11 +125,15 @@ def describe_paper(workdir: Path, definition: Any) -> Report:
     from reports.read.run_library import read_library
 
     document, files, data = paper_document.describe(definition, read_library(workdir))
-    return Report(document, data, files, rehearsal=any(line["report"] for line in data["joined"]))
+    methods = frozenset(row.method for table in definition.tables for row in table.rows if row.method)
+    return Report(document, data, files, methods, rehearsal=any(line["report"] for line in data["joined"]))
 
 
 def _write(report: Report, folder: Path, formats: Sequence[str]) -> dict[str, Path]:
     document, data = report.document, dict(report.data)
     if report.rehearsal:
         document, data["rehearsal"] = marked(document), True
-    return write(document, folder, formats, extra=report.files if "csv" in formats else {}, data=data)
+    files = dict(report.files) if "csv" in formats else {}
+    if "latex" in formats and report.methods:
+        files["references.bib"] = bibliography(report.methods)
+    return write(document, folder, formats, extra=files, data=data)
