@@ -301,10 +301,9 @@ def reproduce_command(planned: Planned, plan: Plan, job: Job) -> str:
     budget = planned.experiment.budget
     if budget.kind == "seconds":  # not measured again
         changes.append(f"budget={{steps = {row.max_steps}}}" if row.max_steps is not None else "budget={}")
-    only: list[str] = []
-    if job.blocks != ("",):  # an added start comes with a row of the file
-        trained = next((other for other in plan.jobs if plan.starts.get(other.id) == job.id), job)
-        only = [trained.row if row.added else job.row]
+    # An added start comes with a row of the file.
+    trained = next((other for other in plan.jobs if plan.starts.get(other.id) == job.id), job) if row.added else job
+    only = [trained.row] if len(planned.experiment.methods) > 1 else []
     if isinstance(planned.source, Experiment):
         keys = planned.source.model_dump(mode="json", exclude_unset=True)
         options = {**({"only": only} if only else {}), **({"rehearse": True} if planned.rehearsal else {})}
