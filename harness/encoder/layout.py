@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,18 +33,20 @@ def model_folder(name: str) -> Path:
         InputError: no such model, or one with pickled weights.
     """
     from harness.sources import resolve_model
-    from harness.sources.remote.hub import hub_reachable
+    from harness.sources.remote.hub import check_downloads, hub_reachable
 
     folder = Path(resolve_model(name))
     local = folder.is_dir()
     if not local:
         from huggingface_hub import snapshot_download
 
+        started = time.time()
         try:
             found = snapshot_download(name, ignore_patterns=_NOT_DOWNLOADED, local_files_only=not hub_reachable())
         except Exception as error:  # the hub client raises classes of its own
             raise no_model(name, error) from error
         folder = Path(found)
+        check_downloads((file for file in folder.rglob("*") if file.is_file()), started)
     refuse_pickles(name, folder, downloaded=not local)
     return folder
 

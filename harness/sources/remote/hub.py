@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import logging
 import re
+import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Literal
 
 from harness.errors import InputError, OutOfReach, RunError, root_cause
+from harness.files.hashing import sha256_of
 from harness.files.printable import first_line
 from harness.files.redaction import redacted
 from harness.sources.remote.cache_folder import writing
@@ -110,6 +112,19 @@ def remedy(repo: str, kind: str = "dataset") -> str:
     return f"; if it was damaged on its way, delete {folder} to download it again" if there else ""
 
 
+def check_downloads(files: Iterable[Path], since: float) -> None:
+    """Check files of the hub's cache that were downloaded since a time: the hub names a large file by its sha256.
+
+    Raises:
+        RunError: a file was garbled on its way; it is removed, so that the next call downloads it again.
+    """
+    for file in files:
+        blob = file.resolve()
+        if len(blob.name) == 64 and blob.stat().st_mtime >= since and sha256_of(blob) != blob.name:
+            blob.unlink()
+            raise RunError(f"{file.name}: garbled on its way from the hub; give the same command again to download it")
+
+
 @cache
 def hub_file(
     repo: str, file: str, revision: str | None = None, *, kind: Literal["dataset", "model"] = "dataset"
@@ -126,8 +141,10 @@ def hub_file(
     what = f"hf://{'datasets/' if kind == 'dataset' else ''}{repo}{'@' + revision if revision else ''}/{file}"
     with _clear_errors(what, repo, revision, constants.HF_HUB_CACHE, "data set" if kind == "dataset" else "model"):
         try:
-            local = not hub_reachable()
-            return Path(hf_hub_download(repo, file, repo_type=kind, revision=revision, local_files_only=local))
+            local, started = not hub_reachable(), time.time()
+            found = Path(hf_hub_download(repo, file, repo_type=kind, revision=revision, local_files_only=local))
+            check_downloads([found], started)
+            return found
         except ValueError as error:
             if isinstance(error, HfHubHTTPError):
                 raise

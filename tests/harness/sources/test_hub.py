@@ -7,13 +7,15 @@ import subprocess
 import sys
 import threading
 import time
+from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
-from harness.errors import InputError
+from harness.errors import InputError, RunError
 from harness.sources import load_corpus
+from harness.sources.remote.hub import check_downloads
 
 REPOSITORY = "hf://datasets/princeton-nlp/datasets-for-simcse"
 PROBE = """
@@ -124,3 +126,19 @@ def test_what_the_hub_does_not_have_is_one_line(uri: str, problem: str) -> None:
     assert problem in message
     assert message.startswith(uri)
     assert "\n" not in message
+
+
+def test_a_file_that_was_garbled_on_its_way_is_removed(tmp_path: Path) -> None:
+    """The hub's cache names a large file by its sha256, and links to it."""
+    content, started = b"weights", time.time() - 1
+    for blob in (sha256(content).hexdigest(), sha256(b"others").hexdigest()):
+        (tmp_path / blob).write_bytes(content)
+    sound, garbled = tmp_path / "sound.safetensors", tmp_path / "garbled.safetensors"
+    sound.symlink_to(sha256(content).hexdigest())
+    garbled.symlink_to(sha256(b"others").hexdigest())
+    check_downloads([sound], started)
+    check_downloads([garbled], time.time() + 60)  # downloaded before: checked then
+    with pytest.raises(RunError, match=r"garbled\.safetensors"):
+        check_downloads([garbled], started)
+    assert sound.exists()
+    assert not garbled.exists()
