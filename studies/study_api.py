@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.executors.executor import ExecutorSettings, executor_settings
-from harness.machine.progress import in_notebook
+from harness.machine.progress import Reporter
 from harness.results import frames
 from harness.results.record import Record
 from harness.results.store import RunFolder, checked_workdir
@@ -41,7 +41,7 @@ def study(
     tracked: bool = True,
     tracking_uri: str | None = None,
     force_new: bool = False,
-    quiet: bool | None = None,
+    progress: Reporter | None = None,
 ) -> StudyResult:
     """Search a method's hyperparameters under an equal budget for every trial; the same call resumes where it stopped.
 
@@ -64,7 +64,7 @@ def study(
         executor: where runs are executed: "processes", or keys of the table [executor], as {"workers": 2}.
         tracked, tracking_uri: whether runs go to MLflow, and to which store.
         force_new: delete the trials of an earlier study of this name.
-        quiet: no progress; by default it is shown in a notebook only.
+        progress: as in `compare`.
 
     Raises:
         InputError: a key, a space, a sampler, data or a storage that cannot work; another study of this name.
@@ -85,7 +85,7 @@ def study(
     stored = run_trials(
         definition, space, folder, executor_settings(executor, definition.executor),
         url=storage or default_url(folder), where=where, tracked=tracked, tracking_uri=tracking_uri,
-        force_new=force_new, quiet=not in_notebook() if quiet is None else quiet,
+        force_new=force_new, quiet=(progress or Reporter.of_caller()).quiet,
     )  # fmt: skip
     result = StudyResult(stored, definition, space, folder)
     result.export(storage=storage)

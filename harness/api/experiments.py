@@ -293,7 +293,8 @@ def notices(plan: Plan, workdir: Path) -> list[str]:
 def reproduce_command(planned: Planned, plan: Plan, job: Job) -> str:
     """The command that makes the run of a job again; the call in Python, for an experiment that is in no file."""
     seed, row = job.spec, plan.row_of(job)
-    changes = [*planned.overrides, *plan.schedule.overrides, f"seeds=[{seed.seed}]"]
+    own = [change for change in planned.overrides if not change.startswith("executor")]  # it affects no result
+    changes = [*own, *plan.schedule.overrides, f"seeds=[{seed.seed}]"]
     changes += [f'base_models=["{seed.base_model}"]']
     if seed.vary:
         changes += [f"vary={json.dumps(seed.vary)}", f"held_seed={seed.held}"]

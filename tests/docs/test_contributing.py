@@ -40,8 +40,8 @@ for name, command in {
     "plugins": "list plugins --json",
     "align_uniform": "check-method align_uniform --json",
     "centred": "check-method centred --json",
-    "compare": "compare comparison.toml --workdir work --no-tracking --format md,csv --quiet",
-    "study": "study run search.toml --workdir work --no-tracking --quiet",
+    "compare": "compare comparison.toml --workdir work --tracking-uri none --format md --format csv --quiet",
+    "study": "study run search.toml --workdir work --tracking-uri none --quiet",
 }.items():
     with Path(f"{name}.out").open("w") as printed, contextlib.redirect_stdout(printed):
         codes[name] = main(command.split())

@@ -69,7 +69,16 @@ def test_the_command_reuses_the_runs_of_a_call(
     file = tmp_path / "small.toml"
     file.write_text(AS_A_FILE)
     monkeypatch.setattr("harness.runs.runner.execute", never)
-    command = ["compare", str(file), "--workdir", str(compared.workdir), "--no-tracking", "--quiet", "--format", "md"]
+    command = [
+        "compare",
+        str(file),
+        "--workdir",
+        str(compared.workdir),
+        "--tracking-uri=none",
+        "--quiet",
+        "--format",
+        "md",
+    ]
     assert main(command) == 0
     assert read_records(compared.workdir, "small") == compared.records
     again = harness.compare(str(file), workdir=compared.workdir, tracked=False, formats=["md"])
@@ -256,11 +265,11 @@ def test_tables_and_figures_are_those_of_the_report(compared: harness.Comparison
 
 def test_a_verdict_is_what_the_command_prints(compared: harness.Comparison, capsys: pytest.CaptureFixture[str]) -> None:
     answer = harness.verdict(compared, "SimCSE", "pooling")
-    assert main(["verdict", str(compared.workdir), "SimCSE", "pooling"]) == 0
+    assert main(["verdict", "--workdir", str(compared.workdir), "SimCSE", "pooling"]) == 0
     assert capsys.readouterr().out.strip() == str(answer)
     assert answer.frame().loc[0, ["a", "b"]].tolist() == ["SimCSE", "pooling"]
     every = harness.verdict(compared.workdir)
-    assert main(["verdict", str(compared.workdir)]) == 0
+    assert main(["verdict", "--workdir", str(compared.workdir)]) == 0
     assert capsys.readouterr().out.rstrip("\n") == every.text
     assert len(every.frame()) == 1
     assert harness.power(sd=0.8).frame()["least"].is_monotonic_decreasing
