@@ -78,6 +78,7 @@ def run_study(args: argparse.Namespace) -> int:
         _introduce(study, space)
         tell_lines("\n".join(remarks))
     if args.dry_run:
+        tell_lines(study_api.warn_of_test_parts(study))
         return 0
     result = study_api.study(
         study, args.workdir, storage=args.storage, executor=executor_keys(args), force_new=args.force_new,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    model: str | Path | Method | SentenceTransformer | Callable[[list[str]], Any],
+    model: str | Path | type[Method] | Method | SentenceTransformer | Callable[[list[str]], Any],
     suites: str | Sequence[str] = ("sts",),
     *,
     source: str = "senteval",
@@ -43,8 +43,9 @@ def evaluate(
         ['Embedded-STS-natural', 'spearman', 240]
 
     Args:
-        model: a hub id, a SentenceTransformer folder, a saved method or embedded:NAME; a fitted `Method`, a
-            `SentenceTransformer`, or anything that makes vectors (n, d) of a list of n texts.
+        model: a hub id, a SentenceTransformer folder, a saved method or embedded:NAME; a fitted `Method`, or the
+            class of one that learns nothing; a `SentenceTransformer`, or a function from n texts to vectors
+            (n, d).
         suites: names of suites or tasks, or one of them.
         source: which copy of the STS sets, "senteval" or "mteb".
         pooling: for a plain transformer; what the model says, else mean, when left out.
@@ -67,6 +68,7 @@ def evaluate(
     from harness.tasks.catalogue import resolve_tasks
     from harness.tasks.vectors import Origin
 
+    model = _fitted(model)
     tasks = resolve_tasks([suites] if isinstance(suites, str) else suites, source=source)
     where = pick_device(device)
     named, bars = isinstance(model, str | Path), (progress or Reporter.of_caller()).draws
@@ -92,6 +94,20 @@ def evaluate(
         kept = [text for file, text in result.artifacts.items() if file.startswith("mteb/")]
         write_results(Path(mteb_results), *public, kept)
     return Scores(name, opened.pooling, where, result, "; ".join(filter(None, (opened.remark, remark))))
+
+
+def _fitted(model: Any) -> Any:
+    """A model as given; of the class of a method that learns nothing an instance, fitted.
+
+    Raises:
+        InputError: the class of a method that learns.
+    """
+    if not (isinstance(model, type) and issubclass(model, Method)):
+        return model
+    method = model()
+    if method.text != "none":
+        raise InputError(f"{method.name}: not trained yet; evaluate what harness.train returns")
+    return method.fit()
 
 
 def encode(

@@ -93,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
         formats=args.format or report_folder.FORMATS,
         executor=executor_keys(args),
         progress=Reporter(quiet=args.quiet),
-        say=tell,
+        log=tell,
         **tracking(args),
         **options,
     )
