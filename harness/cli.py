@@ -16,7 +16,7 @@ from harness import __version__, registry
 from harness.config import nearest
 from harness.errors import HarnessError
 from harness.files.faults import refusal
-from harness.files.printable import ToldFormatter, one_line, tell_error, told
+from harness.files.printable import SafeFormatter, one_line, safe_line, tell_error
 from harness.machine.distributed import follower
 from harness.machine.environment import disable_telemetry
 
@@ -55,7 +55,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Usage and the error on standard error, exit code 2."""
-        super().error(told(message))
+        super().error(safe_line(message))
 
     def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
         """As argparse's; a folder too many may be a work directory."""
@@ -101,7 +101,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code; errors for the user are one line on standard error."""
     disable_telemetry()
     if isinstance(logging.lastResort, logging.Handler):  # messages of libraries and ours, where no log is configured
-        logging.lastResort.setFormatter(ToldFormatter())
+        logging.lastResort.setFormatter(SafeFormatter())
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
     try:
         args = build_parser().parse_args(argv)
