@@ -48,7 +48,7 @@ def layers() -> str:
 
 
 def rooms() -> str:
-    """Every folder of the packages with its job, and the files that stand in none."""
+    """Every folder of the packages with its job, and the modules of `harness` that others import."""
     return "\n".join(f"### `{package}/`\n\n{table(('where', 'job'), _jobs(package))}" for package in PACKAGES)
 
 
@@ -56,8 +56,8 @@ def _jobs(package: str) -> list[tuple[str, str]]:
     top = REPOSITORY / package
     folders = [file.parent for file in sorted(top.rglob("__init__.py")) if file.parent != top]
     files = [file for file in sorted(top.glob("*.py")) if not file.name.startswith("__")]
-    if package == "methods":  # one method a file: README.md lists them
-        files = [file for file in files if "Method" not in file.read_text(encoding="utf-8")]
+    if package != "harness":  # its files are what others import by name
+        files = []
     loose = [(f"`{file.relative_to(REPOSITORY)}`", _job(file)) for file in files]
     return loose + [(f"`{folder.relative_to(REPOSITORY)}/`", _job(folder / "__init__.py")) for folder in folders]
 

@@ -194,9 +194,9 @@ def compare(
     reporter = progress or Reporter.of_caller()
     notify = log or reporter.say
     folder = checked_workdir(workdir, create=False)
-    given = {"name": name, "seeds": seeds, "suites": suites, "base_models": base_models, "corpus": corpus, "dev": dev,
-             "max_steps": max_steps}  # fmt: skip
-    overrides = [*overrides, *_as_overrides(given)]
+    keywords = _as_overrides(name=name, seeds=seeds, suites=suites, base_models=base_models, corpus=corpus, dev=dev,
+                             max_steps=max_steps)  # fmt: skip
+    overrides = [*overrides, *keywords]
     source = _source(experiment)
     if isinstance(source, Experiment) and source is not experiment and source.dev == EMBEDDED_DEV and dev is None:
         notify(f"note: checkpoints are selected on {EMBEDDED_DEV.task}; dev= names another set")
@@ -257,18 +257,13 @@ def _row(row: Any) -> Any:
     return {"method": kind.name, "config": row.config.model_dump(mode="json", exclude_unset=True), **start}
 
 
-def _as_overrides(given: Mapping[str, Any]) -> list[str]:
+def _as_overrides(**given: Any) -> list[str]:
     """The keywords of a call as `--set` takes them."""
-    lists, texts = ("seeds", "suites", "base_models"), ("corpus", "dev")
-    changes = []
-    for key, value in given.items():
-        if key in lists and value is not None:
-            value = [value] if isinstance(value, str | int) else list(value)
-        elif key in texts and isinstance(value, str | Path):
-            value = {"uri" if key == "corpus" else "task": str(value)}
-        if value is not None:
-            changes.append(f"{key}={inline(value).as_string()}")
-    return changes
+    for key in ("seeds", "suites", "base_models"):
+        given[key] = [given[key]] if isinstance(given[key], str) else given[key] and list(given[key])
+    given["corpus"] = str(given["corpus"]) if isinstance(given["corpus"], Path) else given["corpus"]
+    given["dev"] = {"task": given["dev"]} if isinstance(given["dev"], str) else given["dev"]
+    return [f"{key}={inline(value).as_string()}" for key, value in given.items() if value is not None]
 
 
 def _run(
