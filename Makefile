@@ -12,7 +12,7 @@ demo: $(INSTALLED)
 # The picture in README.md: the demo's report, by a Chromium on PATH.
 picture: $(INSTALLED)
 	test -f work/demo/reports/demo/index.html || $(MAKE) demo
-	$(BIN)/harness report build demo --from work/demo --format html
+	$(BIN)/harness report build demo --workdir work/demo --format html
 	chromium --headless=new --no-sandbox --disable-gpu --hide-scrollbars --window-size=1180,1500 \
 		--screenshot=reports/images/report.png "file://$(CURDIR)/work/demo/reports/demo/index.html?theme=light"
 

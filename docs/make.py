@@ -1,6 +1,6 @@
-"""`python -m docs.make`: write anew what the pages take from the code.
+"""`python -m docs.make`: write what the pages take from the code.
 
-That stands between `<!-- made: NAME -->` and `<!-- end -->`. A test fails when a page is not what this would write.
+It is between `<!-- made: NAME -->` and `<!-- end -->`. A test fails when a page is not what this would write.
 """
 
 from __future__ import annotations
@@ -18,11 +18,9 @@ from docs import published
 from harness import registry
 from harness.config import Config
 from harness.executors.executor import ExecutorSettings
-from harness.recipes import Recipes
 from harness.runs.experiment import Block, BudgetSettings, CorpusSettings, DevSettings, Entry, Experiment, Rehearsal
 from harness.sources.corpus.catalogue import CATALOGUE
 from harness.sources.senteval.prepared import PREPARED
-from studies import SHIPPED_TABLE
 from studies.definition.study import Study
 
 REPOSITORY = Path(__file__).parents[1]
@@ -50,7 +48,7 @@ def layers() -> str:
 
 
 def rooms() -> str:
-    """Every folder of the packages with its job, and the files that stand in none."""
+    """Every folder of the packages with its job, and the modules of `harness` that others import."""
     return "\n".join(f"### `{package}/`\n\n{table(('where', 'job'), _jobs(package))}" for package in PACKAGES)
 
 
@@ -58,8 +56,8 @@ def _jobs(package: str) -> list[tuple[str, str]]:
     top = REPOSITORY / package
     folders = [file.parent for file in sorted(top.rglob("__init__.py")) if file.parent != top]
     files = [file for file in sorted(top.glob("*.py")) if not file.name.startswith("__")]
-    if package == "methods":  # one method a file: README.md lists them
-        files = [file for file in files if "Method" not in file.read_text(encoding="utf-8")]
+    if package != "harness":  # its files are what others import by name
+        files = []
     loose = [(f"`{file.relative_to(REPOSITORY)}`", _job(file)) for file in files]
     return loose + [(f"`{folder.relative_to(REPOSITORY)}/`", _job(folder / "__init__.py")) for folder in folders]
 
@@ -117,7 +115,7 @@ def _kind(annotation: Any) -> str:
 
 def corpora() -> str:
     """The corpora that have a name."""
-    head = ("name", "holds", "items", "parts", "stands behind it", "whose text it is")
+    head = ("name", "holds", "items", "parts", "source", "whose text it is")
     return table(
         head,
         (
@@ -148,19 +146,6 @@ def _value(default: Any) -> str:
     return "empty" if default is None or default in ({}, []) or default == "" else f"`{json.dumps(default)}`"
 
 
-def presets() -> str:
-    """Every preset of every method: the families that it has values for, and its other names."""
-    rows = []
-    for name in registry.names(registry.METHODS):
-        for preset, recipes in registry.load(registry.METHODS, name).presets.items():
-            families, aliases = "every base model", ""
-            if isinstance(recipes, Recipes):
-                families = ", ".join(recipes.families)
-                aliases = ", ".join(f"`{alias}` ({family})" for alias, family in recipes.aliases.items())
-            rows.append((f"`{name}`", f"`{preset}`", families, aliases))
-    return table(("method", "preset", "families", "other names"), rows)
-
-
 def published_totals() -> str:
     """How many numbers of each paper which kind of file makes."""
     return table(("paper", "numbers", "comparisons", "studies", "cannot be had", "no file yet"), published.totals())
@@ -180,7 +165,6 @@ def align_uniform() -> str:
 
 MADE: dict[str, Callable[[], str]] = {
     "align-uniform": align_uniform,
-    "presets": presets,
     "layers": layers,
     "rooms": rooms,
     "groups": groups,
@@ -195,9 +179,7 @@ MADE: dict[str, Callable[[], str]] = {
     "prepared": prepared,
     "dev": lambda: keys(DevSettings),
     "study": lambda: keys(Study),
-    "shipped": lambda: SHIPPED_TABLE.read_text(encoding="utf-8"),
     "published-totals": published_totals,
-    "published-numbers": published_numbers,
 }
 
 

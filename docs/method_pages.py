@@ -9,7 +9,7 @@ from typing import Any
 
 from docs.make import table
 from harness import registry
-from harness.commands.list import CARD, methods, value_text
+from harness.commands.list import CARD, methods, sweep_text, value_text
 from harness.files.printable import markdown_text
 
 OBJECTIVES = "methods.objectives"
@@ -80,7 +80,7 @@ def _options(options: dict[str, dict[str, Any]]) -> str:
             f"`{value_text(field['default'])}`",
             markdown_text(str(field["help"])),
             field["range"],
-            _swept(field),
+            sweep_text(field["sweep"]) if field["sweep"] else "",
         )
         for key, field in options.items()
         if not field["shared"]
@@ -88,15 +88,6 @@ def _options(options: dict[str, dict[str, Any]]) -> str:
     shared = ", ".join(f"`{key} = {value_text(f['default'])}`" for key, f in options.items() if f["shared"])
     own = table(("option", "default", "what it does", "range", "in a study"), rows) if rows else ""
     return own + (f"\nAs for all methods: {shared}.\n" if shared else "")
-
-
-def _swept(field: dict[str, Any]) -> str:
-    sweep = field["sweep"]
-    if not sweep:
-        return ""
-    if "choices" in sweep:
-        return ", ".join(value_text(choice) for choice in sweep["choices"])
-    return f"{sweep['low']:g} to {sweep['high']:g}" + (", logarithmic" if sweep["log"] else "")
 
 
 def _recipes(presets: dict[str, dict[str, Any]]) -> str:

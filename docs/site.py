@@ -15,21 +15,20 @@ from pathlib import Path
 from sphinx.cmd.build import build_main
 
 from docs import command_pages, method_pages, notebook_pages
-from docs.make import REPOSITORY
+from docs.make import REPOSITORY, published_numbers
 
 CONTENTS = {
-    "Tutorials": ["tutorials/first-comparison", "tutorials/your-own-loss", "tutorials/study", "tutorials/paper",
-                  "tutorials/cluster"],
+    "Tutorials": ["tutorials/first-comparison", "tutorials/your-own-loss", "tutorials/study", "tutorials/paper"],
     "Notebooks": ["notebooks/first-comparison", "notebooks/own-loss"],
     "How to": ["how-to/data", "how-to/evaluate", "how-to/reports", "how-to/runs-of-others", "how-to/other-tools",
                "how-to/trouble"],
-    "Explanation": ["concepts", "fairness", "statistics", "contamination", "executors", "clusters", "live", "explore",
-                    "speed", "stand-ins", "architecture"],
+    "Explanation": ["concepts", "fairness", "statistics", "contamination", "executors", "clusters", "live",
+                    "speed", "architecture"],
     "Reference": ["methods", "methods/index", "api/index", "commands", "reference", "published",
                   "../harness/embedded/README", "../CHANGELOG", "../CONTRIBUTING"],
 }  # fmt: skip
 """The contents at the side of every page, as paths from docs/."""
-API = ["functions", "methods", "objectives", "tasks", "running", "senteval"]
+API = ["functions", "methods", "tasks"]
 _TITLED = re.compile(r'^```(?P<language>\w+) title="(?P<title>.+)"$', re.MULTILINE)
 
 
@@ -40,6 +39,7 @@ def collect(to: Path) -> None:
     pages = {str(file.resolve().relative_to(REPOSITORY)): file.read_text(encoding="utf-8") for file in files}
     pages |= {f"docs/methods/{name}": text for name, text in method_pages.pages().items()}
     pages["docs/commands.md"] = command_pages.page()
+    pages["docs/published.md"] += "\n" + published_numbers()
     pictures = to / "docs" / "notebook_files"
     shutil.copytree(notebook_pages.NOTEBOOKS, pictures)
     pages |= {f"docs/{name}.md": notebook_pages.page(Path(name).name, pictures) for name in CONTENTS["Notebooks"]}

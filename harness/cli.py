@@ -9,13 +9,14 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any, NoReturn
 
 from harness import __version__, registry
 from harness.config import nearest
 from harness.errors import HarnessError
 from harness.files.faults import refusal
-from harness.files.printable import ToldFormatter, one_line, tell_error, told
+from harness.files.printable import SafeFormatter, one_line, safe_line, tell_error
 from harness.machine.distributed import follower
 from harness.machine.environment import disable_telemetry
 
@@ -23,7 +24,7 @@ DESCRIPTION = """\
 Which self-supervised sentence-embedding method is really better, and by how much?
 
   harness compare demo               train, evaluate and report a comparison (see: harness list presets)
-  harness status WORKDIR             how far it is, and what failed (harness stop: stop it cleanly)
+  harness status                     how far it is, and what failed (harness stop: stop it cleanly)
   harness evaluate MODEL             score any model of the hub or a folder
   harness train METHOD               train one method and save it as a SentenceTransformer
   harness list methods               what there is to compare
@@ -49,9 +50,20 @@ OUT_OF_REACH = (
 class Parser(argparse.ArgumentParser):
     """argparse's parser, whose errors are safe to print and name the nearest option or command."""
 
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options, allow_abbrev=False)
+
     def error(self, message: str) -> NoReturn:
         """Usage and the error on standard error, exit code 2."""
-        super().error(told(message))
+        super().error(safe_line(message))
+
+    def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
+        """As argparse's; a folder too many may be a work directory."""
+        parsed, left = self.parse_known_args(args, namespace)
+        if left:
+            hint = f"; a work directory is given as --workdir {left[0]}" if Path(left[0]).is_dir() else ""
+            self.error(f"unexpected {one_line(' '.join(left))}{hint}")
+        return parsed
 
     def parse_known_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> tuple[Any, list[str]]:  # type: ignore[override]
         """As argparse's; an unknown option is reported before missing arguments are."""
@@ -61,7 +73,7 @@ class Parser(argparse.ArgumentParser):
             if word == "--" or (self._subparsers is not None and not word.startswith("-")):
                 break  # the rest are no options, or those of the sub-command
             name = word.partition("=")[0]
-            if name.startswith("--") and " " not in word and not any(option.startswith(name) for option in known):
+            if name.startswith("--") and " " not in word and name not in known:
                 self.error(f"unknown option {one_line(name)}{nearest(name, known)}")
         return super().parse_known_args(given, namespace)
 
@@ -89,7 +101,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code; errors for the user are one line on standard error."""
     disable_telemetry()
     if isinstance(logging.lastResort, logging.Handler):  # messages of libraries and ours, where no log is configured
-        logging.lastResort.setFormatter(ToldFormatter())
+        logging.lastResort.setFormatter(SafeFormatter())
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
     try:
         args = build_parser().parse_args(argv)

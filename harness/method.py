@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
+import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +18,7 @@ from harness.config import Config, option
 from harness.errors import InputError, NotFitted
 from harness.files.atomic import write_atomic
 from harness.files.hashing import sha256_of
+from harness.files.printable import first_line
 from harness.files.reading import read_json
 from harness.machine.distributed import ALONE, Team
 from harness.recipes import Presets, Recipe, recipe_of
@@ -103,13 +106,14 @@ class MethodConfig(Config):
 class FitContext:
     """The conditions of one fit. The defaults suit a call by hand; comparisons set every field.
 
-        >>> FitContext(seed=3, max_steps=10).device
-        'cpu'
+        >>> FitContext(seed=3, max_steps=10).precision
+        'auto'
 
     Attributes:
         seed: the one source of randomness (data order, initialisation, dropout and views are derived from it).
         dev: the selection set; without one the last weights are used.
-        device, precision: where to train, and "fp32", "bf16", "fp16" or "auto" (a short measurement decides).
+        device: where to train; auto: on a GPU if there is one.
+        precision: "fp32", "bf16", "fp16" or "auto" (a short measurement decides).
         folder: where checkpoints and curves go; without one nothing is written and nothing can be resumed.
         max_steps: an upper bound on training steps, on top of the method's own number of epochs.
         checkpoint_seconds: training time between two checkpoints.
@@ -122,7 +126,7 @@ class FitContext:
 
     seed: int = 0
     dev: DevSet | None = None
-    device: str = "cpu"
+    device: str = "auto"
     precision: str = "auto"
     folder: Path | None = None
     max_steps: int | None = None
@@ -131,6 +135,12 @@ class FitContext:
     on_dev: Callable[[int, float], None] | None = None
     stop: Callable[[], bool] | None = None
     team: Team = ALONE
+
+    def __post_init__(self) -> None:
+        if self.device == "auto":
+            from harness.machine.devices import pick_device
+
+            self.device = pick_device("auto")
 
 
 @dataclass
@@ -208,6 +218,16 @@ class Method(ABC):
         where = where or f'method "{cls.name}"'
         return recipe_of(cls.presets, preset, family=family, base_model=base_model, where=where)
 
+    @property
+    def text(self) -> Text:
+        """The kind of corpus that `fit` asks for."""
+        return self.text_for(self.config)
+
+    @property
+    def supervision(self) -> Supervision:
+        """What is known about the data that `fit` learns from."""
+        return self.supervision_for(self.config)
+
     @classmethod
     def text_for(cls, config: Any) -> Text:
         """The kind of corpus that `fit` asks for under `config`; the card's, unless a setting decides."""
@@ -261,7 +281,7 @@ class Method(ABC):
         Raises:
             InputError: no corpus, one of another kind, or one that lacks what the config needs.
         """
-        if self.text_for(self.config) != "none":
+        if self.text != "none":
             require_corpus(self, corpus)
 
     @abstractmethod
@@ -277,7 +297,7 @@ class Method(ABC):
         Args:
             corpus: a list of texts or of pairs, a `datasets.Dataset`, a path, a URI or a `Corpus`
                 (`harness.sources.TrainingText`). A method of another package takes them by `require_corpus`.
-            context: the conditions; seed 0 on the processor, without a dev set, when left out.
+            context: the conditions; by default seed 0 without a dev set.
 
         Raises:
             InputError: no text, text of another kind, or too little of it.
@@ -332,7 +352,7 @@ class Method(ABC):
         )
         return vectors
 
-    def parameters(self) -> int:
+    def num_parameters(self) -> int:
         """How many numbers the fitted encoder holds."""
         return sum(p.numel() for p in self.encoder.parameters())
 
@@ -386,6 +406,18 @@ def write_settings(method: Method, folder: Path, **more: Any) -> None:
     write_atomic(folder / METHOD_FILE, json.dumps({**about, "weights": weights}, indent=1) + "\n")
 
 
+def raised_in(error: BaseException, *kinds: type[Method]) -> str:
+    """The error with the line of a method's own file in which it was raised; empty where it was raised elsewhere.
+
+    >>> raised_in(ValueError("no such view"), Method)
+    ''
+    """
+    files = {inspect.getfile(kind) for kind in kinds}
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in files]
+    where = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
+    return where and f"{type(error).__name__}: {first_line(error)}{where}"
+
+
 def saved_settings(path: str | Path) -> dict[str, Any]:
     """What METHOD_FILE in a folder says: "method", "base_model", "config", "weights", and what a method adds ("seed").
 
@@ -436,7 +468,7 @@ def require_corpus(method: Method, given: TrainingText | None) -> Corpus:
     """
     from harness.sources import corpus_of
 
-    wanted = method.text_for(method.config)
+    wanted = method.text
     if given is None:
         raise InputError(f'method "{method.name}" learns from {wanted}: give it a corpus')
     corpus = corpus_of(given, "sentences" if wanted == "none" else wanted)

@@ -156,6 +156,8 @@ def opened(group: Group, point: EntryPoint) -> Any:
         raise InputError(
             f'{group.noun} "{point.name}" ({origin(point)}): expected {group.expected}, not {type(plugin).__name__}'
         )
+    if lacking := sorted(getattr(plugin, "__abstractmethods__", ())):
+        raise InputError(f'{group.noun} "{point.name}" ({origin(point)}): define {", ".join(lacking)}')
     return plugin
 
 

@@ -413,7 +413,7 @@ class Tracker:
             if not self._failed:
                 logger.warning(
                     "tracking: %s failed (%s); runs continue and are saved in %s; send them later with: harness track "
-                    "sync --from %s%s", redacted(self.uri), _cause(error), self.workdir / "runs", self.workdir,
+                    "sync --workdir %s%s", redacted(self.uri), _cause(error), self.workdir / "runs", self.workdir,
                     "" if self.uri == default_uri(self.workdir) else " --tracking-uri URI")  # fmt: skip
             self._failed = True
 

@@ -250,10 +250,10 @@ class Concat(ArrayMethod):
             raise NotFitted(f"{self.name} is not fitted yet: call fit() or load() first")
         return self._parts
 
-    def parameters(self) -> int:
+    def num_parameters(self) -> int:
         """How many numbers the parts and the whitening hold."""
         own = sum(array.size for array in self._whitening) if self._whitening else 0
-        return own + sum(part.parameters() for part in self._fitted())
+        return own + sum(part.num_parameters() for part in self._fitted())
 
     def _joined(self, texts: Sequence[str], **options: Any) -> NDArray[np.float32]:
         """(n, sum of the parts' d)"""

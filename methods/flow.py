@@ -139,9 +139,9 @@ class Flow(VectorMap):
         result = z[0] if isinstance(sentences, str) else z
         return result if as_tensor else result.cpu().numpy()
 
-    def parameters(self) -> int:
+    def num_parameters(self) -> int:
         """How many numbers encoder and flow hold."""
-        return super().parameters() + (sum(p.numel() for p in self._flow.parameters()) if self._flow else 0)
+        return super().num_parameters() + (sum(p.numel() for p in self._flow.parameters()) if self._flow else 0)
 
     def _stands_alone(self) -> bool:
         return False

@@ -219,9 +219,9 @@ class InferSent(NLIMethod):
     def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, Tensor]:
         return self.classified(self._logits(encoder, heads, batch.items), batch.items)
 
-    def parameters(self) -> int:
+    def num_parameters(self) -> int:
         """How many numbers the LSTM and the word vectors hold."""
-        return super().parameters() + cast(RecurrentEncoder, self.encoder).words.weight.numel()
+        return super().num_parameters() + cast(RecurrentEncoder, self.encoder).words.weight.numel()
 
     @classmethod
     def load(cls, path: str | Path) -> Self:

@@ -177,7 +177,7 @@ class Pretrained(Method):
             raise NotFitted(f"{self.name} is not fitted yet: call fit() or load() first")
         return self._model
 
-    def parameters(self) -> int:
+    def num_parameters(self) -> int:
         """How many numbers the model holds."""
         return sum(p.numel() for p in self.model.parameters())
 

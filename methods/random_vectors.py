@@ -58,7 +58,7 @@ class RandomVectors(ArrayMethod):
             raise NotFitted(f"{self.name} is not fitted yet: call fit() or load() first")
         return self._seed
 
-    def parameters(self) -> int:
+    def num_parameters(self) -> int:
         """0: nothing is stored."""
         return 0
 

@@ -100,7 +100,7 @@ class Static(ArrayMethod):
             raise NotFitted(f"{self.name} is not fitted yet: call fit() or load() first")
         return self._tokenizer, self._matrix
 
-    def parameters(self) -> int:
+    def num_parameters(self) -> int:
         """How many numbers the vectors hold."""
         return int(self._fitted()[1].size)
 

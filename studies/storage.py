@@ -208,7 +208,9 @@ def definition_of(stored: optuna.Study) -> Study:
     """
     text = stored.user_attrs.get(DEFINITION)
     if text is None:
-        raise InputError(f'study "{stored.study_name}" was not made by harness study; give another --name')
+        raise InputError(
+            f'study "{stored.study_name}" was not made by harness study; choose another name (--set name=NAME)'
+        )
     return Study.parse(json.loads(text), f'study "{stored.study_name}"')
 
 
@@ -248,7 +250,7 @@ def _server_lock(storage: BaseStorage, url: str, name: str) -> Iterator[None]:
         if not connection.execute(sqlalchemy.text(lock), {"key": key}).scalar():
             raise InputError(
                 f'study "{name}" in {redacted(url)} is run by another process, perhaps on another machine; wait for '
-                "it to end, or give another --name"
+                "it to end, or choose another name (--set name=NAME)"
             )
         try:
             yield

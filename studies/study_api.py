@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.executors.executor import ExecutorSettings, executor_settings
-from harness.machine.progress import in_notebook
+from harness.machine.progress import Reporter
 from harness.results import frames
 from harness.results.record import Record
 from harness.results.store import RunFolder, checked_workdir
 from harness.runs.plan import forget_loaded
 from reports.with_report import WithReport
 from studies.definition.space import Space, make_space, planned_trials
-from studies.definition.study import Study, read_study
+from studies.definition.study import DEV, Study, read_study
 
 if TYPE_CHECKING:
     import optuna
@@ -41,7 +41,7 @@ def study(
     tracked: bool = True,
     tracking_uri: str | None = None,
     force_new: bool = False,
-    quiet: bool | None = None,
+    progress: Reporter | None = None,
 ) -> StudyResult:
     """Search a method's hyperparameters under an equal budget for every trial; the same call resumes where it stopped.
 
@@ -64,7 +64,7 @@ def study(
         executor: where runs are executed: "processes", or keys of the table [executor], as {"workers": 2}.
         tracked, tracking_uri: whether runs go to MLflow, and to which store.
         force_new: delete the trials of an earlier study of this name.
-        quiet: no progress; by default it is shown in a notebook only.
+        progress: as in `compare`; of a reporter of your own only whether it is quiet counts.
 
     Raises:
         InputError: a key, a space, a sampler, data or a storage that cannot work; another study of this name.
@@ -74,7 +74,10 @@ def study(
     from studies.samplers import check
     from studies.storage import default_url
 
+    reporter = progress or Reporter.of_caller()
     definition = source if isinstance(source, Study) else read_study(source, overrides, quick=quick, name=name)
+    if warning := warn_of_test_parts(definition):
+        reporter.say(warning)
     where = str(source) if isinstance(source, str | Path) else f'study "{definition.name}"'
     space = make_space(definition, where)
     check(definition, space, where)
@@ -85,11 +88,22 @@ def study(
     stored = run_trials(
         definition, space, folder, executor_settings(executor, definition.executor),
         url=storage or default_url(folder), where=where, tracked=tracked, tracking_uri=tracking_uri,
-        force_new=force_new, quiet=not in_notebook() if quiet is None else quiet,
+        force_new=force_new, quiet=reporter.quiet,
     )  # fmt: skip
     result = StudyResult(stored, definition, space, folder)
     result.export(storage=storage)
     return result
+
+
+def warn_of_test_parts(study: Study) -> str:
+    """A line on objectives that are test scores; empty where trials are chosen by the dev set alone."""
+    tests = ", ".join(objective for objective in study.objectives if objective != DEV)
+    if not tests:
+        return ""
+    return (
+        f"note: trials are chosen by test scores ({tests}), so the score of the best one is too high; "
+        'objectives = ["dev"] chooses by the dev set'
+    )
 
 
 def open_study(name: str, workdir: Path, storage: str | None = None) -> StudyResult:

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import argparse
 import tomllib
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.commands.options import Commands, add_command, add_executor_options, add_group, given_executor
+from harness.commands.options import (
+    EXECUTOR,
+    QUIET,
+    SET,
+    TRACKING,
+    WORKDIR,
+    Commands,
+    add_command,
+    add_group,
+    executor_keys,
+    tracking,
+)  # fmt: skip
 from harness.files.printable import tell, tell_lines
+from harness.machine.progress import Reporter
 
 if TYPE_CHECKING:
     from studies.definition.space import Space
@@ -24,8 +35,11 @@ def register(subparsers: Commands) -> None:
         help="search hyperparameters under an equal budget: run, list, show",
         example=example.format("run barlow-twins-dropout --quick"),
     )  # fmt: skip
+    storage = argparse.ArgumentParser(add_help=False)
+    storage.add_argument("--storage", metavar="URL", help="where trials are: a journal file, sqlite:///FILE, "
+                         "postgresql://..., mysql://... (default: DIR/studies.journal)")  # fmt: skip
     run = add_command(
-        commands, "run", run_study,
+        commands, "run", run_study, WORKDIR, storage, SET, EXECUTOR, TRACKING, QUIET,
         help="run a study file or preset; the same command resumes",
         description="Run a study until its planned trials have ended. Every trial gets the same budget. The same "
         "command resumes; runs that have a record are reused.",
@@ -33,33 +47,21 @@ def register(subparsers: Commands) -> None:
     )  # fmt: skip
     run.add_argument("study", help="a TOML file or a preset (see: harness study list)")
     run.add_argument("--quick", action="store_true", help="the file's small size: embedded data, minutes")
-    run.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="overrides",
-                     help="override a value, as trials=20 or space.temperature='[0.05, 0.1]'")  # fmt: skip
-    run.add_argument("--name", help="name of the study (default: the file's)")
-    add_executor_options(run)
     run.add_argument("--force-new", action="store_true", help="delete the trials of an earlier study of this name")
     run.add_argument("--dry-run", action="store_true", help="print the space and the number of trials; run nothing")
-    run.add_argument("--tracking-uri", help="MLflow server or store (default: sqlite in the work directory)")
-    run.add_argument("--no-tracking", action="store_true", help="do not write to MLflow")
-    run.add_argument("--quiet", action="store_true", help="no progress; only the tables")
-    list_ = add_command(
-        commands, "list", list_studies,
+    add_command(
+        commands, "list", list_studies, WORKDIR, storage,
         help="the presets, and the studies of a work directory or storage",
         example=example.format("list"),
     )  # fmt: skip
     show = add_command(
-        commands, "show", show_study,
+        commands, "show", show_study, WORKDIR, storage,
         help="print the best trials, statistics and times of a study",
         description="Print the best trials, statistics and times of a study. Write its tables (CSV), figures and the "
-        "experiment files of its best configuration to WORKDIR/studies/NAME.",
+        "experiment files of its best configuration to DIR/studies/NAME.",
         example=example.format("show barlow-twins-dropout"),
     )  # fmt: skip
     show.add_argument("name", help="name of the study")
-    show.add_argument("--top", type=int, default=10, metavar="N", help="how many of the best trials (default: 10)")
-    for parser in (run, list_, show):
-        parser.add_argument("--workdir", default="work", help="the work directory (default: work)")
-        parser.add_argument("--storage", metavar="URL", help="where trials are: a journal file, sqlite:///FILE, "
-                            "postgresql://..., mysql://... (default: WORKDIR/studies.journal)")  # fmt: skip
 
 
 def run_study(args: argparse.Namespace) -> int:
@@ -69,17 +71,18 @@ def run_study(args: argparse.Namespace) -> int:
     from studies.definition.study import read_study
     from studies.samplers import check
 
-    study = read_study(args.study, args.overrides, quick=args.quick, name=args.name)
+    study = read_study(args.study, args.overrides, quick=args.quick)
     space = make_space(study, args.study)
     remarks = check(study, space, args.study)
     if args.dry_run or not args.quiet:
         _introduce(study, space)
         tell_lines("\n".join(remarks))
     if args.dry_run:
+        tell_lines(study_api.warn_of_test_parts(study))
         return 0
     result = study_api.study(
-        study, args.workdir, storage=args.storage, executor=given_executor(args), tracked=not args.no_tracking,
-        tracking_uri=args.tracking_uri, force_new=args.force_new, quiet=args.quiet,
+        study, args.workdir, storage=args.storage, executor=executor_keys(args), force_new=args.force_new,
+        progress=Reporter(quiet=args.quiet), **tracking(args),
     )  # fmt: skip
     _show(result, top=5)
     for number, reason in result.failed.items():
@@ -99,7 +102,7 @@ def list_studies(args: argparse.Namespace) -> int:
     tell("presets (each with --quick):")
     titles = {name: tomllib.loads(file.read_text("utf-8")).get("title", "") for name, file in presets().items()}
     print_columns([("", name, title) for name, title in titles.items()])
-    workdir = Path(args.workdir)
+    workdir = args.workdir
     if args.storage is None and not (workdir / "studies.journal").exists():
         tell(f"no studies in {workdir}")
         return 0
@@ -116,10 +119,10 @@ def show_study(args: argparse.Namespace) -> int:
     """Print the tables of a study, and write its files."""
     from studies.study_api import open_study
 
-    result = open_study(args.name, Path(args.workdir), args.storage)
+    result = open_study(args.name, args.workdir, args.storage)
     result.export(storage=args.storage)
     _introduce(result.study, result.space)
-    _show(result, top=args.top)
+    _show(result, top=10)
     return 0
 
 

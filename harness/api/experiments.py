@@ -12,14 +12,17 @@ from pathlib import Path
 from typing import Any, Literal
 
 from harness import registry
+from harness.api.methods import registered
 from harness.api.result import Comparison
 from harness.contamination.check import check, selection_text, training_text
-from harness.errors import InputError, StopRequested
+from harness.errors import HarnessError, InputError, StopRequested
 from harness.executors.executor import Executor, ExecutorSettings, executor_settings
 from harness.files.locks import comparison_lock
 from harness.files.printable import join_some, one_line
+from harness.files.toml_text import inline
 from harness.machine.distributed import Team, join
 from harness.machine.progress import Reporter
+from harness.method import DEFAULT_BASE_MODEL, Method, raised_in
 from harness.results.store import RunFolder, checked_workdir, read_comparison_file
 from harness.runs.against import find_other_rows, limit_to_protocols
 from harness.runs.differences import summarise_differences
@@ -40,9 +43,10 @@ from reports.live import page
 from reports.write.report_folder import FORMATS, check_formats
 from studies import SHIPPED
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
-Source = str | Path | Mapping[str, Any] | Experiment | Sequence[str | Mapping[str, Any]]
+MethodLike = str | type[Method] | Method
+Source = str | Path | Mapping[str, Any] | Experiment | Sequence[MethodLike | Mapping[str, Any]]
 
 
 @dataclass
@@ -111,7 +115,14 @@ def plan_comparison(
     most = selected.rehearsal.sentences if rehearse else None
     if rehearse:
         selected = rehearse_experiment(selected, where)
-    plan = make_plan(selected, where, workdir, team=team, log_line=log_line, most_sentences=most)
+    try:
+        plan = make_plan(selected, where, workdir, team=team, log_line=log_line, most_sentences=most)
+    except HarnessError:
+        raise
+    except Exception as error:
+        if line := raised_in(error, *(registry.load(registry.METHODS, entry.method) for entry in selected.methods)):
+            raise InputError(line) from error
+        raise
     if not all(plan.block_tasks.values()):
         raise InputError(f"{where}: suites: expected a suite or task; see: harness list suites")
     return Planned(source, where, overrides, only, rehearse, selected, plan, budget, until, sources_of(against))
@@ -121,45 +132,53 @@ def compare(
     experiment: Source,
     *,
     workdir: str | Path = "work",
+    name: str | None = None,
+    seeds: Sequence[int] | None = None,
+    suites: str | Sequence[str] | None = None,
+    base_models: str | Sequence[str] | None = None,
+    corpus: str | Path | Mapping[str, Any] | None = None,
+    dev: str | Mapping[str, Any] | None = None,
+    max_steps: int | None = None,
     overrides: Sequence[str] = (),
     only: Sequence[str] = (),
     rehearse: bool = False,
-    tune: Budget | None = None,
+    tune: int | Budget | None = None,
     until: Until | Literal["decided"] | None = None,
     tracked: bool = True,
     tracking_uri: str | None = None,
     formats: Sequence[str] = FORMATS,
     executor: str | Mapping[str, Any] | ExecutorSettings | None = None,
     progress: Reporter | None = None,
-    say: Callable[[str], None] | None = None,
+    log: Callable[[str], None] | None = None,
     against: Sequence[str | Path] = (),
 ) -> Comparison:
     """Train every row of an experiment under the same conditions, evaluate, track and report; finished runs are reused.
 
         >>> found = harness.compare(
         ...     [{"name": pooling, "method": "pooling", "config": {"pooling": pooling}} for pooling in ("cls", "mean")],
-        ...     overrides=["name=poolings", "suites=['Embedded-STS-natural']"], workdir=work, tracked=False, formats=[],
+        ...     name="poolings", suites="Embedded-STS-natural", workdir=work, tracked=False, formats=[],
         ... )
         >>> found.scores().query("metric == 'spearman' and aggregation == 'all'")[["row", "n"]].values.tolist()
         [['cls', 240], ['mean', 240]]
 
     Args:
-        experiment: a TOML file, a preset's name, the keys of such a file, an `Experiment`, or a list of rows: names of
-            methods or tables as under [[methods]], with the defaults for everything else.
+        experiment: a TOML file, a preset's name, the keys of such a file, an `Experiment`, or a list of rows: methods
+            (names, classes or instances) or tables as under [[methods]].
         workdir: the work directory. The same call resumes where it stopped.
-        overrides: as `--set`: "seeds=[1]", "methods.simcse.temperature=0.1".
+        name, seeds, suites, base_models, corpus, dev, max_steps: override the keys of the same names. An experiment
+            that is in no file and names no `dev` set selects checkpoints on the embedded one.
+        overrides: other values, as `--set` takes them: "methods.simcse.temperature=0.1".
         only: blocks of the file, or patterns of rows ("SCD*"), to run as a comparison of its own.
         rehearse: the same with the embedded model, the beginning of each text and few training steps, as the file's
             [rehearsal] says; rows and tasks whose data is not available are skipped with a note.
-        tune: search every row under this budget first, and add the best configuration as a row of its own; by default
-            the budget of a file that has one of equal trials.
+        tune: search every row with this many trials first, and add the best configuration as a row of its own.
         until: "decided" adds seeds, one after the other, to the rows between which a decision is open. An
             `Until` bounds them.
         tracked, tracking_uri: whether runs go to MLflow, and to which store (default: sqlite in `workdir`).
         formats: of the report.
         executor: where runs are executed: "processes", or keys of the table [executor]; they override the experiment's.
         progress: what shows the progress; by default bars in a notebook, nothing elsewhere.
-        say: callback for one-line notices before the first run.
+        log: callback for one-line notices; by default they go to `progress`.
         against: work directories, archives of one or "shipped", whose rows are compared with these where they were made
             under the same conditions; nothing of them is trained.
 
@@ -172,13 +191,20 @@ def compare(
         RunError: a search or the report failed, or a stop was requested; the message says what was saved.
     """
     check_formats(formats)  # now, and not when all runs have ended
-    notify, reporter = say or (lambda line: None), progress or Reporter.of_caller()
+    reporter = progress or Reporter.of_caller()
+    notify = log or reporter.say
     folder = checked_workdir(workdir, create=False)
+    keywords = _as_overrides(name=name, seeds=seeds, suites=suites, base_models=base_models, corpus=corpus, dev=dev,
+                             max_steps=max_steps)  # fmt: skip
+    overrides = [*overrides, *keywords]
     source = _source(experiment)
+    if isinstance(source, Experiment) and source is not experiment and source.dev == EMBEDDED_DEV and dev is None:
+        notify(f"note: checkpoints are selected on {EMBEDDED_DEV.task}; dev= names another set")
     team = join(read_experiment(source, overrides).device)
     with team.main_first():
         planned = plan_comparison(
-            source, folder, overrides=overrides, only=only, rehearse=rehearse, tune=tune,
+            source, folder, overrides=overrides, only=only, rehearse=rehearse,
+            tune=Budget(tune) if isinstance(tune, int) else tune,
             until=Until() if until == "decided" else until, against=against, executor=executor, team=team,
             log_line=notify,
         )  # fmt: skip
@@ -207,13 +233,37 @@ def compare(
 
 
 def _source(experiment: Source) -> str | Experiment:
-    """A file or preset by name; anything else as an experiment."""
+    """A file or preset by name; anything else as an experiment, whose checkpoints need no download to be selected."""
     if isinstance(experiment, str | Path):
         return str(experiment)
-    if isinstance(experiment, Sequence):
-        rows = [{"method": row} if isinstance(row, str) else dict(row) for row in experiment]
-        experiment = {"name": "comparison", "dev": EMBEDDED_DEV.model_dump(), "methods": rows}
-    return read_experiment(experiment)
+    if isinstance(experiment, Experiment):
+        return experiment
+    keys = dict(experiment) if isinstance(experiment, Mapping) else {"methods": experiment}
+    if isinstance(keys.get("methods"), Sequence):
+        keys["methods"] = [_row(row) for row in keys["methods"]]
+    return read_experiment({"name": "comparison", "dev": EMBEDDED_DEV.model_dump(exclude_unset=True), **keys})
+
+
+def _row(row: Any) -> Any:
+    """A row as under [[methods]]; a method as a class or instance is registered and named."""
+    if isinstance(row, Mapping) and "method" in row:
+        return {**_row(row["method"]), **{key: value for key, value in row.items() if key != "method"}}
+    if isinstance(row, str | Mapping):
+        return {"method": row} if isinstance(row, str) else row
+    kind = registered(row)
+    if isinstance(row, type):
+        return {"method": kind.name}
+    start = {} if row.base_model == DEFAULT_BASE_MODEL else {"base_models": [row.base_model]}
+    return {"method": kind.name, "config": row.config.model_dump(mode="json", exclude_unset=True), **start}
+
+
+def _as_overrides(**given: Any) -> list[str]:
+    """The keywords of a call as `--set` takes them."""
+    for key in ("seeds", "suites", "base_models"):
+        given[key] = [given[key]] if isinstance(given[key], str) else given[key] and list(given[key])
+    given["corpus"] = str(given["corpus"]) if isinstance(given["corpus"], Path) else given["corpus"]
+    given["dev"] = {"task": given["dev"]} if isinstance(given["dev"], str) else given["dev"]
+    return [f"{key}={inline(value).as_string()}" for key, value in given.items() if value is not None]
 
 
 def _run(
@@ -293,7 +343,8 @@ def notices(plan: Plan, workdir: Path) -> list[str]:
 def reproduce_command(planned: Planned, plan: Plan, job: Job) -> str:
     """The command that makes the run of a job again; the call in Python, for an experiment that is in no file."""
     seed, row = job.spec, plan.row_of(job)
-    changes = [*planned.overrides, *plan.schedule.overrides, f"seeds=[{seed.seed}]"]
+    own = [change for change in planned.overrides if not change.startswith("executor")]  # it affects no result
+    changes = [*own, *plan.schedule.overrides, f"seeds=[{seed.seed}]"]
     changes += [f'base_models=["{seed.base_model}"]']
     if seed.vary:
         changes += [f"vary={json.dumps(seed.vary)}", f"held_seed={seed.held}"]
@@ -332,5 +383,5 @@ def check_overlaps(plan: Plan, workdir: Path) -> list[str]:
                 named = join_some([f"{key.partition(':')[2]} {100 * share:.0f} %" for share, key in large])
                 lines.append(f"note: the {name} contains texts of {named} (report: scores without them)")
     except Exception as error:  # the runs are finished and recorded; whatever is wrong here costs a remark
-        log.warning("texts of the tasks were not looked for in the training text: %s", error)
+        logger.warning("texts of the tasks were not looked for in the training text: %s", error)
     return lines

@@ -24,7 +24,7 @@ M = TypeVar("M", bound=Method)
 
 
 def train(
-    method: str,
+    method: str | type[Method] | Method,
     *,
     out: str | Path | None = None,
     config: Mapping[str, Any] | None = None,
@@ -33,7 +33,7 @@ def train(
     base_model: str = DEFAULT_BASE_MODEL,
     corpus: TrainingText = "embedded:sentences",
     limit: int | None = None,
-    dev: DevSettings | None = EMBEDDED_DEV,
+    dev: str | DevSettings | None = EMBEDDED_DEV,
     seed: int = 1,
     device: str = "auto",
     precision: str = "auto",
@@ -47,14 +47,14 @@ def train(
         (1, 256)
 
     Args:
-        method: an installed method's name.
+        method: an installed method's name, a class, or an instance, whose config and base model are used.
         out: folder of the saved model; checkpoints and curves lie next to it, and an interrupted call resumes.
             Without it nothing is written.
         config, preset: values of the method's config, above those of a preset of it.
         family: whose values of the preset; those of the base model's own family when left out.
         corpus, limit: a text URI, a path, a list of texts or pairs, a `datasets.Dataset` or a `Corpus`, and how many
             items of it at most (of a corpus that is one already: all).
-        dev: the set that selects the checkpoint; None: the last weights are used.
+        dev: the task whose dev split selects the checkpoint; None: the last weights are used.
         seed: the one source of randomness.
         progress: as in `compare`.
 
@@ -66,10 +66,14 @@ def train(
     from harness.sources import corpus_of
     from harness.training import TrainedMethod
 
-    kind: type[Method] = registry.load(registry.METHODS, method)
-    settled = kind.configure(
-        dict(config or {}), preset=preset, family=family, base_model=base_model, where=f'method "{method}"'
-    )
+    kind: type[Method] = registry.load(registry.METHODS, method) if isinstance(method, str) else registered(method)
+    if isinstance(method, Method):
+        if config or preset:
+            raise InputError("config, preset: this method is an instance, which has its config; leave them out")
+        settled, base_model = method.config, method.base_model
+    else:
+        settled = kind.configure(dict(config or {}), preset=preset, family=family, base_model=base_model)
+    dev = DevSettings(task=dev) if isinstance(dev, str) else dev
     target = Path(out) if out is not None else None
     team = join(device)
     with team.main_first():
@@ -90,7 +94,7 @@ def train(
         work_lock(folder) if folder is not None and leads else nullcontext(),
         progress or Reporter.of_caller() as shown,
     ):
-        shown.start(method)
+        shown.start(kind.name)
         context = FitContext(seed=seed, dev=dev_set, device=team.device or pick_device(device), precision=precision,
                              folder=folder, progress=shown.step, team=team)  # fmt: skip
         try:
@@ -103,11 +107,25 @@ def train(
             if target is not None:
                 text_of = items.uri if items is not None else "no text"
                 where = f"from {markdown_text(base_model)} on {markdown_text(text_of)}"
-                fitted.save(target, card=f"Trained by `{method}` {where}, seed {seed}.\n")
+                fitted.save(target, card=f"Trained by `{kind.name}` {where}, seed {seed}.\n")
             best = fitted.fit_report.training.get("best_dev")
             kept = f"saved to {target}" if target is not None else "fitted"
             shown.done(kept + (f", best dev {100 * best:.2f}" if best is not None else ""))
     return fitted
+
+
+def registered(method: Any) -> type[Method]:
+    """The class of a method that is given as a class or an instance, known by its name in this process.
+
+    Raises:
+        InputError: it is neither; or `register` refuses it.
+    """
+    kind = method if isinstance(method, type) else type(method)
+    if not issubclass(kind, Method):
+        raise InputError(f"method: expected a name, a subclass of Method or an instance of one, not {kind.__name__}")
+    name = getattr(kind, "name", "")
+    known = name in registry.names(registry.METHODS) and registry.load(registry.METHODS, name) is kind
+    return kind if known else register(kind)
 
 
 def register(kind: type[M]) -> type[M]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from harness.errors import InputError
 from harness.evaluation.model_scores import Scores
+from harness.machine.progress import Reporter
 from harness.method import METHOD_FILE, Method
 from harness.results.store import comparison_files
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    model: str | Path | Method | SentenceTransformer | Callable[[list[str]], Any],
+    model: str | Path | type[Method] | Method | SentenceTransformer | Callable[[list[str]], Any],
     suites: str | Sequence[str] = ("sts",),
     *,
     source: str = "senteval",
@@ -29,7 +30,7 @@ def evaluate(
     batch_size: int = 64,
     device: str = "auto",
     cached: bool = True,
-    progress: bool = False,
+    progress: Reporter | None = None,
     prompts: Mapping[str, str] | Literal["own"] | None = None,
     mteb_results: str | Path | None = None,
     model_name: str | None = None,
@@ -42,15 +43,16 @@ def evaluate(
         ['Embedded-STS-natural', 'spearman', 240]
 
     Args:
-        model: a hub id, a SentenceTransformer folder, a saved method or embedded:NAME; a fitted `Method`, a
-            `SentenceTransformer`, or anything that makes vectors (n, d) of a list of n texts.
+        model: a hub id, a SentenceTransformer folder, a saved method or embedded:NAME; a fitted `Method`, or the
+            class of one that learns nothing; a `SentenceTransformer`, or a function from n texts to vectors
+            (n, d).
         suites: names of suites or tasks, or one of them.
         source: which copy of the STS sets, "senteval" or "mteb".
         pooling: for a plain transformer; what the model says, else mean, when left out.
         max_length: tokens of a sentence; as many as the model takes, when left out.
         cached: keep the vectors for the next evaluation of the same model, and use those of the last one; not of what
             is no name or folder.
-        progress: show a bar while encoding.
+        progress: as in `compare`.
         prompts: the prompts before the texts, by kind of task (`harness.tasks.prompts`), or "own": what the model's
             configuration has. Without it a method's own, or the one prompt that the configuration names as its default,
             if any.
@@ -66,9 +68,10 @@ def evaluate(
     from harness.tasks.catalogue import resolve_tasks
     from harness.tasks.vectors import Origin
 
+    model = _fitted(model)
     tasks = resolve_tasks([suites] if isinstance(suites, str) else suites, source=source)
     where = pick_device(device)
-    named = isinstance(model, str | Path)
+    named, bars = isinstance(model, str | Path), (progress or Reporter.of_caller()).draws
     if not named and mteb_results is not None:
         raise InputError("mteb_results goes with the name or folder of a model; this one is made already")
     name = str(model) if named else getattr(model, "name", type(model).__name__)
@@ -77,7 +80,7 @@ def evaluate(
     before, remark = choose_prompts(model, opened, prompts)
 
     def encode(texts: list[str]) -> Any:
-        return opened.model.encode(texts, batch_size=batch_size, device=where, show_progress_bar=progress)
+        return opened.model.encode(texts, batch_size=batch_size, device=where, show_progress_bar=bars)
 
     stored = stored_vectors(name, opened, max_length, where, prompted=before is not None) if cached and named else None
     origin = Origin(f"harness/{Path(name).name}", stored.name if stored else "unknown")
@@ -93,6 +96,20 @@ def evaluate(
     return Scores(name, opened.pooling, where, result, "; ".join(filter(None, (opened.remark, remark))))
 
 
+def _fitted(model: Any) -> Any:
+    """A model as given; of the class of a method that learns nothing an instance, fitted.
+
+    Raises:
+        InputError: the class of a method that learns.
+    """
+    if not (isinstance(model, type) and issubclass(model, Method)):
+        return model
+    method = model()
+    if method.text != "none":
+        raise InputError(f"{method.name}: not trained yet; evaluate what harness.train returns")
+    return method.fit()
+
+
 def encode(
     model: str | Path | Method | SentenceTransformer | Callable[[list[str]], Any],
     texts: str | Path | Iterable[str],
@@ -104,7 +121,7 @@ def encode(
     batch_size: int = 64,
     normalize: bool = False,
     device: str = "auto",
-    progress: bool = False,
+    progress: Reporter | None = None,
 ) -> Array:
     """Write the vectors of texts to a file of numpy's, `out`; however many they are, memory holds some of them.
 
@@ -118,7 +135,7 @@ def encode(
         out: ends with .npy; it appears when all vectors are made, in the place of what was there.
         limit: the first so many texts.
         normalize: vectors of unit length.
-        progress: show a bar.
+        progress: as in `compare`.
 
     Returns:
         The rows (n, d) in float32, in the order of the texts, as numpy maps them from the file (read-only).
@@ -141,7 +158,8 @@ def encode(
     def vectors(some: list[str]) -> Any:
         return opened.model.encode(some, batch_size=batch_size, device=where, normalize_embeddings=normalize)
 
-    return write_vectors(vectors, texts if limit is None else islice(texts, limit), out, progress=progress)
+    some = texts if limit is None else islice(texts, limit)
+    return write_vectors(vectors, some, out, progress=(progress or Reporter.of_caller()).draws)
 
 
 def load_model(model: str | Path) -> Method | Encoder | ForeignEncoder:

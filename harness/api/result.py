@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from harness.config import nearest
 from harness.errors import InputError
@@ -154,33 +154,44 @@ def _with_code(line: str) -> str:
     return re.sub("`([^`]+)`", r"<code>\1</code>", escape(line))
 
 
-def load(workdir: str | Path, comparison: str = "") -> Comparison:
-    """A comparison that was run, from its work directory; nothing is computed. A saved model: `harness.load_model`.
+def load(path: str | Path, name: str = "") -> Any:
+    """What lies in a folder: a comparison or study of a work directory, or a model; nothing is computed.
 
         >>> found = harness.load(work)
         >>> found.rows
         ['cls', 'mean']
         >>> found.scores()["task"].unique().tolist()
         ['Embedded-STS-natural']
+        >>> harness.load("embedded:mini-bert").encode("A dog runs.").shape
+        (256,)
 
     Args:
-        comparison: its name, where the work directory holds several.
+        path: a work directory; or a model, as `harness.load_model` takes it.
+        name: of the comparison or study, where the work directory holds several.
+
+    Returns:
+        A `Comparison`, the result of a `study`, or a model with `encode`.
 
     Raises:
-        InputError: no work directory, no comparison of that name, or several to choose from; a damaged record.
+        InputError: no such folder or model, nothing of that name, or several to choose from; a damaged record.
     """
-    folder = Path(workdir)
-    known = sorted(comparison_files(folder))
+    from harness.api.models import load_model
+    from studies.study_api import open_study
+
+    folder = Path(path)
+    compared = sorted(comparison_files(folder))
+    studies = sorted(file.name for file in (folder / "studies").glob("*") if file.is_dir())
+    known = compared or studies
     if not known:
-        raise InputError(
-            f"{folder}: holds no comparison; give the work directory of harness.compare (a saved model: "
-            "harness.load_model)"
-        )
-    name = comparison or known[0]
-    if name not in known:
-        raise InputError(f'{folder}: no comparison "{name}"{nearest(name, known)}; it holds {", ".join(known)}')
-    if not comparison and len(known) > 1:
+        return load_model(path)
+    if not name and len(known) > 1:
         raise InputError(f'{folder}: holds {", ".join(known)}: name one, as harness.load(workdir, "{known[0]}")')
+    name = name or known[0]
+    if name in studies and name not in compared:
+        return open_study(name, folder)
+    if name not in compared:
+        known = [*compared, *studies]
+        raise InputError(f'{folder}: no comparison "{name}"{nearest(name, known)}; it holds {", ".join(known)}')
     try:
         experiment = read_experiment((read_comparison_file(folder, name) or {})["experiment"])
     except (KeyError, InputError):

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from harness.commands.list import Plugin, installed
-from harness.commands.options import Commands, add_command, add_json
+from harness.commands.options import JSON, Commands, add_command
 from harness.commands.terminal import print_columns, print_table
 from harness.errors import HarnessError, InputError
 from harness.files.printable import tell, tell_json
@@ -36,13 +36,12 @@ _TRAINED_AGAIN = "the next comparison that scores it on further tasks trains it 
 def register(commands: Commands) -> None:
     """Add `harness doctor` to the command line."""
     parser = add_command(
-        commands, "doctor", run,
+        commands, "doctor", run, JSON,
         help="show devices, precision, hub, caches, versions and broken plugins of this machine",
         example="harness doctor --workdir work",
     )  # fmt: skip
-    parser.add_argument("--workdir", type=Path, metavar="W", help="verify every file of a work directory instead, and "
-                        "say what would be trained or scored again")  # fmt: skip
-    add_json(parser)
+    parser.add_argument("--workdir", type=Path, metavar="DIR", help="verify every file of a work directory instead, "
+                        "and say what would be trained or scored again")  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:

@@ -138,7 +138,7 @@ def _show_differences(plan: Plan) -> None:
     from harness.runs.differences import planned_differences
 
     found = planned_differences(plan)
-    if not 1 < len(found.rows) <= 60:
+    if not 1 < len(found.rows) <= 60 or not found.columns:
         return
     heads = [column.title + ("*" if column in found.marked else "") for column in found.columns]
     texts = [found.texts[column.key] for column in found.columns]

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
 
-from harness.commands.options import Commands, add_command, add_json, add_settings
+from harness.commands.options import CONFIG, JSON, QUIET, Commands, add_command, config_values
 from harness.commands.terminal import print_columns
 from harness.errors import InputError
 from harness.files.printable import one_line, tell, tell_json
@@ -25,16 +25,14 @@ _STARTERS = Path(__file__).parents[1] / "starters"
 def register(commands: Commands) -> None:
     """Add the commands to the command line."""
     check = add_command(
-        commands, "check-method", check_method,
+        commands, "check-method", check_method, CONFIG, JSON, QUIET,
         help="check an installed method against the interface",
         description="Run the conformance kit on an installed method: config, card, shapes, invariances, saving, seeds, "
         "descent, resuming and clear errors. In tests: harness.testing.assert_method.",
         example="harness check-method simcse --json",
     )  # fmt: skip
     check.add_argument("method", help="see: harness list methods")
-    add_settings(check)
     check.add_argument("--thorough", action="store_true", help="the preset's own batches, ten times the training steps")
-    add_json(check)
 
     new = add_command(
         commands, "new", write_starter,
@@ -44,21 +42,20 @@ def register(commands: Commands) -> None:
     )  # fmt: skip
     new.add_argument("kind", choices=list(KINDS))
     new.add_argument("name", help="small letters, digits and underscores (task, experiment: hyphens too)")
-    new.add_argument("--out", type=Path, metavar="DIR", help="folder to write to (default: a new folder of that name; "
-                     "for an experiment the current folder)")  # fmt: skip
+    new.add_argument("--out", type=Path, metavar="FOLDER", help="folder to write to (default: a new folder of that "
+                     "name; for an experiment the current folder)")  # fmt: skip
 
 
 def check_method(args: argparse.Namespace) -> int:
     """Exit code 0 when every check passed, else 1."""
     from rich.console import Console
 
-    from harness.config import setting
     from harness.testing import check_method
 
-    with Console(stderr=True).status("") as status:
+    with Console(stderr=True, quiet=args.quiet).status("") as status:
         checks = check_method(
             args.method,
-            config=dict(setting(text) for text in args.set),
+            config=config_values(args),
             preset=args.preset,
             base_model=args.base_model,
             quick=not args.thorough,

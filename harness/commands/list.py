@@ -11,7 +11,7 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness import registry
-from harness.commands.options import Commands, add_command, add_json
+from harness.commands.options import JSON, Commands, add_command
 from harness.commands.terminal import print_columns
 from harness.config import Config
 from harness.errors import InputError
@@ -23,82 +23,70 @@ if TYPE_CHECKING:
     from harness.method import Method
 
 CARD = ("paper", "equations", "reference", "text", "supervision", "deterministic", "cost", "kept", "notes")
+# The columns of the table of what is listed; "about" alone, where it is not named here.
+_COLUMNS = {
+    "methods": ("about", "supervision", "text"),
+    "data": ("kind", "items", "size", "here", "purpose"),
+}
 
 
 def register(commands: Commands) -> None:
     """Add `harness list` to the command line."""
     parser = add_command(
-        commands, "list", run,
+        commands, "list", run, JSON,
         help="list installed methods, tasks, suites, presets and plugins, and the data sets that have names",
         example="harness list methods --verbose",
     )  # fmt: skip
     parser.add_argument("what", choices=list(_LISTS))
-    parser.add_argument("--verbose", action="store_true", help="methods: cards, published numbers, options with "
-                        "ranges, presets; suites: their tasks; data: address, parts, licence, paper")  # fmt: skip
-    add_json(parser)
+    parser.add_argument("--verbose", action="store_true", help="everything known about each: of methods the card, "
+                        "options with ranges, presets and published numbers")  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the list; always 0."""
     listed = _LISTS[args.what]()
+    columns = _COLUMNS.get(args.what, ("about",))
     if args.json:
         tell_json(listed)
-    elif args.verbose and args.what == "methods":
-        for name, about in listed.items():
-            _show_method(name, about)
+    elif not args.verbose:
+        print_columns([(name, *(about[key] for key in columns)) for name, about in listed.items()])
     else:
-        brief, more = _COLUMNS.get(args.what, (("about",), ()))
-        if not (args.verbose and more):
-            print_columns([(name, *(about[key] for key in brief)) for name, about in listed.items()])
-            return 0
         for name, about in listed.items():
-            tell(f"{name}: {'; '.join(about[key] for key in brief)}")
-            for key in more:
-                if about[key]:
-                    _show_entry(key, ", ".join(about[key]) if isinstance(about[key], list) else about[key])
+            entries = _method_entries(about) if args.what == "methods" else about.items()
+            tell(name)
+            for key, value in entries:
+                text = ", ".join(value) if isinstance(value, list) else str(value)
+                line = f"{key}: {text}"
+                width = get_terminal_size().columns
+                tell_lines(fill(line, width, initial_indent="  ", subsequent_indent="      ", break_on_hyphens=False))
     return 0
 
 
-def _show_method(name: str, about: dict[str, Any]) -> None:
-    """A method's card, published numbers, options and presets, wrapped to the width of the terminal."""
-    card = about["card"]
-    tell(f"{name}: {card['title']}")
-    for key in CARD:
-        if card[key]:
-            _show_entry(key, str(card[key]))
-    written = {f"{key} = {value_text(field['default'])}": field for key, field in about["options"].items()}
-    for option, field in written.items():
+def _method_entries(about: dict[str, Any]) -> list[tuple[str, str]]:
+    """A method's card, options, presets and published numbers."""
+    card, options = about["card"], about["options"]
+    entries = [("title", card["title"]), *((key, str(card[key])) for key in CARD if card[key])]
+    for key, field in options.items():
         if not field["shared"]:
-            sweep = f"study: {_sweep(field['sweep'])}" if field["sweep"] else ""
-            _show_entry(f"option {option}", field["help"], field["range"], sweep)
-    if shared := ", ".join(option for option, field in written.items() if field["shared"]):
-        _show_entry("options of all methods", shared)
-    for preset, by_family in about["presets"].items():
-        for family, recipe in by_family["families"].items():
-            also = ", ".join(alias for alias, meant in by_family["aliases"].items() if meant == family)
-            learns = "" if by_family["text"] == "none" else f"learns from {by_family['text']}"
+            notes = "; ".join(filter(None, (field["range"], field["sweep"] and f"study: {sweep_text(field['sweep'])}")))
+            text = field["help"] + (f" [{notes}]" if notes else "")
+            entries.append((f"option {key} = {value_text(field['default'])}", text))
+    shared = [f"{key} = {value_text(field['default'])}" for key, field in options.items() if field["shared"]]
+    entries.append(("options of all methods", ", ".join(shared)))
+    for name, preset in about["presets"].items():
+        for family, recipe in preset["families"].items():
+            also = [alias for alias, meant in preset["aliases"].items() if meant == family]
             values = ", ".join(f"{key} = {value_text(value)}" for key, value in recipe["values"].items())
-            notes = (f"also called {also}" if also else "", learns, recipe["source"])
-            _show_entry(f"preset {preset} ({family})", values or "the defaults", *notes)
-    _show_entry("preset default", "the defaults of the options, on any base model")
-    for key, lines in about["published"].items():
-        for line in lines:
-            _show_entry(f"published {key}", line)
-    tell()
+            source = f" [{recipe['source']}]" if recipe["source"] else ""
+            entries.append((f"preset {' or '.join([name, *also])} ({family})", (values or "the defaults") + source))
+    return entries + [(f"published {key}", line) for key, lines in about["published"].items() for line in lines]
 
 
-def _show_entry(key: str, text: str, *notes: str) -> None:
-    """A line "key: text [note; note]", continued on indented lines."""
-    said = "; ".join(filter(None, notes))
-    line = f"{key}: {text}" + (f" [{said}]" if said else "")
-    width = get_terminal_size().columns
-    tell_lines(fill(line, width, initial_indent="  ", subsequent_indent="      ", break_on_hyphens=False))
-
-
-def _sweep(sweep: dict[str, Any]) -> str:
+def sweep_text(sweep: dict[str, Any]) -> str:
+    """The range that a study searches: "0.1 to 10, logarithmic", or its choices."""
     if "choices" in sweep:
         return ", ".join(value_text(choice) for choice in sweep["choices"])
-    return f"{sweep['low']} to {sweep['high']}{', logarithmic' if sweep['log'] else ''}"
+    return f"{sweep['low']:g} to {sweep['high']:g}{', logarithmic' if sweep['log'] else ''}"
 
 
 def value_text(value: Any) -> str:
@@ -107,21 +95,23 @@ def value_text(value: Any) -> str:
         return "empty"
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(value_text(part) for part in value) + "]"
-    return str(value)
+    return f"[{', '.join(map(value_text, value))}]" if isinstance(value, list | tuple) else str(value)
 
 
 def methods() -> dict[str, dict[str, Any]]:
     """Name -> title, card, published numbers, options and presets of every installed method, in plain values."""
-    return {name: _about(registry.load(registry.METHODS, name)) for name in registry.names(registry.METHODS)}
+    return {name: _method(registry.load(registry.METHODS, name)) for name in registry.names(registry.METHODS)}
 
 
-def _about(method: type[Method]) -> dict[str, Any]:
+def _method(method: type[Method]) -> dict[str, Any]:
     sweeps = method.Config.sweeps()
     bases = (base for base in method.Config.__mro__ if base.__module__.startswith("harness."))
     common = next(base for base in bases if issubclass(base, Config)).model_fields
     card = asdict(method.card)
+    presets = {
+        name: preset if isinstance(preset, Recipes) else Recipes({"any base model": Recipe(preset)})
+        for name, preset in method.presets.items()
+    }
     return {
         "about": method.card.title,
         **{key: card[key] for key in ("supervision", "text", "paper")},
@@ -137,22 +127,17 @@ def _about(method: type[Method]) -> dict[str, Any]:
             }
             for key, field in method.Config.model_fields.items()
         },
-        "presets": {name: _preset(method, name) for name in method.presets},
+        "presets": {
+            name: {
+                "families": {
+                    family: {"values": dict(preset.of(family).values), "source": preset.of(family).source}
+                    for family in preset.families
+                },
+                "aliases": dict(preset.aliases),
+            }
+            for name, preset in presets.items()
+        },
     }
-
-
-def _preset(method: type[Method], name: str) -> dict[str, Any]:
-    """A preset's families with their values and sources, its other names, and the kind of text it learns from."""
-    preset = method.presets[name]
-    if not isinstance(preset, Recipes):
-        preset = Recipes({"any base model": Recipe(preset)})
-    recipes = {family: preset.of(family) for family in preset.families}
-    try:
-        text = method.text_for(method.configure({}, preset=name, family=next(iter(recipes))))
-    except InputError:  # the preset needs further values
-        text = method.card.text
-    families = {family: {"values": dict(recipe.values), "source": recipe.source} for family, recipe in recipes.items()}
-    return {"text": text, "families": families, "aliases": dict(preset.aliases)}
 
 
 def _published(key: str) -> list[str]:
@@ -253,20 +238,20 @@ def _presets() -> dict[str, dict[str, Any]]:
 def _data() -> dict[str, dict[str, Any]]:
     """The corpora and task data that have names; `here`: what is on this machine."""
     from harness.sources.corpus.catalogue import CATALOGUE
-    from harness.sources.senteval.prepared import PREPARED, PreparedData, is_prepared, prepared_root
+    from harness.sources.senteval.prepared import PREPARED, is_prepared, prepared_root
 
+    listed: dict[str, dict[str, Any]] = {
+        name: {"kind": corpus.kind, "items": f"{corpus.items:,}", "here": _cached(corpus.uri), "source": corpus.uri,
+               "parts": list(corpus.parts)}
+        for name, corpus in CATALOGUE.items()
+    }  # fmt: skip
+    for name, data in PREPARED.items():
+        here = str(prepared_root() / data.folder) if is_prepared(data) else "not here"
+        listed[name] = {"kind": "task data", "items": data.items, "here": here, "source": data.address, "parts": []}
     named: dict[str, Any] = {**CATALOGUE, **PREPARED}
-    listed = {}
     for name, one in named.items():
-        about = {key: getattr(one, key) for key in ("size", "purpose", "licence", "paper", "untried")}
-        about["purpose"] += " (not tried on the real server)" if one.untried else ""
-        if isinstance(one, PreparedData):
-            here = str(prepared_root() / one.folder) if is_prepared(one) else "not here"
-            about |= {"kind": "task data", "items": one.items, "here": here, "source": one.address, "parts": []}
-        else:
-            about |= {"kind": one.kind, "items": f"{one.items:,}", "here": _cached(one.uri), "source": one.uri,
-                      "parts": list(one.parts)}  # fmt: skip
-        listed[name] = about
+        listed[name] |= {key: getattr(one, key) for key in ("size", "purpose", "licence", "paper", "untried")}
+        listed[name]["purpose"] += " (not tried on the real server)" if one.untried else ""
     return listed
 
 
@@ -288,9 +273,3 @@ def _cached(uri: str) -> str:
 _LISTS = {
     "methods": methods, "tasks": _tasks, "suites": _suites, "presets": _presets, "data": _data, "plugins": _plugins,
 }  # fmt: skip
-# What is listed -> the keys that are shown, and those that are shown with --verbose.
-_COLUMNS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "methods": (("about", "supervision", "text", "paper"), ()),
-    "suites": (("about",), ("tasks",)),
-    "data": (("kind", "items", "size", "here", "purpose"), ("source", "parts", "licence", "paper")),
-}

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.commands.options import Commands, add_command, add_settings
+from harness.commands.options import (
+    CONFIG,
+    CORPUS,
+    DEVICE,
+    JSON,
+    QUIET,
+    Commands,
+    add_command,
+    config_values,
+    one_name,
+)  # fmt: skip
 from harness.commands.terminal import print_columns
 from harness.errors import InputError, TrainingStopped
 from harness.files.printable import one_line, tell, tell_error, tell_json, tell_lines
@@ -17,44 +26,45 @@ from harness.machine.progress import Reporter
 if TYPE_CHECKING:
     from harness.results.record import Score
 
-_ENCODING = ("pooling", "max_length", "batch_size", "device", "progress")
-_DEVICE = "auto, cpu, cuda, cuda:N or mps (default: auto)"
+_ENCODING = ("pooling", "max_length", "batch_size", "device")
 
 
 def register(commands: Commands) -> None:
     """Add the commands to the command line."""
+    model = argparse.ArgumentParser(add_help=False)
+    model.add_argument("model", help="hub id, folder or embedded:NAME")
+    model.add_argument("--pooling", help="pooling for a plain transformer (default: what the model says, else mean)")
+    model.add_argument("--max-length", type=int, help="longest input in tokens (default: the model's maximum)")
+    model.add_argument("--batch-size", type=int, default=64, help="sentences per batch (default: 64)")
+
     score = add_command(
-        commands, "evaluate", evaluate,
+        commands, "evaluate", evaluate, model, DEVICE, JSON, QUIET,
         help="score a model on suites or tasks",
         description="Score a model of the hub, a SentenceTransformer folder, a saved method or embedded:NAME.",
-        example="harness evaluate sentence-transformers/all-MiniLM-L6-v2 --suite sts --source mteb",
+        example="harness evaluate sentence-transformers/all-MiniLM-L6-v2 --suite sts --suite transfer",
     )  # fmt: skip
-    _add_encoding_options(score)
-    score.add_argument("--suite", default="sts", help="comma-separated suites or tasks (see: harness list suites)")
+    score.add_argument("--suite", action="append", type=one_name, metavar="NAME", help="a suite or task; may be "
+                       "repeated (default: sts; see: harness list suites)")  # fmt: skip
     score.add_argument("--source", default="senteval", choices=["senteval", "mteb"], help="copy of the STS sets")
     score.add_argument("--no-cache", action="store_true", help="neither read nor write vectors of earlier evaluations")
-    score.add_argument("--json", metavar="FILE", help="write scores, protocols and costs (- for standard output)")
     score.add_argument("--prompts", metavar="own|FILE",
                        help="texts before the inputs: the model's own, or a JSON file of them by task")  # fmt: skip
     score.add_argument("--mteb-results", metavar="FOLDER", help="write the scores of mteb's tasks in mteb's layout")
     score.add_argument("--model-name", metavar="ORG/NAME", help="name in --mteb-results (default: the hub id)")
-    score.add_argument("--revision", help="revision in --mteb-results (default: the hub's commit, or a content hash)")
 
     vectors = add_command(
-        commands, "encode", encode,
+        commands, "encode", encode, model, CORPUS, DEVICE, QUIET,
         help="write the vectors of a text to a file",
         description="Encode every sentence of a text, in its order, and write the vectors (n, d) in float32 to a file "
         "that numpy reads and maps. Memory does not grow with the number of sentences.",
         example="harness encode models/simcse --corpus sentences.txt --out vectors.npy; then in Python: "
         'numpy.load("vectors.npy", mmap_mode="r")',
     )  # fmt: skip
-    _add_encoding_options(vectors)
-    _add_text(vectors)
     vectors.add_argument("--out", required=True, metavar="FILE", help="ends with .npy; an existing file is replaced")
     vectors.add_argument("--normalize", action="store_true", help="vectors of unit length")
 
     fit = add_command(
-        commands, "train", train,
+        commands, "train", train, CONFIG, CORPUS, DEVICE, QUIET,
         help="train one method and save it",
         description="Fit one method on a corpus and save it in the SentenceTransformer layout. "
         "The same command resumes an interrupted run.",
@@ -62,45 +72,24 @@ def register(commands: Commands) -> None:
         several=True,
     )  # fmt: skip
     fit.add_argument("method", help="see: harness list methods")
-    fit.add_argument("--out", required=True, help="folder of the saved model")
-    _add_text(fit)
-    add_settings(fit)
+    fit.add_argument("--out", required=True, metavar="FOLDER", help="folder of the saved model")
     fit.add_argument("--family", help="whose values of the preset (default: those for the base model)")
     fit.add_argument("--seed", type=int, default=1, help="seed of all randomness (default: 1)")
-    fit.add_argument("--dev", default="Embedded-STS-natural", help="task whose dev split selects the checkpoint, or "
-                     "none (default: %(default)s)")  # fmt: skip
-    fit.add_argument("--dev-source", choices=["senteval", "mteb", "embedded"], help="which copy of it")
-    fit.add_argument("--device", default="auto", help=_DEVICE)
+    fit.add_argument("--dev", default="Embedded-STS-natural", metavar="TASK", help="task whose dev split selects the "
+                     "checkpoint, or none (default: %(default)s)")  # fmt: skip
     fit.add_argument("--precision", default="auto", choices=["auto", "fp32", "bf16", "fp16"])
-    fit.add_argument("--quiet", action="store_true", help="show no progress")
-
-
-def _add_encoding_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", help="hub id, folder or embedded:NAME")
-    parser.add_argument("--pooling", help="pooling for a plain transformer (default: what the model says, else mean)")
-    parser.add_argument("--max-length", type=int, help="longest input in tokens (default: the model's maximum)")
-    parser.add_argument("--batch-size", type=int, default=64, help="sentences per batch (default: 64)")
-    parser.add_argument("--device", default="auto", help=_DEVICE)
-    parser.add_argument("--progress", action="store_true", help="show a progress bar while encoding")
-
-
-def _add_text(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--corpus", default="embedded:sentences", help="text URI (default: embedded:sentences)")
-    parser.add_argument("--limit", type=int, metavar="N", help="use the first N items of the text")
 
 
 def train(args: argparse.Namespace) -> int:
     """Exit code 0 when the model was saved, 1 when training collapsed or diverged."""
     from harness import api
-    from harness.config import setting
-    from harness.runs.experiment import DevSettings
 
     names = ("out", "preset", "family", "base_model", "corpus", "limit", "seed", "device", "precision")
     try:
         api.train(
             args.method,
-            config=dict(setting(text) for text in args.set),
-            dev=None if args.dev == "none" else DevSettings(task=args.dev, source=args.dev_source),
+            config=config_values(args),
+            dev=None if args.dev == "none" else args.dev,
             progress=Reporter(quiet=args.quiet or follower()),
             **{name: getattr(args, name) for name in names},
         )
@@ -113,25 +102,24 @@ def encode(args: argparse.Namespace) -> int:
     """Exit code 0 when the file is written."""
     from harness import api
 
-    names = ("out", "limit", "normalize", *_ENCODING)
-    count, width = api.encode(args.model, args.corpus, **{name: getattr(args, name) for name in names}).shape
-    tell(f"{one_line(args.out)}: {count:,} vectors of {width} numbers")
+    options = {name: getattr(args, name) for name in ("out", "limit", "normalize", *_ENCODING)}
+    rows = api.encode(args.model, args.corpus, progress=Reporter(quiet=args.quiet), **options)
+    tell(f"{one_line(args.out)}: {rows.shape[0]:,} vectors of {rows.shape[1]} numbers")
     return 0
 
 
 def evaluate(args: argparse.Namespace) -> int:
     """Exit code 0 when every task was scored, 1 when the data of some is not available."""
     from harness import api
-    from harness.files.atomic import write_atomic
 
-    suites = [name.strip() for name in args.suite.split(",") if name.strip()]
-    names = ("source", "mteb_results", "model_name", "revision", *_ENCODING)
+    suites = args.suite or ["sts"]
     evaluation = api.evaluate(
         args.model,
         suites,
         cached=not args.no_cache,
         prompts=_prompts(args.prompts),
-        **{name: getattr(args, name) for name in names},
+        progress=Reporter(quiet=args.quiet),
+        **{name: getattr(args, name) for name in ("source", "mteb_results", "model_name", *_ENCODING)},
     )
     result = evaluation.result
     if evaluation.remark:
@@ -139,12 +127,10 @@ def evaluate(args: argparse.Namespace) -> int:
     for name, text in result.artifacts.items():
         if name.startswith("errors/"):
             tell_lines(text, error=True)
-    if args.json == "-":
+    if args.json:
         tell_json(evaluation.as_dict())
     else:
-        if args.json:
-            write_atomic(Path(args.json), json.dumps(evaluation.as_dict(), indent=1) + "\n")
-        _show(f"{args.model} (source: {args.source})", result, suites)
+        _show(args.model, result, suites)
     return 1 if result.missing else 0
 
 

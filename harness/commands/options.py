@@ -4,27 +4,37 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from harness.errors import InputError
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+Options: TypeAlias = argparse.ArgumentParser
 
 
 def add_command(
     commands: Commands,
     name: str,
     run: Callable[[argparse.Namespace], int],
-    *,
+    *parents: Options,
     help: str,
     example: str,
     description: str = "",
     **defaults: Any,
 ) -> argparse.ArgumentParser:
-    """Add a command whose help ends with an example; `run` takes the parsed options and returns the exit code."""
-    description = description or f"{help[0].upper()}{help[1:]}."
+    """Add a command whose help ends with an example.
+
+    Args:
+        run: takes the parsed options and returns the exit code.
+        parents: options that the command shares with others.
+    """
     parser: argparse.ArgumentParser = commands.add_parser(
-        name, help=help, description=description, epilog=f"example: {example}"
+        name,
+        help=help,
+        description=description or f"{help[0].upper()}{help[1:]}.",
+        epilog=f"example: {example}",
+        parents=parents,
     )
     parser.set_defaults(run=run, **defaults)
     return parser
@@ -38,44 +48,89 @@ def add_group(commands: Commands, name: str, *, help: str, example: str) -> Comm
     return parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
 
-def add_json(parser: argparse.ArgumentParser) -> None:
-    """The option of commands whose result another program can read."""
-    parser.add_argument("--json", action="store_true", help="machine-readable output")
+def _shared() -> Options:
+    return argparse.ArgumentParser(add_help=False)
 
 
-def add_settings(parser: argparse.ArgumentParser) -> None:
-    """The preset and the config values of a method that a command names."""
-    parser.add_argument("--preset", help="a preset of the method (see: harness list methods --verbose)")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a value of its config; "
-                        "may be repeated")  # fmt: skip
-    parser.add_argument("--base-model", default="embedded:mini-bert", help="hub id, folder or embedded:NAME "
-                        "(default: %(default)s)")  # fmt: skip
+def one_name(text: str) -> str:
+    """One name of an option that takes several by being repeated."""
+    if "," in text:
+        raise argparse.ArgumentTypeError(f'expected one name, not "{text}"; repeat the option for each')
+    return text
 
 
-def add_executor_options(parser: argparse.ArgumentParser) -> None:
-    """The keys of the table [executor] as options, except `retries`."""
-    parser.add_argument("--executor", metavar="NAME", help="where runs are executed: serial (this process), processes, "
-                        "ray, slurm (default: the file's table [executor], else serial)")  # fmt: skip
-    parser.add_argument("--workers", type=int, metavar="N", help="runs at a time (default: as many as fit)")
-    parser.add_argument("--cpus-per-cell", type=int, metavar="N", help="cores of a run")
-    parser.add_argument("--gpus-per-cell", type=float, metavar="N", help="GPUs of a run, as 0.33 or 4")
-    parser.add_argument("--address", help="address of a Ray cluster, as auto (default: this machine)")
-    parser.add_argument("--slurm", action="append", default=[], metavar="KEY=VALUE,...",
-                        help="options of sbatch, as partition=gpu,time=4:00:00")  # fmt: skip
+WORKDIR = _shared()
+WORKDIR.add_argument("--workdir", type=Path, default=Path("work"), metavar="DIR", help="the work directory "
+                     "(default: work)")  # fmt: skip
+
+JSON = _shared()
+JSON.add_argument("--json", action="store_true", help="machine-readable output")
+
+QUIET = _shared()
+QUIET.add_argument("--quiet", action="store_true", help="show no progress")
+
+TRACKING = _shared()
+TRACKING.add_argument("--tracking-uri", metavar="URI|none", help="MLflow server or database (default: "
+                      "DIR/mlflow.db of the work directory)")  # fmt: skip
+
+SET = _shared()
+SET.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="overrides", help="override a value "
+                 "of the file, as seeds='[1, 2]' or executor.address=auto; may be repeated")  # fmt: skip
+
+FORMATS = _shared()
+FORMATS.add_argument("--format", action="append", type=one_name, metavar="NAME", help="html, md, latex, csv or pdf; "
+                     "may be repeated (default: the first four)")  # fmt: skip
+
+EXECUTOR = _shared()
+EXECUTOR.add_argument("--executor", metavar="NAME", help="where runs are executed: serial (this process), processes, "
+                      "ray or slurm (default: that of the file, else serial)")  # fmt: skip
+EXECUTOR.add_argument("--workers", type=int, metavar="N", help="runs at a time (default: as many as fit)")
+EXECUTOR.add_argument("--gpus-per-cell", type=float, metavar="N", help="GPUs of a run, as 0.33 or 4")
+
+CONFIG = _shared()
+CONFIG.add_argument("--preset", help="a preset of the method (see: harness list methods --verbose)")
+CONFIG.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="config", help="a value of its "
+                    "config; may be repeated")  # fmt: skip
+CONFIG.add_argument("--base-model", default="embedded:mini-bert", metavar="MODEL", help="hub id, folder or "
+                    "embedded:NAME (default: %(default)s)")  # fmt: skip
+
+DEVICE = _shared()
+DEVICE.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:N or mps (default: auto)")
+
+CORPUS = _shared()
+CORPUS.add_argument("--corpus", default="embedded:sentences", metavar="URI", help="the text (default: %(default)s)")
+CORPUS.add_argument("--limit", type=int, metavar="N", help="use the first N items of the text")
 
 
-def given_executor(args: argparse.Namespace) -> dict[str, Any] | None:
-    """The keys of [executor] that the options give; None without any.
+def config_values(args: argparse.Namespace) -> dict[str, Any]:
+    """The values that `--set` of a method gives.
 
     Raises:
-        InputError: --slurm is not KEY=VALUE.
+        InputError: one of them is not KEY=VALUE.
     """
-    names = {"name": "executor"} | {key: key for key in ("workers", "cpus_per_cell", "gpus_per_cell", "address")}
-    keys = {key: value for key, option in names.items() if (value := getattr(args, option)) is not None}
-    pairs = [pair.partition("=") for given in args.slurm for pair in given.split(",")]
-    for key, _, value in pairs:
-        if not key or not value:
-            raise InputError(f'--slurm: "{key or value}": expected KEY=VALUE, as partition=gpu')
-    if pairs:
-        keys["slurm"] = {key: value for key, _, value in pairs}
-    return keys or None
+    from harness.config import setting
+
+    return dict(setting(text) for text in args.config)
+
+
+def executor_keys(args: argparse.Namespace) -> dict[str, Any] | None:
+    """The keys of [executor] that the options give; None without any."""
+    names = {"name": "executor", "workers": "workers", "gpus_per_cell": "gpus_per_cell"}
+    return {key: value for key, name in names.items() if (value := getattr(args, name)) is not None} or None
+
+
+def tracking(args: argparse.Namespace) -> dict[str, Any]:
+    """What `--tracking-uri` says, as the functions of the API take it."""
+    return {"tracked": args.tracking_uri != "none", "tracking_uri": args.tracking_uri}
+
+
+def two_rows(args: argparse.Namespace) -> list[str]:
+    """The labels of two rows, or none.
+
+    Raises:
+        InputError: another number of rows.
+    """
+    if len(args.rows) not in (0, 2):
+        hint = f"; a work directory is given as --workdir {args.rows[0]}" if Path(args.rows[0]).is_dir() else ""
+        raise InputError(f"rows: name two rows or none, not {len(args.rows)}{hint}")
+    return list(args.rows)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 import time
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
-from harness.commands.options import Commands, add_command, add_group, add_json
+from harness.commands.options import JSON, WORKDIR, Commands, add_command, add_group
 from harness.errors import InputError
 from harness.files.printable import one_line, tell, tell_json
 
@@ -18,33 +17,27 @@ PAGE = "http://127.0.0.1:5000/#/experiments?workflowType=machine_learning"
 
 def register(commands: Commands) -> None:
     """Add the commands to the command line."""
-    status = add_command(
-        commands, "status", show_status,
+    add_command(
+        commands, "status", show_status, WORKDIR, JSON,
         help="show how far the comparisons and studies of a work directory are, and what failed",
-        example="harness status work",
+        example="harness status --workdir work/demo",
     )  # fmt: skip
-    status.add_argument("workdir", type=Path, help="a work directory of `harness compare` or `harness study run`")
-    add_json(status)
-
     stop = add_command(
-        commands, "stop", stop_runs,
+        commands, "stop", stop_runs, WORKDIR,
         help="stop a comparison or study at its next checkpoint",
         description="Stop what runs in a work directory: its runs write checkpoints, and the command that started it "
         "resumes it.",
-        example="harness stop work",
+        example="harness stop --workdir work/demo",
     )  # fmt: skip
-    stop.add_argument("workdir", type=Path, help="the work directory")
     stop.add_argument("name", nargs="?", help="name of the comparison or study (default: all that run)")
-
-    example = "harness track sync --from work"
+    example = "harness track sync --workdir work/demo"
     track = add_group(commands, "track", help="runs in MLflow", example=example)
     sync = add_command(
-        track, "sync", sync_runs,
+        track, "sync", sync_runs, WORKDIR,
         help="send the runs of a work directory that the MLflow store lacks or has in an older state",
         example=example,
     )  # fmt: skip
-    sync.add_argument("--from", dest="workdir", type=Path, required=True, metavar="WORKDIR", help="a work directory")
-    sync.add_argument("--tracking-uri", metavar="URI", help="an MLflow server or database (default: WORKDIR/mlflow.db)")
+    sync.add_argument("--tracking-uri", metavar="URI", help="MLflow server or database (default: DIR/mlflow.db)")
 
 
 def show_status(args: argparse.Namespace) -> int:
@@ -53,7 +46,7 @@ def show_status(args: argparse.Namespace) -> int:
 
     states = read_progress(args.workdir)
     if not states:
-        raise InputError(f"{args.workdir}: no progress.json of a comparison or study there")
+        raise InputError(f"--workdir {args.workdir}: no progress.json of a comparison or study there")
     if args.json:
         tell_json(states)
     else:
@@ -80,8 +73,8 @@ def sync_runs(args: argparse.Namespace) -> int:
     from harness.files.redaction import redacted
     from harness.tracking import default_uri, sync
 
-    sent = sync(args.workdir, args.tracking_uri)
     uri = args.tracking_uri or default_uri(args.workdir)
+    sent = sync(args.workdir, args.tracking_uri)
     tell(f"sent {sent} runs to {redacted(uri)}" if sent else f"{redacted(uri)} has every run already")
     if uri.startswith("sqlite:"):
         tell(f"show them with: mlflow ui --backend-store-uri {uri}")

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from harness.files.printable import one_line, tell, told
+from harness.files.printable import one_line, safe_line, tell
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -17,7 +17,7 @@ def plain(text: str) -> Text:
     """Text for a rich table without markup and without characters that a terminal obeys."""
     from rich.text import Text
 
-    return Text(told(one_line(text)))
+    return Text(safe_line(one_line(text)))
 
 
 def print_columns(rows: Sequence[Sequence[str]], *, right: Collection[int] = ()) -> None:

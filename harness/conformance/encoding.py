@@ -27,9 +27,9 @@ def fit(s: Subject) -> str:
     expect(returned is method, f"fit returned {type(returned).__name__}, not self")
     report = method.fit_report
     json.dumps([report.training, report.cost], allow_nan=False)
-    expect(isinstance(method.parameters(), int), "parameters() is not a whole number")
+    expect(isinstance(method.num_parameters(), int), "num_parameters() is not a whole number")
     steps = f"{report.training['steps']} steps, " if "steps" in report.training else ""
-    return f"{steps}{method.parameters():,} parameters"
+    return f"{steps}{method.num_parameters():,} parameters"
 
 
 def shapes(s: Subject) -> str:

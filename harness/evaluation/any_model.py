@@ -145,7 +145,7 @@ def in_hand(model: Any, pooling: str | None = None, max_length: int | None = Non
         return OpenedModel(model, str(model.config.pooling))
     kinds = {f"{kind.__module__}.{kind.__name__}" for kind in type(model).__mro__}
     if any(name.startswith("sentence_transformers.") and name.endswith(".SentenceTransformer") for name in kinds):
-        foreign = ForeignEncoder(model, "it was given as it is")
+        foreign = ForeignEncoder(model, "it was given as an object")
         return OpenedModel(foreign, foreign.modules)
     if callable(getattr(model, "encode", None)):
         return OpenedModel(model, "unknown")

@@ -1,4 +1,4 @@
-"""Text from data made safe to look at: on a terminal, and inside Markdown. All that the program tells leaves here."""
+"""Text from data made safe to look at: on a terminal, and inside Markdown. All output of the program is made so."""
 
 from __future__ import annotations
 
@@ -47,23 +47,23 @@ def first_line(error: BaseException) -> str:
     return redacted(next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__))
 
 
-def told(line: str) -> str:
+def safe_line(line: str) -> str:
     """A line as it may leave for a terminal or a log: `visible`, without credentials, and one line; blanks stay."""
     return redacted(" ".join(visible(line).splitlines()))
 
 
 def tell(line: str = "") -> None:
-    """Write a line on standard output; see `told`."""
-    print(told(line), flush=True)
+    """Write a line on standard output; see `safe_line`."""
+    print(safe_line(line), flush=True)
 
 
 def tell_error(line: str) -> None:
-    """Write a line on standard error; see `told`."""
-    print(told(line), file=sys.stderr, flush=True)
+    """Write a line on standard error; see `safe_line`."""
+    print(safe_line(line), file=sys.stderr, flush=True)
 
 
 def tell_lines(text: str, *, error: bool = False) -> None:
-    """Write every line of a longer text, such as a file or a traceback; see `told`."""
+    """Write every line of a longer text, such as a file or a traceback; see `safe_line`."""
     for line in text.splitlines():
         (tell_error if error else tell)(line)
 
@@ -73,12 +73,12 @@ def tell_json(tree: Any) -> None:
     print(json.dumps(tree, indent=1, default=str), flush=True)
 
 
-class ToldFormatter(logging.Formatter):
-    """Each entry of a log as `told`."""
+class SafeFormatter(logging.Formatter):
+    """Each entry of a log as `safe_line`."""
 
     def format(self, record: logging.LogRecord) -> str:
         """One line; the lines of a traceback after it."""
-        return "\n".join(told(line) for line in super().format(record).splitlines())
+        return "\n".join(safe_line(line) for line in super().format(record).splitlines())
 
 
 # Also what Markdown only reads in places (lists, links, tables, emphasis, code): escaping more than needed is harmless,

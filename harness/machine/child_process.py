@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 class ChildEnded(RunError):  # noqa: N818 - says what happened
     """A child process ended without an answer: killed, as the system does for want of memory, or by an error of its
-    own, which it has told."""
+    own, which it has reported."""
 
 
 def in_child(function: Callable[..., T], *args: Any, data: int | None = None) -> T:

@@ -45,6 +45,11 @@ class Reporter:
         """What a call shows that names no reporter: bars in a notebook, nothing elsewhere."""
         return cls(quiet=not in_notebook())
 
+    @property
+    def draws(self) -> bool:
+        """Are bars drawn: on a terminal or in a notebook, and not quiet?"""
+        return self._bars is not None
+
     def __enter__(self) -> Self:
         if self._bars is not None:
             self._bars.__enter__()

@@ -188,7 +188,7 @@ class Execution:
             method, earlier = self._fitted(method, earlier)
             tasks = find_due(earlier, self.job)
             result = self._evaluate(method, tasks)
-            result.cost["parameters"] = float(method.parameters())
+            result.cost["parameters"] = float(method.num_parameters())
             if not method.transductive:
                 architecture = measure_inference(method, self.workdir, self.device)
         except TrainingStopped as stop:

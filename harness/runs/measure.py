@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from harness.errors import InputError, RunError, TrainingStopped
 from harness.files.hashing import content_id
-from harness.files.redaction import redacted
+from harness.files.printable import first_line
 from harness.identity import model_fingerprint
 from harness.machine.environment import device_name
-from harness.method import FitContext, Method
+from harness.method import FitContext, Method, raised_in
 from harness.results.measurements import (
     PROCESSOR,
     WALL,
@@ -136,8 +136,8 @@ def time_steps(
     except (InputError, RunError):
         raise
     except Exception as error:  # of any library; out of memory above all
-        line = redacted(str(error)).partition("\n")[0]
-        raise RunError(f'row "{row.label}" cannot be timed: {type(error).__name__}: {line}') from None
+        why = raised_in(error, row.method) or f"{type(error).__name__}: {first_line(error)}"
+        raise RunError(f'row "{row.label}" cannot be timed: {why}') from None
     if len(stamps) <= untimed:
         raise RunError(f'row "{row.label}" cannot be timed: the method reports no training steps')
     return (stamps[-1] - stamps[untimed - 1]) / (len(stamps) - untimed)

@@ -56,7 +56,7 @@ def check_budget(budget: Budget | None, experiment: Experiment) -> Budget | None
     both, own = set(budget.seeds) & set(experiment.seeds), any(entry.base_models for entry in experiment.methods)
     faults = {
         f"--tune {budget.trials}: expected 1 or more trials a row": budget.trials < 1,
-        f"--tune: seed {min(both, default=0)} would be searched on and reported; choose others with --tune-seeds": both,
+        f"--tune: seed {min(both, default=0)} would be searched on and reported; choose another (--set seeds)": both,
         "--tune: the experiment has no dev set to search on; give it a table [dev]": experiment.dev is None,
         "--tune: not for a file with blocks, or with base models of rows": experiment.blocks or own,
         "--tune: one base model at a time; choose it with --set 'base_models=[\"NAME\"]'": experiment.base_models[1:],

@@ -72,9 +72,9 @@ def check_until(until: Until, experiment: Experiment) -> None:
     faults = {
         "--until: adds seeds that all rows share; this file has blocks": experiment.blocks,
         f"--equivalence {until.equivalence:g}: expected a number of points, 0 or more": until.equivalence < 0,
-        f"--budget {until.runs}runs: expected more than 0": until.runs is not None and until.runs <= 0,
-        f"--budget {until.hours}h: expected more than 0": until.hours is not None and until.hours <= 0,
-        f"--most-seeds {until.most}: the first analysis takes {first}": until.most < first,
+        f"--max-runs {until.runs}: expected more than 0": until.runs is not None and until.runs <= 0,
+        f"hours = {until.hours}: expected more than 0": until.hours is not None and until.hours <= 0,
+        f"--max-seeds {until.most}: the first analysis takes {first}": until.most < first,
     }
     for fault, holds in faults.items():
         if holds:
@@ -130,7 +130,7 @@ class MoreSeeds:
         """
         begun = self._with_seeds(plan, {_key(row): self.first for row in plan.rows})
         if self._exceeds_budget(begun, []):
-            raise InputError(f"--budget {self.until.runs}runs: the first analysis takes more, {self.first} per row")
+            raise InputError(f"--max-runs {self.until.runs}: the first analysis takes more, {self.first} per row")
         return begun
 
     def analysis_of(self, job: Job) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
@@ -17,6 +18,9 @@ from harness.tasks.family import OpenFamily, TaskFamily
 from harness.tasks.suite import Suite
 
 SOURCES: tuple[Source, ...] = ("senteval", "mteb")  # where the tasks with public data sets may read them from
+_SUFFIX = re.compile(
+    r"(Pair)?(Classification|Clustering|Retrieval|Reranking)?([PS]2[PS])?(\.v\d+)?$", re.I
+)  # of mteb's names
 _PARTS = ("name", "suite", "source", "texts", "evaluate")  # of a task
 
 
@@ -137,14 +141,20 @@ def _task(name: str, source: Source) -> Task:
 def _beyond(name: str, source: Source) -> Task:
     """A task of an open family that it does not list.
 
-    The family's prefix may be left out unless the name is much like one that is listed: mteb's "STSB" is Chinese, and
-    may well be meant for "STS-B".
+    Its listed tasks are found without prefix and suffix, in small letters too: "banking77". Other tasks need the prefix
+    where their names are much like a listed one: mteb's "STSB" is Chinese, and may be meant for "STS-B".
     """
     found = (_family(point) for point in registry.points(registry.TASKS))
     families = [family for family in found if isinstance(family, OpenFamily)]
     for family in families:
-        if family.prefix + name in family.names:
-            return family.make(family.prefix + name, source)
+        short = name.removeprefix(family.prefix).lower()
+        bare = {known: known.removeprefix(family.prefix).lower() for known in family.names}
+        meant = [known for known in bare if bare[known] == short]
+        meant = meant or [known for known in bare if _SUFFIX.sub("", bare[known]) == short]
+        if len(meant) > 1:
+            raise InputError(f'"{name}" may be {" or ".join(meant)}: name one of them')
+        if meant:
+            return family.make(meant[0], source)
     prefixes = tuple(family.prefix for family in families)
     known = [*registry.names(registry.SUITES), *(own for own in offers() if not own.startswith(prefixes))]
     unlike = not difflib.get_close_matches(name, known, n=1, cutoff=0.8)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import time
 from abc import abstractmethod
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -22,7 +23,7 @@ from harness.encoder import Encoder
 from harness.encoder.precision import autocast, choose_precision
 from harness.encoder.token_count import count_tokens
 from harness.errors import TrainingStopped
-from harness.method import FitContext, FitReport, Method, MethodConfig, require_corpus
+from harness.method import FitContext, FitReport, Method, MethodCard, MethodConfig, require_corpus
 from harness.seeds import derive
 from harness.training.batches import BatchStream
 from harness.training.best_weights import BestWeights
@@ -107,8 +108,7 @@ class TrainedMethod(Method):
         >>> from harness.method import MethodCard
         >>> class Attract(TrainedMethod):
         ...     name = "attract"
-        ...     card = MethodCard("Attraction", "none", text="sentences", supervision="unsupervised", cost="little")
-        ...     Config = TrainingConfig
+        ...     card = MethodCard("Attraction", "none", cost="little")
         ...     def loss(self, encoder, heads, batch):
         ...         ids = encoder.tokenize(batch.texts, max_length=self.config.train_length)
         ...         a, b = encoder.two_views(ids, ids)
@@ -118,10 +118,19 @@ class TrainedMethod(Method):
         1
 
     Parameters of encoder and heads are trained unless `heads` turned their `requires_grad` off, so a frozen copy of the
-    encoder, or a slowly following one, is a part of the heads.
+    encoder, or a slowly following one, is a part of the heads. Without a `card` a method learns from sentences, without
+    labels.
     """
 
     Config: ClassVar[type[MethodConfig]] = TrainingConfig
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """A card that names no text means unlabelled sentences: nothing can be trained without text."""
+        super().__init_subclass__(**options)
+        card = getattr(cls, "card", None) or MethodCard(getattr(cls, "name", cls.__name__), "none")
+        if card.text == "none":
+            learns = "unsupervised" if card.supervision == "untrained" else card.supervision
+            cls.card = replace(card, text="sentences", supervision=learns)
 
     def load_base(self) -> Encoder:
         """As `Method.load_base`, ready to be trained with the memory that the config allows, packed or padded."""

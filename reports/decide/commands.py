@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.commands.options import JSON, WORKDIR, Commands, add_command, one_name, two_rows
 from harness.config import nearest
 from harness.errors import InputError
 from harness.files.printable import one_line, tell, tell_json, tell_lines
@@ -18,93 +18,75 @@ if TYPE_CHECKING:
 _SHARED = ("on", "block", "comparison")
 
 
-def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def register(commands: Commands) -> None:
     """Add `harness verdict`, `power` and `examples`. Imports nothing slow."""
-    parser = subparsers.add_parser(
-        "verdict",
+    comparison, target, rows = (argparse.ArgumentParser(add_help=False) for _ in range(3))
+    comparison.add_argument("--comparison", default="", metavar="NAME", help="if the work directory holds several")
+    target.add_argument("--on", default="", metavar="NAME", help="what to compare by: a task, a suite or a block, as "
+                        "STS, MR, transfer (default: as the report does)")  # fmt: skip
+    target.add_argument("--block", default="", metavar="NAME", help="one block of the file, on its own suites")
+    rows.add_argument("rows", nargs="*", metavar="A B", help="labels of two rows (default: all rows)")
+    rows.add_argument("--base-model", default="", metavar="MODEL", help="if a row has several")
+
+    verdict = add_command(
+        commands, "verdict", run_verdict, WORKDIR, comparison, target, rows, JSON,
         help="say which of two rows is better and how sure that is; or all pairs of rows",
         description="From the records of a work directory: better, worse, no difference that matters or cannot tell "
         "yet, with an interval over seeds and examples that is corrected for all pairs of rows. Without A and B: a "
         "matrix of all differences, and groups of rows that are not significantly different.",
-        epilog="example: harness verdict work/demo SimCSE SCD --on STS",
-    )
-    parser.add_argument("workdir", type=Path, metavar="WORKDIR")
-    parser.add_argument("rows", nargs="*", metavar="A B", help="labels of two rows")
-    _add_shared(parser)
-    parser.add_argument("--base-model", default="", metavar="MODEL", help="where a row has several")
-    parser.add_argument(
-        "--equivalence", type=float, default=0.5, metavar="POINTS", help="less is no difference that matters (0.5)"
-    )
-    parser.add_argument(
+        example="harness verdict SimCSE SCD --on STS --workdir work/demo",
+    )  # fmt: skip
+    verdict.add_argument(
+        "--equivalence", type=float, default=0.5, metavar="POINTS",
+        help="smaller differences do not matter (default: 0.5)",
+    )  # fmt: skip
+    verdict.add_argument(
         "--without-overlap", action="store_true",
         help="leave out test examples that occur in the training data of a row",
     )  # fmt: skip
-    parser.set_defaults(run=run_verdict)
 
-    parser = subparsers.add_parser(
-        "power",
-        help="say what differences a number of seeds can see, and how many seeds a difference takes",
-        description="Plays the verdicts of `harness verdict` through on drawn scores: with the spread of seeds and "
-        "examples that the records of a work directory show, or with given ones. A difference counts as seen where it "
-        "is found in 80 % of comparisons.",
-        epilog="example: harness power work/demo --difference 1.5; harness power --sd 0.84 --rows 6 --difference 2",
-    )
-    parser.add_argument("workdir", type=Path, nargs="?", metavar="WORKDIR")
-    parser.add_argument("--difference", type=float, metavar="POINTS", help="how many seeds does this one take?")
-    _add_shared(parser)
-    parser.add_argument("--sd", type=float, metavar="POINTS", help="standard deviation over seeds (else: the records')")
-    parser.add_argument("--pairs-sd", type=float, metavar="POINTS", help="standard deviation of a difference by the "
-                        "choice of test pairs (else: the records', or 0.3)")  # fmt: skip
-    parser.add_argument("--rows", type=int, metavar="K", help="rows that are compared (else: the records', or 2)")
-    parser.add_argument(
-        "--correlation", type=float, default=0.0, metavar="R",
-        help="of the scores of two rows with the same seed, where they share the order of data (0)",
+    power = add_command(
+        commands, "power", run_power, WORKDIR, comparison, target, JSON,
+        help="say what differences a number of seeds can detect, and how many seeds a difference takes",
+        description="Simulates the verdicts of `harness verdict`: with the spread of seeds and examples in the records "
+        "of a work directory, or with --sd. A difference counts as detected where it is found in 80 % of comparisons.",
+        example="harness power --difference 1.5 --workdir work/demo; harness power --sd 0.84 --rows 6 --difference 2",
     )  # fmt: skip
-    parser.set_defaults(run=run_power)
+    power.add_argument("--difference", type=float, metavar="POINTS", help="how many seeds does this one take?")
+    power.add_argument("--sd", type=float, metavar="POINTS", help="standard deviation over seeds; no records are read")
+    power.add_argument("--pairs-sd", type=float, metavar="POINTS", help="standard deviation of a difference by the "
+                       "choice of test pairs (default: that of the records, or 0.3)")  # fmt: skip
+    power.add_argument("--rows", type=int, metavar="K", help="number of rows compared (default: as recorded, or 2)")
 
-    parser = subparsers.add_parser(
-        "examples",
+    examples = add_command(
+        commands, "examples", run_examples, WORKDIR, comparison, rows, JSON,
         help="show the examples on which two rows differ most, or that most rows get wrong",
         description="Compares the errors of rows on single examples: of a pair, the distance between its rank by "
         "cosine and its rank by gold score; of a classified text, right or wrong; of a query, its score. Texts are "
         "read from the data of the tasks; if it cannot be read, their ids are printed.",
-        epilog="example: harness examples work/demo SimCSE SCD --task Embedded-STS-natural",
-    )
-    parser.add_argument("workdir", type=Path, metavar="WORKDIR")
-    parser.add_argument("rows", nargs="*", metavar="A B", help="labels of two rows (default: what most rows get wrong)")
-    parser.add_argument("--task", action="append", default=[], metavar="NAME", help="may be repeated (default: all)")
-    parser.add_argument("--top", type=int, default=10, metavar="N", help="examples per task (default: 10)")
-    parser.add_argument("--text", default="", metavar="WORDS", help="only examples that contain these words")
-    parser.add_argument("--comparison", default="", metavar="NAME", help="if the work directory holds several")
-    parser.add_argument("--base-model", default="", metavar="MODEL", help="if a row has several")
-    parser.add_argument("--json", action="store_true", help="machine-readable")
-    parser.set_defaults(run=run_examples)
-
-
-def _add_shared(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--on", default="", metavar="STS|TASK|SUITE|BLOCK",
-                        help="what to compare by, as STS, MR, transfer (default: as the report does)")  # fmt: skip
-    parser.add_argument("--block", default="", metavar="NAME", help="one block of the file, on what it asks for")
-    parser.add_argument("--comparison", default="", metavar="NAME", help="where a work directory holds several")
-    parser.add_argument("--json", action="store_true", help="machine-readable")
+        example="harness examples SimCSE SCD --task Embedded-STS-natural --workdir work/demo",
+    )  # fmt: skip
+    examples.add_argument("--task", action="append", type=one_name, default=[], metavar="NAME", help="may be repeated "
+                          "(default: all)")  # fmt: skip
+    examples.add_argument("--top", type=int, default=10, metavar="N", help="examples per task (default: 10)")
+    examples.add_argument("--text", default="", metavar="WORDS", help="only examples that contain these words")
 
 
 def run_verdict(args: argparse.Namespace) -> int:
     """Print the verdict."""
     from reports.decide.verdict_answer import verdict
 
-    if len(args.rows) not in (0, 2):
-        raise InputError("harness verdict WORKDIR A B: name two rows, or none for all pairs")
     options = (*_SHARED, "base_model", "equivalence", "without_overlap")
-    return _show(args, verdict(args.workdir, *args.rows, **{name: getattr(args, name) for name in options}))
+    return _show(args, verdict(args.workdir, *two_rows(args), **{name: getattr(args, name) for name in options}))
 
 
 def run_power(args: argparse.Namespace) -> int:
     """Print the table of seeds and differences for each base model."""
     from reports.decide.power_answer import power
 
-    options = (*_SHARED, "difference", "sd", "pairs_sd", "rows", "correlation")
-    return _show(args, power(args.workdir, **{name: getattr(args, name) for name in options}))
+    options = (*_SHARED, "difference", "sd", "pairs_sd", "rows")
+    found = args.workdir if args.sd is None else None
+    return _show(args, power(found, **{name: getattr(args, name) for name in options}))
 
 
 def _show(args: argparse.Namespace, answer: Answer) -> int:
@@ -120,12 +102,11 @@ def run_examples(args: argparse.Namespace) -> int:
     from reports.decide.question import comparison_of, row_of
     from reports.explore.examples import choose_differing, choose_hard, read_tasks
 
-    if len(args.rows) not in (0, 2):
-        raise InputError("harness examples WORKDIR A B: name two rows, or none for what most rows get wrong")
+    labels = two_rows(args)
     if args.top < 1:
         raise InputError(f"--top {args.top}: a number of examples, 1 or more")
     comparison = comparison_of(args.workdir, args.comparison)
-    rows = [row_of(comparison.rows, label, args.base_model) for label in args.rows]
+    rows = [row_of(comparison.rows, label, args.base_model) for label in labels]
     if rows and rows[0].key == rows[1].key:
         raise InputError(f'"{one_line(rows[0].label)}" is one row: name two')
     every = read_tasks(comparison, lambda task: not args.task or task in args.task)

@@ -64,7 +64,7 @@ def power(
         pairs = 0.3 if pairs_sd is None else pairs_sd
         designs = [("given numbers", Design((sd,) * (rows or 2), pairs, AllPairs(rows or 2), correlation))]
     else:
-        raise InputError("harness power: give a work directory, or --sd (BERT-base has about 0.84 points on STS)")
+        raise InputError("harness power: needs a work directory or --sd (BERT-base has about 0.84 points on STS)")
     seen = [_seen(what, design, difference) for what, design in designs]
     lines = [line for one in seen for line in _lines(one)]
     table = [

@@ -36,7 +36,7 @@ def comparison_of(found: Compared | str | Path, name: str = "", part: str = "") 
     """
     workdir, name = (Path(found), name) if isinstance(found, str | Path) else (found.workdir, found.name)
     if not workdir.is_dir():
-        raise InputError(f"{workdir}: no such folder; give the work directory of `harness compare`")
+        raise InputError(f"{workdir}: no such folder; name a work directory of `harness compare` (--workdir)")
     if not name:
         known = list(comparison_files(workdir)) or list(comparisons(workdir))
         if len(known) != 1:
@@ -115,6 +115,6 @@ def row_of(rows: Sequence[ResultRow], label: str, base_model: str) -> ResultRow:
         return found[0]
     if found:
         bases = ", ".join(base_name(row.base_model) for row in found)
-        raise InputError(f'row "{label}" stands on {bases}: name one with --base-model')
+        raise InputError(f'row "{label}" has several base models, {bases}: name one with --base-model')
     labels = list(dict.fromkeys(row.label for row in rows))
     raise InputError(f'no row "{label}"{nearest(label, labels)}; rows: {", ".join(labels)}')

@@ -57,7 +57,7 @@ def verdict(
         InputError: no such folder, comparison, row or task, or nothing that can be judged.
     """
     if bool(a) != bool(b):
-        raise InputError("harness verdict WORKDIR A B: name two rows, or none for all pairs")
+        raise InputError("verdict: name two rows, or none for all pairs")
     if equivalence < 0:
         raise InputError(f"--equivalence {equivalence:g}: a number of points, 0 or more")
     read, left_out = comparison_of(found, comparison, block), ""

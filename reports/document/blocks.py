@@ -99,7 +99,7 @@ class Document:
 
 MARK = "[rehearsal]"
 SENTENCE = (
-    "Rehearsal: small stand-ins for base models, texts and numbers of training steps show that every row runs; the "
+    "Rehearsal: small replacements for base models, texts and numbers of training steps show that every row runs; the "
     "numbers say nothing of the methods and join none of a paper."
 )
 

@@ -146,7 +146,7 @@ def _example_table(comparison: Comparison, tasks: Sequence[ExploredTask]) -> Tab
     legend = (
         "Error of a pair: distance between its rank by cosine and its rank by gold score, as a share of all ranks; of "
         "a classified text: share of seeds that are wrong; of a query: 1 minus its score. More: harness examples "
-        "WORKDIR A B. Texts of other data sets are left out here, since licences may forbid copies."
+        "A B. Texts of other data sets are left out here, since licences may forbid copies."
     )
     return Table("examples", "Hard and contested examples", caption, columns, tuple(lines), (legend,))
 

@@ -1,4 +1,4 @@
-"""The worked examples of CONTRIBUTING.md and README.md: one package, installed by pip, seen wherever ours are seen."""
+"""The worked examples of CONTRIBUTING.md: one package, installed by pip, seen wherever ours are seen."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ for name, command in {
     "plugins": "list plugins --json",
     "align_uniform": "check-method align_uniform --json",
     "centred": "check-method centred --json",
-    "compare": "compare comparison.toml --workdir work --no-tracking --format md,csv --quiet",
-    "study": "study run search.toml --workdir work --no-tracking --quiet",
+    "compare": "compare comparison.toml --workdir work --tracking-uri none --format md --format csv --quiet",
+    "study": "study run search.toml --workdir work --tracking-uri none --quiet",
 }.items():
     with Path(f"{name}.out").open("w") as printed, contextlib.redirect_stdout(printed):
         codes[name] = main(command.split())
@@ -63,13 +63,7 @@ def test_every_example_of_contributing_is_a_file_of_the_package() -> None:
     quoted = blocks("CONTRIBUTING.md")
     assert [block for block in quoted if block not in files.values()] == []
     rest = [name for name, text in files.items() if text not in quoted]
-    assert rest == ["align_uniform.py"], "the README has this one"
-
-
-def test_the_readme_quotes_the_method_and_its_entry_point() -> None:
-    method, points, *_ = blocks("README.md", "## Add a method in 30 lines\n")
-    assert method == (PACKAGE / "align_uniform.py").read_text(encoding="utf-8")
-    assert points.removeprefix("# its pyproject.toml\n") in (PACKAGE / "pyproject.toml").read_text(encoding="utf-8")
+    assert rest == ["align_uniform.py"], "the tutorial has this one"
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import sys
 from pathlib import Path
 
 import pytest
@@ -210,3 +212,32 @@ def test_a_missing_or_empty_key_is_named() -> None:
         Example.parse({}, "here")
     with pytest.raises(InputError, match='key "seeds": '):
         read_experiment({"name": "x", "seeds": [], "methods": [{"method": "pooling"}]})
+
+
+def test_an_error_in_the_code_of_a_method_names_its_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / "buggy.py"
+    source.write_text(BUGGY)
+    spec = importlib.util.spec_from_file_location("buggy", source)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["buggy"] = module
+    spec.loader.exec_module(module)
+    keys = {"methods": [{"method": module.Buggy}], "suites": ["Embedded-STS-natural"], "max_steps": 2}
+    with pytest.raises(InputError, match=r"AttributeError: .*no attribute 'nothing' \(buggy.py, line 11\)"):
+        harness.compare(keys, workdir=tmp_path / "work", tracked=False)
+    assert not (tmp_path / "work").exists()
+
+
+BUGGY = """
+from harness.training import TrainedMethod
+
+class Buggy(TrainedMethod):
+    name = "buggy"
+    version = 1
+    def loss(self, encoder, heads, batch):
+        return {"loss": batch.nothing}
+    @classmethod
+    def inputs(cls, config):
+        return {"teacher": config.nothing}
+"""

@@ -48,7 +48,7 @@ def refused(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
 
 def compare(tmp_path: Path, capsys: pytest.CaptureFixture[str], **parts: str) -> str:
     work = tmp_path / "work"
-    line = refused(capsys, "compare", experiment(tmp_path, **parts), "--workdir", str(work), "--no-tracking")
+    line = refused(capsys, "compare", experiment(tmp_path, **parts), "--workdir", str(work), "--tracking-uri=none")
     assert not work.exists(), "nothing may be written"
     return line
 
@@ -126,8 +126,8 @@ def test_a_full_disk_is_one_line(
 
     monkeypatch.setattr("harness.runs.runner.execute", full)
     work = tmp_path / "work"
-    line = refused(capsys, "compare", experiment(tmp_path, method="pooling"), "--workdir", str(work), "--no-tracking",
-                   "--quiet")  # fmt: skip
+    line = refused(capsys, "compare", experiment(tmp_path, method="pooling"), "--workdir", str(work),
+                   "--tracking-uri=none", "--quiet")  # fmt: skip
     assert "record.json" in line
 
 

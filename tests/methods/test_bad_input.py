@@ -65,7 +65,7 @@ def test_one_line_and_nothing_written(
     file = tmp_path / "mine.toml"
     file.write_text(BASE.format(method=method, config=config, corpora=corpora.format(folder=tmp_path)))
     work = tmp_path / "work"
-    assert main(["compare", str(file), "--workdir", str(work), "--no-tracking", "--quiet"]) == 2
+    assert main(["compare", str(file), "--workdir", str(work), "--tracking-uri=none", "--quiet"]) == 2
     lines = capsys.readouterr().err.strip().splitlines()
     assert len(lines) == 1, lines
     assert said in lines[0]

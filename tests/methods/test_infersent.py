@@ -148,7 +148,7 @@ def test_sentence_transformers_reads_the_same_vectors(file: Path, tmp_path: Path
     assert theirs == pytest.approx(np.asarray(method.encode(texts)), abs=1e-6)
     again = InferSent.load(tmp_path / "model")
     assert np.array_equal(np.asarray(again.encode(texts)), np.asarray(method.encode(texts)))
-    assert again.parameters() == method.parameters() == 2 * 4 * 3 * (5 + 3 + 2) + (len(WORDS.split()) + 2) * 5
+    assert again.num_parameters() == method.num_parameters() == 2 * 4 * 3 * (5 + 3 + 2) + (len(WORDS.split()) + 2) * 5
     (tmp_path / "model" / "1_LSTM" / "model.safetensors").write_bytes(b"damaged")
     with pytest.raises(InputError, match=r"damaged: .*; save the method again"):
         InferSent.load(tmp_path / "model")

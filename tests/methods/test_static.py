@@ -170,7 +170,7 @@ def test_sentence_transformers_reads_the_same_vectors(file: Path, tmp_path: Path
     again = Static.load(tmp_path / "model")
     assert again.config == method.config
     assert np.array_equal(again.encode(texts), vectors)
-    assert again.parameters() == method.parameters() == 3 * len(LINES)
+    assert again.num_parameters() == method.num_parameters() == 3 * len(LINES)
 
 
 def test_a_row_is_named_by_its_vectors_and_depends_on_their_content(file: Path) -> None:
@@ -189,7 +189,7 @@ def test_glove_of_the_hub() -> None:
         pytest.skip(str(error))
     king, queen, car, banana = np.asarray(method.encode(["king", "Queen", "car", "banana"], normalize_embeddings=True))
     assert king @ queen > 0.6 > car @ banana
-    assert method.parameters() == 400_000 * 300
+    assert method.num_parameters() == 400_000 * 300
 
 
 @pytest.mark.hub

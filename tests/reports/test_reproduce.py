@@ -40,7 +40,7 @@ def tiny(few_pairs: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tiny")
     (folder / "tiny.toml").write_text(EXPERIMENT)
     work = folder / "work"
-    assert main(["compare", str(folder / "tiny.toml"), "--workdir", str(work), "--no-tracking", "--quiet"]) == 0
+    assert main(["compare", str(folder / "tiny.toml"), "--workdir", str(work), "--tracking-uri=none", "--quiet"]) == 0
     shutil.move(work / "reports" / "tiny", folder / "report")
     shutil.rmtree(work)
     return folder / "report"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -90,3 +91,11 @@ config = {json.dumps({"batch_size": 8, "learning_rate": 1e-5}).replace(":", " ="
     same = make_plan(read_experiment(str(by_hand)), "by hand", starts=False)
     planned = plan_trial(study, {"learning_rate": 1e-5}, tmp_path)
     assert [job.id for job in planned.jobs] == [job.id for job in same.jobs]
+
+
+def test_a_study_that_selects_on_a_test_part_warns() -> None:
+    from studies.study_api import warn_of_test_parts
+
+    keys: dict[str, Any] = {"name": "s", "method": "whitening", "suites": ["STS-B"], "sampler": "random", "trials": 2}
+    assert warn_of_test_parts(Study(**keys)) == ""
+    assert "test scores (STS-B)" in warn_of_test_parts(Study(**keys, objectives=["STS-B"]))

@@ -49,8 +49,9 @@ def make(folder: Path, records: int) -> None:
     rows = "".join(ENTRY.format(number=n, temperature=round(0.05 * n, 2)) for n in range(1, ROWS + 1))
     file, work = folder / "many.toml", folder / "w"
     file.write_text(EXPERIMENT.format(seeds=[1]) + rows)
-    subprocess.run([sys.executable, "-m", "harness", "compare", str(file), "--workdir", str(work), "--no-tracking",
-                    "--format", "md", "--quiet"], check=True, stdout=subprocess.DEVNULL)  # fmt: skip
+    subprocess.run([sys.executable, "-m", "harness", "compare", str(file), "--workdir", str(work),
+                    "--tracking-uri=none", "--format", "md", "--quiet"], check=True,
+                   stdout=subprocess.DEVNULL)  # fmt: skip
     file.write_text(EXPERIMENT.format(seeds=list(range(1, records // ROWS + 1))) + rows)
     plan = make_plan(read_experiment(str(file), []), str(file))
     first = {job.row: job.id for job in plan.jobs if job.spec.seed == 1}
@@ -100,12 +101,21 @@ def main() -> int:
         work, file = str(folder / "w"), str(folder / "many.toml")
         commands = {
             "compare --dry-run": ["compare", file, "--workdir", work, "--dry-run"],
-            "report list": ["report", "list", "--from", work],
-            "report build": ["report", "build", "many", "--from", work, "--format", "md,csv"],
-            "compare, all reused": ["compare", file, "--workdir", work, "--no-tracking", "--format", "md", "--quiet"],
+            "report list": ["report", "list", "--workdir", work],
+            "report build": ["report", "build", "many", "--workdir", work, "--format", "md", "--format", "csv"],
+            "compare, all reused": [
+                "compare",
+                file,
+                "--workdir",
+                work,
+                "--tracking-uri=none",
+                "--format",
+                "md",
+                "--quiet",
+            ],
             "doctor --workdir": ["doctor", "--workdir", work],
-            "status": ["status", work],
-            "track sync": ["track", "sync", "--from", work],
+            "status": ["status", "--workdir", work],
+            "track sync": ["track", "sync", "--workdir", work],
         }
         print(f"{'command':<20} {'code':>4} {'processor s':>12} {'peak MiB':>9}")
         for title, command in commands.items():

@@ -104,7 +104,7 @@ def main() -> int:
 
         def command(workdir: Path) -> list[str]:
             own = [sys.executable, "-m", "harness", *words, str(file), "--workdir", str(workdir)]
-            own += ["--no-tracking", "--quiet"] + (["--format", "md"] if args.what == "compare" else [])
+            own += ["--tracking-uri=none", "--quiet"] + (["--format", "md"] if args.what == "compare" else [])
             return own + (["--executor", "processes", "--workers", str(args.workers)] if args.workers > 1 else [])
 
         start = time.monotonic()

@@ -233,7 +233,7 @@ def run() -> int:
     kinds: dict[str, tuple[int, list[str], Callable[[Path], list[str]]]] = {
         "experiments": (500, EXPERIMENTS, lambda f: ["compare", str(f), "--dry-run"]),
         "studies": (200, STUDIES, lambda f: ["study", "run", str(f), "--dry-run"]),
-        "definitions": (100, DEFINITIONS, lambda f: ["report", "build", str(f), "--from", str(f.parent)]),
+        "definitions": (100, DEFINITIONS, lambda f: ["report", "build", str(f), "--workdir", str(f.parent)]),
     }
     for name, (count, _, _) in kinds.items():
         parser.add_argument(f"--{name}", type=int, default=count, metavar="N")

@@ -40,7 +40,7 @@ def writing(what: str, folder: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno in _NO_ROOM:
             raise InputError(
-                f"{folder}: no space left on the disk while writing {what}; nothing was kept; "
+                f"{folder}: no space left on the disk while writing {what}; nothing was saved; "
                 "free some space, or set HARNESS_CACHE (and HF_HOME for downloads) to a folder on another disk"
             ) from None
         if error.errno in _NO_ACCESS:

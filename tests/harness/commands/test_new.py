@@ -28,7 +28,7 @@ changes = ["seeds=[1]", "max_steps=1", "suites=['nearest-positive']", "corpus={u
 shrunk = [word for change in changes for word in ("--set", change)]
 codes = [main(["list", "methods"]), main(["list", "tasks"]),
          pytest.main(["-q", "-p", "no:cacheprovider", "margin_pull", "nearest-positive"]),
-         main(["compare", "margin_pull/comparison.toml", "--workdir", "work", "--no-tracking", "--quiet", *shrunk])]
+         main(["compare", "margin_pull/comparison.toml", "--tracking-uri=none", "--quiet", *shrunk])]
 sys.exit(str(codes) if any(codes) else 0)
 """
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -18,7 +19,10 @@ from harness.cli import build_parser, main
         (["study", "rnu", "x"], 'unknown "rnu" (did you mean "run"?)'),
         (["compare", "demo", "--wrkdir", "x"], 'unknown option --wrkdir (did you mean "--workdir"?)'),
         (["train", "simcse", "--otu=x"], 'unknown option --otu (did you mean "--out"?)'),  # before: --out is needed
-        (["study", "run", "x", "--worker=2", "--qick"], 'unknown option --qick (did you mean "--quick"?)'),
+        (["study", "run", "x", "--workers=2", "--qick"], 'unknown option --qick (did you mean "--quick"?)'),
+        (["compare", "demo", "--workd", "x"], 'unknown option --workd (did you mean "--workdir"?)'),  # no abbreviations
+        (["status", "tests"], "unexpected tests; a work directory is given as --workdir tests"),
+        (["evaluate", "m", "--suite", "sts,mr"], "expected one name"),
         (["--versoin"], 'unknown option --versoin (did you mean "--version"?)'),
         (["evaluate", "m", "--source", "mtebb"], 'unknown "mtebb" (did you mean "mteb"?)'),
         (["compare", "x", "--\x1b[31m"], "unknown option --\u241b[31m"),
@@ -33,10 +37,9 @@ def test_the_nearest_word_is_named(argv: list[str], said: str, capsys: pytest.Ca
 
 def test_what_argparse_takes_is_taken() -> None:
     parser = build_parser()
-    assert (
-        parser.parse_args(["compare", "demo", "--workd", "w", "--set=seeds=[1]"]).workdir == "w"
-    )  # a beginning is enough
-    assert parser.parse_args(["verdict", "w", "--", "--odd row", "--other"]).rows == ["--odd row", "--other"]
+    parsed = parser.parse_args(["compare", "demo", "--workdir", "w", "--set=seeds=[1]", "--format=md", "--format=csv"])
+    assert (parsed.workdir, parsed.overrides, parsed.format) == (Path("w"), ["seeds=[1]"], ["md", "csv"])
+    assert parser.parse_args(["verdict", "--", "--odd row", "--other"]).rows == ["--odd row", "--other"]
 
 
 def parsers_of(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli import main
-from harness.files.printable import ToldFormatter, told
+from harness.files.printable import SafeFormatter, safe_line
 
 ROOT = Path(__file__).parents[3]
 HOSTILE = {
@@ -31,8 +31,8 @@ def test_a_file_cannot_write_on_the_terminal(text: str, tmp_path: Path, capsys: 
 
 
 def test_a_line_stays_one_and_keeps_its_blanks() -> None:
-    assert told("  a\nb\r\nc\x1b]0;x\x07") == "  a b c␛]0;x␇"
-    assert told(b"caf\xe9".decode("utf-8", "surrogateescape")) == "caf<U+DCE9>"
+    assert safe_line("  a\nb\r\nc\x1b]0;x\x07") == "  a b c␛]0;x␇"
+    assert safe_line(b"caf\xe9".decode("utf-8", "surrogateescape")) == "caf<U+DCE9>"
 
 
 def test_an_argument_cannot_write_on_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
@@ -43,7 +43,7 @@ def test_an_argument_cannot_write_on_the_terminal(capsys: pytest.CaptureFixture[
 
 def test_a_log_is_told_line_by_line() -> None:
     entry = logging.LogRecord("x", logging.WARNING, "", 0, "at %s", ("http://me:pw@host\x1b[2J",), None)
-    assert ToldFormatter().format(entry) == "at http://***@host␛[2J"
+    assert SafeFormatter().format(entry) == "at http://***@host␛[2J"
 
 
 def test_lines_leave_through_one_module() -> None:

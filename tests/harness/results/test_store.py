@@ -185,7 +185,7 @@ def test_a_work_directory_of_version_0_1_is_refused(
     file.write_text("{}")
     with pytest.raises(InputError, match=r"old"):
         checked_workdir(tmp_path / "old")
-    assert main(["compare", "demo", "--workdir", str(tmp_path / "old"), "--no-tracking"]) == 2
+    assert main(["compare", "demo", "--workdir", str(tmp_path / "old"), "--tracking-uri=none"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert "old" in line
     assert [f for f in (tmp_path / "old").rglob("*") if f.is_file()] == [file]

@@ -34,7 +34,7 @@ def test_rows_of_an_archive_are_shown_with_the_own_ones_and_nothing_of_them_runs
     executed, execute = [], runner.execute
     monkeypatch.setattr(runner, "execute", lambda job, *a, **k: executed.append(job.row) or execute(job, *a, **k))
     work, lines = tmp_path / "work", []
-    found = small_runs.compare(work, name="ours", seeds=[1], methods=[CLS, OURS], against=[archive], say=lines.append)
+    found = small_runs.compare(work, name="ours", seeds=[1], methods=[CLS, OURS], against=[archive], log=lines.append)
     assert executed == ["cls", "ours"]
     theirs = [r for r in found.records if r.row == "SimCSE (theirs)"]
     assert [(r.id, r.scores) for r in theirs] == [(r.id, r.scores) for r in small.records[1:]]

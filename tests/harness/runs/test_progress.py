@@ -37,10 +37,10 @@ def test_readers_see_every_run_and_how_it_ended(tmp_path: Path, capsys: pytest.C
             ["failed", "running", "waiting"],
         )
         assert state["remaining_seconds"] > 0
-        assert main(["status", str(tmp_path)]) == 1  # a run failed
+        assert main(["status", "--workdir", str(tmp_path)]) == 1  # a run failed
         out = capsys.readouterr().out
         assert all(word in out for word in ("mine", "A · seed 1", "40", "100", "no luck"))
-        assert main(["status", str(tmp_path), "--json"]) == 1
+        assert main(["status", "--workdir", str(tmp_path), "--json"]) == 1
         assert json.loads(capsys.readouterr().out)[0]["runs"] == state["runs"]
     assert read_progress(tmp_path)[0]["phase"] == "ended"
 
@@ -89,7 +89,7 @@ def test_a_first_signal_requests_a_stop_and_a_second_one_interrupts(
     def interrupted() -> None:
         with Progress(tmp_path, "mine") as progress:
             progress.expect(states())
-            assert main(["stop", str(tmp_path)]) == 0
+            assert main(["stop", "--workdir", str(tmp_path)]) == 0
             assert progress.stopping
             os.kill(os.getpid(), signal.SIGINT)
 
@@ -97,9 +97,9 @@ def test_a_first_signal_requests_a_stop_and_a_second_one_interrupts(
         interrupted()
     assert read_progress(tmp_path)[0]["phase"] == "stopped"
     assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)) == before
-    assert main(["stop", str(tmp_path)]) == 1
-    assert main(["stop", str(tmp_path), "mine"]) == 1
-    assert main(["status", str(tmp_path / "nowhere")]) == 2
+    assert main(["stop", "--workdir", str(tmp_path)]) == 1
+    assert main(["stop", "--workdir", str(tmp_path), "mine"]) == 1
+    assert main(["status", "--workdir", str(tmp_path / "nowhere")]) == 2
     assert "nowhere" in capsys.readouterr().err
 
 

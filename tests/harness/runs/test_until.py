@@ -107,7 +107,7 @@ def test_no_round_is_started_beyond_a_budget_or_the_most_seeds(decide: Any, fold
     assert (len(done.records), tree["until"]["ended"]) == (7, "budget")
     done, tree = compare(folder, "four", most=4)
     assert (len(done.records), tree["until"]["ended"]) == (9, "seeds")
-    with pytest.raises(InputError, match="5runs"):
+    with pytest.raises(InputError, match="--max-runs 5"):
         compare(folder, "budgets", runs=5)
 
 
@@ -122,15 +122,14 @@ def test_seeds_cannot_change_after_an_analysis(decide: Any, folder: Path) -> Non
 @pytest.mark.parametrize(
     ("words", "key"),
     [
-        ("--most-seeds 8", "--most-seeds"),
-        ("--until decided --most-seeds 2", "--most-seeds 2"),
-        ("--until decided --budget soon", "--budget soon"),
-        ("--until decided --budget 0runs", "--budget 0runs"),
-        ("--until decided --budget 4runs", "--budget 4runs"),
+        ("--max-seeds 8", "--max-seeds"),
+        ("--until decided --max-seeds 2", "--max-seeds 2"),
+        ("--until decided --max-runs 0", "--max-runs 0"),
+        ("--until decided --max-runs 4", "--max-runs 4"),
         ("--until decided --equivalence -1", "--equivalence -1"),
         ("--until decided --rehearse", "--until"),
         ("--tune-steps 3", "--tune-steps"),
-        ("--tune 2 --tune-seeds 1", "seed 1"),
+        ("--tune 2 --set seeds=[101]", "seed 101"),
         ("--measure", "--measure"),
         ("--against nowhere", "nowhere"),
         ("--format pdff", "pdff"),
@@ -141,7 +140,7 @@ def test_seeds_cannot_change_after_an_analysis(decide: Any, folder: Path) -> Non
 def test_options_that_cannot_be_used_are_one_line_and_write_nothing(
     words: str, key: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["compare", "demo", "--workdir", str(tmp_path / "w"), "--no-tracking", *words.split()]) == 2
+    assert main(["compare", "demo", "--workdir", str(tmp_path / "w"), "--tracking-uri=none", *words.split()]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert key in line
     assert not list((tmp_path / "w").glob("comparisons/*.json"))

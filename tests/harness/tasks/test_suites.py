@@ -27,6 +27,13 @@ def test_source_applies_to_public_data_only() -> None:
     assert [t.source for t in tasks] == ["mteb", "mteb", "embedded", "embedded", "embedded", "embedded"]
 
 
+@pytest.mark.parametrize("name", ["banking77", "Banking77Classification", "mteb:banking77", "BANKING77classification"])
+def test_tasks_of_mteb_are_found_without_prefix_and_suffix(name: str) -> None:
+    assert [task.name for task in resolve_tasks([name])] == ["mteb:Banking77Classification"]
+    with pytest.raises(InputError, match="ArxivClusteringP2P or mteb:ArxivClusteringS2S"):
+        resolve_tasks(["arxiv"])
+
+
 def test_a_task_named_twice_runs_once() -> None:
     assert [t.name for t in resolve_tasks(["STS-B", "sts"])] == ["STS-B", *SEVEN[:5], "SICK-R"]
 

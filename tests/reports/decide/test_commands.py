@@ -13,6 +13,7 @@ import pytest
 from harness.cli import main
 from harness.results.store import RunFolder
 from harness.tasks.senteval.transfer import TRANSFER
+from reports.decide.power_answer import power
 from reports.decide.question import comparison_of, question_of
 from tests.support import synthetic
 from tests.support.invented_outcomes import add_transfer
@@ -53,15 +54,15 @@ def numbers(capsys: pytest.CaptureFixture[str], *words: object) -> Any:
 
 
 def test_a_verdict_is_one_line_or_its_numbers(workdir: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert called(capsys, "verdict", workdir, "SimCSE", "Barlow Twins").count("\n") == 1
-    worse = numbers(capsys, "verdict", workdir, "Barlow Twins", "SimCSE", "--on", "STS-B")
+    assert called(capsys, "verdict", "--workdir", workdir, "SimCSE", "Barlow Twins").count("\n") == 1
+    worse = numbers(capsys, "verdict", "--workdir", workdir, "Barlow Twins", "SimCSE", "--on", "STS-B")
     assert (worse["verdict"], worse["tasks"], worse["corrected_for_rows"]) == ("worse", ["senteval:STS-B"], 4)
     assert worse["low"] < worse["difference"] < worse["high"] < 0
     assert worse["p"] < 0.05
-    near = numbers(capsys, "verdict", workdir, "SimCSE", "SCD")
+    near = numbers(capsys, "verdict", "--workdir", workdir, "SimCSE", "SCD")
     assert near["verdict"] == "cannot tell yet"
     assert near["detectable"] > abs(near["difference"])
-    alike = numbers(capsys, "verdict", workdir, "SimCSE", "SCD", "--equivalence", 60)
+    alike = numbers(capsys, "verdict", "--workdir", workdir, "SimCSE", "SCD", "--equivalence", 60)
     assert alike["verdict"] == "no difference that matters"
 
 
@@ -74,31 +75,33 @@ def test_the_power_of_a_design_goes_by_the_spread_of_rows_of_its_kind(workdir: P
 
 
 def test_without_rows_all_pairs_and_groups(workdir: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert all(row in called(capsys, "verdict", workdir) for row in ("SimCSE", "SCD", "Barlow Twins", "mean"))
-    (whole,) = numbers(capsys, "verdict", workdir)
+    assert all(
+        row in called(capsys, "verdict", "--workdir", workdir) for row in ("SimCSE", "SCD", "Barlow Twins", "mean")
+    )
+    (whole,) = numbers(capsys, "verdict", "--workdir", workdir)
     assert len(whole["pairs"]) == 6
     assert set(whole["rows"][:2]) == {"SimCSE", "SCD"}
     assert whole["groups"][0] == f"1, 2: {', '.join(whole['rows'][:2])}"
 
 
 def test_power_from_records_and_from_numbers(workdir: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert called(capsys, "power", workdir, "--difference", 30)
+    assert called(capsys, "power", "--workdir", workdir, "--difference", 30)
     (given,) = numbers(capsys, "power", "--sd", 0.84, "--rows", 6, "--difference", 2)
     least = list(given["seeds"].values())
     assert least == sorted(least, reverse=True)
     assert given["needed"] == 9
-    (paired,) = numbers(capsys, "power", "--sd", 0.84, "--correlation", 0.9, "--rows", 6)
+    (paired,) = power(sd=0.84, correlation=0.9, rows=6).data
     assert paired["seeds"]["5"] < given["seeds"]["5"]
 
 
 def test_verdicts_on_tasks_suites_and_blocks(transfer: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    whole = numbers(capsys, "verdict", transfer, "SimCSE", "SCD", "--on", "transfer")
+    whole = numbers(capsys, "verdict", "--workdir", transfer, "SimCSE", "SCD", "--on", "transfer")
     assert (whole["verdict"], len(whole["tasks"])) == ("better", 7)
-    assert numbers(capsys, "verdict", transfer, "SimCSE", "SCD") == whole
-    task = numbers(capsys, "verdict", transfer, "SCD", "SimCSE", "--on", "trec")
+    assert numbers(capsys, "verdict", "--workdir", transfer, "SimCSE", "SCD") == whole
+    task = numbers(capsys, "verdict", "--workdir", transfer, "SCD", "SimCSE", "--on", "trec")
     assert (task["verdict"], task["tasks"]) == ("worse", ["senteval:TREC"])
     for words in (("--block", "small"), ("--on", "small")):
-        (block,) = numbers(capsys, "verdict", transfer, *words)
+        (block,) = numbers(capsys, "verdict", "--workdir", transfer, *words)
         assert set(block["rows"]) == {"SimCSE", "Barlow Twins"}
         assert {tuple(pair["tasks"]) for pair in block["pairs"]} == {("senteval:MR",)}
 
@@ -106,15 +109,15 @@ def test_verdicts_on_tasks_suites_and_blocks(transfer: Path, capsys: pytest.Capt
 @pytest.mark.parametrize(
     ("words", "named"),
     [
-        (("verdict", "{work}", "SimCSE"), "WORKDIR A B"),
-        (("verdict", "{work}", "SimCSE", "SCE"), '"SCE"'),
-        (("verdict", "{work}", "SimCSE", "SimCSE"), "name two"),
-        (("verdict", "{work}", "SimCSE", "SCD", "--on", "MR"), "--on MR"),
-        (("verdict", "{work}/none"), "none"),
-        (("power",), "--sd"),
+        (("verdict", "--workdir", "{work}", "SimCSE"), "two rows"),
+        (("verdict", "--workdir", "{work}", "SimCSE", "SCE"), '"SCE"'),
+        (("verdict", "--workdir", "{work}", "SimCSE", "SimCSE"), "name two"),
+        (("verdict", "--workdir", "{work}", "SimCSE", "SCD", "--on", "MR"), "--on MR"),
+        (("verdict", "--workdir", "{work}/none"), "none"),
+        (("power", "--workdir", "{work}/none"), "none"),
         (("power", "--sd", "-1"), "--sd -1"),
-        (("verdict", "{transfer}", "--block", "smal"), '"small"'),
-        (("verdict", "{transfer}", "--on", "STS-B"), "--on STS-B"),
+        (("verdict", "--workdir", "{transfer}", "--block", "smal"), '"small"'),
+        (("verdict", "--workdir", "{transfer}", "--on", "STS-B"), "--on STS-B"),
     ],
 )
 def test_wrong_input_is_one_line(
@@ -132,7 +135,7 @@ def test_runs_without_outcomes_name_the_option_that_stores_them(
     for seed in (1, 2):
         for label in ("SimCSE", "SCD"):
             add_transfer(made, label, seed, 0.7, outcomes=False)
-    assert main(["verdict", str(tmp_path), "SimCSE", "SCD", "--on", "MR"]) == 2
+    assert main(["verdict", "--workdir", str(tmp_path), "SimCSE", "SCD", "--on", "MR"]) == 2
     assert len(capsys.readouterr().err.strip().splitlines()) == 1
 
 
@@ -142,7 +145,7 @@ def test_a_suite_that_is_never_averaged_names_its_tasks(tmp_path: Path, capsys: 
     for label in ("SimCSE", "SCD"):
         record = made.add(label, 1, tasks=(), curves=False, geometry=False)
         made.extend(record, [synthetic.score(t, "embedded-transfer", "embedded", "accuracy", 0.6) for t in tasks])
-    assert main(["verdict", str(tmp_path), "--on", "embedded-transfer"]) == 2
+    assert main(["verdict", "--workdir", str(tmp_path), "--on", "embedded-transfer"]) == 2
     assert ", ".join(tasks) in capsys.readouterr().err
 
 
@@ -153,7 +156,8 @@ def test_a_verdict_imports_no_torch(tmp_path: Path) -> None:
         RunFolder(tmp_path, record.id).write(record.model_copy(update={"training": {"steps": 20}}))
     code = (
         "import sys; from harness.cli import main; "
-        f"code = main(['verdict', {str(tmp_path)!r}, 'SimCSE', 'Barlow Twins']); print(code, 'torch' in sys.modules)"
+        f"code = main(['verdict', '--workdir', {str(tmp_path)!r}, 'SimCSE', 'Barlow Twins']); "
+        "print(code, 'torch' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "0 False"

@@ -100,5 +100,5 @@ def test_reports_and_verdicts_say_how_many_analyses_there_were(work: Path, capsy
     table = interim_analyses_table(comparison, Significance(comparison))
     assert table is not None
     assert [[cell.value for cell in line.cells][:3] for line in table.rows] == [[1, 3, 10], [2, 4, 12], [3, 5, 14]]
-    assert main(["verdict", str(work), "SimCSE", "Barlow Twins", "--comparison", "ended", "--json"]) == 0
+    assert main(["verdict", "--workdir", str(work), "SimCSE", "Barlow Twins", "--comparison", "ended", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["corrected_for_interim_analyses"] == 3

@@ -65,7 +65,7 @@ def test_the_largest_differences_and_the_largest_median_errors(explored: Path) -
 
 
 def test_the_command(explored: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["examples", str(explored), "words", "letters"]
+    command = ["examples", "--workdir", str(explored), "words", "letters"]
     assert main([*command, "--task", PAIRS, "--top", "3"]) == 0
     assert capsys.readouterr().out.count("error") == 6
     assert main([*command, "--json", "--top", "2"]) == 0
@@ -76,7 +76,7 @@ def test_the_command(explored: Path, capsys: pytest.CaptureFixture[str]) -> None
     found = json.loads(capsys.readouterr().out)["examples"]
     assert found
     assert all("not" in " ".join(example["texts"]).lower() for example in found)
-    assert main(["examples", str(explored), "--top", "1"]) == 0
+    assert main(["examples", "--workdir", str(explored), "--top", "1"]) == 0
     assert "median error of 2 rows" in capsys.readouterr().out
 
 
@@ -87,7 +87,7 @@ def test_without_the_data_ids_and_the_reason_are_printed(
         raise InputError("no hub can be reached")
 
     monkeypatch.setattr(module, "resolve_tasks", gone)
-    assert main(["examples", str(explored), "words", "letters", "--task", PAIRS, "--top", "1"]) == 0
+    assert main(["examples", "--workdir", str(explored), "words", "letters", "--task", PAIRS, "--top", "1"]) == 0
     printed = capsys.readouterr().out
     assert "no hub can be reached" in printed
     assert printed.splitlines()[-1].startswith("      [")
@@ -97,7 +97,7 @@ def test_without_the_data_ids_and_the_reason_are_printed(
     ("words", "named"),
     [
         (["words", "leters"], '"letters"'),
-        (["words"], "WORKDIR A B"),
+        (["words"], "two rows"),
         (["words", "words"], '"words"'),
         (["words", "letters", "--task", "Embedded-STS-natura"], "--task Embedded-STS-natura"),
         (["--top", "0"], "--top 0"),
@@ -106,7 +106,7 @@ def test_without_the_data_ids_and_the_reason_are_printed(
 def test_wrong_input_is_one_line(
     explored: Path, capsys: pytest.CaptureFixture[str], words: list[str], named: str
 ) -> None:
-    assert main(["examples", str(explored), *words]) == 2
+    assert main(["examples", "--workdir", str(explored), *words]) == 2
     error = capsys.readouterr().err
     assert named in error
     assert error.count("\n") == 1

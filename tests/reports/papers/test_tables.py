@@ -342,7 +342,7 @@ def run_command(*words: str) -> int:
 def test_list_names_papers_comparisons_and_studies(work, capsys):
     assert run_command("list") == 0
     assert "self-guided" in capsys.readouterr().out
-    assert run_command("list", "--from", str(work)) == 0
+    assert run_command("list", "--workdir", str(work)) == 0
     out = capsys.readouterr().out
     assert "bt  study, 4 runs" in out
     assert "invented  comparison, 13 runs" in out

@@ -110,15 +110,17 @@ def test_without_a_check_there_are_no_scores_without_overlap(
         file.unlink()
     with pytest.raises(InputError, match="harness compare"):
         without_overlap(read_comparison(made.workdir, "invented"))
-    assert main(["verdict", str(made.workdir), "SimCSE", "mean", "--without-overlap"]) == 2
-    assert main(["report", "build", "scd", "--from", str(made.workdir), "--without-overlap"]) == 2
+    assert main(["verdict", "--workdir", str(made.workdir), "SimCSE", "mean", "--without-overlap"]) == 2
+    assert main(["report", "build", "scd", "--workdir", str(made.workdir), "--without-overlap"]) == 2
     assert "--without-overlap" in capsys.readouterr().err
 
 
 def test_a_verdict_may_leave_the_overlap_out(made: synthetic.Invented, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["verdict", str(made.workdir), "SimCSE", "mean", "--without-overlap"]) == 0
+    assert main(["verdict", "--workdir", str(made.workdir), "SimCSE", "mean", "--without-overlap"]) == 0
     assert "103 of 155" in capsys.readouterr().out
-    assert main(["verdict", str(made.workdir), "SimCSE", "mean", "--without-overlap", "--on", "STS-B"]) == 2
+    assert (
+        main(["verdict", "--workdir", str(made.workdir), "SimCSE", "mean", "--without-overlap", "--on", "STS-B"]) == 2
+    )
     assert "--on STS-B" in capsys.readouterr().err
 
 

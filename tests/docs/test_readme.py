@@ -1,0 +1,49 @@
+"""What README.md shows: its loss fits on a screen and runs, its files and commands are valid."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from docs.make import REPOSITORY
+from harness.cli import build_parser
+from harness.runs.experiment import read_experiment
+
+TEXT = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
+
+
+def test_the_page_is_short() -> None:
+    assert len(TEXT.splitlines()) <= 150
+    assert sum(bool(line) for line in blocks("python")[0].splitlines()) <= 15
+
+
+@pytest.mark.timeout(240)
+def test_the_loss_and_the_calls_run(tmp_path: Path) -> None:
+    loss, calls = blocks("python")
+    options = 'suites="Embedded-STS-natural", formats=["csv"], tracked=False, workdir="work/mine")'
+    code = loss.replace("max_steps=24", "max_steps=1").replace('workdir="work/mine")', options).replace("[1, 2]", "[1]")
+    lines = ["", 'print(found.rows, found.verdict("align_uniform", "simcse").data["seeds"])', calls]
+    (tmp_path / "mine.py").write_text(code + "\n".join(lines), encoding="utf-8")
+    done = subprocess.run([sys.executable, "mine.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "['align_uniform', 'simcse', 'untrained" in done.stdout
+
+
+def test_files_and_commands_are_valid(tmp_path: Path) -> None:
+    (file,) = blocks("toml")
+    assert [row.method for row in read_experiment({"name": "mine", **tomllib.loads(file)}).methods] == ["simcse", "scd"]
+    lines = "".join(blocks("sh") + blocks("text")).splitlines()
+    commands = [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("harness ")]
+    assert len(commands) > 9
+    parser = build_parser()
+    assert all(parser.parse_args(command).run for command in commands)
