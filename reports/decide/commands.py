@@ -24,8 +24,9 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "verdict",
         help="say which of two rows is better and how sure that is; or all pairs of rows",
         description="From the records of a work directory: better, worse, no difference that matters or cannot tell "
-        "yet, with an interval over seeds and examples that is corrected for all pairs of rows. Without A and B: a "
-        "matrix of all differences, and groups of rows that are not significantly different.",
+        "yet, with an interval over seeds and examples. It is corrected for the family that the pair belongs to: the "
+        "planned pairs, the rows against their untrained start, or all pairs. Without A and B: a matrix of all "
+        "differences, the rows that may be the best, and groups of rows that are not significantly different.",
         epilog="example: harness verdict work/demo SimCSE SCD --on STS",
     )
     parser.add_argument("workdir", type=Path, metavar="WORKDIR")
@@ -44,9 +45,9 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser = subparsers.add_parser(
         "power",
         help="say what differences a number of seeds can see, and how many seeds a difference takes",
-        description="Plays the verdicts of `harness verdict` through on drawn scores: with the spread of seeds and "
-        "examples that the records of a work directory show, or with given ones. A difference counts as seen where it "
-        "is found in 80 % of comparisons.",
+        description="Plays the verdicts of `harness verdict` through on drawn scores, with the spread of seeds and "
+        "examples that the records of a work directory show, or with given ones. Prints the smallest difference that "
+        "is found in 80 % of comparisons, by the number of seeds and of test examples.",
         epilog="example: harness power work/demo --difference 1.5; harness power --sd 0.84 --rows 6 --difference 2",
     )
     parser.add_argument("workdir", type=Path, nargs="?", metavar="WORKDIR")
@@ -54,12 +55,8 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     _add_shared(parser)
     parser.add_argument("--sd", type=float, metavar="POINTS", help="standard deviation over seeds (else: the records')")
     parser.add_argument("--pairs-sd", type=float, metavar="POINTS", help="standard deviation of a difference by the "
-                        "choice of test pairs (else: the records', or 0.3)")  # fmt: skip
+                        "choice of test pairs (else: the records', or 0.7)")  # fmt: skip
     parser.add_argument("--rows", type=int, metavar="K", help="rows that are compared (else: the records', or 2)")
-    parser.add_argument(
-        "--correlation", type=float, default=0.0, metavar="R",
-        help="of the scores of two rows with the same seed, where they share the order of data (0)",
-    )  # fmt: skip
     parser.set_defaults(run=run_power)
 
     parser = subparsers.add_parser(
@@ -103,7 +100,7 @@ def run_power(args: argparse.Namespace) -> int:
     """Print the table of seeds and differences for each base model."""
     from reports.decide.power_answer import power
 
-    options = (*_SHARED, "difference", "sd", "pairs_sd", "rows", "correlation")
+    options = (*_SHARED, "difference", "sd", "pairs_sd", "rows")
     return _show(args, power(args.workdir, **{name: getattr(args, name) for name in options}))
 
 

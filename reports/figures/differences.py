@@ -8,17 +8,18 @@ from reports.document.blocks import Figure
 from reports.figures.labels import row_name, short
 from reports.figures.style import COLOURS, MUTED, finish, new, style
 from reports.read.comparison_runs import Comparison
-from reports.stats.significance import Difference, Significance, untrained_base
+from reports.stats.significance import Difference, Significance
 from reports.stats.targets import common_unit
+from reports.stats.verdicts import starts
 
 
 def forest(comparison: Comparison, significance: Significance) -> Figure | None:
     """Differences to the untrained base with their intervals, a panel for each target."""
     if not significance.targets:
         return None
-    rows = comparison.rows
-    pairs = [(row, base) for row in rows if (base := untrained_base(row, rows)[0]) is not None]
-    results = {target.key: significance.differences(pairs, target) for target in significance.targets}
+    family = starts(comparison)
+    pairs = family.pairs
+    results = {t.key: significance.differences(pairs, t, family.name) for t in significance.targets}
     kept = [i for i in range(len(pairs)) if any(differences[i] for differences in results.values())]
     panels = [target for target in significance.targets if any(results[target.key])]
     if not kept:
@@ -51,11 +52,9 @@ def forest(comparison: Comparison, significance: Significance) -> Figure | None:
         return finish(
             plot,
             "differences",
-            "Difference to the untrained base",
-            "Each trained row minus what it starts from (same base model, pooling and length), with intervals over "
-            "seeds and examples that all hold together (95 %). "
-            "Filled triangles: the interval excludes zero; open circles: it does not, or the row has one seed, of "
-            "which only the chance of the examples is known.",
+            "Difference to the untrained start",
+            f"Each trained row minus what it starts from, with 95 % intervals corrected for {family.name}. Filled "
+            "triangles: the interval excludes zero; open circles: it does not, or the row has fewer than three seeds.",
             f"Dot and interval for each trained row. {'; '.join(said)}.",
         )
 

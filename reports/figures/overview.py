@@ -28,10 +28,9 @@ def overview(comparison: Comparison, significance: Significance) -> Figure | Non
     if target is None:
         return None
     shown, omitted = rows_shown(comparison.rows, target, _ROOM)
-    blocks = [
-        Block([r for r in shown if r.base_model == base], significance, target) for base in comparison.base_models
-    ]
-    rows = [row for block in blocks for row in block.rows]
+    keys = {row.key for row in shown}
+    blocks = [Block(some, significance, target) for some in comparison.blocks.values()]
+    rows = [row for block in blocks for row in block.rows if row.key in keys]
     if len(rows) < 2:
         return None
     places = {row.key: len(rows) - 1 - i for i, row in enumerate(rows)}  # the first row is at the top
@@ -40,13 +39,11 @@ def overview(comparison: Comparison, significance: Significance) -> Figure | Non
         plot = new(7.2, 0.75 + 0.27 * len(rows))
         axes, side = plot.subplots(1, 2, sharey=True, width_ratios=[5, 3])
         for block in blocks:
-            leaders = significance.leaders(block.rows, target)
-            leading = {leaders.best.key, *(row.key for row in leaders.tied)} if leaders else set()
-            for row in block.rows:
-                text = _draw_row(axes, places[row.key], row, block, leading=row.key in leading)
+            for row in (row for row in block.rows if row.key in keys):
+                text = _draw_row(axes, places[row.key], row, block, leading=row in block.candidates)
                 descriptions.append(f"{row_name(row, comparison)} {text}")
             for x, group in enumerate([group for group in block.groups() if len(group) > 1][:_MOST_GROUPS]):
-                heights = [places[block.rows[place].key] for place in group]
+                heights = [places[key] for place in group if (key := block.rows[place].key) in places]
                 side.plot([x] * len(heights), heights, color=MUTED, linewidth=1.2, marker="o", markersize=3)
         axes.set_yticks([places[row.key] for row in rows], [row_name(row, comparison) for row in rows])
         axes.set_ylim(-0.6, len(rows) - 0.4)
@@ -59,8 +56,8 @@ def overview(comparison: Comparison, significance: Significance) -> Figure | Non
             plot,
             "overview",
             "All rows, best first",
-            "Bar: 95 % interval of the mean over seeds and examples; open dot: one seed. Blue: the best row and those "
-            "that do not differ significantly from it. A vertical line joins rows that do not differ significantly."
+            "Bar: 95 % interval of the mean over seeds and examples; open dot: fewer than three seeds. Blue: the rows "
+            "that may be the best (95 %). A vertical line joins rows that do not differ significantly."
             f"{omitted}",
             f"{target.title}: {'; '.join(descriptions)}.",
         )
@@ -72,7 +69,7 @@ def _draw_row(axes: Any, y: int, row: ResultRow, block: Block, *, leading: bool)
     scores, mean = block.runs(row), block.mean(row)
     if row not in block.judged:
         axes.plot([mean], [y], "o", color=colour, markerfacecolor="white", markersize=5)
-        return f"{mean:.2f} (one seed)"
+        return f"{mean:.2f} (too few seeds)"
     interval = mean_over_seeds(scores, block.significance.examples_variance(row, block.target))
     low, high = 100 * interval.low, 100 * interval.high
     axes.plot([low, high], [y, y], color=colour, linewidth=4, alpha=0.35, solid_capstyle="butt")

@@ -13,7 +13,7 @@ from reports.figures.style import COLOURS, INK, MUTED, finish, new, style
 from reports.read.comparison_runs import Comparison, ResultRow
 from reports.stats.estimate import Estimate, Floats
 from reports.stats.significance import Significance
-from reports.stats.simultaneous import mean_over_seeds
+from reports.stats.simultaneous import FEWEST_SEEDS, mean_over_seeds
 from reports.stats.targets import Target, common_unit
 
 MOST_PANELS = 3
@@ -66,14 +66,14 @@ def strip(comparison: Comparison, significance: Significance) -> Figure | None:
             "seeds",
             "Every seed",
             "Each dot is a seed. Bar and tick: the mean with its 95 % interval, which holds the chance of seeds and of "
-            "examples. Open dots: one run, no interval.",
+            "examples. Open dots: fewer than three seeds, no interval.",
             f"Dots by row. {'; '.join(said)}.",
         )
 
 
 def _strip(axes: Any, y: int, values: Floats, estimate: Estimate) -> None:
-    if len(values) == 1:
-        axes.plot(values, [y], "o", color=MUTED, markerfacecolor="white", markersize=5)
+    if len(values) < FEWEST_SEEDS:
+        axes.plot(values, [y] * len(values), "o", color=MUTED, markerfacecolor="white", markersize=5)
         return
     low, high, mean = 100 * estimate.low, 100 * estimate.high, 100 * estimate.value
     axes.plot([low, high], [y, y], color=COLOURS[5], linewidth=5, solid_capstyle="butt", zorder=2)
@@ -84,7 +84,7 @@ def _strip(axes: Any, y: int, values: Floats, estimate: Estimate) -> None:
 
 
 def _said(target: Target, name: str, values: Floats, estimate: Estimate) -> str:
-    if len(values) == 1:
-        return f"{target.short}: {name} {values[0]:.2f} (one run)"
+    if len(values) < FEWEST_SEEDS:
+        return f"{target.short}: {name} {values.mean():.2f} ({len(values)} seeds)"
     interval = f"{100 * estimate.low:.2f} to {100 * estimate.high:.2f}"
     return f"{target.short}: {name} {100 * estimate.value:.2f}, {interval}, {len(values)} seeds"

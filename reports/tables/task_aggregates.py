@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from reports.document.table import Cell, Column, Table, TableRow, number, number_text, ranked
-from reports.read.comparison_runs import SEEDLESS, Comparison, ResultRow, base_name
+from reports.read.comparison_runs import SEEDLESS, Comparison, ResultRow
 from reports.stats.aggregate_metrics import FEWEST_RUNS, Interval, improvement_interval, stratified_bootstrap
 from reports.stats.score_matrices import ScoreMatrix
 from reports.tables.score_cells import HEAD, block_of, head_cells
@@ -33,13 +33,10 @@ def aggregate_table(comparison: Comparison, matrix: ScoreMatrix, baselines: Coll
     if not any(len(scores) >= FEWEST_RUNS for scores in matrix.scores.values()):
         return None
     rows = [row for row in comparison.rows if matrix.of(row) is not None]
-    references = {
-        base: reference_row([r for r in rows if r.base_model == base], matrix, baselines)
-        for base in comparison.base_models
-    }
+    references = {block: reference_row(some, matrix, baselines) for block, some in comparison.blocks.items()}
     said = [
-        f"{row.label} ({base_name(base)})" if len(comparison.base_models) > 1 else row.label
-        for base, row in references.items()
+        f"{row.label} ({block})" if len(references) > 1 else row.label
+        for block, row in references.items()
         if row is not None
     ]
     columns = [*HEAD, Column("iqm", "IQM", "95 % interval", better="higher")]
@@ -50,20 +47,13 @@ def aggregate_table(comparison: Comparison, matrix: ScoreMatrix, baselines: Coll
         scores = matrix.scores[row.key]
         cells = [*head_cells(row), _iqm(row, matrix)]
         if said:
-            cells.append(_improvement(row, references[row.base_model], matrix))
+            cells.append(_improvement(row, references[row.block], matrix))
         if len(scores) < len(row.finished):
             cells[3] = cells[3].noted(f"of {len(scores)} seeds: the others lack a task")
-        body.append(TableRow(tuple(cells), block_of(row), row.supervision != "supervised"))
-    legend = [
-        "IQM: interquartile mean, the mean of the middle half of all seeds' scores on all tasks (Agarwal et al., "
-        f"NeurIPS 2021), ×100. Intervals: over seeds, bootstrap by task, {FEWEST_RUNS} seeds or more; the tasks are as "
-        "given. On tasks of unlike difficulty it leaves out the easiest and the hardest."
-    ]
+        body.append(TableRow(tuple(cells), block_of(row)))
+    legend = "IQM: mean of the middle half of all seeds' scores on all tasks (Agarwal et al., NeurIPS 2021), ×100."
     if said:
-        legend.append(
-            f"P(better): the chance that one seed of the row beats one of {' and of '.join(said)} on a task drawn at "
-            "random, counted over all of them; how much better does not count. Its interval takes scores as normal."
-        )
+        legend += f" P(better): chance that one seed beats one of {' and of '.join(said)} on a task drawn at random."
     return Table(
         f"aggregate-{matrix.key}",
         f"Over all {matrix.title}",
@@ -71,7 +61,7 @@ def aggregate_table(comparison: Comparison, matrix: ScoreMatrix, baselines: Coll
         + (f" Without {_names(matrix.others)}, which most rows were not scored on." if matrix.others else ""),
         tuple(columns),
         ranked(columns, body),
-        tuple(legend),
+        (legend,),
     )
 
 
@@ -86,7 +76,7 @@ def _iqm(row: ResultRow, matrix: ScoreMatrix) -> Cell:
 
 
 def _improvement(row: ResultRow, reference: ResultRow | None, matrix: ScoreMatrix) -> Cell:
-    if reference is None or row.supervision == "supervised":
+    if reference is None:
         return Cell("–", state="empty")
     if row is reference:
         return Cell("reference")
