@@ -55,23 +55,17 @@ def built_in() -> list[TableBuilder]:
     from reports.explore.section import explore
     from reports.figures import training_curves
     from reports.figures.cost_tradeoff import tradeoff
-    from reports.figures.differences import forest
-    from reports.figures.overview import overview
-    from reports.figures.seed_strips import strip
-    from reports.figures.spread_figure import spread_figure
-    from reports.tables.best_seed import best_seed_table
+    from reports.figures.intervals import forest, overview, spread_figure, strip
     from reports.tables.certainty import against_base, all_pairs, interim_analyses_table, planned_tables
     from reports.tables.contamination import contamination
-    from reports.tables.cost_table import cost_table
-    from reports.tables.efficiency_table import efficiency_tables
-    from reports.tables.geometry_table import geometry_tables
+    from reports.tables.cost import cost_table, efficiency_tables
     from reports.tables.limits import limits
     from reports.tables.mteb import embedded_table, mteb_tables
-    from reports.tables.row_cards import how_it_was_run
     from reports.tables.row_differences import difference_table
-    from reports.tables.spread_table import spread_table
+    from reports.tables.run_details import how_it_was_run, tuning_table
+    from reports.tables.seeds import best_seed_table, spread_table
+    from reports.tables.space import geometry_tables
     from reports.tables.suites import CLASSIFICATION, accuracy_tables, multilingual_table, sts_tables
-    from reports.tables.tuned_rows import tuning_table
 
     return [
         TableBuilder("scores", overview, 50),
@@ -150,7 +144,7 @@ def _part(part: Comparison, builders: list[TableBuilder]) -> Section:
 
 def _over_tasks(comparison: Comparison, significance: Significance) -> list[Table | None]:
     from reports.stats.score_matrices import score_matrices
-    from reports.tables.task_aggregates import aggregate_table
+    from reports.tables.seeds import aggregate_table
 
     return [aggregate_table(comparison, matrix, BASELINES) for matrix in score_matrices(comparison)]
 
@@ -174,7 +168,7 @@ def _spaces(comparison: Comparison, significance: Significance) -> list[Figure |
 def _layers(comparison: Comparison, significance: Significance) -> list[Block | None]:
     from reports.figures.layer_maps import layer_map
     from reports.stats.layer_grids import grids
-    from reports.tables.layer_table import layer_tables
+    from reports.tables.space import layer_tables
 
     tables = layer_tables(comparison, significance.first)
     return [*tables, *(layer_map(comparison, grid, significance.first) for grid in grids(comparison))]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 from reports.stats.clusters import Chance
@@ -23,6 +25,7 @@ MOST_SEEDS = 100
 _TRIALS = 2000
 
 
+@cache
 def smallest_difference(
     seeds: int, deviation: float, examples: float, rows: int = 2, *, planned: bool = False, level: float = ALPHA
 ) -> float:

@@ -216,3 +216,11 @@ def test_latex_compiles_as_it_is(built: Built, tmp_path: Path) -> None:
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", f"-output-directory={tmp_path}", latex.name]
     done = subprocess.run(command, cwd=latex.parent, capture_output=True, check=False, timeout=120)
     assert done.returncode == 0, done.stdout[-2000:]
+
+
+def test_no_table_has_more_than_two_short_notes(built: Built) -> None:
+    tables = json.loads(built[1]["json"].read_text())["tables"]
+    assert len(tables) > 8
+    for key, table in tables.items():
+        assert len(table["explanations"]) <= 2, key
+        assert all(len(line) <= 240 for line in table["explanations"]), key

@@ -14,7 +14,7 @@ from harness.tasks.geometry.isotropy import cosine_histograms
 from reports.figures import alignment_scatter, layer_maps, training_curves
 from reports.figures.cosine_histograms import Cosines, histograms
 from reports.figures.cost_tradeoff import Point, pareto, tradeoff
-from reports.figures.overview import overview
+from reports.figures.intervals import overview
 from reports.figures.pair_matrix import pair_matrix
 from reports.figures.spectrum import spectrum
 from reports.read.comparison_runs import ResultRow, read_comparison

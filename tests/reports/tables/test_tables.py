@@ -9,7 +9,7 @@ import pytest
 from harness.tasks.mteb.benchmarks import EN_V1, MTEB_SUITES, names_of
 from reports.document.table import Cell, Table
 from reports.read.comparison_runs import read_comparison
-from reports.tables import efficiency_table, layer_table, mteb
+from reports.tables import cost, mteb, space
 from reports.tables.suites import multilingual_table
 from tests.support import synthetic
 
@@ -113,7 +113,7 @@ def test_without_mteb_there_is_no_table(made):
     comparison = read_comparison(made.workdir, "invented")
     assert list(mteb.mteb_tables(comparison)) == []
     assert mteb.embedded_table(comparison) is None
-    assert (layer_table.layer_tables(comparison), efficiency_table.efficiency_tables(comparison)) == ([], [])
+    assert (space.layer_tables(comparison), cost.efficiency_tables(comparison)) == ([], [])
     assert multilingual_table(comparison) is None
 
 
@@ -151,7 +151,7 @@ def test_best_layer_and_pooling_of_a_row(made):
         made.extend(bare(made, "SimCSE", seed), layer_scores({key: v + shift for key, v in values.items()}))
     made.extend(bare(made, "whitening"), [], missing={"layers:STS-B": "not one transformer"})
     comparison = read_comparison(made.workdir, "invented")
-    (table,) = layer_table.layer_tables(comparison)
+    (table,) = space.layer_tables(comparison)
     assert [c.key for c in table.columns] == ["pooling", "layer 0", "layer 1", "layer 2"]
     lines = {row.cells[0].text: row for row in table.rows}
     assert set(lines) == {"cls", "mean"}
@@ -184,7 +184,7 @@ def test_training_and_inference_apart_with_their_conditions(made):
         made.extend(bare(made, "SimCSE", seed), scores, protocols=described)
     scores, described = timed(2.0)
     made.extend(bare(made, "mean", supervision="untrained"), scores, protocols=described)
-    (table,) = efficiency_table.efficiency_tables(read_comparison(made.workdir, "invented"))
+    (table,) = cost.efficiency_tables(read_comparison(made.workdir, "invented"))
     rows = cells(table)
     row = rows["SimCSE"]
     assert (row["train_seconds"].text, row["train_seconds"].spread) == ("70.0", "± 14.1")
@@ -203,7 +203,7 @@ def test_times_on_unlike_devices_are_marked(made):
     for label, device in (("a", "cpu"), ("b", "cpu"), ("c", "NVIDIA X")):
         scores, described = timed(2.0, device=device)
         made.extend(bare(made, label, supervision="untrained"), scores, protocols=described)
-    (table,) = efficiency_table.efficiency_tables(read_comparison(made.workdir, "invented"))
+    (table,) = cost.efficiency_tables(read_comparison(made.workdir, "invented"))
     rows = cells(table)
     assert "not comparable" in rows["c"]["encode_seconds"].notes[0]
     assert rows["a"]["encode_seconds"].notes == ()

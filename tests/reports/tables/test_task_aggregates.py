@@ -10,12 +10,11 @@ from scipy import stats
 
 from reports.comparison.comparison_document import describe
 from reports.document.table import Table
-from reports.figures.seed_strips import strip
+from reports.figures.intervals import strip
 from reports.read.comparison_runs import read_comparison
 from reports.stats.score_matrices import score_matrices
 from reports.stats.significance import Significance
-from reports.tables.best_seed import best_seed_table
-from reports.tables.task_aggregates import aggregate_table, reference_row
+from reports.tables.seeds import aggregate_table, best_seed_table, reference_row
 from tests.support import synthetic
 
 BASELINES = frozenset({"simcse"})  # as papers' definitions name it
