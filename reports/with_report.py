@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from harness.config import nearest
 from harness.errors import InputError
 from reports.document.blocks import Document, Figure
-from reports.document.table import TIED, Cell, Table
+from reports.document.table import WORSE, Cell, Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Plot
@@ -128,7 +128,7 @@ def styled(table: Table) -> Styler:
 
 
 def _text(cell: Cell, notes: dict[str, str]) -> str:
-    text = f"{TIED if cell.tied else ''}{cell.text} {cell.spread}".strip()
+    text = f"{WORSE if cell.worse else ''}{cell.text} {cell.spread}".strip()
     letters = ",".join(notes[note] for note in cell.notes)
     return f"{text} [{letters}]" if letters else text
 

@@ -104,18 +104,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _show(result: Comparison) -> None:
-    """Print the conclusion, the table of scores, where the report is, and which runs failed."""
+    """Print which runs failed, the table of scores, the answer, and where the report is."""
     from reports.comparison.terminal_summary import summary_table
 
-    assert result.experiment is not None
-    for part, block in result.experiment.parts.items():
-        title = block.title or part or result.experiment.title or result.name
-        columns, rows, *legend = summary_table(result.workdir, result.name, part)
-        print_table(title, columns, rows, *legend)
-    for written in (result.report, *result.further.values()):
-        if "json" in written:
-            tell_lines(json.loads(written["json"].read_text("utf-8"))["headline"])
-            tell(f"report: {next(iter(written.values()))}")
     for record in result.left_out:
         tell(f"n/a: {one_line(record.row)}: {one_line(record.reason)}")
     for record in result.records:
@@ -124,3 +115,13 @@ def _show(result: Comparison) -> None:
     for record in result.failed:
         tell(f"failed: {one_line(record.row)}, seed {record.seed}: {one_line(record.reason)} (traceback: "
              f"{result.workdir / 'runs' / record.id / 'details.json'}; all other runs are finished)")  # fmt: skip
+
+    assert result.experiment is not None
+    for part, block in result.experiment.parts.items():
+        title = block.title or part or result.experiment.title or result.name
+        columns, rows, *legend = summary_table(result.workdir, result.name, part)
+        print_table(title, columns, rows, *legend)
+    for written in (result.report, *result.further.values()):
+        if "json" in written:
+            tell_lines(json.loads(written["json"].read_text("utf-8"))["answer"])
+            tell(f"report: {next(iter(written.values()))}")

@@ -112,6 +112,13 @@ class Block(Config):
     suites: list[str] = option([], "what its rows are evaluated on; default: the comparison's suites")
 
 
+class Contrast(Config):
+    """Two rows whose comparison is planned before any score is known."""
+
+    row: str = Field(description="label of a row")
+    against: str = Field(description="label of the row that it is compared with")
+
+
 class Rehearsal(Config):
     """How `--rehearse` shrinks the file for a laptop."""
 
@@ -200,6 +207,8 @@ class Experiment(Conditions):
     executor: ExecutorSettings = option(ExecutorSettings(), "where runs are executed; it does not affect results")
     rehearsal: Rehearsal = option(Rehearsal(), "how --rehearse shrinks the file")
     blocks: dict[str, Block] = option({}, "named parts of the file, which --only can select")
+    baseline: str = option("", "label of a row: its comparison with each other row is planned, and corrected for less")
+    contrasts: list[Contrast] = option([], "further pairs of rows whose comparison is planned")
     methods: list[Entry] = Field(description="the rows of the table")
 
     @field_validator("methods", "seeds", "base_models")
@@ -222,6 +231,16 @@ class Experiment(Conditions):
                 raise ValueError(f'blocks: "{name}": {fault}')
             if not any(name in (entry.blocks or known) for entry in self.methods):
                 raise ValueError(f'blocks: no row is in "{name}"; name it in the key "blocks" of its rows')
+        return self
+
+    @model_validator(mode="after")
+    def _planned_rows_exist(self) -> Self:
+        labels = [entry.label for entry in self.methods]
+        named = {"baseline": [self.baseline] if self.baseline else []}
+        named["contrasts"] = [label for one in self.contrasts for label in (one.row, one.against)]
+        for key, wanted in named.items():
+            for label in set(wanted) - set(labels):
+                raise ValueError(f'key "{key}": no row "{label}"{nearest(label, labels)}')
         return self
 
     @model_validator(mode="after")

@@ -80,6 +80,9 @@ def select_part(experiment: Experiment, only: Sequence[str]) -> Experiment:
     parts = {name: experiment.blocks[name] for name in names if any(name in entry.blocks for entry in entries)}
     title = f"{experiment.title or experiment.name}: {', '.join(only)}"
     update = {"name": _name(experiment.name, only), "title": title, "blocks": parts, "methods": entries}
+    left = {entry.label for entry in entries}
+    update["baseline"] = experiment.baseline if experiment.baseline in left else ""
+    update["contrasts"] = [one for one in experiment.contrasts if {one.row, one.against} <= left]
     return experiment.model_copy(update=update)
 
 

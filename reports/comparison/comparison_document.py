@@ -24,7 +24,10 @@ SECTIONS = {
         "What differs between rows",
         "How the settings of the rows differ; a star marks what usually matters.",
     ),
-    "base": ("Against the untrained base", "How much training changed each row's score."),
+    "base": (
+        "Planned comparisons",
+        "Each trained row against its untrained start, and the comparisons that the file plans.",
+    ),
     "certainty": (
         "How sure is it",
         "Every seed, all pairs of rows, and the differences that this comparison can detect.",
@@ -52,39 +55,29 @@ def built_in() -> list[TableBuilder]:
     from reports.explore.section import explore
     from reports.figures import training_curves
     from reports.figures.cost_tradeoff import tradeoff
-    from reports.figures.differences import forest
-    from reports.figures.overview import overview
-    from reports.figures.seed_strips import strip
-    from reports.figures.spread_figure import spread_figure
-    from reports.tables import mteb_categories
-    from reports.tables.accuracies import SUITES as CLASSIFICATION
-    from reports.tables.accuracies import accuracy_tables
-    from reports.tables.against_base import against_base
-    from reports.tables.all_pairs import all_pairs
-    from reports.tables.best_seed import best_seed_table
+    from reports.figures.intervals import forest, overview, spread_figure, strip
+    from reports.tables.certainty import against_base, all_pairs, interim_analyses_table, planned_tables
     from reports.tables.contamination import contamination
-    from reports.tables.cost_table import cost_table
-    from reports.tables.efficiency_table import efficiency_tables
-    from reports.tables.geometry_table import geometry_tables
-    from reports.tables.interim_analyses import interim_analyses_table
-    from reports.tables.languages import multilingual_table
+    from reports.tables.cost import cost_table, efficiency_tables
     from reports.tables.limits import limits
-    from reports.tables.row_cards import how_it_was_run
+    from reports.tables.mteb import embedded_table, mteb_tables
     from reports.tables.row_differences import difference_table
-    from reports.tables.spread_table import spread_table
-    from reports.tables.sts_scores import score_tables
-    from reports.tables.tuned_rows import tuning_table
+    from reports.tables.run_details import how_it_was_run, tuning_table
+    from reports.tables.seeds import best_seed_table, spread_table
+    from reports.tables.space import geometry_tables
+    from reports.tables.suites import CLASSIFICATION, accuracy_tables, multilingual_table, sts_tables
 
     return [
         TableBuilder("scores", overview, 50),
-        TableBuilder("scores", score_tables, 100, ("sts", "embedded")),
+        TableBuilder("scores", sts_tables, 100, ("sts", "embedded")),
         TableBuilder("scores", accuracy_tables, 200, tuple(CLASSIFICATION)),
         TableBuilder("scores", multilingual_table, 300, ("multilingual",)),
-        TableBuilder("mteb", mteb_categories.mteb_tables, 100, ("mteb",)),
-        TableBuilder("mteb", mteb_categories.embedded_table, 200, ("embedded-mteb",)),
+        TableBuilder("mteb", mteb_tables, 100, ("mteb",)),
+        TableBuilder("mteb", embedded_table, 200, ("embedded-mteb",)),
         TableBuilder("differences", lambda c, _: difference_table(c), 900),
         TableBuilder("base", against_base, 100),
         TableBuilder("base", forest, 200),
+        TableBuilder("base", planned_tables, 50),
         TableBuilder("certainty", interim_analyses_table, 40),
         TableBuilder("certainty", all_pairs, 50),
         TableBuilder("certainty", strip, 100),
@@ -111,20 +104,21 @@ def built_in() -> list[TableBuilder]:
 def describe(comparison: Comparison) -> Document:
     """The comparison as a document: every table, figure and remark."""
     significance = Significance(comparison)
-    conclusion = headline(comparison, significance)
+    said = headline(comparison, significance)
     sections = [section for section in _sections(comparison, significance) if section.blocks]
     for section in sections[1:]:
         section.folded = section.key != "limits"  # the first one holds the answer
     origin = provenance_of([*comparison.records, *comparison.held])
-    return Document(comparison.title, conclusion, _facts(comparison), sections, comparison.description, origin)
+    facts, text = _facts(comparison), comparison.description
+    return Document(comparison.title, " ".join(said), facts, sections, text, origin, answer=said[0])
 
 
 def _sections(comparison: Comparison, significance: Significance) -> Iterator[Section]:
-    from reports.tables.other_suites import suite_tables
+    from reports.tables.suites import other_tables
 
     builders = [*built_in(), *from_other_packages()]
     shown = {suite for builder in builders for suite in builder.suites}
-    builders.append(TableBuilder("scores", partial(suite_tables, shown=shown), 400))
+    builders.append(TableBuilder("scores", partial(other_tables, shown=shown), 400))
     builders.sort(key=lambda builder: builder.order)
     own = {b.section: (b.section, "Added by another package.") for b in builders if b.section not in SECTIONS | _LAST}
     for part in comparison.parts:
@@ -148,14 +142,11 @@ def _part(part: Comparison, builders: list[TableBuilder]) -> Section:
     return Section(f"part-{slug(part.name)}", part.title, [*said, *blocks], "The rows of this part of the file.")
 
 
-def _over_tasks(comparison: Comparison, significance: Significance) -> list[Table | Figure | None]:
-    from reports.figures.rank_diagram import diagrams
+def _over_tasks(comparison: Comparison, significance: Significance) -> list[Table | None]:
     from reports.stats.score_matrices import score_matrices
-    from reports.tables.task_aggregates import aggregate_table
+    from reports.tables.seeds import aggregate_table
 
-    matrices = list(score_matrices(comparison))
-    tables = [aggregate_table(comparison, matrix, BASELINES) for matrix in matrices]
-    return [*tables, *(figure for matrix in matrices for figure in diagrams(comparison, matrix))]
+    return [aggregate_table(comparison, matrix, BASELINES) for matrix in score_matrices(comparison)]
 
 
 def _spaces(comparison: Comparison, significance: Significance) -> list[Figure | None]:
@@ -177,7 +168,7 @@ def _spaces(comparison: Comparison, significance: Significance) -> list[Figure |
 def _layers(comparison: Comparison, significance: Significance) -> list[Block | None]:
     from reports.figures.layer_maps import layer_map
     from reports.stats.layer_grids import grids
-    from reports.tables.layer_table import layer_tables
+    from reports.tables.space import layer_tables
 
     tables = layer_tables(comparison, significance.first)
     return [*tables, *(layer_map(comparison, grid, significance.first) for grid in grids(comparison))]

@@ -1,53 +1,84 @@
-"""The main conclusion of a comparison: at most two sentences, which a referee can quote; one more, and the first, where
-rows that were made elsewhere are compared with its own."""
+"""The main conclusion of a comparison, in a few sentences that a referee can quote."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from reports.document.table import number_text
-from reports.read.comparison_runs import Comparison, InterimAnalyses, ResultRow, base_name, seeded
-from reports.stats.estimate import Estimate
-from reports.stats.significance import NOT_JUDGED, Difference, Leaders, Significance, untrained_base
+from reports.read.comparison_runs import Comparison, InterimAnalyses, ResultRow, seeded
+from reports.stats.significance import NOT_JUDGED, SAME, Difference, Significance, untrained_base
 from reports.stats.targets import Target
+from reports.stats.verdicts import Block, Pair, judge_family, own_against_others, planned, starts
 
-_MOST_BASES = 3  # base models that a sentence has room for
+_MOST_BLOCKS = 3  # blocks of rows that a sentence has room for
 _MOST_OWN = 3  # rows that are each compared with those made elsewhere
 
 
-def headline(comparison: Comparison, significance: Significance) -> str:
-    """The main conclusion, from the first target that has pairs: how the comparison's own rows compare with those made
-    elsewhere, which row is ahead, and what training gained."""
-    parts: tuple[list[str], list[str], list[str]] = ([], [], [])
-    several = len(comparison.base_models) > 1
-    for target in significance.targets[:1]:
-        for base in comparison.base_models:
-            rows = [r for r in comparison.rows if r.base_model == base and r.supervision != "supervised"]
-            said = _conclusion(rows, significance, target)
-            for place, text in zip(parts, said, strict=True):
-                if text:
-                    place.append(f"on {base_name(base)}, {text}" if several else text)
-    sentences = [_sentence(texts) for texts in parts if texts]
-    if sentences and comparison.analyses is not None:
-        sentences[0] += f"; {_analysed(comparison.analyses)}"
+def headline(comparison: Comparison, significance: Significance) -> list[str]:
+    """Sentences, by the first target: what was planned, which rows may be the best, and what training gained."""
+    target = significance.first
+    sentences = []
+    if target is not None and (best := _best_rows(comparison, significance, target)):
+        sentences = [
+            _elsewhere(comparison, significance, target),
+            _planned(comparison, significance, target),
+            best,
+            _gains(comparison, significance, target),
+        ]
+        sentences = [
+            text[0].upper() + text[1:] if text.startswith(("on ", "training ")) else text for text in sentences if text
+        ]
+        if comparison.analyses is not None:
+            sentences[0] += f"; {_analysed(comparison.analyses)}"
     ended = [row for row in comparison.rows if not row.finished]
-    lost = f"without a result: {_list([f'{row.label} ({_ending(row)})' for row in ended])}" if ended else ""
     if not sentences:
-        none = "No row of this comparison has finished yet"
-        if len(ended) < len(comparison.rows):
-            none = "No row of this comparison has stored the examples that a verdict needs"
-        sentences = [none]
-    if lost:
-        sentences[-1] += f"; {lost}"
-    return " ".join(f"{sentence}." for sentence in sentences)
+        nothing = (
+            "has finished yet" if len(ended) == len(comparison.rows) else "has stored the examples that a verdict needs"
+        )
+        sentences = [f"No row of this comparison {nothing}"]
+    if ended:
+        lost = [f"{row.label} ({'not run' if row.unavailable else row.status})" for row in ended]
+        sentences[-1] += f"; without a result: {_list(lost)}"
+    return [f"{sentence}." for sentence in sentences]
 
 
-def _sentence(texts: Sequence[str]) -> str:
-    """One sentence that joins those of the base models."""
-    more = len(texts) - _MOST_BASES
-    said = [*texts[:_MOST_BASES], *([f"{more} more base model{'s' if more > 1 else ''} below"] if more > 0 else [])]
-    text = "; ".join(said)
-    return text[0].upper() + text[1:] if text.startswith(("on ", "training ", "against ")) else text
+def _best_rows(comparison: Comparison, significance: Significance, target: Target) -> str:
+    """Which rows may be the best, of each block."""
+    texts = []
+    for name, rows in comparison.blocks.items():
+        block = Block(rows, significance, target)
+        if len(block.rows) > 1:
+            text = _best(block)
+            texts.append(f"on {name}, {text}" if len(comparison.blocks) > 1 else text)
+    more = len(texts) - _MOST_BLOCKS
+    return "; ".join(
+        [*texts[:_MOST_BLOCKS], *([f"{more} more block{'s' if more > 1 else ''} below"] if more > 0 else [])]
+    )
+
+
+def _best(block: Block) -> str:
+    title = block.target.title
+    if len(block.contenders) < 2:
+        row = max(block.rows, key=block.mean)
+        text = f"{row.label} has the highest score on {title}, {block.mean(row):.2f}"
+        return f"{text}; with fewer than three seeds a row, it cannot be decided which is better"
+    first, *others = block.candidates or block.contenders[:1]
+    named, count = _measured(block.significance, block.target, first), len(block.contenders) - 1
+    if not others and count == 1:
+        e = block.differences[0, 1].estimate
+        margin = f"{100 * e.value:.1f} points [{number_text(100 * e.low, 1)}, {number_text(100 * e.high, 1)}]"
+        text = f"{named} beats {block.contenders[1].label} by {margin} on {title}"
+    elif not others:
+        text = f"{named} is the best of {count + 1} rows on {title} (95 % confidence)"
+    elif len(others) < count:
+        text = f"{named} scores highest on {title}; of {count + 1} rows the best may also be "
+        text += f"{_list([row.label for row in others], 'or')} (95 % confidence)"
+    else:
+        who = "any other row" if count > 2 else _list([row.label for row in others], "or")
+        text = f"{named} scores highest on {title}, but not significantly better than {who}"
+    if block.unjudged:
+        text += f"; {NOT_JUDGED}: {_list([row.label for row in block.unjudged])}"
+    return text
 
 
 def _analysed(analyses: InterimAnalyses) -> str:
@@ -58,117 +89,77 @@ def _analysed(analyses: InterimAnalyses) -> str:
     return f"seeds were added where a decision was open, {count}"
 
 
-def _ending(row: ResultRow) -> str:
-    return "not run" if row.unavailable else row.status
-
-
-def _conclusion(rows: list[ResultRow], significance: Significance, target: Target) -> tuple[str, str, str]:
-    """Of one base model: how own rows compare with those made elsewhere, which row is ahead, and what training gained.
-
-    Each is empty where there is nothing to report.
-    """
-    scored = [(float(runs[1].mean()), row) for row in rows if (runs := significance.by_seed(row, target)) is not None]
-    if len(scored) < 2:
-        return "", "", ""
-    leaders = significance.leaders(rows, target)
-    if leaders is None:
-        value, row = max(scored, key=lambda item: item[0])
-        text = f"{row.label} has the highest score on {target.title}, {100 * value:.2f}"
-        return "", f"{text}; with one seed a row, it cannot be decided which is better", ""
-    elsewhere = _elsewhere(rows, significance, target)
-    return elsewhere, _best(leaders, significance, rows, target), _gains(rows, significance, target)
-
-
-def _elsewhere(rows: list[ResultRow], significance: Significance, target: Target) -> str:
-    """How the comparison's own rows compare with those that were made elsewhere, corrected for as many differences."""
-    own = [row for row in rows if not (row.elsewhere or row.added)]
-    others = [row for row in rows if row.elsewhere]
-    pairs = [(row, other) for row in own for other in others]
+def _elsewhere(comparison: Comparison, significance: Significance, target: Target) -> str:
+    """How own rows compare with those that were made elsewhere."""
+    family = own_against_others(comparison)
+    found = judge_family(family, significance, target)
+    own: dict[tuple[str, str], list[tuple[Pair, Difference]]] = {}
+    for pair, d in found:
+        own.setdefault(pair[0].key, []).append((pair, d))
     texts = []
-    found = significance.differences(pairs, target)
-    for row in own[:_MOST_OWN]:
-        mine = [(other, d) for (one, other), d in zip(pairs, found, strict=True) if one.key == row.key and d]
-        stands = [
-            f"{phrase} {_list([_against(other, d) for other, d in _largest_first(mine) if d.verdict == verdict])}"
-            for verdict, phrase in (
-                ("better", "above"),
-                ("worse", "below"),
-                ("not separable", "not significantly different from"),
-                (NOT_JUDGED, "not judged (one seed) against"),
-            )
-            if any(d.verdict == verdict for _, d in mine)
-        ]
-        if stands:
-            texts.append(f"{_measured(row, significance, target)} is {'; '.join(stands)}")
+    for mine in list(own.values())[:_MOST_OWN]:
+        row = _measured(significance, target, mine[0][0][0])
+        phrases = {
+            "better": "above",
+            "worse": "below",
+            SAME: "not significantly different from",
+            NOT_JUDGED: "not judged against",
+        }
+        texts.append(f"{row} is {_by_verdict([(other, d) for (_, other), d in mine], phrases)}")
     if not texts:
         return ""
     more = f"; {len(own) - _MOST_OWN} more rows below" if len(own) > _MOST_OWN else ""
-    count = f"{len(others)} row{'' if len(others) == 1 else 's'}"
-    return f"against {count} made elsewhere, on {target.title}: {'; '.join(texts)}{more}"
+    others = sum(bool(row.elsewhere) for row in comparison.rows)
+    return (
+        f"Against {others} row{'s' if others > 1 else ''} made elsewhere, on {target.title}: {'; '.join(texts)}{more}"
+    )
 
 
-def _largest_first(found: list[tuple[ResultRow, Difference]]) -> list[tuple[ResultRow, Difference]]:
-    return sorted(found, key=lambda one: -abs(one[1].estimate.value))
+def _planned(comparison: Comparison, significance: Significance, target: Target) -> str:
+    """What the planned comparisons of the file say."""
+    found = judge_family(planned(comparison), significance, target)
+    against: dict[str, list[tuple[ResultRow, Difference]]] = {}
+    for (row, other), d in found:
+        against.setdefault(other.label, []).append((row, d))
+    phrases = {"better": "better:", "worse": "worse:", SAME: "not significantly different:", NOT_JUDGED: "not judged:"}
+    return "; ".join(f"Against {label}, as planned, {_by_verdict(rows, phrases)}" for label, rows in against.items())
 
 
-def _against(row: ResultRow, d: Difference) -> str:
-    return f"{row.label} ({number_text(100 * d.estimate.value, 2, signed=True)})"
-
-
-def _gains(rows: list[ResultRow], significance: Significance, target: Target) -> str:
+def _gains(comparison: Comparison, significance: Significance, target: Target) -> str:
     """What training gained, of rows that were not made elsewhere."""
-    own = [row for row in rows if not row.elsewhere]
-    pairs = [(row, base) for row in own if (base := untrained_base(row, rows)[0]) is not None]
-    found = [(row, d) for (row, _), d in zip(pairs, significance.differences(pairs, target), strict=True) if d]
-    parts = []
-    for verdict, phrase in (
-        ("better", "improved"),
-        ("worse", "worsened"),
-        ("not separable", "made no significant difference to"),
-        (NOT_JUDGED, "is not judged (one seed) for"),
-    ):
-        names = [_against(row, d) for row, d in found if d.verdict == verdict]
-        if names:
-            parts.append(f"{phrase} {_list(names)}")
-    if lacking := [row.label for row in own if untrained_base(row, rows)[1]]:
+    found = [(row, d) for (row, _), d in judge_family(starts(comparison), significance, target) if not row.elsewhere]
+    phrases = {"better": "improved", "worse": "worsened", SAME: "made no significant difference to"}
+    phrases[NOT_JUDGED] = "is not judged for"
+    parts = [_by_verdict(found, phrases)] if found else []
+    own = [row for row in comparison.rows if not row.elsewhere]
+    if lacking := [row.label for row in own if untrained_base(row, comparison.rows)[1]]:
         parts.append(f"cannot be judged for {_list(lacking)}, whose untrained start is not stored")
     return f"training {'; '.join(parts)}" if parts else ""
 
 
-def _measured(row: ResultRow, significance: Significance, target: Target) -> str:
+def _by_verdict(found: Sequence[tuple[ResultRow, Difference]], phrases: dict[str, str]) -> str:
+    """Rows with their differences, the largest first, under what is said of each verdict."""
+    ordered = sorted(found, key=lambda one: -abs(one[1].estimate.value))
+    by_verdict = {
+        phrase: [
+            f"{row.label} ({number_text(100 * d.estimate.value, 2, signed=True)})"
+            for row, d in ordered
+            if d.verdict == verdict
+        ]
+        for verdict, phrase in phrases.items()
+    }
+    return "; ".join(f"{phrase} {_list(names)}" for phrase, names in by_verdict.items() if names)
+
+
+def _measured(significance: Significance, target: Target, row: ResultRow) -> str:
     """A row with its mean and its number of seeds."""
     runs = significance.by_seed(row, target)
     assert runs is not None
-    count = f", {len(runs[0])} seed{'' if len(runs[0]) == 1 else 's'}" if seeded(row) else ""
-    return f"{row.label} ({100 * runs[1].mean():.2f}{count})"
+    count = f", {len(runs.ids)} seed{'' if len(runs.ids) == 1 else 's'}" if seeded(row) else ""
+    return f"{row.label} ({100 * runs.scores.mean():.2f}{count})"
 
 
-def _best(leaders: Leaders, significance: Significance, rows: list[ResultRow], target: Target) -> str:
-    """Which row is ahead, and of how many others it is significantly better."""
-    named = _measured(leaders.best, significance, target)
-    behind, tied = len(leaders.others) - len(leaders.tied), len(leaders.tied)
-    if len(leaders.others) == behind == 1:
-        row, d = leaders.others[0]
-        text = f"{named} beats {row.label} by {_points(d.estimate)} on {target.title}"
-    elif not tied:
-        text = f"{named} scores highest on {target.title}, significantly better than the {behind} other rows"
-    elif behind:
-        others = _list([row.label for row in leaders.tied])
-        text = f"{named} scores highest on {target.title}, significantly better than {behind} of {behind + tied} other "
-        text += f"rows, but not than {others}"
-    else:
-        others = "any other row" if tied > 2 else _list([row.label for row in leaders.tied])
-        text = f"{named} scores highest on {target.title}, but not significantly better than {others}"
-    if leaders.unjudged:
-        text += f"; {NOT_JUDGED}: {_list([row.label for row in leaders.unjudged])}"
-    return text
-
-
-def _points(estimate: Estimate) -> str:
-    return f"{100 * estimate.value:.1f} ± {50 * (estimate.high - estimate.low):.1f} points (95 %)"
-
-
-def _list(names: Sequence[str]) -> str:
+def _list(names: Sequence[str], word: str = "and") -> str:
     if len(names) > 7:  # a sentence of thirty names is not read; the tables have them all
         names = [*names[:5], f"{len(names) - 5} more"]
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {word} {names[-1]}"

@@ -32,8 +32,9 @@ def register(commands: Commands) -> None:
         commands, "verdict", run_verdict, WORKDIR, comparison, target, rows, JSON,
         help="say which of two rows is better and how sure that is; or all pairs of rows",
         description="From the records of a work directory: better, worse, no difference that matters or cannot tell "
-        "yet, with an interval over seeds and examples that is corrected for all pairs of rows. Without A and B: a "
-        "matrix of all differences, and groups of rows that are not significantly different.",
+        "yet, with an interval over seeds and examples. It is corrected for the family that the pair belongs to: the "
+        "planned pairs, the rows against their untrained start, or all pairs. Without A and B: a matrix of all "
+        "differences, the rows that may be the best, and groups of rows that are not significantly different.",
         example="harness verdict SimCSE SCD --on STS --workdir work/demo",
     )  # fmt: skip
     verdict.add_argument(
@@ -49,13 +50,14 @@ def register(commands: Commands) -> None:
         commands, "power", run_power, WORKDIR, comparison, target, JSON,
         help="say what differences a number of seeds can detect, and how many seeds a difference takes",
         description="Simulates the verdicts of `harness verdict`: with the spread of seeds and examples in the records "
-        "of a work directory, or with --sd. A difference counts as detected where it is found in 80 % of comparisons.",
+        "of a work directory, or with --sd. Prints the smallest difference that is found in 80 % of comparisons, by the "
+        "number of seeds and of test examples.",
         example="harness power --difference 1.5 --workdir work/demo; harness power --sd 0.84 --rows 6 --difference 2",
     )  # fmt: skip
     power.add_argument("--difference", type=float, metavar="POINTS", help="how many seeds does this one take?")
     power.add_argument("--sd", type=float, metavar="POINTS", help="standard deviation over seeds; no records are read")
     power.add_argument("--pairs-sd", type=float, metavar="POINTS", help="standard deviation of a difference by the "
-                       "choice of test pairs (default: that of the records, or 0.3)")  # fmt: skip
+                       "choice of test pairs (default: that of the records, or 0.7)")  # fmt: skip
     power.add_argument("--rows", type=int, metavar="K", help="number of rows compared (default: as recorded, or 2)")
 
     examples = add_command(

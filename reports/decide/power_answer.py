@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from harness.errors import InputError
 from harness.files.printable import one_line
 from harness.results.answer import Answer
-from reports.decide.question import Compared, Question, comparison_of, question_of
-from reports.read.comparison_runs import base_name
-from reports.stats.power import CHANCE, MOST_SEEDS, Design, seeds_needed, smallest_difference
-from reports.stats.simultaneous import AllPairs
-from reports.stats.verdicts import common_design, sight
+from reports.decide.question import Compared, comparison_of, question_of
+from reports.stats.power import CHANCE, MOST_SEEDS, seeds_needed, smallest_difference
 
-SEEDS = (2, 3, 4, 5, 6, 8, 10, 15, 20)
+SEEDS = (3, 4, 5, 6, 8, 10, 15, 20)
+EXAMPLES_SD = 0.7  # points: median over six rows of the seven STS sets (docs/statistics.md)
+STS_PAIRS = 18_850  # of the seven STS sets
+_GIVE_SD = "give --sd (BERT-base has about 0.84 points on STS)"
 
 
 def power(
@@ -29,103 +28,99 @@ def power(
     sd: float | None = None,
     pairs_sd: float | None = None,
     rows: int | None = None,
-    correlation: float = 0.0,
 ) -> Answer:
-    """What differences a number of seeds can see, and how many seeds `difference` takes (found in 80 % of comparisons).
+    """The smallest difference that is found in 80 % of comparisons, by the number of seeds and of test examples.
 
-        >>> harness.power(sd=0.84, difference=2, rows=2).data[0]["needed"]
-        5
+        >>> harness.power(sd=0.84, difference=3, rows=2).data[0]["needed"]
+        4
 
     Args:
         found: a comparison or its work directory, whose spread counts; None where `sd` is given.
-        difference: in points.
+        difference: in points: how many seeds does it take?
         on, block, comparison: as `harness.verdict` has them.
-        sd, pairs_sd: standard deviation in points over seeds, and of a difference by the choice of test pairs.
+        sd, pairs_sd: standard deviation in points over seeds, and of a difference by the choice of test examples.
         rows: how many are compared.
-        correlation: of the scores of two rows with the same seed.
 
     Returns:
-        In `data`, by base model: "seeds" (number -> least difference in points), "needed". `frame()`: one row a number
-        of seeds.
+        In `data`, by block of rows: "seeds" (number -> least difference of any two rows, in points), "planned" (the
+        same of a planned pair), "examples" (their number -> number of seeds -> least difference), "needed". `frame()`:
+        one row a number of seeds.
 
     Raises:
         InputError: neither records nor `sd`, a number out of range, or no spread of seeds known.
     """
     for name, value, low, high in (
-        ("difference", difference, 0, 100), ("sd", sd, 0, 100), ("pairs-sd", pairs_sd, 0, 100),
-        ("rows", rows, 2, 200), ("correlation", correlation, 0, 1),
+        ("difference", difference, 0, 100), ("sd", sd, 0, 100), ("pairs-sd", pairs_sd, 0, 100), ("rows", rows, 2, 200),
     ):  # fmt: skip
-        if value is not None and not (low <= value <= high and (value or name == "correlation")):
+        if value is not None and not low < value <= high and not low == value == rows:
             raise InputError(f"--{name} {value:g}: expected a number from {low} to {high}")
+    designs = []
     if found is not None:
         question = question_of(comparison_of(found, comparison, block), on)
-        designs = _designs(question, sd, pairs_sd, rows, correlation)
+        count = question.significance.examples(question.target)
+        for name, judged in question.blocks().items():
+            if (known := judged.design()) is not None:
+                what = f"{name}, {question.target.title}" if name else question.target.title
+                designs.append((what, len(judged.contenders), known[1], known[2], count))
+        if not designs:
+            raise InputError(
+                f"{question.comparison.name}: no two trained rows have three seeds or more, so the spread of seeds is "
+                f"not known; {_GIVE_SD}"
+            )
     elif sd is not None:
-        pairs = 0.3 if pairs_sd is None else pairs_sd
-        designs = [("given numbers", Design((sd,) * (rows or 2), pairs, AllPairs(rows or 2), correlation))]
+        designs = [("given numbers", 2, sd, EXAMPLES_SD, STS_PAIRS)]
     else:
-        raise InputError("harness power: needs a work directory or --sd (BERT-base has about 0.84 points on STS)")
-    seen = [_seen(what, design, difference) for what, design in designs]
-    lines = [line for one in seen for line in _lines(one)]
-    table = [
-        {"what": one["what"], "seeds": int(n), "least": least} for one in seen for n, least in one["seeds"].items()
-    ]
-    return Answer("\n".join(lines), seen, table)
-
-
-def _designs(
-    question: Question, sd: float | None, pairs_sd: float | None, rows: int | None, correlation: float
-) -> list[tuple[str, Design]]:
-    """(what, design) of each base model; the records' numbers where the others are None."""
-    comparison = question.comparison
-    found = []
-    for base in comparison.base_models:
-        known = common_design(question.block((base,)))
-        if known is None:
-            continue
-        deviation = max(known.deviations) if sd is None else sd
-        deviations = tuple(deviation if own > 0 else 0.0 for own in known.deviations)
-        sides = known.sides
-        if rows is not None:
-            deviations, sides = (deviation,) * rows, (0, 1)
-        pairs = known.pairs if pairs_sd is None else pairs_sd
-        design = Design(deviations, pairs, AllPairs(len(deviations)), correlation, sides)
-        found.append((f"{base_name(base)}, {question.target.title}", design))
-    if not found:
-        raise InputError(
-            f"{comparison.name}: no base model has two rows with two seeds or more, so the spread of seeds is not "
-            "known; give --sd (BERT-base has about 0.84 points on STS)"
+        raise InputError(f"harness power: give --workdir, or {_GIVE_SD.removeprefix('give ')}")
+    seen = [
+        _seen(
+            what, rows or known_rows, own if sd is None else sd, by_pairs if pairs_sd is None else pairs_sd, count,
+            difference,
         )
-    return found
+        for what, known_rows, own, by_pairs, count in designs
+    ]  # fmt: skip
+    table = [
+        {"what": one["what"], "seeds": int(n), "least": least, "planned": one["planned"][n]}
+        for one in seen
+        for n, least in one["seeds"].items()
+    ]
+    return Answer("\n".join(line for one in seen for line in _lines(one)), seen, table)
 
 
-def _seen(what: str, design: Design, difference: float | None) -> dict[str, Any]:
+def _seen(what: str, rows: int, sd: float, pairs_sd: float, count: int, difference: float | None) -> dict[str, Any]:
     """Everything that is known of one design."""
-    rows = len(design.deviations)
-    seen = {
-        "what": what,
-        "rows": rows,
-        "sd": max(design.deviations),
-        "pairs_sd": design.pairs,
-        "correlation": design.correlation,
-        "chance": CHANCE,
-        "seeds": {str(n): smallest_difference(design, np.full(rows, n)) for n in SEEDS},
-    }
+    seen: dict[str, Any] = {
+        "what": what, "rows": rows, "sd": sd, "pairs_sd": pairs_sd, "chance": CHANCE,
+        "seeds": {str(n): smallest_difference(n, sd, pairs_sd, rows) for n in SEEDS},
+        "planned": {str(n): smallest_difference(n, sd, pairs_sd, rows, planned=True) for n in SEEDS},
+        "examples": {
+            str(many): {str(n): smallest_difference(n, sd, pairs_sd / math.sqrt(many / count), rows) for n in SEEDS}
+            for many in (4 * count, 16 * count)
+        },
+    }  # fmt: skip
     if difference is not None:
-        seen |= {"difference": difference, "needed": seeds_needed(design, difference)}
+        seen |= {"difference": difference, "needed": seeds_needed(difference, sd, pairs_sd, rows)}
+        seen["needed_planned"] = seeds_needed(difference, sd, pairs_sd, rows, planned=True)
     return seen
 
 
 def _lines(one: dict[str, Any]) -> list[str]:
+    more = list(one["examples"])
+    heads = ["seeds", "any two rows", "a planned pair", *(f"{int(n):,} examples" for n in more)]
     lines = [
         one_line(
             f"{one['what']}: {one['rows']} rows; standard deviation {one['sd']:.2f} points over seeds, "
-            f"{one['pairs_sd']:.2f} of a difference over pairs"
+            f"{one['pairs_sd']:.2f} of a difference over test examples"
         ),
-        *(f"  {n:>3} seeds: {sight(least)}" for n, least in one["seeds"].items()),
+        f"Smallest difference in points that is found in {CHANCE:.0%} of comparisons:",
+        "  ".join(head.rjust(14) for head in heads),
     ]
+    for n, least in one["seeds"].items():
+        cells = [n, *(f"{x:.1f}" for x in (least, one["planned"][n], *(one["examples"][m][n] for m in more)))]
+        lines.append("  ".join(cell.rjust(14) for cell in cells))
     if "difference" in one:
-        needed = one["needed"]
-        takes = f"takes {needed} seeds of every row" if needed else f"does not show with {MOST_SEEDS} seeds"
-        lines.append(f"  a difference of {one['difference']:g} points {takes}")
+        texts = [
+            f"{needed} seeds of every row" if needed else f"more than {MOST_SEEDS} seeds, or more test examples"
+            for needed in (one["needed"], one["needed_planned"])
+        ]
+        lines.append(f"A difference of {one['difference']:g} points takes {texts[0]}; as a planned pair {texts[1]}.")
     return lines

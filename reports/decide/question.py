@@ -61,12 +61,14 @@ class Question:
     target: Target
     significance: Significance
 
-    def block(self, bases: Sequence[str], also: Sequence[ResultRow] = ()) -> Block:
-        """The rows of some base models, without supervised ones unless they are named."""
-        keys = {row.key for row in also}
-        rows = [row for row in self.comparison.rows if row.base_model in bases]
-        rows = [row for row in rows if row.supervision != "supervised" or row.key in keys]
+    def block(self, rows: Sequence[ResultRow]) -> Block:
+        """Rows that are compared with one another."""
         return Block(rows, self.significance, self.target)
+
+    def blocks(self) -> dict[str, Block]:
+        """All rows by block; the only block has no name."""
+        blocks = self.comparison.blocks
+        return {name if len(blocks) > 1 else "": self.block(rows) for name, rows in blocks.items()}
 
 
 def question_of(comparison: Comparison, on: str) -> Question:

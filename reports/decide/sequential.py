@@ -4,27 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
+from scipy.special import ndtr
 
 from harness.runs.until import Analysis, Key
-from reports.read.comparison_runs import read_comparison
-from reports.stats.estimate import Floats
-from reports.stats.sequential import SHARE, Boundary, standing
+from reports.read.comparison_runs import ResultRow, read_comparison
 from reports.stats.significance import Significance
-from reports.stats.simultaneous import ALPHA, SeedSpread
-from reports.stats.verdicts import ALIKE, BETTER, Block, kind_of
+from reports.stats.verdicts import ALIKE, Block, kind_of
 
 LEADS, BEATEN, SAME, HOPELESS, OPEN = "leads", "out", "no difference that matters", "unlikely to be decided", "open"
-
-
-RULE = (
-    f"after every seed, at {ALPHA} x {SHARE} x the share of the information that all seeds would give, for all pairs "
-    "of rows together"
-)
+HOPE = 0.1  # less chance of a decision with all seeds that may come, and no more are spent
+RULE = "after every seed, at the share of 0.05 that the new seeds are of the most seeds, for all rows together"
 
 
 def analyse(workdir: Path, comparison: str) -> Analysis:
-    """An interim analysis by the boundary of `reports.stats.sequential`, one base model at a time."""
+    """An interim analysis, one block of rows at a time: rows that may be the best stay in contention."""
     known = read_comparison(workdir, comparison)
     assert known.analyses is not None
     significance = Significance(known)
@@ -33,44 +26,47 @@ def analyse(workdir: Path, comparison: str) -> Analysis:
         return Analysis(frozenset())
     contending: set[Key] = set()
     rows_so_far = []
-    for base in known.base_models:
-        rows = [row for row in known.rows if row.base_model == base and row.supervision != "supervised"]
+    for rows in known.blocks.values():
         block = Block(rows, significance, target)
-        if len(block.judged) < 2:
+        if len(block.contenders) < 2:
             continue
-        states = _states(block, Boundary(known.analyses.first, known.analyses.most), known.analyses.equivalence)
-        open_ = OPEN in states
-        contending |= {
-            row.key for row, state in zip(block.judged, states, strict=True) if open_ and state in (LEADS, OPEN)
-        }
+        states = {row.key: _state(block, row, known.analyses.most, known.analyses.equivalence) for row in block.judged}
+        if OPEN in states.values():
+            contending |= {key for key, state in states.items() if state in (LEADS, OPEN)}
         rows_so_far += [
-            {"row": row.label, "base_model": base, "seeds": len(block.runs(row)), "state": state}
-            for row, state in zip(block.judged, states, strict=True)
+            {"row": row.label, "base_model": row.base_model, "seeds": len(block.runs(row)), "state": states[row.key]}
+            for row in block.judged
         ]
     return Analysis(frozenset(contending), tuple(rows_so_far), target.title)
 
 
-def _states(block: Block, boundary: Boundary, equivalence: float) -> list[str]:
-    """The state of each judged row against the best one."""
-    rows = block.judged
-    count = len(rows)
-    better, alike = (np.zeros((count, count), dtype=bool) for _ in range(2))
-    pairs: Floats = np.zeros((count, count))
-    for (i, j), difference in block.differences().items():
-        if j >= count:
-            continue
-        kind = kind_of(difference, equivalence)
-        alike[i, j] = alike[j, i] = kind == ALIKE
-        if difference.verdict in (BETTER, "worse"):
-            better[(i, j) if difference.verdict == BETTER else (j, i)] = True
-        pairs[i, j] = pairs[j, i] = (block.pairs_deviation(rows[i], rows[j]) / 100) ** 2
-    spreads = [block.significance.spread(row, block.target) for row in rows]
-    spread = SeedSpread(np.array([v for v, _ in spreads]), np.array([f for _, f in spreads]))
-    means = np.array([block.mean(row) for row in rows]) / 100
-    found = standing(means, better, alike, spread, block.seeds(), pairs, block.family, boundary, equivalence / 100)
-    states = []
-    leader = int(np.where(found.beaten & ~found.beaten.all(), -np.inf, means).argmax())
-    for i in range(count):
-        named = {BEATEN: found.beaten[i], SAME: found.alike[i], HOPELESS: found.hopeless[i]}
-        states.append(LEADS if i == leader else next((state for state, holds in named.items() if holds), OPEN))
-    return states
+def _state(block: Block, row: ResultRow, most: int, equivalence: float) -> str:
+    """The state of a judged row against the best one."""
+    leader = block.candidates[0] if block.candidates else block.contenders[0]
+    if row is leader:
+        return LEADS
+    if row not in block.candidates:
+        return BEATEN
+    first, second = sorted((block.rows.index(leader), block.rows.index(row)))
+    if kind_of(block.differences[first, second], equivalence) == ALIKE:
+        return SAME
+    return HOPELESS if _chance_of_decision(block, leader, row, most, equivalence) < HOPE else OPEN
+
+
+def _chance_of_decision(block: Block, leader: ResultRow, row: ResultRow, most: int, equivalence: float) -> float:
+    """How likely two rows are found different, or alike, once both have all seeds that may come.
+
+    What their difference will be then is drawn from what is known now (stochastic curtailment: Lan, Simon & Halperin,
+    Communications in Statistics C 1, 1982); the spreads are taken as they were estimated.
+    """
+    *seeds, examples = block.significance.parts(leader, row, block.target)
+    done = [min(len(block.runs(one)) / most, 1.0) for one in (leader, row)]
+    now, final = sum(seeds) + examples, sum(v * share for v, share in zip(seeds, done, strict=True)) + examples
+    first, second = sorted((block.rows.index(leader), block.rows.index(row)))
+    estimate = block.differences[first, second].estimate
+    half = (estimate.high - estimate.low) / 2 * (final / now) ** 0.5 if now > 0 else 0.0
+    deviation = sum(v * (1 - share) for v, share in zip(seeds, done, strict=True)) ** 0.5 + 1e-12
+    gap, room = abs(estimate.value), equivalence / 100 - half
+    apart = ndtr((gap - half) / deviation) + ndtr((-gap - half) / deviation)
+    alike = ndtr((room - gap) / deviation) - ndtr((-room - gap) / deviation) if room > 0 else 0.0
+    return float(apart + alike)

@@ -11,13 +11,23 @@ from harness.files.printable import one_line
 from harness.results.answer import Answer
 from reports.decide.question import Compared, Question, comparison_of, question_of, row_of
 from reports.document.table import number_text
-from reports.read.comparison_runs import base_name
-from reports.stats.power import CHANCE
-from reports.stats.significance import NOT_JUDGED
-from reports.stats.verdicts import ALIKE, BETTER, OPEN, Block, Verdict, seen_text
+from reports.read.comparison_runs import ResultRow, base_name
+from reports.stats.significance import NOT_JUDGED, SAME, Difference
+from reports.stats.simultaneous import EXPLORED
+from reports.stats.verdicts import (
+    ALIKE,
+    BETTER,
+    OPEN,
+    Block,
+    judge_family,
+    kind_of,
+    own_against_others,
+    planned,
+    sight,
+    starts,
+)
 
-_MARKS = {"not separable": "=", NOT_JUDGED: "?"}  # separated: "*"
-_MARKED = "* more than chance (0.05, corrected for all pairs); = not separable, may be chance; ? one seed, not judged"
+_MARKS = {SAME: "", NOT_JUDGED: "?"}  # all others: "*"
 
 
 def verdict(
@@ -49,9 +59,9 @@ def verdict(
         without_overlap: leave out the pairs of which a sentence occurs in the training text of a row.
 
     Returns:
-        In `data`: "verdict" ("better", "worse", "no difference", ...), "difference" with "low" and "high" in points
-        (corrected for all pairs of rows), "p", "means", "seeds"; of all pairs a list by base model. `frame()`: one row
-        a pair.
+        In `data`: "verdict" ("better", "worse", "no difference", ...), "difference" with "low" and "high" in points,
+        "p" and "family" (what both are corrected for), "means", "seeds"; of all pairs a list by block.
+        `frame()`: one row a pair.
 
     Raises:
         InputError: no such folder, comparison, row or task, or nothing that can be judged.
@@ -78,40 +88,58 @@ def _two(question: Question, first: str, second: str, base_model: str, equivalen
     a, b = (row_of(question.comparison.rows, label, base_model) for label in (first, second))
     if a.key == b.key:
         raise InputError(f'"{one_line(a.label)}" is one row: name two')
-    block = question.block((a.base_model, b.base_model), (a, b))
+    blocks = question.comparison.blocks
+    block = question.block([row for name in dict.fromkeys((a.block, b.block)) for row in blocks[name]])
     for row in (a, b):
         if row.key not in {one.key for one in block.rows}:
             lacking = (
                 "no finished run" if not row.finished else f"no run that saved the examples of {question.target.title}"
             )
             raise InputError(f'row "{one_line(row.label)}" has {lacking}')
-    found = block.verdict(a, b, equivalence)
-    data = _as_json(found, block, equivalence)
-    return Answer(one_line(_paragraph(found, block, equivalence)), data, [_pair(data)])
+    data = _as_json(block, a, b, _difference(question, block, a, b), equivalence)
+    return Answer(one_line(data["text"]), data, [_pair(data)])
+
+
+def _difference(question: Question, block: Block, a: ResultRow, b: ResultRow) -> Difference:
+    """Of two rows, in the smallest family that was planned with them in it; else in that of all pairs."""
+    families = [make(question.comparison) for make in (planned, own_against_others, starts)]
+    for family in sorted(families, key=lambda family: len(family.pairs)):
+        if (a, b) in family.pairs or (b, a) in family.pairs:
+            judged = dict(judge_family(family, question.significance, question.target))
+            if (a, b) in judged:
+                return judged[a, b]
+            if (b, a) in judged:
+                return judged[b, a].reversed
+    i, j = block.rows.index(a), block.rows.index(b)
+    return block.differences[i, j] if i < j else block.differences[j, i].reversed
 
 
 def _all(question: Question, base_model: str, equivalence: float) -> Answer:
     comparison, target = question.comparison, question.target
-    bases = [base for base in comparison.base_models if not base_model or base_model in (base, base_name(base))]
-    found = [(base, block) for base in bases if len((block := question.block((base,))).rows) > 1]
+    found = {
+        name: block
+        for name, block in question.blocks().items()
+        if len(block.rows) > 1 and any(base_model in ("", r.base_model, base_name(r.base_model)) for r in block.rows)
+    }
     if not found:
-        raise InputError(f"{comparison.name}: no two rows of one base model saved the examples of {target.title}")
+        raise InputError(f"{comparison.name}: no two rows that are compared saved the examples of {target.title}")
     data = [
         {
-            "base_model": base,
+            "block": name,
             "on": target.title,
+            "family": block.family,
             "rows": [row.label for row in block.rows],
+            "may_be_best": [row.label for row in block.candidates],
             "groups": block.describe_groups(),
             "pairs": [
-                _as_json(block.verdict(a, b, equivalence), block, equivalence)
-                for i, a in enumerate(block.rows)
-                for b in block.rows[i + 1 :]
+                _as_json(block, block.rows[i], block.rows[j], d, equivalence)
+                for (i, j), d in sorted(block.differences.items())
             ],
         }
-        for base, block in found
+        for name, block in found.items()
     ]
-    lines = [line for base, block in found for line in _table(base, block, target.title)]
-    rows = [{"base_model": one["base_model"], **_pair(pair)} for one in data for pair in one["pairs"]]  # type: ignore[arg-type]
+    lines = [line for name, block in found.items() for line in _table(name, block)]
+    rows = [{"block": one["block"], **_pair(pair)} for one in data for pair in one["pairs"]]  # type: ignore[arg-type]
     return Answer("\n".join(lines), data, rows)
 
 
@@ -122,103 +150,81 @@ def _pair(data: dict[str, Any]) -> dict[str, Any]:
     return {**flat, "mean_a": means[0], "mean_b": means[1], "seeds_a": seeds[0], "seeds_b": seeds[1]}
 
 
-def _table(base: str, block: Block, title: str) -> list[str]:
-    """The matrix of differences and the groups of ties."""
-    lines = [["", "", "mean", *(str(i + 1) for i in range(len(block.rows)))], *_matrix(block)]
-    cells = [[one_line(cell) for cell in line] for line in lines]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-
-    def aligned(line: list[str]) -> str:
-        texts = [c.ljust(w) if i == 1 else c.rjust(w) for i, (c, w) in enumerate(zip(line, widths, strict=True))]
-        return "  ".join(texts).rstrip()
-
+def _table(name: str, block: Block) -> list[str]:
+    """The matrix of differences, row minus column in points, best rows first; and the groups."""
+    lines = [["", "", "mean", *(str(i + 1) for i in range(len(block.rows)))]]
+    for i, row in enumerate(block.rows):
+        cells = [str(i + 1), row.label, f"{block.mean(row):.2f}"]
+        for j in range(len(block.rows)):
+            d = None if i == j else block.differences[min(i, j), max(i, j)]
+            value = 0.0 if d is None else 100 * d.estimate.value * (1 if i < j else -1)
+            cells.append("" if d is None else f"{round(value, 2) + 0.0:+.2f}{_MARKS.get(d.verdict, '*')}")
+        lines.append(cells)
+    cleaned = [[one_line(cell) for cell in line] for line in lines]
+    widths = [max(map(len, column)) for column in zip(*cleaned, strict=True)]
+    where = f"{name}: " if name else ""
     return [
-        one_line(f"{base_name(base)}: {title}; row minus column in points, {len(block.judged)} rows judged"),
-        *map(aligned, cells),
-        _MARKED,
+        one_line(f"{where}{block.target.title}; row minus column in points"),
+        *(
+            "  ".join(c.ljust(w) if i == 1 else c.rjust(w) for i, (c, w) in enumerate(zip(line, widths, strict=True)))
+            for line in cleaned
+        ),
+        f"* significant at 5 % in the family of {block.family}; ? fewer than 3 seeds",
+        f"may be the best (95 %): {one_line(', '.join(row.label for row in block.candidates))}",
         "not significantly different, best first:",
         *(f"  {one_line(text)}" for text in block.describe_groups()),
-        *filter(None, [seen_text(block)]),
+        *([f"With these seeds and examples, {sight(block.detectable)}."] if block.detectable is not None else []),
     ]
 
 
-def _paragraph(verdict: Verdict, block: Block, equivalence: float) -> str:
+def _paragraph(block: Block, a: ResultRow, b: ResultRow, d: Difference, equivalence: float) -> str:
     """What a reader may quote."""
-    a, b, title = verdict.a.label, verdict.b.label, verdict.target.title
-    d = verdict.difference
-    e = d.estimate
+    title, e, kind = block.target.title, d.estimate, kind_of(d, equivalence)
     low, high = (number_text(100 * x, 2, signed=True) for x in (e.low, e.high))
     seeds = f"{d.seeds[0]} and {d.seeds[1]} seeds" if d.seeds[0] != d.seeds[1] else f"{_count(d.seeds[0])} each"
-    measured = " against ".join(number_text(block.mean(row), 2) for row in (verdict.a, verdict.b))
+    measured = " against ".join(number_text(block.mean(row), 2) for row in (a, b))
     numbers = f"{measured}, {number_text(100 * e.value, 2, signed=True)} points [{low}, {high}] ({seeds})"
-    if verdict.kind == NOT_JUDGED:
-        alone = " and ".join(row.label for row in (verdict.a, verdict.b) if row not in block.judged)
+    if kind == NOT_JUDGED:
+        few = " and ".join(row.label for row in (a, b) if row in block.unjudged)
         return (
-            f"{a} and {b} cannot be judged on {title}: {numbers}, where the interval has the chance of the examples "
-            f"only. Of {alone} there is one seed, and how much another would change is not known."
+            f"{a.label} and {b.label} cannot be judged on {title}: {numbers}, where the interval has the chance of the "
+            f"examples only. {few} has fewer than three seeds, from which their spread cannot be told."
         )
     start = {
-        BETTER: f"{a} is better than {b} on {title}",
-        ALIKE: f"{a} and {b} differ by nothing that matters (less than {equivalence:g} points) on {title}",
-        OPEN: f"Whether {a} or {b} is better on {title} cannot be decided yet",
-    }.get(verdict.kind, f"{a} is worse than {b} on {title}")
+        BETTER: f"{a.label} is better than {b.label} on {title}",
+        ALIKE: f"{a.label} and {b.label} differ by nothing that matters (less than {equivalence:g} points) on {title}",
+        OPEN: f"Whether {a.label} or {b.label} is better on {title} cannot be decided yet",
+    }.get(kind, f"{a.label} is worse than {b.label} on {title}")
     p = "p < 0.001" if e.p < 1e-3 else f"p = {e.p:.3f}"
-    text = f"{start}: {numbers}; interval and {p} are corrected for all pairs of {len(block.judged)} rows"
+    rate = "; the interval is corrected alike" if len(block.contenders) >= EXPLORED else ""
+    text = f"{start}: {numbers}; {p}, corrected for {d.family}{rate}"
     analyses = block.significance.comparison.analyses
     text += f" and {len(analyses.seeds)} interim analyses." if analyses is not None else "."
-    if verdict.another_seed is not None and 0 < verdict.another_seed < 1:
-        text += f" One more seed of {a} would be ahead of one of {b} with probability {verdict.another_seed:.2f}."
-    if verdict.detectable is not None:
-        text += f" This design finds differences from {verdict.detectable:.1f} points on in {CHANCE:.0%} of cases."
-    if verdict.kind == OPEN and verdict.needed:
-        text += f" For a difference as large as the one measured, about {verdict.needed} seeds of every row are needed."
-    elif verdict.kind == OPEN:
-        text += " A difference as large as the one measured would not show with 100 seeds: it takes more examples."
-    return text
+    return text if block.detectable is None else f"{text} In this comparison, {sight(block.detectable)}."
 
 
 def _count(seeds: int) -> str:
     return f"{seeds} seed{'' if seeds == 1 else 's'}"
 
 
-def _as_json(verdict: Verdict, block: Block, equivalence: float) -> dict[str, Any]:
+def _as_json(block: Block, a: ResultRow, b: ResultRow, d: Difference, equivalence: float) -> dict[str, Any]:
     """Every number of a verdict; differences in points."""
-    d = verdict.difference
     analyses = block.significance.comparison.analyses
     return {
-        "a": verdict.a.label,
-        "b": verdict.b.label,
-        "on": verdict.target.title,
-        "tasks": [f"{one.source}:{one.task}" for one in verdict.target.measures],
-        "verdict": verdict.kind,
-        "means": [block.mean(verdict.a), block.mean(verdict.b)],
+        "a": a.label,
+        "b": b.label,
+        "on": block.target.title,
+        "tasks": [f"{one.source}:{one.task}" for one in block.target.measures],
+        "verdict": kind_of(d, equivalence),
+        "means": [block.mean(a), block.mean(b)],
         "seeds": list(d.seeds),
         "difference": 100 * d.estimate.value,
         "low": 100 * d.estimate.low,
         "high": 100 * d.estimate.high,
         "p": d.estimate.p if d.judged else None,
-        "corrected_for_rows": len(block.judged),
+        "family": d.family,
         **({"corrected_for_interim_analyses": len(analyses.seeds)} if analyses is not None else {}),
         "equivalence": equivalence,
-        "another_seed_ahead": verdict.another_seed,
-        "detectable": verdict.detectable,
-        "seeds_needed": verdict.needed,
-        "text": _paragraph(verdict, block, equivalence),
+        "detectable": block.detectable,
+        "text": _paragraph(block, a, b, d, equivalence),
     }
-
-
-def _matrix(block: Block) -> list[list[str]]:
-    """Row minus column in points, with "*" (separated), "=" (not separable) or "?" (not judged); best rows first."""
-    found = block.differences()
-    lines = []
-    for i, row in enumerate(block.rows):
-        cells = [str(i + 1), row.label, f"{block.mean(row):.2f}"]
-        for j in range(len(block.rows)):
-            if i == j:
-                cells.append("")
-                continue
-            d = found[min(i, j), max(i, j)]
-            value = 100 * d.estimate.value * (1 if i < j else -1)
-            cells.append(f"{round(value, 2) + 0.0:+.2f}{_MARKS.get(d.verdict, '*')}")
-        lines.append(cells)
-    return lines

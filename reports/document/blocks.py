@@ -82,13 +82,14 @@ class Section:
 @dataclass
 class Document:
     title: str
-    headline: str  # what was found, in a sentence or two
+    headline: str  # what was found, in a few sentences
     facts: list[tuple[str, str]]  # number and what it counts: ("3", "seeds")
     sections: list[Section]
     description: str = ""  # what the experiment file says about itself
     origin: dict[str, Any] = field(
         default_factory=dict
     )  # what repeats the runs behind it: `reports.read.provenance.provenance_of`
+    answer: str = ""  # the first sentence of the headline, for a terminal
 
     def tables(self) -> list[Table]:
         return [block for section in self.sections for block in section.blocks if isinstance(block, Table)]

@@ -16,7 +16,7 @@ ABSENT: dict[str, tuple[str, str]] = {
     "diverged": ("div.", "every seed diverged in training"),
     "failed": ("fail.", "every seed failed"),
 }
-TIED = "†"
+WORSE = "†"
 MINUS = "\u2212"
 
 
@@ -31,7 +31,7 @@ class Cell:
     n: int | None = None  # number of seeds behind a mean
     state: State = "text"
     rank: int = 0  # 1 best and 2 second of its column and block; 0 otherwise
-    tied: bool = False  # not separable from the best
+    worse: bool = False  # significantly worse than the best of its column and block
     notes: tuple[str, ...] = ()  # footnotes
     records: tuple[str, ...] = ()  # ids of the runs behind it
     link: str = ""  # anchor on the page
@@ -105,7 +105,7 @@ class Table:
     caption: str
     columns: tuple[Column, ...]
     rows: tuple[TableRow, ...]
-    legend: tuple[str, ...] = field(default=())  # general notes under the table, after the marks' meaning
+    legend: tuple[str, ...] = field(default=())  # one line under the table, after that of the marks
 
     def blocks(self) -> list[tuple[str, list[TableRow]]]:
         """Rows by block, in the order met."""
@@ -144,16 +144,15 @@ class Table:
         return {note: letters(i) for i, note in enumerate(notes)}
 
     def explanations(self) -> list[str]:
-        """What the marks in this very table mean, then its legend."""
+        """At most two lines: what the marks in this very table mean, and its legend."""
         cells = [cell for row in self.rows for cell in row.cells]
         marks = {
-            "Bold: best of its block; underlined: second.": any(cell.rank == 1 for cell in cells),
-            f"{TIED} not separable from the best of its block: the difference between them may be chance.": any(
-                cell.tied for cell in cells
-            ),
+            "Bold: best; underlined: second.": any(cell.rank == 1 for cell in cells),
+            f"{WORSE} significantly worse than the best (5 %).": any(cell.worse for cell in cells),
             **{f"{text} = {why}.": any(c.state == state for c in cells) for state, (text, why) in ABSENT.items()},
         }
-        return [*(text for text, used in marks.items() if used), *self.legend]
+        lines = (" ".join(text for text, used in marks.items() if used), " ".join(self.legend))
+        return [line for line in lines if line]
 
     def as_dict(self) -> dict[str, Any]:
         """The table as plain data, for JSON."""
@@ -176,7 +175,7 @@ class Table:
 
 
 def _plain(cell: Cell) -> dict[str, Any]:
-    parts = ("text", "spread", "value", "sd", "n", "state", "rank", "tied", "notes", "records")
+    parts = ("text", "spread", "value", "sd", "n", "state", "rank", "worse", "notes", "records")
     data = {part: getattr(cell, part) for part in parts}
     return {key: x for key, x in data.items() if x or (key in ("text", "value", "sd") and x is not None)}
 

@@ -20,6 +20,7 @@ from reports.document.table import Cell, Column, Table, TableRow, number, ranked
 from reports.explore.examples import Chosen, ExploredTask, choose_differing, choose_hard, read_tasks
 from reports.read.comparison_runs import Comparison, ResultRow
 from reports.read.examples import Examples
+from reports.stats import verdicts
 from reports.stats.example_scores import ExampleScores, Scored, ScoreKey
 from reports.stats.significance import Significance
 from reports.stats.targets import Measure, Target
@@ -107,17 +108,16 @@ def _slice_table(comparison: Comparison, task: ExploredTask) -> Table | None:
     for (rule, name), mask in masks.items():
         columns.append(Column(f"{rule}-{name}", name, f"{mask.sum():,}", group=rule, better="higher"))
         judge = Significance(comparison, examples=_SliceScores(comparison, task, mask), families=len(masks))
-        leaders = judge.leaders(rows, target)
-        tied = {row.key for row in leaders.tied} if leaders is not None else set()
+        blocks = [verdicts.Block(some, judge, target) for some in comparison.blocks.values()]
+        worse = {row.key for block in blocks for row in block.judged if block.not_the_best(row)}
         for line, row in zip(cells, rows, strict=True):
             runs, ids = judge.by_seed(row, target), task.runs[row.key]
             value = None if runs is None else number(100 * float(runs.scores.mean()), digits=1, records=ids)
-            line.append(replace(value or Cell("–", state="empty"), tied=row.key in tied))
+            line.append(replace(value or Cell("–", state="empty"), worse=row.key in worse))
     caption = f"{target.unit}, mean over seeds, on the examples of each slice (their number is above the column)."
     legend = (
-        "Compare rows within a slice, not slices: they are not equally hard. Length: words of the longer text. Word "
-        "overlap: share of words that both texts have. Negation: not, no, never and the like. Tests are corrected for "
-        f"all pairs of rows and for the {len(masks)} slices."
+        "Compare rows within a slice, not slices: they are not equally hard. Tests are corrected for all rows and for "
+        f"the {len(masks)} slices."
     )
     body = ranked(columns, [TableRow(tuple(c), block_of(r)) for c, r in zip(cells, rows, strict=True)])
     return (

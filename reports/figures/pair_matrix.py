@@ -26,7 +26,7 @@ def pair_matrix(comparison: Comparison, block: Block, base: str) -> Figure | Non
     rows = block.rows
     if not 2 < len(rows) <= _MOST:
         return None
-    found = block.differences()
+    found = block.differences
     values = np.zeros((len(rows), len(rows)))
     verdicts: dict[tuple[int, int], str] = {}
     for (i, j), d in found.items():

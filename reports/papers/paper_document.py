@@ -33,8 +33,8 @@ _KINDS = {
 def describe(definition: Definition, library: RunLibrary) -> tuple[Document, dict[str, str], dict[str, Any]]:
     """The document; further files of the report by their path; further keys of data.json."""
     from reports.read.provenance import provenance_of
-    from reports.tables.row_cards import how_it_was_run
     from reports.tables.row_differences import difference_table
+    from reports.tables.run_details import how_it_was_run
 
     matching = Matching(definition, library)
     sections: list[Section] = []

@@ -278,7 +278,7 @@ class OwnRows:
 
     def _add_layers(self) -> None:
         """The best and the worst layer of each untrained model that has the suite layers; in the first column."""
-        from reports.tables.layer_table import extremes
+        from reports.tables.space import extremes
 
         library = self.matching.library
         untrained = [row for row in library.rows if row.finished and row.records[0].supervision == "untrained"]

@@ -38,7 +38,7 @@ def base_name(base_model: str) -> str:
     return base_model.rstrip("/").rsplit("/", 1)[-1].removeprefix("embedded:") or base_model
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ResultRow:
     """The runs of one row label on one base model: all seeds of one configuration, by seed.
 
@@ -49,6 +49,7 @@ class ResultRow:
         held: runs with another seed in some streams alone: they say where spread comes from.
         added: it is in no file: the untrained start of rows that are, evaluated so that their gain is known.
         elsewhere: whose it is, of a row that was made elsewhere and compared with those of the file; else empty.
+        group: name of the rows that it is compared with, where they are not those of its base model alone.
         start: id of the run of its own untrained start; "" where the comparison file names none.
     """
 
@@ -59,6 +60,12 @@ class ResultRow:
     added: bool = False
     start: str = ""
     elsewhere: str = ""
+    group: str = ""
+
+    @property
+    def block(self) -> str:
+        """Name of the rows that it is compared with and ranked among."""
+        return self.group or base_name(self.base_model)
 
     @property
     def key(self) -> tuple[str, str]:
@@ -215,6 +222,8 @@ class Comparison:
     left_out: Mapping[tuple[str, str], LeftOut] = field(default_factory=dict)  # see `reports.read.overlap`
     show_texts: bool = False  # its page may hold texts of all data sets, not of the embedded suite alone
     schedule: Mapping[str, Any] = field(default_factory=dict)  # how often rows were scored on the dev set
+    baseline: str = ""  # label of the row that all others are planned to be compared with
+    contrasts: tuple[tuple[str, str], ...] = ()  # labels of further rows that are planned to be compared
     not_compared: tuple[Mapping[str, str], ...] = ()  # rows made elsewhere that could not be compared: source, row, why
 
     @property
@@ -232,6 +241,14 @@ class Comparison:
         known = [[r for r in row.records if since.get((*row.key, r.seed), 1) <= number] for row in self.rows]
         rows = (replace(row, records=tuple(left)) for row, left in zip(self.rows, known, strict=True) if left)
         return replace(self, rows=tuple(rows), analyses=None)
+
+    @cached_property
+    def blocks(self) -> dict[str, list[ResultRow]]:
+        """The rows that are compared with one another, by the name of their block."""
+        found: dict[str, list[ResultRow]] = {}
+        for row in self.rows:
+            found.setdefault(row.block, []).append(row)
+        return found
 
     @cached_property
     def base_models(self) -> list[str]:
@@ -341,8 +358,25 @@ def _rows(records: Iterable[Record], comparison_file: Mapping[str, Any]) -> tupl
         elsewhere = next((run["source"] for run in listed if "source" in run), "")
         rows.append(replace(row, added=added, start=start, elsewhere=elsewhere))
         aside += old
-    rows.sort(key=lambda r: (r.base_model, SUPERVISION.index(r.supervision)))  # inside: the order of the experiment
+    rows = _grouped(rows)
+    rows.sort(key=lambda r: (r.block, SUPERVISION.index(r.supervision)))  # inside: the order of the experiment
     return tuple(rows), aside
+
+
+def _grouped(rows: list[ResultRow]) -> list[ResultRow]:
+    """Rows are compared within their base model. A model with one row, as a finished one, would have nothing to be
+    compared with: it joins the rows of the only base model with several, or else the other such models."""
+    count = Counter(row.base_model for row in rows)
+    shared = [base for base, number in count.items() if number > 1]
+    if len(shared) == len(count):
+        return rows
+    everywhere = len(shared) < 2
+    return [
+        replace(row, group="all models" if everywhere else "other models")
+        if everywhere or count[row.base_model] == 1
+        else row
+        for row in rows
+    ]
 
 
 def _part(
@@ -353,7 +387,17 @@ def _part(
     own = [limit_to_tasks(record, block["tasks"]) for record in records if (record.id, record.row) in runs]
     rows, _ = _rows(own, comparison_file)
     schedule = comparison_file.get("schedule") or {}
-    return Comparison(block["name"], workdir, rows, block["title"], block.get("description", ""), schedule=schedule)
+    return Comparison(
+        block["name"], workdir, rows, block["title"], block.get("description", ""), schedule=schedule,
+        **_planned(comparison_file),
+    )  # fmt: skip
+
+
+def _planned(comparison_file: Mapping[str, Any]) -> dict[str, Any]:
+    """The comparisons that were planned in the experiment file."""
+    experiment = comparison_file.get("experiment") or {}
+    contrasts = tuple((str(one["row"]), str(one["against"])) for one in experiment.get("contrasts") or ())
+    return {"baseline": str(experiment.get("baseline") or ""), "contrasts": contrasts}
 
 
 def _failed_record(run: dict[str, Any], name: str, records: list[Record], entries: list[Any], reason: str) -> Record:
@@ -402,7 +446,7 @@ def read_comparison(workdir: Path, name: str) -> Comparison:
     schedule = tree.get("schedule") or {}
     return Comparison(
         name, workdir, rows, title, description, parts, tuple(aside), analyses=analyses, warnings=warnings,
-        schedule=schedule, not_compared=tuple(tree.get("left_out", ())),
+        schedule=schedule, not_compared=tuple(tree.get("left_out", ())), **_planned(tree),
     )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from harness.results.store import RunFolder
 from harness.results.text_ids import PAIR_IDS, text_id
+from harness.tasks.mteb.benchmarks import PREFIX
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -83,7 +84,10 @@ def _pairs(task: str, source: str, rows: pd.DataFrame) -> Examples:
     texts = np.stack([rows[name].to_numpy(dtype=np.int64) for name in PAIR_IDS], axis=1)
     outcome = np.nan_to_num(rows["score"].to_numpy(dtype=np.float64))
     digest = _digest(rows["pair"].to_numpy(), gold)
-    return Examples((task, source, "test", "spearman"), np.zeros(len(gold), np.int64), gold, outcome, texts, digest)
+    by_mteb = source == "mteb"  # whose score is the mean over subsets, under a name of its own
+    part = rows["subset"].factorize()[0].astype(np.int64) if by_mteb else np.zeros(len(gold), np.int64)
+    metric = "cosine_spearman" if by_mteb and task.startswith(PREFIX) else "spearman"
+    return Examples((task, source, "test", metric), part, gold, outcome, texts, digest)
 
 
 def _outcomes(score: tuple[str, str, str, str], rows: pd.DataFrame) -> Examples:

@@ -32,43 +32,66 @@ Ids = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Chance:
-    """Covariances of some scores by the choice of examples.
+    """Covariances of the means of some rows by the choice of examples.
 
     Attributes:
-        by_examples, by_texts: (scores, scores); without ids of texts both are the same.
+        by_examples, by_texts: (rows, rows); without ids of texts both are the same.
+        interaction: (rows,) how much of each variance is seeds moving single examples. The spread of the seeds, which
+            is measured on these examples, holds it already (two-way layout: Cornfield & Tukey, Annals of Mathematical
+            Statistics 27, 1956), so that it is not counted here again.
     """
 
     by_examples: Floats
     by_texts: Floats
+    interaction: Floats
 
-    def of(self, a: int) -> float:
-        """The variance of a score: the wider one."""
-        return max(float(way[a, a]) for way in (self.by_examples, self.by_texts))
+    @property
+    def wider(self) -> Floats:
+        """The covariances by which scores move more."""
+        return max(self.by_examples, self.by_texts, key=np.trace)
 
-    def between(self, a: int, b: int) -> float:
-        """The variance of the difference of two scores: the wider one."""
-        ways = (self.by_examples, self.by_texts)
-        return max(0.0, *(float(way[a, a] + way[b, b] - 2 * way[a, b]) for way in ways))
+    def of_rows(self, rows: Sequence[int]) -> Chance:
+        """The covariances of some of the rows."""
+        here = np.ix_(rows, rows)
+        return Chance(self.by_examples[here], self.by_texts[here], self.interaction[rows])
+
+    def of(self, row: int) -> float:
+        """The variance of a mean: the wider one."""
+        wide = max(float(way[row, row]) for way in (self.by_examples, self.by_texts))
+        return max(0.0, wide - float(self.interaction[row]))
+
+    def between(self, a: int | Ids, b: int | Ids) -> Floats:
+        """The variances of the differences between rows `a` and rows `b`: the wider ones."""
+        ways = [way[a, a] + way[b, b] - 2 * way[a, b] for way in (self.by_examples, self.by_texts)]
+        return np.asarray(np.maximum(np.maximum(*ways) - self.interaction[a] - self.interaction[b], 0.0))
 
 
-def chance(tasks: Sequence[tuple[Floats, Ids | None]]) -> Chance:
-    """From what the examples of some tasks do to some scores.
+def chance(tasks: Sequence[tuple[Sequence[Floats], Ids | None]]) -> Chance:
+    """From what the examples of some tasks do to the scores of some rows.
 
     Args:
-        tasks: of each the influences (scores, n) of its n examples, and the ids (n, texts of an example) of their
-            texts, one or two; None where they are not known. Equal ids of different tasks are one text.
+        tasks: of each the influences of its n examples, (seeds, n) or (n,) for each row, and the ids (n, 1 or 2) of
+            their texts; None where they are not known. Equal ids of different tasks are one text.
     """
-    influences = np.hstack([part for part, _ in tasks])
-    by_examples = np.asarray(influences @ influences.T)
+    by_row = [np.hstack([*map(np.atleast_2d, parts)]) for parts in zip(*(rows for rows, _ in tasks), strict=True)]
+    interaction = np.array([_interaction(influences) for influences in by_row])
+    means = np.stack([influences.mean(axis=0) for influences in by_row])
+    by_examples = np.asarray(means @ means.T)
     if all(ids is None for _, ids in tasks):
-        return Chance(by_examples, by_examples)
-    first, second = _numbered([(part.shape[1], ids) for part, ids in tasks])
+        return Chance(by_examples, by_examples, interaction)
+    first, second = _numbered([(np.shape(rows[0])[-1], ids) for rows, ids in tasks])
     two = first != second
     lower, upper = np.minimum(first, second)[two], np.maximum(first, second)[two]
-    per_text = _sums(np.r_[first, second[two]], np.vstack([influences.T, influences.T[two]]))
+    per_text = _sums(np.r_[first, second[two]], np.vstack([means.T, means.T[two]]))
     # Identical pairs have both texts in common, and so were counted twice.
-    per_pair = _sums(lower * (int(upper.max(initial=0)) + 1) + upper, influences.T[two])
-    return Chance(by_examples, np.asarray(per_text.T @ per_text - per_pair.T @ per_pair))
+    per_pair = _sums(lower * (int(upper.max(initial=0)) + 1) + upper, means.T[two])
+    return Chance(by_examples, np.asarray(per_text.T @ per_text - per_pair.T @ per_pair), interaction)
+
+
+def _interaction(influences: Floats) -> float:
+    """What the differences between the seeds of a row (seeds, n) add to the variance of their mean by examples."""
+    n = len(influences)
+    return float(((influences - influences.mean(axis=0)) ** 2).sum()) / (n - 1) / n if n > 1 else 0.0
 
 
 def _numbered(tasks: Sequence[tuple[int, Ids | None]]) -> tuple[Ids, Ids]:

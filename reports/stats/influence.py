@@ -25,9 +25,9 @@ _BLOCK = 256  # examples whose weight is changed at once
 
 def influence(metric: str, target: Floats, outcome: Floats) -> Influence:
     """Of n examples on the score that `metric` makes of them; (n,) arrays, no influence where the score is constant."""
-    if is_mean(metric):
+    if metric.removeprefix("cosine_") not in _CLOSED and is_mean(metric):
         return of_mean(outcome)
-    closed = _CLOSED.get("ap" if metric.endswith("_ap") else metric)
+    closed = _CLOSED.get("ap" if metric.endswith("_ap") else metric.removeprefix("cosine_"))
     return closed(target, outcome) if closed is not None else _measured(metric, target, outcome)
 
 

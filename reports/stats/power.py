@@ -1,96 +1,82 @@
-"""What a design can see: the smallest difference that it finds with some probability, and the seeds that one takes.
-
-Nothing here is a formula for the power of another test: the verdict itself (`reports.stats.simultaneous`) is played
-through on scores drawn from known spreads. A difference d is found where the error of the estimate plus d exceeds the
-half width of the interval, so that one set of drawn comparisons gives the power of every difference at once.
-"""
+"""The smallest difference that a comparison finds in 80 % of cases: the verdict, played through on drawn scores."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
+from reports.stats.clusters import Chance
 from reports.stats.estimate import Floats
-from reports.stats.simultaneous import ALPHA, Family, SeedSpread, critical_values, seed_spread
+from reports.stats.simultaneous import (
+    ALPHA,
+    EXPLORED,
+    FEWEST_SEEDS,
+    Rows,
+    all_pairs,
+    critical_values,
+    draw,
+    largest,
+    moderate,
+)
 
 CHANCE = 0.8  # with which a difference is to be found
-TRIALS = 4000
 MOST_SEEDS = 100
+_TRIALS = 2000
 
 
-@dataclass(frozen=True)
-class Design:
-    """A comparison as planned.
-
-    Attributes:
-        deviations: (rows,) standard deviation over seeds of each row; 0 where no seed enters.
-        pairs: standard deviation of the difference of two rows that comes from the drawn pairs.
-        correlation: of the scores of two rows with the same seed. Verdicts do not use it (they hold with and without),
-            but it takes spread out of differences.
-        sides: the two rows whose difference is to be found.
-        level: of the verdict; less where a comparison has several interim analyses.
-        pools: (rows,) a name for each row: those of one name say together how far seeds lie apart; empty: all do.
-    """
-
-    deviations: tuple[float, ...]
-    pairs: float
-    family: Family
-    correlation: float = 0.0
-    sides: tuple[int, int] = (0, 1)
-    level: float = ALPHA
-    pools: tuple[Hashable, ...] = ()
-
-
-def surpluses(design: Design, seeds: Floats, trials: int = TRIALS, seed: int = 0) -> Floats:
-    """(trials,) what a true difference must exceed to be found, in each of as many drawn comparisons.
+@cache
+def smallest_difference(
+    seeds: int, deviation: float, examples: float, rows: int = 2, *, planned: bool = False, level: float = ALPHA
+) -> float:
+    """The true difference of two rows that is found with probability 0.8, in the unit of the deviations.
 
     Args:
-        seeds: (rows,) how many of each row; of rows without a deviation it does not count.
+        seeds: of every row, three or more.
+        deviation: standard deviation over seeds.
+        examples: standard deviation of a difference by the choice of examples.
+        rows: that are compared, all pairs of them.
+        planned: the pair was named beforehand: nothing else is judged with it.
     """
-    deviations = np.asarray(design.deviations, dtype=np.float64)
-    counts = np.where(deviations > 0, seeds, 0)
-    generator = np.random.default_rng(seed)
-    freedom = np.maximum(counts - 1, 1)
-    variances = deviations**2 * generator.chisquare(freedom, size=(trials, len(counts))) / freedom
-    first, second = (_spread(design, side, variances, counts) for side in design.sides)
-    error, points = critical_values(
-        first, second, np.full(trials, design.pairs**2), design.family, np.array([design.level])
-    )
-    parts = [deviations[side] ** 2 / counts[side] if counts[side] else 0.0 for side in design.sides]
-    shared = 2 * design.correlation * np.sqrt(parts[0] * parts[1])
-    deviation = np.sqrt(max(sum(parts) - shared, 0.0) + design.pairs**2)
-    return np.asarray(error * points[:, 0] - deviation * generator.standard_normal(trials))
+    generator = np.random.default_rng(0)
+    drawn = deviation**2 * generator.chisquare(seeds - 1, size=(_TRIALS, rows)) / (seeds - 1)
+    variance, freedom = moderate(drawn, np.full(rows, seeds))
+    parts = variance[:, :2] / seeds
+    total = parts.sum(axis=1) + examples**2
+    known = np.clip(total / np.maximum((parts / freedom[:, :2]).sum(axis=1), 1e-300), 1.0, 1e5)
+    grid = np.geomspace(1.0, 1e5, 20)
+    critical = np.interp(np.log(known), np.log(grid), _critical(grid, seeds, deviation, examples, rows, planned, level))
+    error = np.sqrt(2 * deviation**2 / seeds + examples**2) * generator.standard_normal(_TRIALS)
+    return float(np.quantile(np.sqrt(total) * critical - error, CHANCE))
 
 
-def _spread(design: Design, side: int, variances: Floats, counts: Floats) -> SeedSpread:
-    """What is known of a row's spread, from those of its pool."""
-    pools = design.pools or (None,) * len(counts)
-    alike = [place for place, pool in enumerate(pools) if pool == pools[side]]
-    known = seed_spread(variances[:, alike], counts[alike])
-    own = alike.index(side)
-    return SeedSpread(known.variance[:, own], known.freedom[:, own])
+def _critical(
+    freedom: Floats, seeds: int, deviation: float, examples: float, rows: int, planned: bool, level: float
+) -> Floats:
+    """Of rows with equal spreads, by degrees of freedom. Of many rows that of the first pair that is found."""
+    count = 1 if planned else rows * (rows - 1) // 2
+    if count == 1 or rows >= EXPLORED:
+        return critical_values(None, freedom, level, count)
+    covariance = np.eye(rows) * examples**2 / 2
+    known = Rows(
+        np.zeros(rows), np.full(rows, deviation**2 / seeds), np.full(rows, np.inf),
+        Chance(covariance, covariance, np.zeros(rows)),
+    )  # fmt: skip
+    pairs = all_pairs(rows)
+    return critical_values(largest(draw(known), known, pairs), freedom, level, len(pairs))
 
 
-def smallest_difference(design: Design, seeds: Floats, chance: float = CHANCE) -> float:
-    """The true difference that is found with probability `chance`, in the unit of the deviations."""
-    return float(np.quantile(surpluses(design, seeds), chance))
+def seeds_needed(
+    difference: float, deviation: float, examples: float, rows: int = 2, *, planned: bool = False
+) -> int | None:
+    """The fewest seeds of every row that find a true difference with probability 0.8; None beyond 100."""
 
+    def enough(seeds: int) -> bool:
+        return smallest_difference(seeds, deviation, examples, rows, planned=planned) <= difference
 
-def seeds_needed(design: Design, difference: float, chance: float = CHANCE, most: int = MOST_SEEDS) -> int | None:
-    """The fewest seeds of every row with which a true difference is found with probability `chance`.
-
-    None where as many as `most` do not suffice: the pairs alone may hide it.
-    """
-    rows = len(design.deviations)
-
-    def enough(count: int) -> bool:
-        return smallest_difference(design, np.full(rows, count), chance) <= difference
-
-    if not enough(most):
+    if not enough(MOST_SEEDS):
         return None
-    few, many = 1, most  # one is never judged
+    few, many = FEWEST_SEEDS - 1, MOST_SEEDS
     while many - few > 1:
         middle = (few + many) // 2
         few, many = (few, middle) if enough(middle) else (middle, many)

@@ -1,8 +1,8 @@
-"""What seeds and examples say about a comparison: each row's mean over tasks, differences, and who is best.
+"""What seeds and examples say about a comparison: each row's mean over tasks, differences, and which row may be best.
 
 A target is what rows are compared by: a score of a task, or the mean of some (`reports.stats.targets`). How far a
-difference may go by chance is computed in `reports.stats.simultaneous`; the chance of the examples, the same for all
-rows, in `reports.stats.clusters`.
+difference may go by chance is computed in `reports.stats.simultaneous`; which differences are judged together, as one
+family, in `reports.stats.families`.
 """
 
 from __future__ import annotations
@@ -18,25 +18,17 @@ import numpy as np
 from harness.results.record import Record
 from reports.read.comparison_runs import Comparison, ResultRow, seeded
 from reports.read.examples import Ids
-from reports.stats.clusters import Chance, chance
+from reports.stats.clusters import chance
 from reports.stats.estimate import Estimate, Floats
 from reports.stats.example_scores import ExampleScores, Scored
-from reports.stats.sequential import Boundary, combine_analyses
-from reports.stats.simultaneous import (
-    ALPHA,
-    AllPairs,
-    Family,
-    Planned,
-    SeedSpread,
-    seed_spread,
-    simultaneous,
-)
+from reports.stats.sequential import combine_analyses, share_of_analysis
+from reports.stats.simultaneous import ALPHA, FEWEST_SEEDS, Rows, judge, may_be_best, moderate
 from reports.stats.suite_targets import known_targets
 from reports.stats.targets import Measure, Target, targets
 
-Pool = tuple[str, bool]  # base model, and whether the rows were trained
 FEWEST_EXAMPLES = 10
-NOT_JUDGED = "one seed: not judged"
+SAME, NOT_JUDGED = "not significant", "fewer than 3 seeds: not judged"
+Key = tuple[str, str]  # of a row
 
 
 @dataclass(frozen=True)
@@ -44,34 +36,33 @@ class Difference:
     """A row against another by one target.
 
     Attributes:
-        estimate: the interval holds together with those of the other differences that it was made with, and p is
-            corrected alike. Of a row with one seed the interval has the chance of the examples only.
+        estimate: interval and p are corrected for the family. Of a row with one or two seeds the interval has the
+            chance of the examples only.
         seeds: how many runs there are of each side.
-        judged: False where a side is one run of many that another seed would have given.
+        family: the differences that it was judged with, in words; empty where a side has too few seeds.
     """
 
     estimate: Estimate
     seeds: tuple[int, int]
-    judged: bool = True
+    family: str = ""
+
+    @property
+    def judged(self) -> bool:
+        return bool(self.family)
+
+    @property
+    def reversed(self) -> Difference:
+        """The other row against this one."""
+        e = self.estimate
+        return replace(self, estimate=Estimate(-e.value, -e.high, -e.low, e.p), seeds=self.seeds[::-1])
 
     @property
     def verdict(self) -> str:
         if not self.judged:
             return NOT_JUDGED
         if self.estimate.p > ALPHA:
-            return "not separable"
+            return SAME
         return "better" if self.estimate.value > 0 else "worse"
-
-
-@dataclass(frozen=True)
-class Leaders:
-    """The best of the rows whose spread is known, those that are not separated from it, and those that nobody can
-    judge from one seed."""
-
-    best: ResultRow
-    tied: list[ResultRow]
-    unjudged: list[ResultRow]
-    others: list[tuple[ResultRow, Difference]]  # best minus each other row that is judged, the nearest first
 
 
 class Runs(NamedTuple):
@@ -80,28 +71,25 @@ class Runs(NamedTuple):
     Attributes:
         seeds: of each run.
         scores: (runs,) their means over the tasks, between -1 and 1.
+        ids: of the runs.
     """
 
     seeds: list[int]
     scores: Floats
+    ids: tuple[str, ...]
 
 
 class Significance:
     """What a comparison's rows score and how far that may go by chance, computed once for each target.
 
-    Examples are redrawn for all rows and tasks together: rows are paired. Nothing is simulated: what a bootstrap of
-    texts approaches is computed (`reports.stats.clusters`). Of a comparison whose seeds were added until it was
-    decided, every difference combines all its interim analyses.
+    Examples are redrawn for all rows and tasks together: rows are paired. Rows that are the same runs count once. Of a
+    comparison whose seeds were added until it was decided, every difference combines all its interim analyses.
     """
 
     def __init__(
-        self,
-        comparison: Comparison,
-        *,
-        whole: Significance | None = None,
-        examples: ExampleScores | None = None,
+        self, comparison: Comparison, *, whole: Significance | None = None, examples: ExampleScores | None = None,
         families: int = 1,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Args:
         whole: of the same comparison with more seeds, whose examples are used.
         examples: what is used instead of all that the runs saved.
@@ -110,20 +98,16 @@ class Significance:
         self.comparison = comparison
         own = examples if examples is not None else ExampleScores(comparison) if whole is None else whole._examples
         self._examples: ExampleScores = own
-        self._families = families
         self._checked: set[Measure] = set()
-        self._by_row: dict[tuple[tuple[str, str], Target], tuple[Runs, list[str]] | None] = {}
-        self._chance: dict[Target, tuple[Chance, dict[tuple[str, str], int]]] = {}
-        self._known: dict[tuple[Pool, Target], dict[tuple[str, str], tuple[float, float]]] = {}
-        self._boundary, self._earlier = Boundary(1, 1), list[Significance]()
+        self._by_row: dict[tuple[Key, Target], Runs | None] = {}
+        self._known: dict[Target, tuple[Rows, dict[Key, int]]] = {}
+        self._share, self._earlier = 1 / families, list[Significance]()  # of 0.05, for this analysis alone
         if comparison.analyses is not None:
-            analyses, boundary = comparison.analyses, Boundary(comparison.analyses.first, comparison.analyses.most)
-            self._earlier = [
-                Significance(comparison.at_analysis(number), whole=self, families=families)
-                for number in range(1, len(analyses.seeds))
-            ]
-            for one in (*self._earlier, self):
-                one._boundary = boundary
+            first, most = comparison.analyses.first, comparison.analyses.most
+            numbers = range(1, len(comparison.analyses.seeds) + 1)
+            self._earlier = [Significance(comparison.at_analysis(n), whole=self) for n in numbers[:-1]]
+            for number, one in zip(numbers, (*self._earlier, self), strict=True):
+                one._share = share_of_analysis(number, first, most) / families
 
     @cached_property
     def targets(self) -> list[Target]:
@@ -182,169 +166,161 @@ class Significance:
 
     def by_seed(self, row: ResultRow, target: Target) -> Runs | None:
         """The runs of a row that have all tasks of the target, scored on the examples that most runs were."""
-        found = self._read(row, target)
-        return found[0] if found is not None else None
-
-    def _read(self, row: ResultRow, target: Target) -> tuple[Runs, list[str]] | None:
         key = (row.key, target)
         if key not in self._by_row:
             by_task = [self._scored(one) for one in target.measures]
             whole = [record for record in row.finished if all(record.id in scored for scored in by_task)]
             scores = [float(np.mean([scored[record.id].value for scored in by_task])) for record in whole]
-            runs = Runs([record.seed for record in whole], np.array(scores))
-            self._by_row[key] = (runs, [record.id for record in whole]) if whole else None
+            runs = Runs([r.seed for r in whole], np.array(scores), tuple(r.id for r in whole))
+            self._by_row[key] = runs if whole else None
         return self._by_row[key]
 
-    def _drawn(self, target: Target) -> tuple[Chance, dict[tuple[str, str], int]]:
-        """The chance of the examples of all rows' means, and the place of each row among them."""
-        if target not in self._chance:
-            rows = [(row.key, found[1]) for row in self.comparison.rows if (found := self._read(row, target))]
-            tasks = []
-            for one in target.measures:
-                scored = self._scored(one)
-                moved = [np.mean([scored[run].influence for run in runs], axis=0) for _, runs in rows]
-                tasks.append((np.stack(moved) / len(target.measures), self._texts(one)))
-            self._chance[target] = chance(tasks), {key: place for place, (key, _) in enumerate(rows)}
-        return self._chance[target]
+    def judged(self, row: ResultRow, target: Target) -> bool:
+        """Whether the row has the target's tasks, and its spread is known: three seeds, or none that enters it."""
+        runs = self.by_seed(row, target)
+        return runs is not None and (len(runs.ids) >= FEWEST_SEEDS or not seeded(row)) and not self.unknown(target)
 
-    def examples_variance(self, row: ResultRow, target: Target, other: ResultRow | None = None) -> float:
-        """What the choice of examples adds to the variance of a row's mean, or of its difference to another's."""
-        found, places = self._drawn(target)
-        return found.of(places[row.key]) if other is None else found.between(places[row.key], places[other.key])
+    def control(self, row: ResultRow, target: Target) -> bool:
+        """Whether the row is random: nothing is learnt, and yet its seeds differ. Such a row is no contender."""
+        runs = self.by_seed(row, target)
+        return not trained(row) and runs is not None and bool(np.ptp(runs.scores) > 0)
+
+    def _rows(self, target: Target) -> tuple[Rows, dict[Key, int]]:
+        """All rows with the target's tasks, those of the same runs once, and the place of each row among them."""
+        if target not in self._known:
+            found = [(row, runs) for row in self.comparison.rows if (runs := self.by_seed(row, target)) is not None]
+            distinct = list({runs.ids: (row, runs) for row, runs in reversed(found)}.values())[::-1]
+            order = {runs.ids: place for place, (_, runs) in enumerate(distinct)}
+            means = np.array([float(runs.scores.mean()) for _, runs in distinct])
+            seeds, freedom = self._seeds(distinct, target)
+            influences = [self._influences(runs, target) for _, runs in distinct]
+            tasks = [
+                ([of_row[number] for of_row in influences], self._texts(one))
+                for number, one in enumerate(target.measures)
+            ]
+            rows = Rows(means, seeds, freedom, chance(tasks))
+            self._known[target] = rows, {row.key: order[runs.ids] for row, runs in found}
+        return self._known[target]
+
+    def _influences(self, runs: Runs, target: Target) -> list[Floats]:
+        """Of each task's examples on the mean over the tasks, (seeds, n)."""
+        return [
+            np.stack([self._scored(one)[run].influence for run in runs.ids]) / len(target.measures)
+            for one in target.measures
+        ]
+
+    def _seeds(self, rows: Sequence[tuple[ResultRow, Runs]], target: Target) -> tuple[Floats, Floats]:
+        """What seeds add to the variance of each mean, and its degrees of freedom: moderated between the trained rows
+        of a group. What the seeds of random rows draw is another thing, and says nothing about training."""
+        variance, freedom = np.zeros(len(rows)), np.full(len(rows), np.inf)
+        pools: dict[tuple[str, bool], list[int]] = {}
+        for place, (row, runs) in enumerate(rows):
+            if np.ptp(runs.scores) > 0 and self.judged(row, target):
+                pools.setdefault((row.block, trained(row)), []).append(place)
+        for places in pools.values():
+            scores = [rows[place][1].scores for place in places]
+            counts = np.array([len(values) for values in scores])
+            one, freedom[places] = moderate(np.array([values.var(ddof=1) for values in scores]), counts)
+            variance[places] = one / counts
+        return variance, freedom
+
+    def examples_variance(self, row: ResultRow, target: Target) -> float:
+        """What the choice of examples adds to the variance of a row's mean."""
+        rows, places = self._rows(target)
+        return rows.examples.of(places[row.key])
 
     def run_variance(self, row: ResultRow, target: Target) -> float | None:
         """What the choice of examples adds to the variance of the score of one run of a row, the mean over its runs."""
-        found = self._read(row, target)
-        if found is None:
+        runs = self.by_seed(row, target)
+        if runs is None:
             return None
-        runs, by_measure = found[1], [(self._scored(one), self._texts(one)) for one in target.measures]
-        moved = [
-            (np.stack([scored[run].influence for run in runs]) / len(by_measure), texts) for scored, texts in by_measure
-        ]
-        of_each = chance(moved)
-        return float(np.mean([of_each.of(place) for place in range(len(runs))]))
+        moved = zip(self._influences(runs, target), (self._texts(one) for one in target.measures), strict=True)
+        of_each = chance([(list(influences), texts) for influences, texts in moved])
+        return float(np.mean([of_each.of(place) for place in range(len(runs.ids))]))
 
     def standard_error(self, row: ResultRow, target: Target) -> float | None:
-        """Of a row's mean, over seeds and examples; over examples alone for a row with one seed. None without runs."""
+        """Of a row's mean, over seeds and examples; over examples alone with one or two seeds. None without runs."""
         if self.by_seed(row, target) is None:
             return None
-        seeds = self.spread(row, target)[0] if self.judged(row, target) else 0.0
-        return float(np.sqrt(seeds + self.examples_variance(row, target)))
+        rows, places = self._rows(target)
+        return float(np.sqrt(rows.seeds[places[row.key]] + rows.examples.of(places[row.key])))
 
-    def _spreads(self, pool: Pool, target: Target) -> dict[tuple[str, str], tuple[float, float]]:
-        """Row key -> what its seeds add to the variance of its mean, and the degrees of freedom of that."""
-        key = (pool, target)
-        if key not in self._known:
-            rows = [row for row in self.comparison.rows if pool_of(row) == pool and self.judged(row, target)]
-            runs = [part.scores for row in rows if (part := self.by_seed(row, target)) is not None]
-            counts = np.array([len(scores) if np.ptp(scores) > 0 else 0 for scores in runs])
-            variances = np.array([scores.var(ddof=1) if n else 0.0 for scores, n in zip(runs, counts, strict=True)])
-            known = seed_spread(variances, counts)
-            values = zip(known.variance.tolist(), known.freedom.tolist(), strict=True)
-            self._known[key] = dict(zip([row.key for row in rows], values, strict=True))
-        return self._known[key]
-
-    def spread(self, row: ResultRow, target: Target) -> tuple[float, float]:
-        """What seeds add to the variance of the mean of a row that is judged, and the degrees of freedom of that."""
-        return self._spreads(pool_of(row), target)[row.key]
-
-    def judged(self, row: ResultRow, target: Target) -> bool:
-        """Whether the row has the target's tasks, and its spread is known: several seeds, or none that enters it."""
-        runs = self.by_seed(row, target)
-        return runs is not None and (len(runs.seeds) > 1 or not seeded(row)) and not self.unknown(target)
-
-    def between(
-        self, pairs: Sequence[tuple[ResultRow, ResultRow]], target: Target, family: Family
+    def differences(
+        self, pairs: Sequence[tuple[ResultRow, ResultRow]], target: Target, family: str, *, explore: bool = False
     ) -> list[Difference | None]:
-        """Each (row, other row): mean(row) - mean(other), corrected for a family and all interim analyses.
+        """Mean of the first row less that of the second of each pair, judged as one family over all interim analyses.
 
-        None where a side lacks a task of the target.
+        None where a side lacks a task of the target. A pair of which a side has too few seeds is in no family.
+
+        Args:
+            family: what the pairs are, in words.
+            explore: many pairs, of which a share may be found wrongly (`reports.stats.simultaneous.judge`).
         """
-        last = self._at_this_look(pairs, target, family)
-        courses = [[d.estimate] if d is not None and d.judged else [] for d in last]
+        last = self._at_this_analysis(pairs, target, family, explore=explore)
+        courses = [[d.estimate] if d is not None else [] for d in last]
         for then in self._earlier:
-            rows = {row.key: row for row in then.comparison.rows}
-            there = [place for place, sides in enumerate(pairs) if all(row.key in rows for row in sides)]
-            found = then._at_this_look(
-                [(rows[a.key], rows[b.key]) for a, b in map(pairs.__getitem__, there)], target, family
+            known = {row.key: row for row in then.comparison.rows}
+            there = [place for place, (a, b) in enumerate(pairs) if a.key in known and b.key in known]
+            found = then._at_this_analysis(
+                [(known[pairs[n][0].key], known[pairs[n][1].key]) for n in there], target, family, explore=explore
             )
             for place, d in zip(there, found, strict=True):
-                if d is not None and d.judged and courses[place]:
+                if d is not None and d.judged:
                     courses[place].insert(-1, d.estimate)
         return [
-            replace(d, estimate=combine_analyses(course)) if d is not None and course else d
+            d if d is None or not d.judged else Difference(combine_analyses(course), d.seeds, family)
             for d, course in zip(last, courses, strict=True)
         ]
 
-    def _at_this_look(
-        self, pairs: Sequence[tuple[ResultRow, ResultRow]], target: Target, family: Family
+    def _at_this_analysis(
+        self, pairs: Sequence[tuple[ResultRow, ResultRow]], target: Target, family: str, *, explore: bool
     ) -> list[Difference | None]:
-        """Differences by the seeds of this analysis alone: intervals at 0.05 times its share, p divided by that."""
-        results: list[Difference | None] = [None] * len(pairs)
-        groups: dict[bool, list[tuple[int, Floats, tuple[int, int]]]] = {True: [], False: []}
-        for place, (a, b) in enumerate(pairs):
-            first, second = self.by_seed(a, target), self.by_seed(b, target)
-            if first is None or second is None:
+        """By the seeds of this analysis alone: intervals at its share of 0.05, p divided by that share."""
+        found: list[Difference | None] = [None] * len(pairs)
+        runs = [(self.by_seed(a, target), self.by_seed(b, target)) for a, b in pairs]
+        known = {n: (len(one.ids), len(other.ids)) for n, (one, other) in enumerate(runs) if one and other}
+        if not known:
+            return found
+        rows, places = self._rows(target)
+        judged: dict[tuple[int, int], list[int]] = {}  # places of two rows -> the pairs that are these runs
+        for n, counts in known.items():
+            a, b = pairs[n]
+            place = places[a.key], places[b.key]
+            if self.judged(a, target) and self.judged(b, target):
+                judged.setdefault(place, []).append(n)
+            else:
+                seedless = replace(rows, seeds=np.zeros_like(rows.seeds))
+                found[n] = Difference(judge(seedless, np.array([place]))[0], counts)
+        level = ALPHA * self._share
+        estimates = judge(rows, np.array(list(judged)), level=level, explore=explore) if judged else []
+        for estimate, numbers in zip(estimates, judged.values(), strict=True):
+            corrected = replace(estimate, p=min(1.0, estimate.p / self._share))
+            found = [Difference(corrected, known[n], family) if n in numbers else d for n, d in enumerate(found)]
+        return found
+
+    def parts(self, a: ResultRow, b: ResultRow, target: Target) -> tuple[float, float, float]:
+        """The variance of the difference of two rows' means: by the seeds of either, and by the examples."""
+        rows, places = self._rows(target)
+        i, j = places[a.key], places[b.key]
+        return float(rows.seeds[i]), float(rows.seeds[j]), float(rows.examples.between(i, j))
+
+    def may_be_best(self, rows: Sequence[ResultRow], target: Target) -> dict[Key, bool]:
+        """Of each row that can be judged, whether it may be the best of them (`reports.stats.simultaneous`)."""
+        found: dict[Key, bool] = {}
+        for analysis in (*self._earlier, self):
+            there = {row.key: row for row in analysis.comparison.rows}
+            judged = [row.key for row in rows if row.key in there and analysis.judged(there[row.key], target)]
+            if not judged:
                 continue
-            judged = self.judged(a, target) and self.judged(b, target)
-            sides = [self.spread(row, target) if judged else (0.0, np.inf) for row in (a, b)]
-            value = first.scores.mean() - second.scores.mean()
-            line = np.array([value, self.examples_variance(a, target, b), *sides[0], *sides[1]])
-            groups[judged].append((place, line, (len(first.seeds), len(second.seeds))))
-        for judged, members in groups.items():
-            if not members:
-                continue
-            values, drawn, *known = np.stack([line for _, line, _ in members], axis=1)
-            spreads = SeedSpread(known[0], known[1]), SeedSpread(known[2], known[3])
-            counts, others = np.array([seeds for _, _, seeds in members], dtype=np.float64).T
-            shares = np.ones(len(members))
-            if judged:
-                shares = self._boundary.share(known[0], known[2], counts, others, drawn)
-            shares = shares / self._families
-            estimates = simultaneous(values, *spreads, drawn, family if judged else Planned(1), ALPHA * shares)
-            for (place, _, seeds), estimate, share in zip(members, estimates, shares.tolist(), strict=True):
-                results[place] = Difference(replace(estimate, p=min(1.0, estimate.p / share)), seeds, judged)
-        return results
-
-    def level(self, a: ResultRow, b: ResultRow, target: Target) -> float:
-        """The level of the last interim analysis of the difference of two judged rows; 0.05 if seeds were fixed."""
-        sides = [self.spread(row, target)[0] for row in (a, b)]
-        counts = [len(runs.seeds) if (runs := self.by_seed(row, target)) is not None else 0 for row in (a, b)]
-        drawn = self.examples_variance(a, target, b)
-        parts = (np.array(float(part)) for part in (sides[0], sides[1], counts[0], counts[1], drawn))
-        return ALPHA * float(self._boundary.share(*parts)) / self._families
-
-    def differences(self, pairs: Sequence[tuple[ResultRow, ResultRow]], target: Target) -> list[Difference | None]:
-        """The same for differences that were planned, corrected for as many as can be judged."""
-        count = sum(self.judged(a, target) and self.judged(b, target) for a, b in pairs)
-        return self.between(pairs, target, Planned(max(count, 1)))
-
-    def leaders(self, rows: Sequence[ResultRow], target: Target) -> Leaders | None:
-        """The best of the rows that can be judged, and those that are not separated from it.
-
-        Only rows that have every task of the target take part; None when fewer than two of them can be judged.
-        """
-        means = {r.key: float(runs.scores.mean()) for r in rows if (runs := self.by_seed(r, target)) is not None}
-        judged = [row for row in rows if self.judged(row, target)]
-        if len(judged) < 2:
-            return None
-        best = max(judged, key=lambda row: means[row.key])
-        others = sorted((row for row in judged if row.key != best.key), key=lambda row: -means[row.key])
-        apart = self.between([(best, row) for row in others], target, AllPairs(len(judged)))
-        held = [(row, d) for row, d in zip(others, apart, strict=True) if d is not None]
-        tied = {row.key for row, d in held if d.verdict == "not separable"}
-        known = {row.key for row in judged}
-        unjudged = [row for row in rows if row.key in means and row.key not in known]
-        return Leaders(best, [row for row in rows if row.key in tied], unjudged, held)
+            every, places = analysis._rows(target)
+            distinct = list(dict.fromkeys(places[key] for key in judged))
+            p = dict(zip(distinct, may_be_best(every.of(distinct)), strict=True))
+            for key in judged:
+                found[key] = found.get(key, True) and bool(p[places[key]] > ALPHA * analysis._share)
+        return found
 
 
-def pool_of(row: ResultRow) -> Pool:
-    """Rows of one pool say together how far seeds lie apart: all trained ones of a base model. What the seeds of rows
-    without training draw (random vectors) is another thing, and says nothing about those."""
-    return row.base_model, _trained(row)
-
-
-def _trained(row: ResultRow) -> bool:
+def trained(row: ResultRow) -> bool:
     return row.supervision != "untrained"
 
 
@@ -355,12 +331,12 @@ def untrained_base(row: ResultRow, rows: Sequence[ResultRow]) -> tuple[ResultRow
     is none, and then why: never another one in its place. Untrained rows, and models that others trained, have neither
     a start nor a reason.
     """
-    if not _trained(row):
+    if not trained(row):
         return None, ""
     start = next((r for r in rows if row.start and any(record.id == row.start for record in r.records)), None)
     how = _encoding(row)
     if start is None and how is not None:
-        alike = (r for r in rows if r.base_model == row.base_model and not _trained(r) and _encoding(r) == how)
+        alike = (r for r in rows if r.base_model == row.base_model and not trained(r) and _encoding(r) == how)
         start = next(alike, None)
     if start is not None:
         return start, ""

@@ -1,227 +1,245 @@
-"""Many rows compared at once, each with few seeds: simultaneous intervals, and p-values that agree with them.
+"""Several differences between rows judged at once: p-values and intervals that hold for a whole family.
 
-A row is a mean over seeds, scored on examples that all rows share. Three things make its comparison with others hard:
-the spread of seeds is known from two to ten values, it is not the same for every row, and what is compared is often
-chosen by the data (the best row). Welch's freedom with the studentized range (Games & Howell 1976) separates equal rows
-in 12-29 % of comparisons of 20 rows with two or three seeds; one variance pooled over rows (Tukey-Kramer) holds 5 %
-only where the spreads are equal. Dunnett's C on each row's own variance holds, and finds next to nothing. Here:
+A row is a mean over seeds, scored on examples that all rows share. The variance of a difference has three parts:
 
-- a row's variance is its own, drawn towards the variance of all rows, and never below that (`seed_spread`);
-- the critical value of a difference is the average of those of its parts, weighted by their variances (Cochran 1964;
-  Dunnett, JASA 75, 1980, "Pairwise multiple comparisons in the unequal variance case", procedure C);
-- the chance of the examples is known (`reports.stats.clusters`), so it has infinite freedom.
+- examples: computed from what each example does to the scores (`reports.stats.clusters`), so it counts as known;
+- seeds of either row: estimated from few seeds, so variances are moderated between rows (`moderate`: Smyth 2004).
 
-How often equal rows are separated by it, over rows, seeds and spreads, and how often unlike ones are is in
-docs/statistics.md, by tools/campaigns/error_rates.py.
+A t is the difference over its standard error. Its degrees of freedom are the harmonic mean of those of the parts, by
+their shares of the variance: the critical value is then nearly the mean of the parts' own (Cochran, Biometrics 20,
+1964), where Satterthwaite's freedom finds too much when seeds are few and spreads unlike. A family of a few differences
+is judged by the largest |t| that it reaches by chance, drawn with the correlations that its differences have (Hothorn,
+Bretz & Westfall, Biometrical Journal 50, 2008; unequal variances: Hasler & Hothorn, the same volume). For all pairs
+that is Games & Howell's test, against one row Dunnett's. A family of many pairs is explored with the false discovery
+rate of Benjamini & Hochberg (JRSS B 57, 1995; for all pairs: Williams, Jones & Tukey 1999) and the intervals that go
+with it (Benjamini & Yekutieli, JASA 100, 2005). Either way an interval excludes 0 exactly where p is at most the level.
+
+How often it is wrong and what it finds is in docs/statistics.md, by tools/campaigns/error_rates.py.
 """
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import chdtr, digamma, polygamma, stdtr, stdtrit
 
+from reports.stats.clusters import Chance
 from reports.stats.estimate import Estimate, Floats
 
 ALPHA = 0.05
-# Where quantiles are tabulated: p-values from 1 to 1e-12, with ALPHA itself, so that p and interval agree exactly.
-_P = np.unique(np.r_[np.geomspace(1e-12, 1.0, 241), ALPHA])[::-1]
-_INVERSE_FREEDOM = np.r_[0.0, np.geomspace(1e-3, 1.0, 40)]
+EXPLORED = 12  # rows from which on all pairs are explored by their false discovery rate
+FEWEST_SEEDS = 3  # two give one difference, from which a spread cannot be told
+DRAWS = 20_000  # of a family under "no difference": the simulation error of a p-value of 0.05 is 0.0015
+_POINTS = 60
+_CERTAIN = 1e5  # degrees of freedom of a known variance
+_NOTHING = 1e-9  # a standard error below it: the two rows are the same run
+
+Pairs = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class SeedSpread:
-    """What seeds add to the variance of each row's mean, and how well that is known.
+class Rows:
+    """What is known of the means of k rows.
 
     Attributes:
-        variance: (..., rows), 0 where no seed enters.
-        freedom: (..., rows) degrees of freedom, infinite where no seed enters.
+        means: (k,).
+        seeds: (k,) what seeds add to the variance of each mean; 0 where no seed enters.
+        freedom: (k,) degrees of freedom of that; infinite where no seed enters.
+        examples: what the choice of examples adds, of all rows together.
     """
 
-    variance: Floats
+    means: Floats
+    seeds: Floats
     freedom: Floats
+    examples: Chance
+
+    def of(self, places: Sequence[int]) -> Rows:
+        """Some of the rows."""
+        some = list(places)
+        return Rows(self.means[some], self.seeds[some], self.freedom[some], self.examples.of_rows(some))
 
 
-def seed_spread(variances: Floats, seeds: Floats) -> SeedSpread:
-    """The variance of each row's mean over its seeds, from its own seeds and those of the others.
+def moderate(variances: Floats, seeds: Floats) -> tuple[Floats, Floats]:
+    """The variance of one run of each row, and its degrees of freedom, from the seeds of all rows.
 
-    v is the mean of the rows' variances s_i^2, weighted by their freedoms f_i = n_i - 1; u their root mean square, less
-    what chance adds to it. Where spreads are unlike, u / v is above 1 and v is too low for some rows, all the more the
-    fewer seeds could say so: v is raised to v g with g = max(1, u / v)^(1 / f), f the mean freedom, and counts with
-    sum(f_i) / g^2 degrees of freedom (their effective number: Satterthwaite 1946). A row whose own variance is larger
-    keeps (d v g + f_i s_i^2) / (d + f_i) with d + f_i degrees of freedom and d = max(0, f_i - 1.5). That form (a prior
-    of d values: Smyth, Statistical Applications in Genetics and Molecular Biology 3, 2004) is an estimate; the floor,
-    g and d are choices, made by simulation so that no more than 5 % of equal rows are separated.
+    How much rows tell of each other's spread is estimated by empirical Bayes: the prior's degrees of freedom of Smyth
+    (Statistical Applications in Genetics and Molecular Biology 3, 2004; `eBayes` of the R package limma), which count
+    with each row's own. Variances are moderated upwards only, to the pooled one: a row whose few seeds lie close
+    together by chance would win too easily, and one that varies more than the others is not to borrow their calm.
 
     Args:
-        variances: (..., rows) sample variances of the scores by seed (n - 1 in the denominator).
-        seeds: (rows,) how many, or of the shape of the variances; 0 for a row into which no seed enters. One seed says
-            nothing: leave such rows out.
+        variances: (..., rows) sample variances over seeds (n - 1 in the denominator).
+        seeds: (rows,) or of the same shape, how many: two or more of each.
     """
     own = np.asarray(variances, dtype=np.float64)
-    counts = np.broadcast_to(np.asarray(seeds, dtype=np.float64), own.shape)
-    random = counts > 0
-    if (counts[random] < 2).any():
-        raise ValueError("a row with one seed has no known spread")
-    freedom = np.where(random, counts - 1, 0.0)
-    safe = np.where(random, freedom, 1.0)
-    total = np.maximum(freedom.sum(axis=-1, keepdims=True), 1.0)
-    mean = (own * freedom).sum(axis=-1, keepdims=True) / total
-    square = (own**2 * freedom / (1 + 2 / safe)).sum(axis=-1, keepdims=True) / total
-    unlike = np.sqrt(np.divide(square, mean**2, out=np.ones_like(mean), where=mean > 0))
-    caution = np.maximum(1.0, unlike) ** (random.sum(axis=-1, keepdims=True) / total)
-    floor = mean * caution
-    prior = np.maximum(0.0, freedom - 1.5)
-    above = own > floor
-    variance = np.where(above, (prior * floor + freedom * own) / (prior + safe), floor) / np.where(random, counts, 1.0)
-    common = np.maximum(freedom, total / caution**2)
-    known = np.where(above, np.minimum(prior + freedom, total), common)
-    return SeedSpread(np.where(random, variance, 0.0), np.where(random, known, np.inf))
+    freedom = np.broadcast_to(np.asarray(seeds, dtype=np.float64) - 1, own.shape)
+    total = freedom.sum(axis=-1, keepdims=True)
+    pooled = (own * freedom).sum(axis=-1, keepdims=True) / total
+    if own.shape[-1] < 2:
+        return own, freedom
+    logs = np.log(np.maximum(own, 1e-300)) - digamma(freedom / 2) + np.log(freedom / 2)
+    spread = logs.var(axis=-1, ddof=1, keepdims=True) - polygamma(1, freedom / 2).mean(axis=-1, keepdims=True)
+    prior = np.where(spread > 1e-6, 2 * _inverse_trigamma(np.maximum(spread, 1e-6)), np.inf)
+    return np.maximum(own, pooled), np.minimum(prior + freedom, total)
 
 
-class Family(Protocol):
-    """A set of comparisons: the |t| that one of them may reach by chance with probability p."""
+def _inverse_trigamma(x: Floats) -> Floats:
+    """By Newton's method, as in limma."""
+    y = 0.5 + 1 / x
+    for _ in range(10):
+        trigamma = polygamma(1, y)
+        y = y + trigamma * (1 - trigamma / x) / polygamma(2, y)
+    return np.asarray(y)
 
-    def points(self, freedom: Floats, p: Floats) -> Floats:
-        """Critical values, (..., len(p)) for freedoms (...,)."""
-        ...
+
+def all_pairs(rows: int) -> Pairs:
+    """(m, 2) places of every two rows."""
+    return np.stack(np.triu_indices(rows, 1), axis=1)
+
+
+def judge(rows: Rows, pairs: Pairs, *, level: float = ALPHA, explore: bool = False) -> list[Estimate]:
+    """First minus second row of each pair, judged as one family.
+
+    Args:
+        pairs: (m, 2) places of rows.
+        level: of the whole family: the chance of any false difference; with `explore` the share of false ones among
+            those that are found.
+    """
+    value, error, freedom = _differences(rows, pairs)
+    t, m = np.abs(_ratio(value, error)), len(pairs)
+    if explore:
+        p = explored_p_values(rows, pairs)
+        found = max(int((p <= level).sum()), 1)
+        half = -error * stdtrit(freedom, level * found / m / 2)
+    else:
+        top = largest(draw(rows), rows, pairs) if m > 1 else None
+        p = _exceeds(top, t, freedom, m)
+        half = error * critical_values(top, freedom, level, m)
+    columns = (value, value - half, value + half, p)
+    return [Estimate(*map(float, line)) for line in zip(*columns, strict=True)]
+
+
+def explored_p_values(rows: Rows, pairs: Pairs) -> Floats:
+    """(m,) p of each pair, corrected for the false discovery rate."""
+    from scipy.stats import false_discovery_control
+
+    value, error, freedom = _differences(rows, pairs)
+    return np.asarray(false_discovery_control(2 * stdtr(freedom, -np.abs(_ratio(value, error)))))
+
+
+def family_p_values(rows: Rows, pairs: Pairs, z: Floats, sides: int = 2) -> Floats:
+    """(m,) p of each pair, corrected for the family; with one side p of "the first row is not better"."""
+    value, error, freedom = _differences(rows, pairs)
+    t = _ratio(value, error)
+    t = np.abs(t) if sides == 2 else np.maximum(t, 0)
+    return _exceeds(largest(z, rows, pairs, sides), t, freedom, len(pairs), sides)
+
+
+def may_be_best(rows: Rows) -> Floats:
+    """(k,) p-value of "this row is the best" for each row, or as good as the best.
+
+    One-sided Dunnett tests of the others against the row. The rows with p above 0.05 hold the best one in 95 % of
+    comparisons, whichever it is (Gupta, Technometrics 7, 1965; Hsu, Annals of Statistics 9, 1981).
+    """
+    k = len(rows.means)
+    found, z = np.ones(k), draw(rows, DRAWS // 4)
+    for row in range(k):
+        if rows.means[row] < rows.means.max():
+            found[row] = family_p_values(rows, others_against(row, k), z, sides=1).min()
+    return found
+
+
+def others_against(row: int, rows: int) -> Pairs:
+    """(rows - 1, 2) places: every other row and this one."""
+    return np.array([(other, row) for other in range(rows) if other != row])
+
+
+def _differences(rows: Rows, pairs: Pairs) -> tuple[Floats, Floats, Floats]:
+    """Value, standard error and degrees of freedom (m,) of each."""
+    i, j = pairs.T
+    seeds = rows.seeds[i] + rows.seeds[j]
+    error = np.sqrt(seeds + rows.examples.between(i, j))
+    unknown = rows.seeds[i] / rows.freedom[i] + rows.seeds[j] / rows.freedom[j]
+    freedom = error**2 / np.maximum(unknown, 1e-300)
+    return rows.means[i] - rows.means[j], error, np.clip(freedom, 1.0, _CERTAIN)
+
+
+def _ratio(value: Floats, error: Floats) -> Floats:
+    same = error < _NOTHING
+    certain = np.where(np.abs(value) < _NOTHING, 0.0, np.copysign(np.inf, value))
+    return np.asarray(np.where(same, certain, value / np.maximum(error, _NOTHING)))
 
 
 @dataclass(frozen=True)
-class AllPairs:
-    """Every pair of `rows` rows, and so the best row of them against the others, whichever the data make the best.
+class Largest:
+    """The largest t of a family under "no difference" with known variances, as weighted points of some draws."""
 
-    Tukey's studentized range over sqrt(2): for what is chosen by the data no smaller value holds, since with equal rows
-    the best is separated from some row whenever the range is wide enough. Tukey and Kramer's form for unequal variances
-    is conservative (Hayter, Annals of Statistics 12, 1984).
+    points: Floats
+    weights: Floats
+    draws: int
+
+
+def draw(rows: Rows, draws: int = DRAWS) -> Floats:
+    """(draws, k) errors of the rows' means, with the covariances that the examples give them."""
+    generator = np.random.default_rng(0)
+    values, vectors = np.linalg.eigh(rows.examples.wider)
+    root = vectors * np.sqrt(np.maximum(values, 0))
+    seeds, examples = generator.standard_normal((2, draws, len(rows.means)))
+    return np.asarray(seeds * np.sqrt(rows.seeds) + examples @ root.T)
+
+
+def largest(z: Floats, rows: Rows, pairs: Pairs, sides: int = 2) -> Largest:
+    """Of the pairs' differences in errors that were drawn, so with the correlations that they have."""
+    wide = rows.examples.wider
+    i, j = pairs.T
+    error = np.sqrt(rows.seeds[i] + rows.seeds[j] + np.maximum(wide[i, i] + wide[j, j] - 2 * wide[i, j], 0))
+    t = (z[:, i] - z[:, j]) / np.where(error < _NOTHING, np.inf, error)
+    top = np.sort((np.abs(t) if sides == 2 else np.maximum(t, 0)).max(axis=1))[::-1]
+    tenth = len(top) // 10  # finely where they are large
+    parts = [*np.array_split(top[:tenth], _POINTS), *np.array_split(top[tenth:], _POINTS)]
+    return Largest(np.array([p.mean() for p in parts]), np.array([len(p) for p in parts]) / len(top), len(top))
+
+
+def _exceeds(top: Largest | None, t: Floats, freedom: Floats, m: int, sides: int = 2) -> Floats:
+    """P(max |z| / s > t) for each t, s with its degrees of freedom, of a family of m; without `top` Bonferroni's bound.
+
+    Where it is too small for the number of draws, it is Bonferroni's too.
     """
-
-    rows: int
-
-    def points(self, freedom: Floats, p: Floats) -> Floats:
-        table = _range_points(self.rows)
-        columns = np.stack([np.interp(np.log(p), np.log(_P[::-1]), line[::-1]) for line in table])  # (freedoms, p)
-        place = np.interp(1 / np.maximum(freedom, 1.0), _INVERSE_FREEDOM, np.arange(len(_INVERSE_FREEDOM)))
-        below = np.minimum(place.astype(int), len(_INVERSE_FREEDOM) - 2)
-        share = (place - below)[..., None]
-        return np.asarray(np.exp((1 - share) * columns[below] + share * columns[below + 1]) / math.sqrt(2))
+    single = sides * stdtr(freedom, -t)
+    bound = np.minimum(m * single, 1.0)
+    if top is None:
+        return np.asarray(bound)
+    ratio = top.points / np.maximum(t, 1e-12)[:, None]
+    drawn = chdtr(freedom[:, None], freedom[:, None] * ratio**2) @ top.weights
+    return np.asarray(np.minimum(bound, np.maximum(np.maximum(drawn, single), 10 / top.draws)))
 
 
-@dataclass(frozen=True)
-class Planned:
-    """`count` differences that were named beforehand, such as each trained row against its untrained base.
-
-    Student's t at 1 - (1 - p)^(1 / m) (Sidak, JASA 62, 1967), which holds however the differences are correlated. m is
-    the count, and half as much again where there are several: rows borrow their spread from one another, and where
-    spreads are unlike, m = count lets 5 to 9 % of comparisons of 10 to 40 rows with two or three seeds find one that is
-    not there (by simulation).
-    """
-
-    count: int
-
-    def points(self, freedom: Floats, p: Floats) -> Floats:
-        from scipy.special import ndtri, stdtrit
-
-        m = 1.5 * self.count if self.count > 1 else 1
-        one = -np.expm1(np.log1p(-np.minimum(p, 1 - 1e-12)) / m) / 2
-        known = np.isinf(freedom)[..., None]
-        student = stdtrit(np.where(known, 1.0, np.asarray(freedom)[..., None]), one)
-        return np.asarray(-np.where(known, ndtri(one), student))
-
-
-@lru_cache(maxsize=64)
-def _range_points(rows: int) -> Floats:
-    """ln of the studentized range's quantiles for `rows` means, (freedoms, p-values) as tabulated above.
-
-    P(range > q) of normal means of known variance is 1 - k integral phi(z) (Phi(z) - Phi(z - q))^(k - 1) dz; divided by
-    an independent s with f degrees of freedom, it is averaged over the density of s (in ln s, where it is smooth).
-    `scipy.stats.studentized_range` computes the same, 0.2 seconds a number.
-    """
-    from scipy.special import ndtr
-    from scipy.stats import chi2
-
-    z = np.linspace(-9, 9, 361)
-    weight = np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi) * (z[1] - z[0])
-    x = np.linspace(0, 16, 1601)
-    tail = 1 - rows * (ndtr(z) - ndtr(z - x[:, None])) ** (rows - 1) @ weight
-    tail = np.clip(tail, 0.0, 1.0)
-    q = np.geomspace(1e-4, 1e14, 1300)
-    lines = []
-    for inverse in _INVERSE_FREEDOM:
-        if inverse == 0:
-            exceeds = np.interp(q, x, tail, right=0.0)
-        else:
-            f = 1 / inverse
-            low, high = (math.log(bound / f) / 2 for bound in (chi2.ppf(1e-16, f), chi2.isf(1e-16, f)))
-            y = np.linspace(low, high, 321)
-            density = chi2.pdf(f * np.exp(2 * y), f) * np.exp(2 * y)
-            exceeds = np.interp(q[:, None] * np.exp(y), x, tail, right=0.0) @ (density / density.sum())
-        falls = -np.log(np.maximum(np.minimum.accumulate(exceeds), 1e-17))
-        lines.append(np.interp(-np.log(_P), falls, np.log(q)))
-    return np.array(lines)
-
-
-def critical_values(
-    first: SeedSpread, second: SeedSpread, pairs: Floats, family: Family, p: Floats
-) -> tuple[Floats, Floats]:
-    """Standard errors (...,) of differences of two means, and their critical values (..., len(p)).
-
-    Args:
-        first, second: spreads of the two sides, arrays of one shape (...,).
-        pairs: (...,) the variance of the differences that comes from the choice of examples.
-    """
-    parts = np.stack(np.broadcast_arrays(first.variance, second.variance, pairs), axis=-1)
-    total = parts.sum(axis=-1)
-    shares = parts / np.where(total > 0, total, 1.0)[..., None]
-    points = shares[..., 0, None] * family.points(first.freedom, p)
-    points += shares[..., 1, None] * family.points(second.freedom, p)
-    points += shares[..., 2, None] * family.points(np.array(np.inf), p)
-    return np.sqrt(total), points
-
-
-def simultaneous(
-    values: Floats, first: SeedSpread, second: SeedSpread, pairs: Floats, family: Family, alpha: float | Floats = ALPHA
-) -> list[Estimate]:
-    """Differences with intervals that all hold at once with probability 1 - alpha, and p-values corrected alike.
-
-    p <= alpha (of each difference, where they have their own) exactly where the interval excludes 0; p is not known
-    below 1e-12.
-
-    Args:
-        values, pairs: (differences,); first, second: spreads of the same shape.
-    """
-    values = np.asarray(values, dtype=np.float64)
-    if values.size == 0:
-        return []
-    errors, points = critical_values(first, second, np.asarray(pairs), family, _P)
-    wanted = np.log(np.broadcast_to(alpha, values.shape))
-    rising = np.log(_P[::-1])
-    half = errors * [np.interp(one, rising, line[::-1]) for one, line in zip(wanted, points, strict=True)]
-    estimates = []
-    for value, error, line, width in zip(values, errors, points, half, strict=True):
-        p = float(np.exp(np.interp(abs(value) / error, line, np.log(_P)))) if error > 0 else float(value == 0)
-        estimates.append(Estimate(float(value), float(value - width), float(value + width), p))
-    return estimates
+def critical_values(top: Largest | None, freedom: Floats, level: float, m: int) -> Floats:
+    """The t that is exceeded with probability `level`, by bisection."""
+    low, high = np.full(len(freedom), 0.1), np.full(len(freedom), 1e4)
+    for _ in range(40):
+        middle = np.sqrt(low * high)
+        above = _exceeds(top, middle, freedom, m) > level
+        low, high = np.where(above, middle, low), np.where(above, high, middle)
+    return high
 
 
 def mean_over_seeds(by_seed: Floats, examples: float) -> Estimate:
-    """One row's mean over seeds with an interval that holds the chance of seeds and of examples.
+    """One row's mean over seeds with its 95 % interval, by its own seeds and the choice of examples.
 
-    By its own seeds alone. Simulated coverage of 95 % intervals, spreads of seeds from far below to far above the
-    examples': 94-98 % with two seeds, 95-97 % with three and more (with Satterthwaite's freedom 91 % at worst). With
-    one seed the interval has the chance of the examples only.
+    With fewer than three seeds the interval has the chance of the examples alone.
 
     Args:
-        by_seed: (s,) scores of the s seeds.
-        examples: what the choice of examples, the same for every seed, adds to the variance of their mean.
+        by_seed: (n,) scores.
+        examples: what the choice of examples adds to the variance of the mean.
     """
     n = len(by_seed)
-    spread = SeedSpread(np.array([np.var(by_seed, ddof=1) / n]), np.array([n - 1.0])) if n > 1 else _none(1)
-    return simultaneous(np.array([np.mean(by_seed)]), spread, _none(1), np.array([examples]), Planned(1))[0]
-
-
-def _none(rows: int) -> SeedSpread:
-    return SeedSpread(np.zeros(rows), np.full(rows, np.inf))
+    seeds = float(np.var(by_seed, ddof=1)) / n if n >= FEWEST_SEEDS else 0.0
+    variance, mean = seeds + examples, float(np.mean(by_seed))
+    freedom = min(variance * (n - 1) / seeds, _CERTAIN) if seeds > 0 else _CERTAIN
+    half = -float(stdtrit(freedom, ALPHA / 2)) * variance**0.5
+    p = 2 * float(stdtr(freedom, -abs(mean) / variance**0.5)) if variance > 0 else float(mean == 0)
+    return Estimate(mean, mean - half, mean + half, p)

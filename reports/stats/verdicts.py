@@ -1,63 +1,104 @@
-"""Is A better than B? Verdicts in words and numbers, for two rows and for all pairs of a block."""
+"""Which differences are judged together, as a family, and what they say: planned ones, controls, all pairs of rows."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from reports.read.comparison_runs import ResultRow
+from reports.read.comparison_runs import Comparison, ResultRow
 from reports.stats.estimate import Floats
-from reports.stats.power import CHANCE, Design, seeds_needed, smallest_difference
-from reports.stats.significance import NOT_JUDGED, Difference, Significance, pool_of
-from reports.stats.simultaneous import AllPairs, Planned
+from reports.stats.power import CHANCE, smallest_difference
+from reports.stats.significance import NOT_JUDGED, SAME, Difference, Significance, trained, untrained_base
+from reports.stats.simultaneous import ALPHA, EXPLORED
 from reports.stats.targets import Target
 
-SCALE = 100.0  # points: scores differ by no more
 EQUIVALENCE = 0.5  # points: less is no difference that matters
 BETTER, WORSE, ALIKE, OPEN = "better", "worse", "no difference that matters", "cannot tell yet"
+_CAN_BE_SEEN = 100.0  # points: scores differ by no more
+
+Pair = tuple[ResultRow, ResultRow]
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """A against B by one target; values in points (times 100).
+class Family:
+    """Differences that were planned before any score was known, and are judged together.
 
     Attributes:
-        kind: better, worse, no difference that matters (the whole interval within the region of practical equivalence),
-            cannot tell yet, or that a side has one seed and nobody can judge it.
-        difference: A - B; its interval holds together with those of all pairs of the block, and p is corrected alike.
-        another_seed: probability that one more seed of A is ahead of one more of B on the same examples.
-        detectable: the smallest true difference that this design finds with probability 0.8; None with one seed.
-        needed: seeds of every row with which the difference as measured would be found so; None beyond 100.
+        name: in words: "3 rows against their untrained start".
+        pairs: (row, other row).
     """
 
-    a: ResultRow
-    b: ResultRow
-    target: Target
-    kind: str
-    difference: Difference
-    another_seed: float | None
-    detectable: float | None
-    needed: int | None
+    name: str
+    pairs: tuple[Pair, ...]
+
+
+def starts(comparison: Comparison) -> Family:
+    """Each trained row against the untrained row that it starts from."""
+    found = [(row, untrained_base(row, comparison.rows)[0]) for row in comparison.rows if not row.elsewhere]
+    pairs = tuple((row, base) for row, base in found if base is not None)
+    return Family(f"{_count(pairs, 'row')} against their untrained start", pairs)
+
+
+def own_against_others(comparison: Comparison) -> Family:
+    """The comparison's own rows against those made elsewhere (`--against`)."""
+    own = [row for row in comparison.rows if not (row.elsewhere or row.added)]
+    pairs = tuple((row, other) for row in own for other in comparison.rows if other.elsewhere)
+    return Family(f"{_count(pairs, 'pair')} of an own row and one made elsewhere", pairs)
+
+
+def planned(comparison: Comparison) -> Family:
+    """What the comparison's file names: every row against its `baseline`, and its `[[contrasts]]`."""
+    by_label: dict[str, list[ResultRow]] = {}
+    for row in comparison.rows:
+        by_label.setdefault(row.label, []).append(row)
+    named = [*comparison.contrasts]
+    if comparison.baseline:
+        named += [(row.label, comparison.baseline) for row in comparison.rows if not row.added]
+    pairs = dict.fromkeys(
+        (a, b)
+        for first, second in dict.fromkeys(named)
+        for a in by_label.get(first, ())
+        for b in by_label.get(second, ())
+        if a.key != b.key and (a.base_model == b.base_model or len(by_label[second]) == 1)
+    )
+    what = f"{_count(tuple(pairs), 'planned pair')}"
+    if comparison.baseline and not comparison.contrasts:
+        what = f"{_count(tuple(pairs), 'row')} against the baseline {comparison.baseline}"
+    return Family(what, tuple(pairs))
+
+
+def judge_family(family: Family, significance: Significance, target: Target) -> list[tuple[Pair, Difference]]:
+    """Its pairs that have the target's tasks, with their differences."""
+    found = significance.differences(family.pairs, target, family.name)
+    return [(pair, d) for pair, d in zip(family.pairs, found, strict=True) if d is not None]
+
+
+def _count(items: Sequence[object], noun: str) -> str:
+    return f"{len(items)} {noun}{'' if len(items) == 1 else 's'}"
 
 
 class Block:
-    """The rows of one base model that have a target's tasks: all their differences, corrected together."""
+    """Rows that are compared with one another by a target: all their pairs, and which of them may be the best.
+
+    Attributes:
+        rows: those with the target's tasks: contenders, random controls, then rows with too few seeds, each best first.
+        judged: those with enough seeds.
+        contenders: the judged ones that are no controls.
+    """
 
     def __init__(self, rows: Sequence[ResultRow], significance: Significance, target: Target) -> None:
         self.significance, self.target = significance, target
-        runs = [(float(f.scores.mean()), row) for row in rows if (f := significance.by_seed(row, target)) is not None]
-        ordered = [row for _, row in sorted(runs, key=lambda item: -item[0])]
-        self.judged = [row for row in ordered if significance.judged(row, target)]
-        known = {row.key for row in self.judged}
-        self.rows = self.judged + [row for row in ordered if row.key not in known]  # each part best first
-        self.family = AllPairs(max(len(self.judged), 2))
-
-    def mean(self, row: ResultRow) -> float:
-        """In points."""
-        return 100 * float(self.runs(row).mean())
+        scored = [row for row in rows if significance.by_seed(row, target) is not None]
+        scored.sort(key=lambda row: -self.mean(row))
+        judged = [row for row in scored if significance.judged(row, target)]
+        self.controls = [row for row in judged if significance.control(row, target)]
+        self.contenders = [row for row in judged if row not in self.controls]
+        self.judged = self.contenders + self.controls
+        self.unjudged = [row for row in scored if row not in judged]
+        self.rows = self.judged + self.unjudged
 
     def runs(self, row: ResultRow) -> Floats:
         """Its mean over the target's tasks by seed, between -1 and 1."""
@@ -65,12 +106,52 @@ class Block:
         assert found is not None
         return found.scores
 
+    def mean(self, row: ResultRow) -> float:
+        """In points."""
+        return 100 * float(self.runs(row).mean())
+
+    @property
+    def family(self) -> str:
+        """All pairs of the contenders, in words."""
+        count = len(self.contenders)
+        pairs = count * (count - 1) // 2
+        name = "the only pair of rows" if pairs == 1 else f"all {pairs:,} pairs of {count} rows"
+        return f"{name} (false discovery rate)" if count >= EXPLORED else name
+
+    @cached_property
     def differences(self) -> dict[tuple[int, int], Difference]:
-        """(i, j) with i < j -> row i minus row j, in the order of `rows`."""
-        places = [(i, j) for i in range(len(self.rows)) for j in range(i + 1, len(self.rows))]
-        pairs = [(self.rows[i], self.rows[j]) for i, j in places]
-        found = self.significance.between(pairs, self.target, self.family)
-        return {place: d for place, d in zip(places, found, strict=True) if d is not None}
+        """(i, j) with i < j -> row i minus row j, by their places in `rows`.
+
+        Pairs of contenders are a family; those with each control are another one; rows with too few seeds are in none.
+        """
+        k, n = len(self.contenders), len(self.rows)
+        families: dict[str, list[tuple[int, int]]] = {}
+        for i in range(n):
+            for j in range(i + 1, n):
+                control = self.rows[j if j >= k else i].label
+                name = self.family if j < k else f"{_count(self.contenders, 'row')} against the random {control}"
+                families.setdefault(name, []).append((i, j))
+        found: dict[tuple[int, int], Difference] = {}
+        for name, places in families.items():
+            explore = name == self.family and k >= EXPLORED
+            pairs = [(self.rows[i], self.rows[j]) for i, j in places]
+            each = self.significance.differences(pairs, self.target, name, explore=explore)
+            found |= {place: d for place, d in zip(places, each, strict=True) if d is not None}
+        return found
+
+    @cached_property
+    def candidates(self) -> list[ResultRow]:
+        """The contenders that may be the best, at 95 %; the one with the highest mean is first."""
+        found = self.significance.may_be_best(self.contenders, self.target)
+        return [row for row in self.contenders if found[row.key]]
+
+    def not_the_best(self, row: ResultRow) -> bool:
+        """Whether a row is significantly worse than another one."""
+        if row in self.contenders:
+            return row not in self.candidates
+        if row not in self.controls or not self.contenders:
+            return False
+        return self.differences[0, self.rows.index(row)].verdict == "better"
 
     def groups(self) -> list[tuple[int, ...]]:
         """The largest sets of judged rows, by place, of which no two are separated.
@@ -80,8 +161,8 @@ class Block:
         """
         count = len(self.judged)
         groups = {frozenset(range(count))} if count else set()
-        for pair, difference in self.differences().items():
-            if max(pair) >= count or difference.verdict == "not separable":
+        for pair, difference in self.differences.items():
+            if max(pair) >= count or difference.verdict == SAME:
                 continue
             both = {group for group in groups if group.issuperset(pair)}
             groups -= both
@@ -96,69 +177,23 @@ class Block:
             for group in self.groups()
         ]
 
-    def deviation(self, row: ResultRow) -> float:
-        """Standard deviation over seeds in points, as far as the row's own and the others' seeds tell."""
-        variance, _ = self.significance.spread(row, self.target)
-        return 100 * math.sqrt(variance * len(self.runs(row)))
+    def design(self) -> tuple[int, float, float] | None:
+        """Fewest seeds of the rows that seeds enter, their common standard deviation over seeds, and the median one of
+        their differences by the choice of examples, in points; None with fewer than two such rows."""
+        rows = [row for row in self.contenders if trained(row) and np.ptp(self.runs(row)) > 0]
+        if len(rows) < 2:
+            return None
+        runs = [self.runs(row) for row in rows]
+        freedom = sum(len(scores) - 1 for scores in runs)
+        variance = sum(float(scores.var(ddof=1)) * (len(scores) - 1) for scores in runs) / freedom
+        parts = [self.significance.parts(a, b, self.target)[2] for i, a in enumerate(rows) for b in rows[i + 1 :]]
+        return min(map(len, runs)), 100 * variance**0.5, 100 * float(np.median(parts)) ** 0.5
 
-    def pairs_deviation(self, a: ResultRow, b: ResultRow) -> float:
-        """Standard deviation of their difference that comes from the choice of examples, in points."""
-        return 100 * math.sqrt(self.significance.examples_variance(a, self.target, b))
-
-    def design(self, a: ResultRow, b: ResultRow) -> Design:
-        """The present comparison, with what is known of its spreads."""
-        keys = [row.key for row in self.judged]
-        deviations = tuple(self.deviation(row) for row in self.judged)
-        sides = keys.index(a.key), keys.index(b.key)
-        pools = tuple(map(pool_of, self.judged))
-        pairs, level = self.pairs_deviation(a, b), self.level(a, b)
-        return Design(deviations, pairs, self.family, sides=sides, level=level, pools=pools)
-
-    def level(self, a: ResultRow, b: ResultRow) -> float:
-        """The level of the last interim analysis of the difference of two judged rows."""
-        return self.significance.level(a, b, self.target)
-
-    def seeds(self) -> Floats:
-        return np.array([len(self.runs(row)) for row in self.judged])
-
-    def verdict(self, a: ResultRow, b: ResultRow, equivalence: float = EQUIVALENCE) -> Verdict:
-        """A against B; both must be rows of the block.
-
-        Args:
-            equivalence: half width of the region of practical equivalence, in points.
-        """
-        (found,) = self.significance.between([(a, b)], self.target, self.family)
-        assert found is not None
-        if not found.judged:
-            return Verdict(a, b, self.target, NOT_JUDGED, found, None, None, None)
-        least = smallest_difference(self.design(a, b), self.seeds())
-        kind = kind_of(found, equivalence)
-        return Verdict(a, b, self.target, kind, found, self._another(a, b), least, self.needed(a, b))
-
-    def needed(self, a: ResultRow, b: ResultRow) -> int | None:
-        """Seeds of every row with which a difference as large as that measured is found with probability 0.8.
-
-        None where no number up to 100 is enough, or no seed enters.
-        """
-        design = self.design(a, b)
-        gap = abs(self.mean(a) - self.mean(b))
-        return seeds_needed(design, gap) if gap > 0 and max(design.deviations) > 0 else None
-
-    def _another(self, a: ResultRow, b: ResultRow) -> float:
-        """Student's t of the difference over what two further seeds may lie apart (Welch's freedom)."""
-        from scipy.special import stdtr
-
-        parts = [
-            (variance * len(self.runs(row)) * (1 + 1 / len(self.runs(row))), freedom)
-            for row in (a, b)
-            for variance, freedom in [self.significance.spread(row, self.target)]
-        ]
-        total = sum(v for v, _ in parts)
-        gap = float(self.runs(a).mean() - self.runs(b).mean())
-        if total == 0:
-            return 0.5 if gap == 0 else float(gap > 0)
-        freedom = total**2 / sum(v * v / f for v, f in parts)
-        return float(stdtr(min(freedom, 1e9), gap / math.sqrt(total)))
+    @cached_property
+    def detectable(self) -> float | None:
+        """The smallest true difference of two rows that this comparison finds in 80 % of cases, in points."""
+        known = self.design()
+        return None if known is None else smallest_difference(*known, len(self.contenders))
 
 
 def kind_of(difference: Difference, equivalence: float = EQUIVALENCE) -> str:
@@ -168,93 +203,13 @@ def kind_of(difference: Difference, equivalence: float = EQUIVALENCE) -> str:
     low, high = 100 * difference.estimate.low, 100 * difference.estimate.high
     if -equivalence <= low and high <= equivalence:
         return ALIKE
-    if difference.estimate.p > 0.05:
+    if difference.estimate.p > ALPHA:
         return OPEN
     return BETTER if difference.estimate.value > 0 else WORSE
 
 
-def common_design(block: Block) -> Design | None:
-    """Two rows like the trained ones of a block, for what its number of seeds can see; None with fewer than two.
-
-    Random vectors differ by more between seeds than training does, and say nothing about it.
-    """
-    random = [row for row in block.judged if row.supervision != "untrained" and block.deviation(row) > 0]
-    if len(random) < 2:
-        return None
-    common = _common_deviation([block.runs(row) for row in random])
-    keys = {row.key for row in random}
-    deviations = tuple(common if row.key in keys else 0.0 for row in block.judged)
-    places = [i for i, row in enumerate(block.judged) if row.key in keys]
-    gaps = [block.pairs_deviation(a, b) for i, a in enumerate(random) for b in random[i + 1 :]]
-    return Design(
-        deviations,
-        float(np.median(gaps)),
-        block.family,
-        sides=(places[0], places[1]),
-        level=block.level(random[0], random[1]),
-    )
-
-
-def _common_deviation(runs: Sequence[Floats]) -> float:
-    """Of the scores by seed of some rows, in points."""
-    freedom = sum(len(scores) - 1 for scores in runs)
-    return 100 * math.sqrt(sum(float(scores.var(ddof=1)) * (len(scores) - 1) for scores in runs) / freedom)
-
-
-def seen_from_base(significance: Significance, pairs: Sequence[tuple[ResultRow, ResultRow]], target: Target) -> str:
-    """One line: what differences planned ones, of trained rows to rows without seeds, are found from which size on."""
-    judged = [(a, b) for a, b in pairs if significance.judged(a, target) and significance.judged(b, target)]
-    runs = [found.scores for a, _ in judged if (found := significance.by_seed(a, target)) and np.ptp(found.scores) > 0]
-    if not runs:
-        return ""
-    gaps = [100 * math.sqrt(significance.examples_variance(a, target, b)) for a, b in judged]
-    deviations = (*[_common_deviation(runs)] * len(runs), 0.0)
-    sides = 0, len(runs)
-    design = Design(deviations, float(np.median(gaps)), Planned(max(len(judged), 1)), sides=sides)
-    counts = [len(scores) for scores in runs]
-    said = [
-        f"with {n} seeds {sight(smallest_difference(design, np.full(len(deviations), n)))}"
-        for n in dict.fromkeys((min(counts), max(counts)))
-    ]
-    return f"On {target.short}, {', '.join(said)}."
-
-
-def seen(block: Block) -> dict[int, float]:
-    """The fewest and the most seeds of its rows -> the smallest difference that so many can see, in points; empty where
-    nothing is known."""
-    design = common_design(block)
-    if design is None:
-        return {}
-    random = np.array(design.deviations) > 0
-    counts = sorted({int(n) for n in block.seeds()[random]})
-    rows = len(design.deviations)
-    return {n: smallest_difference(design, np.full(rows, n)) for n in dict.fromkeys((counts[0], counts[-1]))}
-
-
-def seen_text(block: Block) -> str:
-    """One line: what differences this design can detect; "" where nothing is known."""
-    texts = [f"{count} seeds {sight(least)}" for count, least in seen(block).items()]
-    return f"With {', with '.join(texts)}." if texts else ""
-
-
-def seen_on_each(found: Sequence[tuple[str, Block]]) -> str:
-    """The same for several columns (title, block) of a table: from the smallest to the largest of them."""
-    if len(found) == 1:
-        return seen_text(found[0][1])
-    known = [(title, least) for title, block in found if (least := seen(block))]
-    if not known:
-        return ""
-    count = min(n for _, least in known for n in least)
-    by_title = sorted((max(least.values()), title) for title, least in known)
-    (low, first), (high, last) = by_title[0], by_title[-1]
-    if len(known) == 1:
-        return f"With {count} seeds {sight(low, f' on {first}')}."
-    most = f"{high:.1f} points" if high < SCALE else f"more than {SCALE:.0f} points"
-    return f"With {count} seeds {CHANCE:.0%} power for differences of {low:.1f} ({first}) to {most} ({last})."
-
-
-def sight(least: float, where: str = "") -> str:
-    """The smallest difference in points that a design detects, in words."""
-    if least >= SCALE:
-        return f"no difference{where} can be detected"
-    return f"{CHANCE:.0%} power for differences of {least:.1f} points{where}"
+def sight(least: float) -> str:
+    """The smallest difference in points that is found in 80 % of cases, in words."""
+    if least >= _CAN_BE_SEEN:
+        return "no difference can be detected"
+    return f"differences from {least:.1f} points on are found in {CHANCE:.0%} of cases"

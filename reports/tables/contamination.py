@@ -44,10 +44,7 @@ def contamination(comparison: Comparison) -> list[Block]:
         "nearly equal by shared word n-grams; and the scored examples that have such a text.",
         _COLUMNS,
         tuple(rows),
-        (
-            "The whole text was compared; a run of few training steps may have seen only a part. --without-overlap of "
-            "harness verdict and harness report build scores without these examples.",
-        ),
+        ("The whole training text was compared. Scores without these examples: --without-overlap.",),
     )
     return [table, said] if rows else [said]
 

@@ -14,13 +14,16 @@ from reports.stats.estimate import mean_sd
 from reports.stats.training_gain import remark
 
 ADDED = "added to the rows of the file: what trained rows start from, nothing learnt"
+SUPERVISED = {
+    "supervised": "trained with labels, or by others on text that is not known here",
+    "transductive": "fitted on the text of the test set, without its scores",
+}
 _NAMED = 16  # missing tasks that a footnote names
 
 
 def block_of(row: ResultRow) -> str:
-    """Rows are ranked within their base model; supervised rows are shown separately and are not ranked."""
-    name = base_name(row.base_model)
-    return f"{name} · supervised, not ranked" if row.supervision == "supervised" else name
+    """Rows are ranked within their block."""
+    return row.block
 
 
 def anchor(row: ResultRow) -> str:
@@ -49,7 +52,8 @@ def head_cells(row: ResultRow) -> tuple[Cell, Cell, Cell]:
     if said := remark(row):
         about.append(f"{row.label}: {said} (the best dev score is that of the untrained model)")
     about += [f"{row.label}: {said}"] if (said := prompted(row)) else []
-    return Cell(row.label, link=anchor(row), records=ids, notes=tuple(about)), Cell(row.supervision), count
+    known = Cell(row.supervision, notes=(SUPERVISED[row.supervision],) if row.supervision in SUPERVISED else ())
+    return Cell(row.label, link=anchor(row), records=ids, notes=tuple(about)), known, count
 
 
 HEAD = (

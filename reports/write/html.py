@@ -31,7 +31,7 @@ def _slots(table: Table) -> list[dict[str, int]]:
     """Room that every cell of a column keeps for a spread and a mark, so that its numbers are aligned."""
     columns = [[row.cells[j] for row in table.rows] for j in range(len(table.columns))]
     return [
-        {"tied": int(any(c.tied for c in cells)), "spread": max((len(c.spread) for c in cells), default=0)}
+        {"worse": int(any(c.worse for c in cells)), "spread": max((len(c.spread) for c in cells), default=0)}
         for cells in columns
     ]
 

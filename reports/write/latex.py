@@ -74,12 +74,12 @@ def latex_text(text: str) -> str:
     return "".join(out)
 
 
-def _latex_cell(cell: Cell, notes: dict[str, str], column: Column, widest: str, *, tied: bool) -> str:
+def _latex_cell(cell: Cell, notes: dict[str, str], column: Column, widest: str, *, worse: bool) -> str:
     """The text of a cell; of a number with the room its column keeps after it, so that the points are aligned.
 
     Args:
         widest: the longest spread of the column.
-        tied: whether any cell of the column is marked as not separable from the best.
+        worse: whether any cell of the column is marked as significantly worse than the best.
     """
     text = latex_text(cell.text)
     if cell.code:
@@ -95,8 +95,8 @@ def _latex_cell(cell: Cell, notes: dict[str, str], column: Column, widest: str, 
     single = len(cell.notes) == 1  # several take room of their own, or would touch the next column
     if not column.numeric:
         return text + marks
-    if tied:
-        text += r"\textdagger{}" if cell.tied else r"\hphantom{\textdagger}"
+    if worse:
+        text += r"\textdagger{}" if cell.worse else r"\hphantom{\textdagger}"
     if cell.spread:
         text += rf"\,{{\scriptsize {latex_text(cell.spread)}}}" + (rf"\rlap{{{marks}}}" if single else marks)
         missing = len(widest) - len(cell.spread)
@@ -205,15 +205,15 @@ def _part(
     several = len(table.blocks()) > 1
     columns = [[row.cells[j] for row in table.rows] for j in range(len(table.columns))]
     widest = [max((c.spread for c in cells), key=len, default="") for cells in columns]
-    tied = [any(c.tied for c in cells) for cells in columns]
+    worse = [any(c.worse for c in cells) for cells in columns]
     for i, (block, rows) in enumerate(blocks):
         if i:
             lines.append(r"\midrule")
         if block and several:
             lines.append(rf"\multicolumn{{{len(table.columns)}}}{{@{{}}l}}{{\textit{{{latex_text(block)}}}}} \\")
         for row in rows:
-            cells = zip(row.cells, table.columns, widest, tied, strict=True)
-            lines.append(" & ".join(_latex_cell(c, notes, k, w, tied=t) for c, k, w, t in cells) + r" \\")
+            cells = zip(row.cells, table.columns, widest, worse, strict=True)
+            lines.append(" & ".join(_latex_cell(c, notes, k, w, worse=t) for c, k, w, t in cells) + r" \\")
     lines += [r"\bottomrule", r"\end{tabular}}%"]
     lines.append(r"\ifdim\wd0>\linewidth\resizebox{\linewidth}{!}{\usebox0}\else\usebox0\fi")
     small = [latex_text(text) for text in table.explanations()] if last else []

@@ -8,7 +8,7 @@ import re
 
 from harness.files.printable import markdown_text, one_line, visible
 from reports.document.blocks import Document, Facts, Figure, Text, slug
-from reports.document.table import TIED, Cell, Table
+from reports.document.table import WORSE, Cell, Table
 
 
 def _code(text: str) -> str:
@@ -27,7 +27,7 @@ def _markdown_cell(cell: Cell, notes: dict[str, str]) -> str:
         text = f"<u>{text}</u>"
     if cell.state in ("missing", "collapsed", "diverged", "failed"):
         text = f"*{text}*"
-    text += TIED if cell.tied else ""
+    text += WORSE if cell.worse else ""
     text += f" {markdown_text(cell.spread)}" if cell.spread else ""
     marks = ",".join(notes[note] for note in cell.notes)
     return text + (f" <sup>{marks}</sup>" if marks else "")

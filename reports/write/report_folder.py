@@ -70,6 +70,7 @@ def write(
         **data,
         "title": document.title,
         "headline": document.headline,
+        "answer": document.answer or document.headline,
         "facts": [list(fact) for fact in document.facts],
         "tables": {table.key: table.as_dict() for table in document.tables()},
         **document.origin,

@@ -5,9 +5,9 @@
   const bodyRows = (table) => [...table.tBodies].flatMap((body) => [...body.rows]).filter((row) => !row.matches(".block"));
 
   // What a cell says, without its footnotes; † stays where it is asked for.
-  const words = (cell, tied = true) => {
+  const words = (cell, worse = true) => {
     const copy = cell.cloneNode(true);
-    copy.querySelectorAll(tied ? "sup" : "sup, .tied").forEach((part) => part.remove());
+    copy.querySelectorAll(worse ? "sup" : "sup, .worse").forEach((part) => part.remove());
     return copy.textContent.replace(/\s+/g, " ").trim();
   };
   const heads = (table) => [...table.tHead.rows[table.tHead.rows.length - 1].cells];
@@ -62,24 +62,24 @@
   const tex = (text) => [...text].map((sign) => SIGNS[sign] || sign).join("");
   const parts = (cell) => { // number, what stands beside it, mark
     const spread = cell.querySelector(".spread");
-    const tied = cell.querySelector(".tied");
+    const worse = cell.querySelector(".worse");
     const copy = cell.cloneNode(true);
-    copy.querySelectorAll("sup, .tied, .spread").forEach((part) => part.remove());
-    return [copy, spread, tied].map((part) => (part ? part.textContent.replace(/\s+/g, " ").trim() : ""));
+    copy.querySelectorAll("sup, .worse, .spread").forEach((part) => part.remove());
+    return [copy, spread, worse].map((part) => (part ? part.textContent.replace(/\s+/g, " ").trim() : ""));
   };
   const texCell = (cell, si) => {
-    const [text, spread, tied] = parts(cell);
+    const [text, spread, worse] = parts(cell);
     const bold = cell.querySelector("strong"), line = cell.querySelector("u");
     const number = /^[\u2212+-]?[\d,]*\.?\d+$/.test(text);
     if (si && cell.matches(".num")) {
       if (!number) return `{${tex(text)}}`;
       const sd = /^± [\d,.]+$/.test(spread) ? ` \\pm ${spread.slice(2)}` : "";
-      const after = `${tied ? "\\textdagger" : ""}${spread && !sd ? `\\,\\scriptsize ${tex(spread)}` : ""}`;
+      const after = `${worse ? "\\textdagger" : ""}${spread && !sd ? `\\,\\scriptsize ${tex(spread)}` : ""}`;
       const value = (text + sd).replaceAll("\u2212", "-").replaceAll(",", "");
       return `${bold ? "\\bfseries " : ""}${value}${after ? ` {${after}}` : ""}`;
     }
     const whole = `${bold ? `\\textbf{${tex(text)}}` : line ? `\\underline{${tex(text)}}` : tex(text)}`;
-    return `${whole}${tied ? "\\textdagger{}" : ""}${spread ? `\\,{\\scriptsize ${tex(spread)}}` : ""}`;
+    return `${whole}${worse ? "\\textdagger{}" : ""}${spread ? `\\,{\\scriptsize ${tex(spread)}}` : ""}`;
   };
   const latex = (table, si) => {
     const lasting = shown(table), columns = heads(table), above = groups(table);

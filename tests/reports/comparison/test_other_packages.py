@@ -82,7 +82,7 @@ def test_a_suite_that_nothing_installed_knows_has_a_table_from_its_scores(tmp_pa
 
 def test_a_registered_suite_says_its_metric_and_chance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mine = Suite(("word-order",), "Whether vectors know the order of words.", metric="f1", chance=0.5, percent=False)
-    monkeypatch.setattr("reports.tables.other_suites.registered", {"mine": mine}.get)
+    monkeypatch.setattr("reports.tables.suites.registered", {"mine": mine}.get)
     table = suite_table(runs(tmp_path))
     assert table.columns[3].sub == "f1 · n = 10 · chance 0.5000"
     assert table.columns[3].better == "higher"

@@ -13,7 +13,6 @@ import pytest
 from harness.cli import main
 from harness.results.store import RunFolder
 from harness.tasks.senteval.transfer import TRANSFER
-from reports.decide.power_answer import power
 from reports.decide.question import comparison_of, question_of
 from tests.support import synthetic
 from tests.support.invented_outcomes import add_transfer
@@ -56,7 +55,10 @@ def numbers(capsys: pytest.CaptureFixture[str], *words: object) -> Any:
 def test_a_verdict_is_one_line_or_its_numbers(workdir: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert called(capsys, "verdict", "--workdir", workdir, "SimCSE", "Barlow Twins").count("\n") == 1
     worse = numbers(capsys, "verdict", "--workdir", workdir, "Barlow Twins", "SimCSE", "--on", "STS-B")
-    assert (worse["verdict"], worse["tasks"], worse["corrected_for_rows"]) == ("worse", ["senteval:STS-B"], 4)
+    assert (worse["verdict"], worse["tasks"]) == ("worse", ["senteval:STS-B"])
+    assert worse["family"] == "all 6 pairs of 4 rows"
+    start = numbers(capsys, "verdict", "--workdir", workdir, "mean", "SimCSE")
+    assert (start["verdict"], start["family"]) == ("worse", "3 rows against their untrained start")
     assert worse["low"] < worse["difference"] < worse["high"] < 0
     assert worse["p"] < 0.05
     near = numbers(capsys, "verdict", "--workdir", workdir, "SimCSE", "SCD")
@@ -67,11 +69,13 @@ def test_a_verdict_is_one_line_or_its_numbers(workdir: Path, capsys: pytest.Capt
 
 
 def test_the_power_of_a_design_goes_by_the_spread_of_rows_of_its_kind(workdir: Path) -> None:
-    question = question_of(comparison_of(workdir, ""), "")
-    block = question.block(question.comparison.base_models)
-    rows = {row.label: row for row in block.judged}
-    pools = dict(zip(rows, block.design(rows["SimCSE"], rows["SCD"]).pools, strict=True))
-    assert pools["SimCSE"] == pools["SCD"] == pools["Barlow Twins"] != pools["mean"]
+    (block,) = question_of(comparison_of(workdir, ""), "").blocks().values()
+    assert len(block.contenders) == 4
+    design = block.design()
+    assert design is not None
+    trained = [block.runs(row) for row in block.contenders if row.label != "mean"]
+    pooled = sum(100**2 * float(scores.var(ddof=1)) for scores in trained) / 3
+    assert design[:2] == (3, pytest.approx(pooled**0.5))
 
 
 def test_without_rows_all_pairs_and_groups(workdir: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -86,12 +90,12 @@ def test_without_rows_all_pairs_and_groups(workdir: Path, capsys: pytest.Capture
 
 def test_power_from_records_and_from_numbers(workdir: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert called(capsys, "power", "--workdir", workdir, "--difference", 30)
-    (given,) = numbers(capsys, "power", "--sd", 0.84, "--rows", 6, "--difference", 2)
+    (given,) = numbers(capsys, "power", "--sd", 0.84, "--rows", 6, "--difference", 3)
     least = list(given["seeds"].values())
     assert least == sorted(least, reverse=True)
-    assert given["needed"] == 9
-    (paired,) = power(sd=0.84, correlation=0.9, rows=6).data
-    assert paired["seeds"]["5"] < given["seeds"]["5"]
+    assert given["needed"] > given["needed_planned"]
+    assert given["planned"]["5"] < given["seeds"]["5"]
+    assert given["examples"]["75400"]["5"] < given["seeds"]["5"]  # four times the pairs of STS
 
 
 def test_verdicts_on_tasks_suites_and_blocks(transfer: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,8 +14,7 @@ from harness.results.store import read_records, write_comparison_file
 from reports.decide.sequential import analyse
 from reports.read.comparison_runs import read_comparison
 from reports.stats.significance import Difference, Significance
-from reports.stats.simultaneous import AllPairs
-from reports.tables.interim_analyses import interim_analyses_table
+from reports.tables.certainty import interim_analyses_table
 from tests.support import synthetic
 
 NOISES = {"SimCSE": 1.0, "SCD": 1.05, "Barlow Twins": 4.0}
@@ -53,7 +52,7 @@ def differences(work: Path, name: str) -> list[Difference]:
     significance = Significance(comparison)
     (target,) = significance.targets
     pairs = [(rows["SimCSE"], rows[other]) for other in ("SCD", "Barlow Twins", "mean")]
-    return [d for d in significance.between(pairs, target, AllPairs(4)) if d is not None]
+    return [d for d in significance.differences(pairs, target, "three pairs") if d is not None]
 
 
 def test_the_far_row_is_out_and_seeds_go_to_the_near_ones(work: Path) -> None:

@@ -5,51 +5,27 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reports.stats.power import Design, seeds_needed, smallest_difference
-from reports.stats.simultaneous import AllPairs, SeedSpread, seed_spread, simultaneous
+from reports.stats.power import seeds_needed, smallest_difference
+from reports.stats.simultaneous import all_pairs, judge
+from tests.support.simulated_rows import drawn
 
 
-def found(deviations, seeds, pairs, difference, *, correlation=0.0, trials=4000):
-    """How often the verdict itself finds row 0 better than row 1, from scores seed by seed."""
-    generator = np.random.default_rng(11)
-    rows, spread = len(deviations), np.array(deviations)
-    shared = generator.normal(size=(trials, 1, seeds)) * np.sqrt(correlation)
-    own = generator.normal(size=(trials, rows, seeds)) * np.sqrt(1 - correlation)
-    scores = spread[:, None] * (shared + own)
-    known = seed_spread(scores.var(axis=2, ddof=1), np.where(spread > 0, seeds, 0))
-    means = scores.mean(axis=2)
-    values = means[:, 0] - means[:, 1] + difference + pairs * generator.normal(size=trials)
-    sides = [SeedSpread(known.variance[:, i], known.freedom[:, i]) for i in (0, 1)]
-    estimates = simultaneous(values, *sides, np.full(trials, pairs**2), AllPairs(rows))
-    return np.mean([estimate.low > 0 for estimate in estimates])
-
-
-@pytest.mark.parametrize(
-    ("deviations", "seeds", "pairs", "correlation"),
-    [
-        ((0.84,) * 6, 5, 0.3, 0.0),
-        ((0.84,) * 2, 3, 0.3, 0.6),
-        ((1.7, 0.2, 0.2, 0.0), 4, 0.3, 0.0),
-    ],
-)
-def test_promised_power_is_kept(deviations, seeds, pairs, correlation):
-    design = Design(deviations, pairs, AllPairs(len(deviations)), correlation)
-    least = smallest_difference(design, np.full(len(deviations), seeds))
-    assert found(deviations, seeds, pairs, least, correlation=correlation) == pytest.approx(0.8, abs=0.03)
+@pytest.mark.parametrize(("rows", "seeds", "planned"), [(2, 3, False), (6, 3, False), (6, 5, True)])
+def test_promised_power_is_kept(rows, seeds, planned):
+    least = smallest_difference(seeds, 0.84, 0.42, rows, planned=planned)
+    means = np.where(np.arange(rows) == 0, least, 0.0)
+    pairs = all_pairs(rows)[:1] if planned else all_pairs(rows)
+    comparisons = drawn(np.full(rows, 0.84), np.full(rows, seeds), examples=0.42 / 2**0.5, means=means, trials=250)
+    found = np.mean([judge(comparison, pairs)[0].low > 0 for comparison in comparisons])
+    assert found == pytest.approx(0.8, abs=0.07)
 
 
 def test_as_many_seeds_as_needed_and_no_more():
-    design = Design((0.84,) * 4, 0.3, AllPairs(4))
-    needed = seeds_needed(design, 2.0)
+    needed = seeds_needed(2.0, 0.84, 0.3, 4)
     assert needed is not None
-    assert smallest_difference(design, np.full(4, needed)) <= 2.0 < smallest_difference(design, np.full(4, needed - 1))
-    assert seeds_needed(design, 0.5) is None  # less than the pairs alone hide
+    assert smallest_difference(needed, 0.84, 0.3, 4) <= 2.0 < smallest_difference(needed - 1, 0.84, 0.3, 4)
+    assert seeds_needed(0.5, 0.84, 0.3, 4) is None  # less than the examples alone hide
 
 
-def test_a_row_of_another_pool_says_nothing_of_the_spread_of_two_rows():
-    """Random vectors lie 13 points apart by seed: rows that were trained, 0.2."""
-    seeds, spreads = np.full(3, 2), (0.2, 0.2, 13.0)
-    alone = smallest_difference(Design((0.2, 0.2, 0.0), 1.3, AllPairs(3)), seeds)
-    apart = smallest_difference(Design(spreads, 1.3, AllPairs(3), pools=("trained", "trained", "untrained")), seeds)
-    assert apart == pytest.approx(alone, rel=0.03)
-    assert smallest_difference(Design(spreads, 1.3, AllPairs(3)), seeds) > 5 * alone
+def test_a_planned_pair_takes_less_than_all_pairs():
+    assert smallest_difference(3, 0.84, 0.6, 10, planned=True) < 0.7 * smallest_difference(3, 0.84, 0.6, 10)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,7 @@ from reports.stats.estimate import Estimate
 from reports.stats.score_matrices import score_matrices
 from reports.stats.significance import NOT_JUDGED, Difference, Significance
 from reports.stats.targets import targets
-from reports.stats.verdicts import Block, kind_of
+from reports.stats.verdicts import Block, judge_family, kind_of, planned
 from tests.support import synthetic
 
 TASKS = ("STS12", "STS-B")
@@ -31,34 +33,83 @@ def read(made):
     return comparison, Significance(comparison)
 
 
-def test_random_vectors_say_nothing_about_the_spread_of_training(made):
+def test_random_vectors_say_nothing_about_the_spread_of_training_and_are_no_contenders(made):
     add(made, "SimCSE", (1, 2, 3), 0.3)
     add(made, "SCD", (1, 2, 3), 1.0)
     comparison, significance = read(made)
     target = significance.targets[0]
-    before = {row.label: significance.spread(row, target) for row in comparison.rows}
+    before = significance.parts(*sorted(comparison.rows, key=lambda row: row.label), target)
     for seed in (1, 2, 3):
         add(made, "random", (seed,), 15.0 * seed, supervision="untrained", pooling=None)
     comparison, significance = read(made)
-    after = {row.label: significance.spread(row, target) for row in comparison.rows}
-    assert after["random"][0] > 10 * max(variance for variance, _ in before.values())
-    assert {label: after[label] for label in before} == before
+    rows = {row.label: row for row in comparison.rows}
+    assert significance.parts(rows["SCD"], rows["SimCSE"], target) == before
+    block = Block(comparison.rows, significance, target)
+    assert [row.label for row in block.controls] == ["random"]
+    families = {pair: d.family for pair, d in block.differences.items()}
+    assert families[0, 1] == "the only pair of rows"
+    assert families[0, 2] == families[1, 2] == "2 rows against the random random"
 
 
-def test_one_seed_is_not_judged_and_leads_nothing(made):
-    add(made, "SimCSE", (1,), 0.3)
+def test_two_seeds_are_not_judged_and_lead_nothing(made):
+    add(made, "SimCSE", (1, 2), 0.3)
     add(made, "SCD", (1, 2, 3), 1.0)
     add(made, "Barlow Twins", (1, 2, 3), 3.0)
     comparison, significance = read(made)
     rows = {row.label: row for row in comparison.rows}
     target = significance.targets[0]
-    (difference,) = significance.differences([(rows["SimCSE"], rows["SCD"])], target)
+    (difference,) = significance.differences([(rows["SimCSE"], rows["SCD"])], target, "one pair")
     assert difference is not None
     assert difference.verdict == kind_of(difference) == NOT_JUDGED
-    leaders = significance.leaders(comparison.rows, target)
-    assert leaders is not None
-    assert leaders.best.label == "SCD"
-    assert [row.label for row in leaders.unjudged] == ["SimCSE"]
+    block = Block(comparison.rows, significance, target)
+    assert block.candidates[0].label == "SCD"
+    assert [row.label for row in block.unjudged] == ["SimCSE"]
+
+
+def test_rows_of_the_same_runs_count_once(made):
+    add(made, "SimCSE", (1, 2, 3), 1.0)
+    add(made, "SCD", (1, 2, 3), 1.3)
+    comparison, significance = read(made)
+    target = significance.targets[0]
+    simcse, scd = sorted(comparison.rows, key=lambda row: row.label != "SimCSE")
+    twin = replace(simcse, label="SimCSE again")
+    (alone,) = significance.differences([(simcse, scd)], target, "one")
+    twice = Significance(replace(comparison, rows=(simcse, twin, scd)))
+    found = twice.differences([(simcse, twin), (simcse, scd), (twin, scd)], target, "three")
+    assert [d.estimate.p for d in found] == pytest.approx([1, alone.estimate.p, alone.estimate.p], rel=0.02)
+
+
+def test_planned_pairs_are_corrected_for_their_own_number_alone(made):
+    for i in range(5):
+        add(made, f"SCD {i}", (1, 2, 3), 1 + i / 8)
+    comparison, _ = read(made)
+    comparison = replace(comparison, baseline="SCD 4", contrasts=())
+    family = planned(comparison)
+    assert (len(family.pairs), family.name) == (4, "4 rows against the baseline SCD 4")
+    significance = Significance(comparison)
+    block = Block(comparison.rows, significance, significance.targets[0])
+    for (a, b), d in judge_family(family, significance, significance.targets[0]):
+        i, j = block.rows.index(a), block.rows.index(b)
+        assert d.estimate.p <= block.differences[min(i, j), max(i, j)].estimate.p + 1e-6
+    one = planned(replace(comparison, baseline="", contrasts=(("SCD 0", "SCD 1"),)))
+    assert [(a.label, b.label) for a, b in one.pairs] == [("SCD 0", "SCD 1")]
+
+
+def test_finished_models_are_compared_with_each_other_and_with_trained_rows(made):
+    for number, noise in enumerate((1.0, 4.0)):
+        made.add(f"pretrained {number}", 0, noise=noise, base=f"org/model-{number}", supervision="supervised",
+                 tasks=TASKS, geometry=False, curves=False)  # fmt: skip
+    comparison, significance = read(made)
+    (block,) = (Block(rows, significance, significance.targets[0]) for rows in comparison.blocks.values())
+    assert [row.label for row in block.candidates] == ["pretrained 0"]
+    add(made, "SimCSE", (1, 2, 3), 0.3)
+    add(made, "SCD", (1, 2, 3), 0.5)
+    comparison, significance = read(made)
+    (rows,) = comparison.blocks.values()
+    assert len(rows) == 4
+    for label in ("SimCSE", "SCD"):
+        add(made, label, (1, 2, 3), 0.3, base="a/larger-model")
+    assert list(map(len, read(made)[0].blocks.values())) == [2, 2, 2]
 
 
 def test_rows_without_a_seed_are_judged_on_one_run(made):
@@ -66,7 +117,8 @@ def test_rows_without_a_seed_are_judged_on_one_run(made):
     add(made, "whitening", (0,), 0.5, supervision="transductive")  # its card says that no seed enters
     comparison, significance = read(made)
     rows = {row.label: row for row in comparison.rows}
-    (difference,) = significance.differences([(rows["whitening"], rows["mean"])], significance.targets[0])
+    pairs = [(rows["whitening"], rows["mean"])]
+    (difference,) = significance.differences(pairs, significance.targets[0], "one pair")
     assert difference is not None
     assert difference.verdict == "better"
 
@@ -101,15 +153,14 @@ def test_verdicts_groups_and_what_can_be_seen(made):
     best, second, last = block.rows
     assert last.label == "SimCSE 2"
     assert block.groups() == [(0, 1), (2,)]
-    ahead = block.verdict(best, last)
-    assert ahead.kind == "better"
-    assert block.verdict(last, best).kind == "worse"
-    assert ahead.another_seed == pytest.approx(1 - (block.verdict(last, best).another_seed or 0))
-    assert ahead.detectable is not None
-    assert 100 * ahead.difference.estimate.value > ahead.detectable
-    near = block.verdict(best, second)
-    assert near.kind == "cannot tell yet"
-    assert block.verdict(best, second, equivalence=50).kind == "no difference that matters"
+    assert [row.label for row in block.candidates] == [best.label, second.label]
+    assert block.not_the_best(last)
+    ahead, near = block.differences[0, 2], block.differences[0, 1]
+    assert (kind_of(ahead), kind_of(ahead.reversed)) == ("better", "worse")
+    assert block.detectable is not None
+    assert 100 * ahead.estimate.value > block.detectable
+    assert kind_of(near) == "cannot tell yet"
+    assert kind_of(near, equivalence=50) == "no difference that matters"
 
 
 def test_intervals_and_verdicts_of_a_comparison_agree(made):
@@ -117,11 +168,11 @@ def test_intervals_and_verdicts_of_a_comparison_agree(made):
         add(made, f"SCD {i}", (1, 2, 3), 1 + i / 8)
     comparison, significance = read(made)
     block = Block(comparison.rows, significance, significance.targets[0])
-    found = list(block.differences().values())
+    found = list(block.differences.values())
     assert len(found) == 10
     assert len({d.verdict for d in found}) > 1
     for d in found:
-        assert (d.verdict != "not separable") == (d.estimate.low > 0 or d.estimate.high < 0)
+        assert (d.verdict != "not significant") == (d.estimate.low > 0 or d.estimate.high < 0)
         assert np.sign(d.estimate.value) == {"better": 1, "worse": -1}.get(d.verdict, np.sign(d.estimate.value))
 
 
@@ -136,13 +187,13 @@ def test_intervals_and_verdicts_of_a_comparison_agree(made):
 )
 def test_rows_share_a_group_if_and_only_if_they_do_not_differ(made, monkeypatch, different, groups):
     for i in range(4):
-        add(made, f"SimCSE {i}", (1, 2), 1.0 + i)
+        add(made, f"SimCSE {i}", (1, 2, 3), 1.0 + i)
     comparison, significance = read(made)
     block = Block(comparison.rows, significance, significance.targets[0])
     pairs = {
-        (i, j): Difference(Estimate(0.1, 0.0, 0.2, 0.001 if (i, j) in different else 0.5), (2, 2))
+        (i, j): Difference(Estimate(0.1, 0.0, 0.2, 0.001 if (i, j) in different else 0.5), (3, 3), "all")
         for i in range(4)
         for j in range(i + 1, 4)
     }
-    monkeypatch.setattr(Block, "differences", lambda _: pairs)
+    monkeypatch.setattr(block, "differences", pairs)
     assert block.groups() == groups

@@ -1,4 +1,4 @@
-"""Simultaneous intervals: against scipy, worked cases, and how often equal rows are separated."""
+"""Families of differences: against scipy, worked cases, and how often equal rows are separated."""
 
 from __future__ import annotations
 
@@ -6,111 +6,104 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from reports.stats.simultaneous import AllPairs, Planned, SeedSpread, seed_spread, simultaneous
-from tests.support.simulated_rows import SPREADS, rates
-
-NONE = SeedSpread(np.zeros(1), np.full(1, np.inf))
-
-
-@pytest.mark.parametrize("rows", [2, 7, 30])
-def test_critical_values_of_all_pairs_are_the_studentized_ranges(rows):
-    freedom, p = np.array([1.0, 2.3, 18, np.inf]), np.array([0.3, 0.05, 1e-3])
-    points = AllPairs(rows).points(freedom, p)
-    for f, line in zip(freedom, points, strict=True):
-        exceeded = [stats.studentized_range.sf(q * 2**0.5, rows, min(f, 1e6)) for q in line]
-        assert exceeded == pytest.approx(p, rel=0.01)
+from reports.stats.clusters import Chance
+from reports.stats.simultaneous import Rows, all_pairs, judge, may_be_best, moderate, others_against
+from tests.support.simulated_rows import SPREADS, drawn, wrong
 
 
-def test_critical_values_of_planned_differences_are_sidaks_of_half_as_many_again():
-    one = -np.expm1(np.log1p(-0.05) / 18)
-    found = Planned(12).points(np.array([3.0, np.inf]), np.array([0.05]))[:, 0]
-    assert found == pytest.approx([stats.t.isf(one / 2, 3), stats.norm.isf(one / 2)])
-
-
-def test_spread_of_equal_rows_worked_by_hand():
-    # Freedoms 2, 2, 4: (2 x 1 + 2 x 1 + 4 x 1) / 8 = 1, no row above it: each has 1 / n and all eight degrees.
-    known = seed_spread(np.array([1.0, 1.0, 1.0]), np.array([3, 3, 5]))
-    assert known.variance == pytest.approx([1 / 3, 1 / 3, 1 / 5])
-    assert known.freedom == pytest.approx([8, 8, 8])
-
-
-def test_a_row_that_varies_more_keeps_its_own_spread_and_freedom():
-    # Variances 0.5, 0.5, 6 with 3 seeds: mean 7 / 3; mean square of 36.5 / 3 less the half that is chance, 6.08;
-    # caution (sqrt(6.08) / 2.33) ^ (1 / 2); the odd row: a prior of half a value at the floor, and its own two.
-    known = seed_spread(np.array([0.5, 0.5, 6.0]), np.array([3, 3, 3]))
-    caution = (((36.5 / 3) / 2) ** 0.5 / (7 / 3)) ** 0.5
-    floor = 7 / 3 * caution
-    assert known.variance == pytest.approx(np.array([floor, floor, (0.5 * floor + 2 * 6) / 2.5]) / 3)
-    assert known.freedom == pytest.approx([6 / caution**2, 6 / caution**2, 2.5])
-
-
-def test_rows_without_a_seed_have_no_spread_and_rows_with_one_are_refused():
-    known = seed_spread(np.array([0.0, 2.0]), np.array([0, 4]))
-    assert known.variance == pytest.approx([0, 0.5])
-    assert list(known.freedom) == [np.inf, 3]  # a lone row: Student's t
-    with pytest.raises(ValueError, match="one seed"):
-        seed_spread(np.array([0.0, 2.0]), np.array([1, 4]))
+def rows_of(means, seeds=0.0, freedom=np.inf, examples=0.0) -> Rows:
+    """`seeds`, `examples`: what they add to the variance of each mean."""
+    count = len(means)
+    covariance = np.eye(count) * examples
+    spread, known = (np.broadcast_to(np.asarray(part, dtype=float), count) for part in (seeds, freedom))
+    return Rows(np.asarray(means, dtype=float), spread, known, Chance(covariance, covariance, np.zeros(count)))
 
 
 def test_one_planned_difference_is_students_or_normal():
-    seeds = np.array([1.1, 0.2, 0.9, 0.6])
-    known = seed_spread(np.array([seeds.var(ddof=1)]), np.array([4]))
-    (found,) = simultaneous(np.array([seeds.mean()]), known, NONE, np.zeros(1), Planned(1))
-    t = stats.ttest_1samp(seeds, 0)
-    assert found.p == pytest.approx(t.pvalue, rel=0.01)
-    assert (found.low, found.high) == pytest.approx(tuple(t.confidence_interval()))
-    (known_only,) = simultaneous(np.array([1.0]), NONE, NONE, np.array([0.16]), Planned(1))
-    assert known_only.p == pytest.approx(2 * stats.norm.sf(2.5), rel=0.01)
+    (found,) = judge(rows_of([0.7, 0.0], [0.09, 0.0], [3, np.inf]), np.array([(0, 1)]))
+    assert found.p == pytest.approx(2 * stats.t.sf(0.7 / 0.3, 3))
+    assert found.high == pytest.approx(0.7 + 0.3 * stats.t.ppf(0.975, 3))
+    (known,) = judge(rows_of([1.0, 0.0], examples=0.08), np.array([(0, 1)]))
+    assert known.p == pytest.approx(2 * stats.norm.sf(2.5), rel=0.01)
 
 
-def test_intervals_and_p_values_agree_and_p_has_no_floor():
+@pytest.mark.parametrize(("rows", "freedom"), [(5, 12), (8, np.inf)])
+def test_all_pairs_of_rows_with_one_variance_are_tukeys(rows, freedom):
+    """With equal variances and freedoms the largest |t| is the studentized range over sqrt(2)."""
+    means = np.zeros(rows)
+    means[0] = 3.2
+    found = judge(rows_of(means, 0.5, freedom), all_pairs(rows))[0]
+    expected = stats.studentized_range.sf(3.2 / 0.5**0.5, rows, min(freedom, 1e6))
+    assert found.p == pytest.approx(expected, rel=0.1)
+    half = 0.5**0.5 * stats.studentized_range.ppf(0.95, rows, min(freedom, 1e6))
+    assert found.high - found.value == pytest.approx(half, rel=0.02)
+
+
+def test_differences_to_one_row_are_dunnetts():
+    generator = np.random.default_rng(0)
+    groups = [generator.normal(size=400) + shift for shift in (0.0, 0.1, 0.15, 0.2)]
+    expected = stats.dunnett(*groups[1:], control=groups[0], rng=np.random.default_rng(1)).pvalue
+    variance = np.mean([group.var(ddof=1) for group in groups]) / 400
+    found = judge(rows_of([group.mean() for group in groups], variance, 1596), others_against(0, 4))
+    assert [e.p for e in found] == pytest.approx(expected, rel=0.1, abs=0.01)
+
+
+def test_exploration_is_benjamini_and_hochbergs_with_intervals_that_agree():
     generator = np.random.default_rng(3)
-    count = 400
-    spreads = [SeedSpread(generator.uniform(0, 1, count), generator.uniform(1, 9, count)) for _ in range(2)]
-    values = generator.normal(0, 5, count)
-    found = simultaneous(values, *spreads, generator.uniform(0, 0.2, count), AllPairs(9))
-    assert [(e.low > 0 or e.high < 0) == (e.p <= 0.05) for e in found].count(False) == 0
+    rows = rows_of(generator.normal(0, 1.2, 14), generator.uniform(0.05, 0.3, 14), 8)
+    pairs = all_pairs(14)
+    found = judge(rows, pairs, explore=True)
+    single = [judge(rows, pair[None])[0].p for pair in pairs]
+    assert [e.p for e in found] == pytest.approx(stats.false_discovery_control(single))
     assert 0.1 < np.mean([e.p <= 0.05 for e in found]) < 0.9
-    (far,) = simultaneous(np.array([0.9]), NONE, NONE, np.array([0.02**2]), AllPairs(31))
-    assert far.p < 1e-10
+    assert all((e.p <= 0.05) == (e.low > 0 or e.high < 0) for e in found)
 
 
-def test_equal_numbers_differ_by_nothing():
-    same, other = simultaneous(np.array([0.0, 0.1]), *[SeedSpread(np.zeros(2), np.full(2, np.inf))] * 2, np.zeros(2),
-                               AllPairs(2))  # fmt: skip
+def test_intervals_and_p_values_of_a_family_agree_at_any_level_and_p_has_no_floor():
+    generator = np.random.default_rng(3)
+    rows = rows_of(generator.normal(0, 2, 9), generator.uniform(0.05, 1, 9), generator.uniform(2, 9, 9), 0.1)
+    for level in (0.05, 0.01):
+        assert all((e.p <= level) == (e.low > 0 or e.high < 0) for e in judge(rows, all_pairs(9), level=level))
+    assert judge(rows_of([0.9, 0, 0], examples=0.02**2), all_pairs(3))[0].p < 1e-10
+
+
+def test_rows_of_the_same_runs_differ_by_nothing():
+    same, *_ = judge(rows_of([0.5, 0.5, 0.1]), all_pairs(3))
     assert (same.p, same.low, same.high) == (1, 0, 0)
-    assert other.p == 0
 
 
-@pytest.mark.parametrize("spread", SPREADS)
-@pytest.mark.parametrize(("rows", "seeds"), [(3, 3), (10, 2), (20, 5)])
+def test_variances_that_agree_are_pooled_and_one_that_does_not_keeps_its_own():
+    variance, freedom = moderate(np.array([1.0, 1.0, 1.0]), np.array([3, 3, 5]))
+    assert variance == pytest.approx([1, 1, 1])
+    assert freedom == pytest.approx([8, 8, 8])  # all seeds say it together
+    variance, freedom = moderate(np.array([0.01, 0.01, 0.01, 9.0]), np.array([5] * 4))
+    pooled = (3 * 0.01 + 9) / 4
+    assert list(variance[:3]) == [pooled] * 3  # never below what all rows show
+    assert variance[3] == 9
+    assert 4 < freedom[3] < 8  # its own, and a little of what the others say
+    alone, own = moderate(np.array([2.0]), np.array([4]))
+    assert (alone[0], own[0]) == (2, 3)
+
+
+def test_the_rows_that_may_be_best_hold_the_leader_and_leave_out_who_is_far_behind():
+    found = may_be_best(rows_of([5.0, 4.8, 1.0], 0.1, 12, 0.05))
+    assert found[0] == 1
+    assert found[1] > 0.3
+    assert found[2] < 0.001
+
+
+@pytest.mark.parametrize("spread", ["equal", "1/4 1.7 of 0.2", "0.2 to 3"])
+@pytest.mark.parametrize(("rows", "seeds"), [(3, 3), (10, 5), (20, 3)])
 def test_equal_rows_are_separated_in_at_most_5_percent(rows, seeds, spread):
-    found = rates(SPREADS[spread](rows), np.full(rows, seeds), trials=1000)
-    slack = 2 * (0.05 * 0.95 / 1000) ** 0.5
-    assert found.best <= 0.05 + slack
-    assert found.pairs <= 0.05 + slack
-    if rows <= 10:
-        assert found.base <= 0.05 + slack
+    found = wrong(drawn(SPREADS[spread](rows), np.full(rows, seeds), examples=0.42, trials=400))
+    slack = 100 * 2.6 * (0.05 * 0.95 / 400) ** 0.5
+    assert max(found.pairs, found.planned, found.best) <= 5 + slack
 
 
-def test_it_holds_with_unequal_numbers_of_seeds_and_shared_luck_and_rows_without_seeds():
-    counts = np.array([2, 3, 10, 5, 2, 3, 0, 0])
-    deviations = np.array([0.84, 0.84, 0.2, 1.7, 0.84, 0.84, 0, 0])
-    found = rates(deviations, counts, trials=2000)
-    assert max(found.best, found.pairs, found.base) <= 0.06
-    lucky = rates(np.full(8, 0.84), np.full(8, 3), luck=0.8, trials=2000)
-    assert max(lucky.best, lucky.pairs) <= 0.06
-
-
-def test_other_procedures_fail_where_this_one_holds():
-    """The simulation can tell: each row's own variance alone, and one pooled variance, separate equal rows."""
-
-    def own(variances, seeds):
-        return SeedSpread(variances / seeds, np.full(variances.shape, 1.0) * (seeds - 1))
-
-    def pooled(variances, seeds):
-        mean = np.broadcast_to(variances.mean(axis=1, keepdims=True), variances.shape)
-        return SeedSpread(mean / seeds, np.full(variances.shape, float((seeds - 1).sum())))
-
-    assert rates(SPREADS["equal"](20), np.full(20, 2), spread=own, trials=1000).pairs > 0.1
-    assert rates(SPREADS["1/2 1.7"](20), np.full(20, 3), spread=pooled, trials=1000).best > 0.15
+def test_the_simulation_can_tell_a_procedure_that_fails():
+    """Each row's own variance, taken as known, separates equal rows."""
+    comparisons = (
+        Rows(rows.means, rows.seeds, np.full_like(rows.freedom, 1e5), rows.examples)
+        for rows in drawn(SPREADS["0.2 to 3"](3), np.full(3, 3), examples=0.0, trials=200)
+    )
+    assert wrong(comparisons).pairs > 8

@@ -14,9 +14,9 @@ from reports.comparison.terminal_summary import summary_table
 from reports.read.comparison_runs import read_comparison
 from reports.read.run_library import read_library
 from reports.stats.significance import Significance, untrained_base
-from reports.tables.against_base import against_base
+from reports.tables.certainty import against_base
 from reports.tables.score_cells import ADDED
-from reports.tables.sts_scores import score_tables
+from reports.tables.suites import sts_tables
 from tests.support import short_runs, synthetic
 
 TASKS = ("STS12", "STS-B")
@@ -85,7 +85,7 @@ def test_an_added_start_is_named_by_the_comparison_file_marked_and_in_no_library
     about = {"both": {"start": start.id}, start.row: {"added": True}}
     synthetic.write_comparison(made.workdir, [*runs, start], about)
     assert base_of(made, "both") == "untrained start of both"
-    table = score_tables(read_comparison(made.workdir, "invented"), None)[0]
+    table = next(sts_tables(read_comparison(made.workdir, "invented")))
     assert [ADDED in row.cells[0].notes for row in table.rows] == [True, False]
     assert added_starts(made.workdir) == {start.id}
     assert [row.label for row in read_library(made.workdir).rows] == ["both"]
@@ -122,6 +122,6 @@ def test_each_row_of_a_new_user_s_file_has_its_own_start(tmp_path: Path, monkeyp
     columns, lines, _ = summary_table(tmp_path, "new")
     value = {row.label: row.records[0].score(NATURAL) or 0.0 for row in comparison.rows}
     for line in lines:
-        gain = line[columns.index("Gain by training")]
+        gain = line[columns.index("Gain")]
         base = bases.get(line[0])
         assert gain == ("" if base is None else f"{100 * (value[line[0]] - value[base]):+.2f}".replace("-", "−"))

@@ -13,7 +13,7 @@ from reports.figures.cost_tradeoff import Point, pareto, tradeoff
 from reports.read.comparison_runs import Comparison, read_comparison
 from reports.stats.measured_cost import speeds, training_clock
 from reports.stats.significance import Significance
-from reports.tables.cost_table import cost_table
+from reports.tables.cost import cost_table
 from tests.support import synthetic
 
 HERE = {"device": "cpu", "device_name": "a processor", "cores": 2}

@@ -11,8 +11,7 @@ from harness.results.store import RunFolder
 from harness.tasks.senteval.transfer import TRANSFER
 from reports.read.comparison_runs import read_comparison
 from reports.stats.targets import targets
-from reports.tables.accuracies import accuracy_tables
-from reports.tables.sts_scores import score_tables
+from reports.tables.suites import accuracy_tables, sts_tables
 from tests.support.synthetic import STS, Invented
 
 LEFT = tuple(task for task in STS if task != "STS16")
@@ -29,7 +28,7 @@ def test_a_missing_task_is_a_marked_cell_and_the_average_is_incomplete(tmp_path:
     comparison = read_comparison(tmp_path, "invented")
     (target,) = targets(comparison)
     assert [task for task, _ in target.tasks] == list(STS)
-    (table,) = score_tables(comparison, None)
+    (table,) = sts_tables(comparison, None)
     place = {column.key: j for j, column in enumerate(table.columns)}
     assert table.columns[place["average"]].sub == "7 tasks"
     rows = {row.cells[0].text: row.cells for row in table.rows}
@@ -48,7 +47,7 @@ def test_what_an_evaluation_remarks_about_a_task_is_a_footnote_of_its_cell(tmp_p
     record = invented.add("mean", supervision="untrained", tasks=tuple(STS))
     note = "STS12: examples: 700 in MSRpar (not 750); files cut short"
     RunFolder(tmp_path, record.id).write(record.model_copy(update={"training": {"notes": [note]}}))
-    (table,) = score_tables(read_comparison(tmp_path, "invented"), None)
+    (table,) = sts_tables(read_comparison(tmp_path, "invented"), None)
     place = {column.key: j for j, column in enumerate(table.columns)}
     (row,) = table.rows
     assert row.cells[place["STS12"]].notes == (note,)

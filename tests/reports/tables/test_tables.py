@@ -9,8 +9,8 @@ import pytest
 from harness.tasks.mteb.benchmarks import EN_V1, MTEB_SUITES, names_of
 from reports.document.table import Cell, Table
 from reports.read.comparison_runs import read_comparison
-from reports.tables import efficiency_table, layer_table, mteb_categories
-from reports.tables.languages import multilingual_table
+from reports.tables import cost, mteb, space
+from reports.tables.suites import multilingual_table
 from tests.support import synthetic
 
 score = synthetic.score
@@ -43,8 +43,8 @@ def test_category_averages_are_over_data_sets(made):
     for seed, shift in ((1, 0.0), (2, 0.02)):
         made.extend(bare(made, "SimCSE", seed), of_mteb({name: v + shift for name, v in QUICK.items()}))
     comparison = read_comparison(made.workdir, "invented")
-    assert mteb_categories.suites_of(comparison) == ["mteb-quick"]
-    row = cells(mteb_categories.category_table(comparison, "mteb-quick"))["SimCSE"]
+    assert mteb.suites_of(comparison) == ["mteb-quick"]
+    row = cells(mteb.category_table(comparison, "mteb-quick"))["SimCSE"]
     # Seed 1: classification (60 + 70) / 2, STS (80 + 70 + 60) / 3, all ten sets 510 / 10; seed 2 is 2 higher.
     assert row["Classification"].value == pytest.approx(66)
     assert row["STS"].value == pytest.approx(71)
@@ -59,14 +59,14 @@ def test_an_average_that_lacks_a_set_names_it_and_has_no_value(made):
     made.extend(bare(made, "SimCSE"), of_mteb(part), missing={"mteb:STS17": "the hub cannot be reached"})
     made.extend(bare(made, "SCD"), of_mteb(QUICK))
     comparison = read_comparison(made.workdir, "invented")
-    rows = cells(mteb_categories.category_table(comparison, "mteb-quick"))
+    rows = cells(mteb.category_table(comparison, "mteb-quick"))
     for key in ("STS", "average"):
         assert rows["SimCSE"][key].state == "missing"
         assert rows["SimCSE"][key].value is None
         assert "STS17" in rows["SimCSE"][key].notes[0]
     assert rows["SimCSE"]["Classification"].value == pytest.approx(65)
     assert rows["SCD"]["average"].value == pytest.approx(51)
-    (table,) = [t for t in mteb_categories.dataset_tables(comparison, "mteb-quick") if t.key == "mteb-quick-STS"]
+    (table,) = [t for t in mteb.dataset_tables(comparison, "mteb-quick") if t.key == "mteb-quick-STS"]
     sets = cells(table)
     assert sets["SimCSE"]["mteb:STS17"].notes == ("the hub cannot be reached",)
     assert sets["SimCSE"]["mteb:BIOSSES"].text == "80.00"
@@ -84,15 +84,15 @@ def test_version_1_prints_summeval_with_its_defect_and_pairs_by_cosine(made):
     ]
     made.extend(bare(made, "SimCSE"), scores)
     comparison = read_comparison(made.workdir, "invented")
-    assert mteb_categories.suites_of(comparison) == ["mteb-en-v1"]
-    table = mteb_categories.category_table(comparison, "mteb-en-v1")
+    assert mteb.suites_of(comparison) == ["mteb-en-v1"]
+    table = mteb.category_table(comparison, "mteb-en-v1")
     row = cells(table)["SimCSE"]
     assert row["Summarization"].text == "30.00"
     assert row["summeval-corrected"].text == "10.00"
     assert row["PairClassification"].text == "40.00"  # not the main score's 50
     assert row["Retrieval"].value == pytest.approx((14 * 50 + 20) / 15)  # MS MARCO is scored on its dev split
     assert row["average"].value == pytest.approx((51 * 50 + 3 * 40 + 30 + 20) / 56)
-    tables = {t.key: t for t in mteb_categories.mteb_tables(comparison)}
+    tables = {t.key: t for t in mteb.mteb_tables(comparison)}
     assert list(tables) == ["mteb-en-v1-categories", *(f"mteb-en-v1-{category}" for category in EN_V1)]
 
 
@@ -100,8 +100,8 @@ def test_tasks_asked_for_by_name_get_no_average(made):
     made.extend(bare(made, "SimCSE"), of_mteb({"SciFact": 0.4, "STS17/es-es": 0.5}))
     made.extend(bare(made, "SCD"), of_mteb({"SciFact": 0.3}))
     comparison = read_comparison(made.workdir, "invented")
-    assert mteb_categories.suites_of(comparison) == []
-    (table,) = mteb_categories.mteb_tables(comparison)
+    assert mteb.suites_of(comparison) == []
+    (table,) = mteb.mteb_tables(comparison)
     rows = cells(table)
     assert set(rows["SimCSE"]) == {"row", "supervision", "seeds", "mteb:SciFact", "mteb:STS17/es-es"}
     assert (rows["SimCSE"]["mteb:SciFact"].text, rows["SimCSE"]["mteb:SciFact"].rank) == ("40.00", 1)
@@ -111,10 +111,9 @@ def test_tasks_asked_for_by_name_get_no_average(made):
 def test_without_mteb_there_is_no_table(made):
     bare(made, "SimCSE")
     comparison = read_comparison(made.workdir, "invented")
-    assert mteb_categories.mteb_tables(comparison) == []
-    assert mteb_categories.embedded_table(comparison) is None
-    assert mteb_categories.category_table(comparison, "mteb-en-v1") is None
-    assert (layer_table.layer_tables(comparison), efficiency_table.efficiency_tables(comparison)) == ([], [])
+    assert list(mteb.mteb_tables(comparison)) == []
+    assert mteb.embedded_table(comparison) is None
+    assert (space.layer_tables(comparison), cost.efficiency_tables(comparison)) == ([], [])
     assert multilingual_table(comparison) is None
 
 
@@ -129,7 +128,7 @@ def test_embedded_retrieval_and_clustering_stand_under_their_metrics(made):
             ),
         ],
     )
-    table = mteb_categories.embedded_table(read_comparison(made.workdir, "invented"))
+    table = mteb.embedded_table(read_comparison(made.workdir, "invented"))
     row = cells(table)["SimCSE"]
     assert [row[f"Embedded-{name}"].text for name in ("Retrieval-natural", "Retrieval-contrast", "Clustering")] == [
         "81.00", "15.00", "20.00",
@@ -152,7 +151,7 @@ def test_best_layer_and_pooling_of_a_row(made):
         made.extend(bare(made, "SimCSE", seed), layer_scores({key: v + shift for key, v in values.items()}))
     made.extend(bare(made, "whitening"), [], missing={"layers:STS-B": "not one transformer"})
     comparison = read_comparison(made.workdir, "invented")
-    (table,) = layer_table.layer_tables(comparison)
+    (table,) = space.layer_tables(comparison)
     assert [c.key for c in table.columns] == ["pooling", "layer 0", "layer 1", "layer 2"]
     lines = {row.cells[0].text: row for row in table.rows}
     assert set(lines) == {"cls", "mean"}
@@ -185,7 +184,7 @@ def test_training_and_inference_apart_with_their_conditions(made):
         made.extend(bare(made, "SimCSE", seed), scores, protocols=described)
     scores, described = timed(2.0)
     made.extend(bare(made, "mean", supervision="untrained"), scores, protocols=described)
-    (table,) = efficiency_table.efficiency_tables(read_comparison(made.workdir, "invented"))
+    (table,) = cost.efficiency_tables(read_comparison(made.workdir, "invented"))
     rows = cells(table)
     row = rows["SimCSE"]
     assert (row["train_seconds"].text, row["train_seconds"].spread) == ("70.0", "± 14.1")
@@ -204,7 +203,7 @@ def test_times_on_unlike_devices_are_marked(made):
     for label, device in (("a", "cpu"), ("b", "cpu"), ("c", "NVIDIA X")):
         scores, described = timed(2.0, device=device)
         made.extend(bare(made, label, supervision="untrained"), scores, protocols=described)
-    (table,) = efficiency_table.efficiency_tables(read_comparison(made.workdir, "invented"))
+    (table,) = cost.efficiency_tables(read_comparison(made.workdir, "invented"))
     rows = cells(table)
     assert "not comparable" in rows["c"]["encode_seconds"].notes[0]
     assert rows["a"]["encode_seconds"].notes == ()

@@ -1,4 +1,4 @@
-"""Which layer, pooled how: the scores of the `layers` tasks as tables."""
+"""The tables of the embedding space: its geometry, and the scores of layers and poolings."""
 
 from __future__ import annotations
 
@@ -10,13 +10,67 @@ from reports.document.table import Cell, Column, Table, TableRow, best_and_secon
 from reports.read.comparison_runs import Comparison, ResultRow, base_name
 from reports.stats.layer_grids import LayerGrid, grids, pairs_text, shared_name
 from reports.stats.shown_rows import rows_shown
-from reports.stats.targets import Target
-from reports.tables.score_cells import anchor, mark_others, mean_cell
+from reports.stats.targets import SOURCES, Target
+from reports.tables.score_cells import (
+    HEAD,
+    anchor,
+    block_of,
+    head_cells,
+    mark_others,
+    mark_unlike,
+    mean_cell,
+    score_cell,
+    size_text,
+)
+
+# Metric -> title, digits. None is ranked: a collapsed space has the best alignment of all.
+GEOMETRY = {
+    "alignment": ("Alignment", 3),
+    "uniformity": ("Uniformity", 3),
+    "effective_rank": ("Effective rank", 1),
+    "rankme": ("RankMe", 1),
+    "isoscore": ("IsoScore", 3),
+    "partition_isotropy": ("Partition isotropy", 3),
+    "mean_cosine": ("Mean cosine", 3),
+    "std": ("Spread", 3),
+}
+
+
+def geometry_tables(comparison: Comparison) -> list[Table]:
+    """Alignment, uniformity and what else was measured of the space: one table for each data set."""
+    tables = []
+    for task, source in comparison.columns("geometry"):
+        data = task.removeprefix("geometry:")
+        columns, cells = list(HEAD), [list(head_cells(row)) for row in comparison.rows]
+        found = [m for m in GEOMETRY if any(row.scores(task, source, m) for row in comparison.rows)]
+        shown = found or ["alignment", "uniformity"]  # of data that could not be had, with the reason
+        for metric, (title, digits) in GEOMETRY.items():
+            if metric not in shown:
+                continue
+            size = size_text(
+                comparison.rows, task, source, metric, "", "near pairs" if metric == "alignment" else "sentences"
+            )
+            columns.append(Column(metric, title, size))
+            for line, row in zip(cells, comparison.rows, strict=True):
+                line.append(score_cell(row, task, source, metric, "", scale=1, digits=digits))
+            mark_unlike(comparison.rows, cells, len(columns) - 1, task, source, metric, "")
+        body = tuple(TableRow(tuple(c), block_of(r)) for r, c in zip(comparison.rows, cells, strict=True))
+        legend = (
+            "Lower alignment and lower uniformity are better only together: a collapsed space aligns perfectly. The "
+            "other columns say how evenly the space is used.",
+        )
+        caption = (
+            f"{data} ({SOURCES.get(source, source)}), L2-normalised embeddings, mean ± standard deviation over seeds."
+        )
+        tables.append(
+            Table(f"geometry-{source}-{data}", f"Geometry of the space · {data}", caption, tuple(columns), body, legend)
+        )
+    return tables
 
 
 def layer_tables(comparison: Comparison, target: Target | None = None) -> list[Table]:
     """For each pair set: a block for each row, a line for each pooling, a column for each layer."""
-    return [_table(comparison, grid, target) for grid in grids(comparison)]
+    return [_layer_table(comparison, grid, target) for grid in grids(comparison)]
 
 
 def extremes(comparison: Comparison, pairs: str, source: str) -> list[tuple[ResultRow, list[tuple[str, Cell]]]]:
@@ -47,7 +101,7 @@ def extremes(comparison: Comparison, pairs: str, source: str) -> list[tuple[Resu
     return ends_of_rows
 
 
-def _table(comparison: Comparison, grid: LayerGrid, target: Target | None) -> Table:
+def _layer_table(comparison: Comparison, grid: LayerGrid, target: Target | None) -> Table:
     alike = grid.rows(comparison)
     rows, others = rows_shown([members[0] for members in alike.values()], target)
     columns = [Column("pooling", "Pooling", numeric=False)]
@@ -76,10 +130,8 @@ def _table(comparison: Comparison, grid: LayerGrid, target: Target | None) -> Ta
         name = shared_name(alike[row.key], 12) + (f" · {base_name(row.base_model)}" if several else "")
         body += [TableRow(tuple(c), name) for c in _best([cells for r, cells in lines if r.key == row.key])]
     legend = [
-        "Spearman's correlation ×100, mean ± standard deviation over seeds; layer 0: before the first layer.",
+        "Spearman ×100, mean ± standard deviation over seeds; layer 0: before the first layer, where cls is constant."
     ]
-    if 0 in grid.layers and "cls" in grid.poolings:
-        legend.append("There cls is the same vector for every sentence.")
     if any(len(members) > 1 for members in alike.values()):
         legend.append("Rows that share a block are one model.")
     without = [

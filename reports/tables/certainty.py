@@ -1,0 +1,191 @@
+"""How sure differences are: planned ones, those of all pairs of rows, and interim analyses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from reports.document.blocks import Figure
+from reports.document.table import Cell, Column, Table, TableRow, number_text
+from reports.read.comparison_runs import Comparison, ResultRow, base_name
+from reports.stats.significance import SAME, Difference, Significance, untrained_base
+from reports.stats.targets import common_unit
+from reports.stats.verdicts import Block, Family, judge_family, own_against_others, planned, sight, starts
+from reports.tables.score_cells import HEAD, absent_cell, anchor, block_of, head_cells
+
+MOST_COLUMNS = 12  # columns of the matrix that a page has room for
+
+
+def against_base(comparison: Comparison, significance: Significance) -> Table | None:
+    """Each trained row against its untrained start, by every target; None when there is nothing to compare."""
+    without = [(row, why) for row in comparison.rows if (why := untrained_base(row, comparison.rows)[1])]
+    table = _family_table(comparison, significance, starts(comparison), "against-base",
+                          "Difference to the untrained start", "Untrained start")  # fmt: skip
+    if not without or not significance.targets:
+        return table
+    if table is None:
+        columns = _family_columns(significance, "Untrained start")
+        table = Table("against-base", "Difference to the untrained start", "", columns, ())
+    empty = Cell("", state="empty")
+    lines = [
+        TableRow(
+            (head_cells(row)[0], Cell("–", state="empty", notes=(why,)), Cell(str(len(row.finished))))
+            + (empty,) * (len(table.columns) - 3),
+            block_of(row),
+        )
+        for row, why in without
+    ]
+    return Table(table.key, table.title, table.caption, table.columns, (*table.rows, *lines), table.legend)
+
+
+def planned_tables(comparison: Comparison, significance: Significance) -> list[Table | None]:
+    """The comparisons that the file plans, and those with rows made elsewhere."""
+    return [
+        _family_table(comparison, significance, planned(comparison), "planned", "Planned comparisons", "Compared with"),
+        _family_table(comparison, significance, own_against_others(comparison), "elsewhere",
+                      "Own rows and those made elsewhere", "Made elsewhere"),
+    ]  # fmt: skip
+
+
+def _family_columns(significance: Significance, other: str) -> tuple[Column, ...]:
+    columns = [
+        HEAD[0],
+        Column("base", other, numeric=False, aside=True),
+        Column("seeds", "Seeds", "of both", aside=True),
+    ]
+    for target in significance.targets:
+        columns += [
+            Column(f"{target.key} difference", "Difference", "points, 95 % interval", group=target.short),
+            Column(f"{target.key} p", "p", group=target.short),
+            Column(f"{target.key} verdict", "Verdict", group=target.short, numeric=False),
+        ]
+    return tuple(columns)
+
+
+def _family_table(
+    comparison: Comparison, significance: Significance, family: Family, key: str, title: str, other: str
+) -> Table | None:
+    """A line for each pair of a family, by every target."""
+    if not family.pairs or not significance.targets:
+        return None
+    cells = [
+        [
+            head_cells(a)[0],
+            Cell(b.label, link=anchor(b)),
+            Cell(f"{len(a.finished)} · {len(b.finished)}", value=len(a.finished)),
+        ]
+        for a, b in family.pairs
+    ]
+    for target in significance.targets:
+        found = dict(judge_family(family, significance, target))
+        for line, pair in zip(cells, family.pairs, strict=True):
+            line += _difference_cells(*pair, found.get(pair))
+    unit = common_unit(significance.targets)
+    caption = f"Row minus the other one in points of {unit}, on the same examples, over seeds and test examples."
+    legend = f"Intervals and p are corrected for this family, column by column: {family.name}."
+    body = tuple(TableRow(tuple(line), block_of(a)) for line, (a, _) in zip(cells, family.pairs, strict=True))
+    return Table(key, title, caption, _family_columns(significance, other), body, (legend,))
+
+
+def _difference_cells(a: ResultRow, b: ResultRow, d: Difference | None) -> list[Cell]:
+    if d is None:
+        return [absent_cell(a), Cell("", state="empty"), Cell("", state="empty")]
+    e, runs = d.estimate, tuple(r.id for r in (*a.finished, *b.finished))
+    low, high = (number_text(100 * x, 2, signed=True) for x in (e.low, e.high))
+    text = number_text(100 * e.value, 2, signed=True)
+    p = Cell("< 0.001" if e.p < 0.001 else f"{e.p:.3f}", value=e.p, state="value", records=runs)
+    return [
+        Cell(text, f"[{low}, {high}]", 100 * e.value, None, d.seeds[0], "value", records=runs),
+        p if d.judged else Cell("–", state="empty"),
+        Cell(d.verdict, records=runs),
+    ]
+
+
+def all_pairs(comparison: Comparison, significance: Significance) -> list[Table | Figure | None]:
+    """A table and a figure for each block with three rows or more: row minus column by the first target."""
+    from reports.figures.pair_matrix import pair_matrix
+
+    target = significance.first
+    made: list[Table | Figure | None] = []
+    if target is None:
+        return made
+    for name, rows in comparison.blocks.items():
+        block = Block(rows, significance, target)
+        if len(block.rows) > 2 and len(block.judged) > 1:
+            where = name if len(comparison.blocks) > 1 else ""
+            made += [_pairs_table(block, where), pair_matrix(comparison, block, where)]
+    return made
+
+
+def _pairs_table(block: Block, name: str) -> Table:
+    shown = block.rows[:MOST_COLUMNS]
+    columns = [Column("place", "#", aside=True), HEAD[0], Column("mean", block.target.short)]
+    columns += [Column(f"to {place}", f"− #{place}") for place in range(1, len(shown) + 1)]
+    body = []
+    for i, row in enumerate(block.rows):
+        ids = tuple(r.id for r in row.finished)
+        cells = [Cell(str(i + 1), value=i + 1), head_cells(row)[0], Cell(number_text(block.mean(row), 2), records=ids)]
+        for j in range(len(shown)):
+            if i == j:
+                cells.append(Cell("", state="empty"))
+                continue
+            d = block.differences[min(i, j), max(i, j)]
+            value = 100 * d.estimate.value * (1 if i < j else -1)
+            mark = "" if d.verdict == SAME else "*" if d.judged else "?"
+            cells.append(Cell(number_text(value, 2, signed=True) + mark, value=value, state="value", records=ids))
+        body.append(TableRow(tuple(cells)))
+    legend = f"* significant at 5 % in the family of {block.family}; ? fewer than three seeds."
+    legend += f" {sight(block.detectable).capitalize()}." if block.detectable is not None else ""
+    caption = f"Row minus column in points, by {block.target.title}. Groups of rows that do not differ significantly: "
+    caption += f"{'; '.join(block.describe_groups())}."
+    where, key = (f" · {name}", f"all-pairs-{name}") if name else ("", "all-pairs")
+    return Table(key, f"Every row against every other{where}", caption, tuple(columns), tuple(body), (legend,))
+
+
+_GOING = ("leads", "open")
+_ENDED = {
+    "decided": "It ended when no decision was open that more seeds were likely to settle.",
+    "seeds": "It ended with decisions open: the planned number of seeds was reached.",
+    "budget": "It ended with decisions open: the budget was spent.",
+}
+
+
+def interim_analyses_table(comparison: Comparison, significance: Significance) -> Table | None:
+    """A line for each interim analysis; None if the seeds were fixed beforehand."""
+    analyses = comparison.analyses
+    if analyses is None:
+        return None
+    columns = (
+        Column("analysis", "Analysis"),
+        Column("seeds", "Seeds", "of the rows in contention"),
+        Column("runs", "Runs", "so far"),
+        Column("going", "In contention after it", numeric=False),
+        Column("decided", "Decided", "at this analysis", numeric=False),
+    )
+    lines = []
+    before: dict[tuple[str, str], str] = {}
+    for number, seeds in enumerate(analyses.seeds, 1):
+        rows = analyses.rows[number - 1] if number <= len(analyses.rows) else ()
+        several = len({row["base_model"] for row in rows}) > 1
+        states = {(row["base_model"], row["row"]): row["state"] for row in rows}
+        open_ = {base for (base, _), state in states.items() if state == "open"}
+        going = [_name(row, several) for row in rows if row["state"] in _GOING and row["base_model"] in open_]
+        decided: dict[str, list[str]] = {}
+        for row in rows:
+            if row["state"] not in _GOING and before.get((row["base_model"], row["row"])) != row["state"]:
+                decided.setdefault(row["state"], []).append(_name(row, several))
+        said = "; ".join(f"{state}: {', '.join(names)}" for state, names in decided.items())
+        runs = sum(first <= number for first in analyses.since.values())
+        numbers = (Cell(str(n), value=n) for n in (number, seeds, runs))
+        lines.append(TableRow((*numbers, Cell(", ".join(going) or "–"), Cell(said or "–"))))
+        before = states
+    caption = "After every interim analysis, one more seed for the best row and for the rows that are open against it."
+    legend = (
+        f"Each analysis has a share of the 5 %: {analyses.first} / {analyses.most} the first, 1 / {analyses.most} the "
+        f"others. {_ENDED.get(analyses.ended, 'It has not ended: the same command goes on.')}"
+    )
+    return Table("interim-analyses", "Seeds added until decided", caption, columns, tuple(lines), (legend,))
+
+
+def _name(row: Mapping[str, Any], several: bool) -> str:
+    return f"{row['row']} ({base_name(row['base_model'])})" if several else str(row["row"])

@@ -1,0 +1,187 @@
+"""MTEB's tables: averages by category, the data sets of each category, and the embedded tasks of its kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from harness.results.record import Record, Score
+from harness.tasks.mteb.benchmarks import (
+    MTEB_SUITES,
+    PAIRS_METRIC_V1,
+    PREFIX,
+    SUMMEVAL,
+    SUMMEVAL_METRIC,
+    mteb_averages,
+    mteb_scores,
+    names_of,
+)
+from reports.document.table import Column, Table
+from reports.read.comparison_runs import Comparison, ResultRow
+from reports.stats.significance import Significance
+from reports.stats.suite_targets import MTEB_TITLES, main_measure, mteb_average, mteb_measures
+from reports.stats.targets import Measure, alone
+from reports.tables.score_table import ScoreTable
+from reports.tables.suites import MEAN
+
+_CATEGORIES = {"PairClassification": "Pair classification", "Summarization": "Summarisation"}
+_QUIRK = (
+    "SummEval as version 1 of mteb printed it, (mean correlation + mean p-value) / 2: the number of the published "
+    "tables, and the one in the average. The corrected one is in a column of its own."
+)
+_PAIRS_V1 = f"average precision by cosine ({PAIRS_METRIC_V1}), as version 1 of mteb printed it"
+_LEGEND = f"mteb's main score ×100, {MEAN}"
+
+
+def mteb_tables(comparison: Comparison, significance: Significance | None = None) -> Iterator[Table]:
+    """Averages and data sets of every requested suite, then the tasks requested by name."""
+    rest, suites = _asked(comparison), suites_of(comparison)
+    for suite in suites:
+        yield category_table(comparison, suite, significance)
+        yield from dataset_tables(comparison, suite, significance)
+        rest = [name for name in rest if name not in names_of(MTEB_SUITES[suite])]
+    if not _scored(comparison).isdisjoint(rest):
+        title = "Other MTEB tasks" if suites else "MTEB tasks"
+        caption = "Tasks requested by name; they make no benchmark, so there is no average."
+        yield _tasks(comparison, significance, "", "mteb-tasks", title, caption, rest, "")
+
+
+def _asked(comparison: Comparison) -> list[str]:
+    """mteb's names of the tasks that have a score or were missed, as first met."""
+    tasks = (name for r in comparison.records for name in [*(s.task for s in r.scores), *r.missing])
+    return list(dict.fromkeys(task.removeprefix(PREFIX) for task in tasks if task.startswith(PREFIX)))
+
+
+def suites_of(comparison: Comparison) -> list[str]:
+    """The suites that were evaluated: all their tasks have a score or a reason why not, and are no part of others."""
+    asked = set(_asked(comparison))
+    whole = {suite: set(names_of(sets)) for suite, sets in MTEB_SUITES.items() if set(names_of(sets)) <= asked}
+    return [
+        suite
+        for suite, names in whole.items()
+        if not names <= {n for s, others in whole.items() if len(others) > len(names) for n in others}
+    ]
+
+
+def _scored(comparison: Comparison) -> set[str]:
+    return {name for row in comparison.rows for r in row.finished for name in mteb_scores(r.scores, "")}
+
+
+def category_table(comparison: Comparison, suite: str, significance: Significance | None = None) -> Table:
+    """The average of each category of a suite and that over its data sets."""
+    rows, sets = comparison.rows, MTEB_SUITES[suite]
+    names = names_of(sets)
+    averages = [{r.id: mteb_averages(r.scores, suite) for r in row.finished} for row in rows]
+    made = ScoreTable(comparison, significance)
+    for category, members in sets.items():
+        size = f"{len(members)} data sets" if len(members) > 1 else _short(members[0], category)
+        column = Column(
+            category, _CATEGORIES.get(category, category), size, better="higher", notes=_notes(suite, category, members)
+        )
+        by_row = [{run: by_category[category] for run, (by_category, _) in by_run.items()} for by_run in averages]
+        made.add_average(column, by_row, mteb_average(comparison, suite, category), decides=False)
+        for line, row in zip(made.cells, rows, strict=True):
+            if not line[-1].notes and line[-1].state == "missing":
+                line[-1] = line[-1].noted(*_reason(row, members))
+    average = Column(
+        "average", "Avg.", f"{len(names)} data sets", better="higher", notes=("over data sets, not categories",)
+    )
+    by_row = [{run: overall for run, (_, overall) in by_run.items()} for by_run in averages]
+    made.add_average(average, by_row, mteb_average(comparison, suite))
+    if SUMMEVAL in names:
+        _add_corrected(made, "SummEval", "corrected, not in Avg.")
+    caption = "Mean of each category over its data sets; an average that lacks a data set is not shown."
+    return made.table(f"{suite}-categories", f"{MTEB_TITLES[suite]} · categories", caption, _LEGEND)
+
+
+def _reason(row: ResultRow, names: Sequence[str]) -> tuple[str, ...]:
+    """Why a row has none of some data sets: what the first of them says."""
+    return next((why for name in names if (why := row.reasons(PREFIX + name, named=False))), ())[:1]
+
+
+def _notes(suite: str, category: str, names: Sequence[str]) -> tuple[str, ...]:
+    pairs = (_PAIRS_V1,) if suite == "mteb-en-v1" and category == "PairClassification" else ()
+    return (*pairs, *((_QUIRK,) if SUMMEVAL in names else ()))
+
+
+def _add_corrected(made: ScoreTable, title: str, sub: str) -> None:
+    """SummEval's number without the defect of version 1."""
+
+    def scores(row: ResultRow) -> list[tuple[Record, Score]]:
+        found = ((r, [s for s in r.scores if s.task == PREFIX + SUMMEVAL]) for r in row.finished)
+        return [(r, s) for r, some in found for s in [s for s in some if s.metric != SUMMEVAL_METRIC][:1]]
+
+    column = Column("summeval-corrected", title, sub, better="higher")
+    made.add_scores(column, PREFIX + SUMMEVAL, [scores(row) for row in made.comparison.rows])
+
+
+def dataset_tables(comparison: Comparison, suite: str, significance: Significance | None = None) -> Iterator[Table]:
+    """One table for each category with any score: its data sets and their average."""
+    scored = _scored(comparison)
+    for category, members in MTEB_SUITES[suite].items():
+        if not scored.isdisjoint(members):
+            name = _CATEGORIES.get(category, category)
+            caption = f"The data sets of the category {name.lower() if name != 'STS' else name}."
+            title = f"{MTEB_TITLES[suite]} · {name}"
+            yield _tasks(comparison, significance, suite, f"{suite}-{category}", title, caption, members, category)
+
+
+def _tasks(
+    comparison: Comparison, significance: Significance | None, suite: str, key: str, title: str, caption: str,
+    names: Sequence[str], category: str,
+) -> Table:  # fmt: skip
+    """`category`: whose average is shown; none where it is empty."""
+    made = ScoreTable(comparison, significance)
+    by_run = {r.id: mteb_scores(r.scores, suite) for row in comparison.rows for r in row.finished}
+    for name in names:
+        scored = [[(r, by_run[r.id][name]) for r in row.finished if name in by_run[r.id]] for row in comparison.rows]
+        measure = next(iter(mteb_measures(comparison, [name], suite)), None)
+        notes = _notes(suite, category, [name])
+        column = Column(PREFIX + name, _short(name, category), _sub(scored), better="higher", notes=notes)
+        made.add_scores(column, PREFIX + name, scored, None if measure is None else alone(measure))
+    if SUMMEVAL in names:
+        _add_corrected(made, SUMMEVAL, "corrected")
+    if category and len(names) > 1:
+        column = Column("average", "Avg.", f"{len(names)} data sets", better="higher")
+        averages = [
+            {r.id: mteb_averages(r.scores, suite)[0][category] for r in row.finished} for row in comparison.rows
+        ]
+        made.add_average(column, averages, mteb_average(comparison, suite, category))
+    return made.table(key, title, caption, _LEGEND)
+
+
+def _short(name: str, category: str) -> str:
+    """A data set's name without that of its category, which the table's title says."""
+    return name.replace(category, "").replace("..", ".") or name if category and category != "STS" else name
+
+
+def _sub(parts: Iterable[Sequence[tuple[Record, Score]]]) -> str:
+    """The metric and how many texts or pairs, as mteb counts them."""
+    scores = [s for part in parts for _, s in part]
+    sizes = sorted({s.n for s in scores} - {0})
+    metrics = [m.replace("_", " ") for m in dict.fromkeys(s.metric for s in scores)]
+    return " · ".join([" / ".join(metrics), *([f"n = {' / '.join(f'{n:,}' for n in sizes)}"] if sizes else [])])
+
+
+_EMBEDDED = {"ndcg_at_10": "Retrieval · nDCG@10", "v_measure": "Clustering · V-measure"}  # heads of columns
+
+
+def embedded_table(comparison: Comparison, significance: Significance | None = None) -> Table | None:
+    """Retrieval and clustering over the embedded data: tasks of mteb's kinds without a hub."""
+    tasks = comparison.columns("embedded-mteb")
+    if not tasks:
+        return None
+    made = ScoreTable(comparison, significance)
+    for task, source in tasks:
+        measure = main_measure(comparison, "embedded-mteb", task, source)
+        title = task.removeprefix("Embedded-").removeprefix("Retrieval-").replace("Clustering", "by topic")
+        column = Column(task, title, better="higher")
+        if measure is not None:
+            column = replace(column, group=_EMBEDDED.get(measure.metric, measure.metric))
+        known = measure or Measure(task, source, "", "")
+        made.add_task(column, known, noun="texts", decides=measure is not None)
+    caption = (
+        "Scored by the mteb library on data that ships with the harness. Queries of the natural part share words with "
+        "their passage, those of the contrast part almost none; clustering is by topic. Never averaged."
+    )
+    return made.table("embedded-mteb", "Embedded retrieval and clustering", caption, f"×100, {MEAN}")
