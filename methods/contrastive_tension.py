@@ -247,5 +247,5 @@ class ContrastiveTension(TrainedMethod):
 
     def _vectors(self, copy: Encoder, texts: Sequence[str]) -> Tensor:
         copy.train(self.config.dropout)
-        vectors: Tensor = copy(copy.collate(copy.tokenize(texts, max_length=self.config.train_length)))
+        vectors: Tensor = copy(texts)
         return vectors

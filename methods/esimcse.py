@@ -128,8 +128,7 @@ class ESimCSE(SimCSE):
         terms = super().loss(encoder, heads, batch)
         if self.config.queue_size:
             with torch.no_grad():
-                ids = encoder.tokenize(batch.texts, max_length=self.config.train_length)
-                self._fresh = heads.mlp(heads.slow.eval()(encoder.collate(ids)))
+                self._fresh = heads.mlp(heads.slow.eval()(batch.texts))
         return terms
 
     _fresh: Tensor | None = None  # slow vectors of the batch at hand, which enter the queue after the update

@@ -198,11 +198,11 @@ class LLM2Vec(TrainedMethod):
 
     def loss(self, encoder: Encoder, heads: Any, batch: Batch) -> dict[str, Tensor]:
         c: LLM2VecConfig = self.config
-        ids = encoder.tokenize(batch.texts, max_length=c.train_length)
         if batch.step < c.mntp_steps:
+            ids = encoder.tokenize(batch.texts, max_length=c.train_length)
             return {"loss": self._predicted(encoder, heads, ids, batch)}
         rate = both(c.attention_rate, c.attention_rate)
-        h_a, h_b = encoder.two_views(ids, ids, attention_dropout=rate, differ_by="raise attention_rate")
+        h_a, h_b = encoder.two_views(batch.texts, attention_dropout=rate, differ_by="raise attention_rate")
         return {"loss": nt_xent(h_a, h_b, temperature=c.temperature)}
 
     def _predicted(self, encoder: Encoder, heads: Any, ids: list[list[int]], batch: Batch) -> Tensor:

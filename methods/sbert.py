@@ -89,7 +89,5 @@ class SBERT(NLIMethod):
 
     def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, Tensor]:
         config: SBERTConfig = self.config
-        texts = [[pair.anchor for pair in batch.items], [pair.positive for pair in batch.items]]
-        ids = [row for side in texts for row in encoder.tokenize(side, max_length=config.train_length)]
-        u, v = encoder(encoder.collate(ids)).split(len(batch.items))
+        u, v = encoder([*batch.texts, *batch.positives]).split(len(batch.items))
         return self.classified(heads.classifier(joined(u, v, split_parts(config.joined))), batch.items)  # type: ignore[operator]

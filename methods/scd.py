@@ -151,12 +151,13 @@ class SCD(TrainedMethod):
 
     def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, Tensor]:
         config = self.config
-        ids = encoder.tokenize(batch.texts, max_length=config.train_length)
         rates = both(config.dropout_a, config.dropout_b)
         own = both(config.attention_rate_a, config.attention_rate_b)
         attention = own or (rates if config.attention_dropout == "views" else None)
         differ_by = "set dropout_a and dropout_b, or attention_rate_a and attention_rate_b, to rates above 0"
-        h_a, h_b = encoder.two_views(ids, ids, hidden_dropout=rates, attention_dropout=attention, differ_by=differ_by)
+        h_a, h_b = encoder.two_views(
+            batch.texts, hidden_dropout=rates, attention_dropout=attention, differ_by=differ_by
+        )
         terms: dict[str, Tensor] = {}
         if config.terms != "decorrelation":
             repel = self_contrast(h_a, h_b, temperature=config.temperature)

@@ -189,7 +189,7 @@ class TSDAE(TrainedMethod):
     def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, Tensor]:
         config = self.config
         damaged = [delete_words(text, config.deletion, batch.rng) for text in batch.texts]
-        vectors = encoder(encoder.collate(encoder.tokenize(damaged, max_length=config.train_length)))
+        vectors = encoder(damaged)
         whole = encoder.collate(encoder.tokenize(batch.texts, max_length=config.train_length))
         return {"loss": reconstruction(heads, vectors, whole["input_ids"], whole["attention_mask"])}
 

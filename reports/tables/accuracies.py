@@ -16,7 +16,6 @@ from reports.tables.score_cells import HEAD, average_cell, head_cells, mark_unli
 SUITES = {
     "transfer": ("Transfer tasks", ""),
     "transfer-prototyping": ("Transfer tasks, prototyping configuration", "prototyping:"),
-    "transfer-lbfgs": ("Transfer tasks, exact classifier", "lbfgs:"),
     "downstream": ("Other downstream tasks", ""),
     "probing": ("Probing tasks", ""),
     "embedded-transfer": ("Embedded transfer tasks", "Embedded-"),
