@@ -112,6 +112,7 @@ class CERT(TrainedMethod):
         text="pairs",
         supervision="supervised",
         cost="one forward and backward of the model, one forward of the key encoder; 50 short epochs",
+        precision="not stated",
         notes="Pairs come from outside; the paper translates to German and to Chinese and back. What made them decides "
         "whether a row is unsupervised, so it is marked supervised. The released code fills its queue with a constant "
         "instead of the keys; this is a proper queue. The learning rate follows the cosine update by update, the "

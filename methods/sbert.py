@@ -58,6 +58,7 @@ class SBERT(NLIMethod):
         text="pairs",
         supervision="supervised",
         cost="one epoch over labelled pairs, both sentences in one forward",
+        precision="unknown",
         published=("reference_repos.csv:SBERT", "scd.csv:SBERT (+)", "declutr.csv:Sentence Transformers"),
         notes="Learns from pairs labelled entailment, neutral or contradiction (corpus nli-labelled). Of pairs with "
         "negatives instead of labels it learns two classes, which the run's notes say. The paper states neither the "

@@ -132,6 +132,7 @@ class SelfGuided(TrainedMethod):
         text="sentences",
         supervision="unsupervised",
         cost="one epoch, one forward and backward of the model, one forward of its frozen copy, a wide head",
+        precision="fp32",
         published=(
             "sg.csv:SG-OPT (L_opt3)",
             "sg.csv:L_opt2 (single sampled view)",
@@ -176,6 +177,7 @@ class SelfGuided(TrainedMethod):
 
     def heads(self, encoder: Encoder) -> nn.Module:
         config = self.config
+        encoder.warn_without_dropout("choose a base model that has, as BERT and RoBERTa do")
         frozen = encoder.copy()
         self._layers(int(encoder.transformer.config.num_hidden_layers))
         if config.freeze_embeddings:

@@ -22,7 +22,8 @@ from harness.registry import Group
 if TYPE_CHECKING:
     from harness.method import Method
 
-CARD = ("paper", "equations", "reference", "text", "supervision", "deterministic", "cost", "kept", "notes")
+CARD = ("paper", "equations", "reference", "text", "supervision", "deterministic", "cost", "precision", "kept",
+        "notes")  # fmt: skip
 
 
 def register(commands: Commands) -> None:

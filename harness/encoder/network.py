@@ -114,6 +114,16 @@ class Network(nn.Module):
         self._checkpoints_rates = True
         self.view_rates.jagged = False
 
+    def warn_without_dropout(self, remedy: str) -> None:
+        """Log one line where the checkpoint drops nothing in training (ModernBERT, Qwen3), and what to do about it."""
+        rates = [module.p for module in self.transformer.modules() if isinstance(module, nn.Dropout)]
+        rates += [getattr(module, "attention_dropout", 0.0) for module in self.transformer.modules()]
+        if not any(isinstance(rate, float) and rate > 0 for rate in rates):
+            kind = self.transformer.config.model_type
+            _LOG.warning(
+                'a base model of type "%s" has no dropout of its own, which this method learns by; %s', kind, remedy
+            )
+
     def pack_batches(self, *, where_possible: bool = False) -> None:
         """In training, give the transformer the real tokens of a batch alone; its vectors are the same, but for
         rounding and for which of them are dropped.
