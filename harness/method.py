@@ -64,6 +64,7 @@ class MethodCard:
     supervision: Supervision = "untrained"
     deterministic: bool = False  # one run says it all: no seed enters
     cost: str = "none"  # one phrase: what training costs
+    precision: str = ""  # in which the originals were trained
     published: tuple[str, ...] = ()  # "FILE:MODEL": its rows in the published tables that reports carry
     kept: str = ""  # what is trained beside the base model and stays when encoding: a layer on top, a convolution
     notes: str = ""  # disagreements between paper and code, known defects

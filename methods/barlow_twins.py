@@ -17,7 +17,14 @@ if TYPE_CHECKING:
 NC = "Farina & Pappadopulo 2023"
 VISION = "facebookresearch/barlowtwins: main.py, its lambda and projector; the rest as Farina & Pappadopulo train"
 # Not in the recipe: learning rate and weights, which the paper searches and does not print for its models.
-PROTOCOL = {"batch_size": 256, "epochs": 2, "train_length": 32, "eval_every": 60, "bucket": 1}
+PROTOCOL = {
+    "batch_size": 256,
+    "epochs": 2,
+    "train_length": 32,
+    "eval_every": 60,
+    "bucket": 1,
+    "projector": (8192, 8192, 8192),
+}
 MINI = {
     "batch_size": 64,
     "learning_rate": 3e-4,
@@ -54,6 +61,7 @@ class BarlowTwins(TwoViewMethod):
         text="sentences",
         supervision="unsupervised",
         cost="two epochs, both views in one forward, a wide projector",
+        precision="not stated",
         published=(
             "noncontrastive.csv:Barlow Twins (p_do=0.05)",
             "noncontrastive.csv:Barlow Twins (p_shuffle=0.5)",

@@ -99,6 +99,7 @@ class BYOL(ViewMethod):
         text="sentences",
         supervision="unsupervised",
         cost="one epoch, two forwards of both views (one without gradient), a second copy of the encoder in memory",
+        precision="not stated",
         notes="A method for images, here on sentence views. The target's momentum is constant; the paper raises it to "
         "1 along a cosine. BatchNorm's running statistics are not averaged: the target has its own. Optimisation is "
         "SimCSE's, not LARS.",

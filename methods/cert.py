@@ -112,6 +112,7 @@ class CERT(TrainedMethod):
         text="pairs",
         supervision="supervised",
         cost="one forward and backward of the model, one forward of the key encoder; 50 short epochs",
+        precision="not stated",
         notes="Pairs come from outside; the paper translates to German and to Chinese and back. What made them decides "
         "whether a row is unsupervised, so it is marked supervised. The released code fills its queue with a constant "
         "instead of the keys; this is a proper queue. The learning rate follows the cosine update by update, the "
@@ -172,12 +173,9 @@ class CERT(TrainedMethod):
 
     def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, Tensor]:
         assert isinstance(heads, MoCo)
-        length = self.config.train_length
-        vectors = encoder(encoder.collate(encoder.tokenize(batch.texts, max_length=length)))
-        queries = heads.head(self._dropped(vectors))
+        queries = heads.head(self._dropped(encoder(batch.texts)))
         with torch.no_grad():
-            paraphrases = encoder.tokenize([pair.positive for pair in batch.items], max_length=length)
-            keys = unit(heads.key_head(self._dropped(heads.key(encoder.collate(paraphrases)))).float())
+            keys = unit(heads.key_head(self._dropped(heads.key(batch.positives))).float())
         heads.fresh = keys
         return {"loss": info_nce(queries, keys, heads.queue.keys, temperature=self.config.temperature)}
 

@@ -62,6 +62,13 @@ class PartConfig(Config):
         """Its validated config."""
         return self.kind.configure(self.config, preset=self.preset, family=self.family)
 
+    def inputs(self, name: str) -> dict[str, str]:
+        """What the method called `name` refers to, its version and its config, which a preset's name does not fix."""
+        settings = self.settings()
+        inputs = {f"{name} {key}": value for key, value in self.kind.inputs(settings).items()}
+        version, content = str(method_version(self.kind)), content_id(settings.model_dump(mode="json"))
+        return {**inputs, f"{name} version": version, f"{name} config": content}
+
 
 class ConcatConfig(MethodConfig):
     """The parts, and what is done with their vectors."""
@@ -165,13 +172,9 @@ class Concat(ArrayMethod):
 
     @classmethod
     def inputs(cls, config: Any) -> dict[str, str]:
-        """What the parts refer to, their versions and their configs, which a preset's name alone does not fix."""
-        by_name: dict[str, str] = {}
-        for number, part in enumerate(config.parts, 1):
-            by_name |= {f"part {number} {key}": value for key, value in part.kind.inputs(part.settings()).items()}
-            by_name[f"part {number} version"] = str(method_version(part.kind))
-            by_name[f"part {number} config"] = content_id(part.settings().model_dump(mode="json"))
-        return by_name
+        """Those of the parts."""
+        parts = enumerate(config.parts, 1)
+        return {key: value for number, part in parts for key, value in part.inputs(f"part {number}").items()}
 
     @classmethod
     def uses_dev(cls, config: Any) -> bool:

@@ -77,6 +77,7 @@ class ConSERT(TrainedMethod):
         text="sentences",
         supervision="unsupervised",
         cost="ten short epochs, both views in one forward; two forwards and one more backward with an adversarial view",
+        precision="fp16 (Apex O1)",
         notes="The originals train on the unlabelled texts of the STS tasks, test sentences included: give that text "
         "as the corpus to compare with published rows. Shuffled positions are shuffled tokens here, the same for all "
         "poolings but cls, for which the special tokens stay in place. The paper has adversarial views in "
@@ -92,6 +93,7 @@ class ConSERT(TrainedMethod):
                 "bert-base": Recipe({}, PAPER),
                 "bert-large": Recipe(LARGE, f"{PAPER} and {SCRIPT}/unsup-consert-large.sh"),
                 "roberta-base": Recipe({}, f"{SCRIPT}/roberta/unsup-consert-base.sh"),
+                "roberta-large": Recipe(LARGE, f"{SCRIPT}/roberta/unsup-consert-large.sh"),
                 **later_models({}),
                 "mini": Recipe(MINI, SEARCHED),
             },
@@ -103,6 +105,7 @@ class ConSERT(TrainedMethod):
                 "bert-base": Recipe({}, f"{SCRIPT}/unsup-consert-base.sh"),
                 "bert-large": Recipe(LARGE, f"{SCRIPT}/unsup-consert-large.sh"),
                 "roberta-base": Recipe({}, f"{SCRIPT}/roberta/unsup-consert-base.sh"),
+                "roberta-large": Recipe(LARGE, f"{SCRIPT}/roberta/unsup-consert-large.sh"),
             },
             shared={**PROTOCOL, "pooling": "mean", "contrastive_weight": 0.3},
         ),

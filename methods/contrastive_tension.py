@@ -144,6 +144,7 @@ class ContrastiveTension(TrainedMethod):
         text="sentences",
         supervision="unsupervised",
         cost="two models are trained; each sentence is read once (an identical pair's twice)",
+        precision="fp32",
         published=(
             "scd.csv:CT-BERT",
             "reference_repos.csv:CT",
@@ -205,6 +206,8 @@ class ContrastiveTension(TrainedMethod):
     }
 
     def heads(self, encoder: Encoder) -> nn.Module:
+        if self.config.dropout:
+            encoder.warn_without_dropout("choose a base model that has, or set dropout = false")
         return Twin(encoder.copy(), self.config.scale, learned=self.config.objective == "in_batch")
 
     def optimizer(self, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
@@ -247,5 +250,5 @@ class ContrastiveTension(TrainedMethod):
 
     def _vectors(self, copy: Encoder, texts: Sequence[str]) -> Tensor:
         copy.train(self.config.dropout)
-        vectors: Tensor = copy(copy.collate(copy.tokenize(texts, max_length=self.config.train_length)))
+        vectors: Tensor = copy(texts)
         return vectors

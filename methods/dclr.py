@@ -16,6 +16,7 @@ from harness.recipes import Presets, Recipe, Recipes
 from harness.training import Batch
 from methods.parts.later_models import SEARCHED, later_models
 from methods.parts.row_vectors import check_rows, check_temperature, full_precision, unit
+from methods.pretrained import OWN, open_pooled
 from methods.simcse import MINI, STATED, SimCSE, SimCSEConfig
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from harness.encoder.foreign import ForeignEncoder
 
 Form = Literal["printed", "released"]
-OWN = "own"
 RUN = "RUCAIBox/DCLR: run.sh; steps of the ascent: the default of train.py"
 
 
@@ -176,6 +176,7 @@ class DCLR(SimCSE):
         text="sentences",
         supervision="unsupervised",
         cost="as SimCSE, a forward of the complementary model, and a few products of a batch with its noise",
+        precision="unknown",
         notes="As in the code the noise is one set for a batch (printed: k vectors a sentence), starts with variance 1 "
         "and is never left out by weight. Its steps of 0.001 hardly turn vectors of the length of sqrt(d). The code's "
         "loss is another one (form = released): it counts the positive below the line, makes the cosine of what it "
@@ -208,13 +209,8 @@ class DCLR(SimCSE):
 
     def heads(self, encoder: Encoder) -> nn.Module:
         """SimCSE's; the complementary model is loaded too and enters no checkpoint."""
-        from harness.encoder import Encoder as Own
-        from harness.encoder.foreign import open_model
-
-        name, pooling = self.config.complement, self.config.complement_pooling
-        opened = open_model(name) if pooling == OWN else Own.from_pretrained(name, pooling=pooling)
-        opened.to(str(encoder.device))
-        self._complement = opened.eval() if isinstance(opened, Own) else opened
+        self._complement = open_pooled(self.config.complement, self.config.complement_pooling)
+        self._complement.to(str(encoder.device))
         return super().heads(encoder)
 
     def contrast(self, z_a: Tensor, z_b: Tensor, heads: nn.Module, batch: Batch) -> Tensor:

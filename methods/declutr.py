@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from pydantic import model_validator
 from torch import Tensor, nn
+from torch.utils.data import Subset
 
 from harness.config import option
 from harness.encoder import Encoder
-from harness.encoder.masked_lm import IGNORED, MaskedLM, mask_tokens, masked_lm_loss
+from harness.encoder.masked_lm import IGNORED, MaskedLM, mask_tokens, masked_lm_loss, padded_labels
 from harness.encoder.pooling import average_layers
 from harness.encoder.sentences import clean
 from harness.errors import InputError
@@ -138,6 +137,7 @@ class DeCLUTR(TrainedMethod):
         text="documents",
         supervision="unsupervised",
         cost="one epoch; A (1 + P) spans a document, 6 with the defaults, and a vocabulary-wide softmax",
+        precision="fp32 in the released configuration; mixed where Apex is installed and named",
         published=("declutr.csv:DeCLUTR-small", "declutr.csv:DeCLUTR-base"),
         notes="Paper and code differ in the anchor rule (anchor_grid), the reduction and which anchors are contrasted. "
         "The printed schedule only climbs, the released one never leaves its floor (lr_schedule). On several GPUs the "
@@ -242,7 +242,7 @@ class DeCLUTR(TrainedMethod):
             )
         c = self.config
         return BatchStream(
-            _Chosen(corpus, long),
+            Subset(corpus, long),  # type: ignore[arg-type]
             batch_size=c.batch_size,
             bucket=c.bucket,
             seed=seed,
@@ -311,23 +311,7 @@ class DeCLUTR(TrainedMethod):
         features = encoder.collate(masked)
         states = encoder.hidden_states(features)
         tokens = average_layers(states, encoder.pooling.layers(len(states) - 1))
-        targets = torch.full(features["input_ids"].shape, IGNORED)
-        for row, values in enumerate(labels):
-            targets[row, : len(values)] = torch.tensor(values)
+        targets = padded_labels(labels)
         chosen = targets != IGNORED
         logits = heads.masked_lm(states[-1][chosen.to(encoder.device)])
         return encoder.pool(tokens, encoder.counted(features)), masked_lm_loss(logits, targets[chosen])
-
-
-class _Chosen(Sequence[str]):
-    """The items of a corpus at some of its places."""
-
-    def __init__(self, corpus: Corpus, places: NDArray[np.intp]) -> None:
-        self.corpus = corpus
-        self.places = places
-
-    def __len__(self) -> int:
-        return len(self.places)
-
-    def __getitem__(self, index: Any) -> Any:
-        return self.corpus[int(self.places[index])]

@@ -89,7 +89,7 @@ class Discriminator(nn.Module):
         return logits
 
 
-TABLE = "voidism/DiffCSE: README, hyperparameters"
+SCRIPT = "voidism/DiffCSE: run_diffcse.sh"
 STS_BERT = {"learning_rate": 7e-6, "mask": 0.3, "rtd_weight": 0.005, "generator": "distilbert-base-uncased"}
 STS_ROBERTA = {"learning_rate": 1e-5, "mask": 0.2, "rtd_weight": 0.005, "generator": "distilroberta-base"}
 PROTOCOL = {"batch_size": 64, "train_length": 32, "eval_every": 125, "bucket": 1}
@@ -125,6 +125,7 @@ class DiffCSE(SimCSE):
         text="sentences",
         supervision="unsupervised",
         cost="SimCSE's forward, a forward of the frozen generator, and a second model that is trained and dropped",
+        precision="fp16",
         notes="As in the code the generator takes its likeliest token (the paper samples), everywhere and not in "
         "masked places alone, and the discriminator gets the projections. Special tokens are not replaced, "
         "padding is not counted and the generator drops nothing; in the code only the first token stays, padding "
@@ -136,8 +137,8 @@ class DiffCSE(SimCSE):
     presets: ClassVar[Presets] = {
         "paper": Recipes(
             {
-                "bert-base": Recipe(STS_BERT, TABLE),
-                "roberta-base": Recipe(STS_ROBERTA, TABLE),
+                "bert-base": Recipe(STS_BERT, SCRIPT),
+                "roberta-base": Recipe(STS_ROBERTA, SCRIPT),
                 **later_models({**STS_BERT, "generator": ""}, STATED),
                 "mini": Recipe(
                     {**MINI.values, "learning_rate": 3e-5, "mask": 0.3, "rtd_weight": 0.005, "generator": ""}, UNTUNED
@@ -150,17 +151,17 @@ class DiffCSE(SimCSE):
             {
                 "bert-base": Recipe(
                     {**STS_BERT, "learning_rate": 2e-6, "mask": 0.15, "rtd_weight": 0.05},
-                    f"{TABLE}, for transfer tasks",
+                    f"{SCRIPT}, for transfer tasks",
                 ),
                 "roberta-base": Recipe(
                     {**STS_ROBERTA, "learning_rate": 3e-6, "mask": 0.15, "rtd_weight": 0.05},
-                    f"{TABLE}, for transfer tasks",
+                    f"{SCRIPT}, for transfer tasks",
                 ),
             },
             shared={**PROTOCOL, "epochs": 2},
         ),
         "code": Recipes(
-            {"bert-base": Recipe(STS_BERT, "voidism/DiffCSE: run_diffcse.sh, first release")},
+            {"bert-base": Recipe(STS_BERT, f"{SCRIPT}, first release")},
             shared={**PROTOCOL, "epochs": 1},
         ),
     }

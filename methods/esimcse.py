@@ -18,7 +18,7 @@ from methods.cert import follow
 from methods.parts.cross_batch_memory import CrossBatchMemory
 from methods.parts.later_models import SEARCHED, later_models
 from methods.parts.row_vectors import check_rows, check_temperature, full_precision, unit
-from methods.simcse import BERT, BERT_LARGE, MINI, STATED, SimCSE, SimCSEConfig
+from methods.simcse import BERT, BERT_LARGE, MINI, STATE_A_RATE, STATED, SimCSE, SimCSEConfig
 
 if TYPE_CHECKING:
     from harness.encoder import Encoder
@@ -73,6 +73,7 @@ class ESimCSE(SimCSE):
         text="sentences",
         supervision="unsupervised",
         cost="as SimCSE, and one forward of a slow copy of the encoder, without dropout or gradient",
+        precision="fp16",
         notes="The second view doubles k of n tokens, k uniform in 0 .. max(2, floor(rate n)). The code draws k "
         "from 0 .. min(10, floor(rate n)) - 1, n with the special tokens, once for the whole run; here it is drawn "
         "each time, as printed. It empties the queue when an epoch begins; here it goes on. Vectors of the queue "
@@ -88,6 +89,10 @@ class ESimCSE(SimCSE):
                 "roberta-base": Recipe(
                     {"batch_size": 64, "learning_rate": 1e-5, "repetition": 0.3},
                     "caskcsg/sentemb: ESimCSE/logs/roberta-base.log",
+                ),
+                "roberta-large": Recipe(
+                    {"batch_size": 64, "learning_rate": 1e-5, "repetition": 0.3},
+                    "ours: RoBERTa-base's values, for no log or command of the large model is released",
                 ),
                 **later_models(BERT, STATED),
                 "mini": Recipe({**MINI.values, "learning_rate": 3e-5}, SEARCHED),
@@ -107,6 +112,8 @@ class ESimCSE(SimCSE):
 
     def heads(self, encoder: Encoder) -> nn.Module:
         """Also the slow encoder and the queue of its vectors."""
+        if self.config.dropout is None and self.config.attention_rate is None:
+            encoder.warn_without_dropout(STATE_A_RATE)
         heads = super().heads(encoder)
         if self.config.queue_size:
             heads.slow = encoder.copy().requires_grad_(False)
@@ -128,8 +135,7 @@ class ESimCSE(SimCSE):
         terms = super().loss(encoder, heads, batch)
         if self.config.queue_size:
             with torch.no_grad():
-                ids = encoder.tokenize(batch.texts, max_length=self.config.train_length)
-                self._fresh = heads.mlp(heads.slow.eval()(encoder.collate(ids)))
+                self._fresh = heads.mlp(heads.slow.eval()(batch.texts))
         return terms
 
     _fresh: Tensor | None = None  # slow vectors of the batch at hand, which enter the queue after the update

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from pydantic import field_validator
 from torch import Tensor, nn
+from torch.utils.data import Subset
 
 from harness.config import option
 from harness.encoder.quiet import evaluation
@@ -96,6 +97,7 @@ class InferSent(NLIMethod):
         text="pairs",
         supervision="supervised",
         cost="twenty epochs over labelled pairs, one LSTM over each sentence",
+        precision="fp32",
         published=("declutr.csv:InferSent",),
         kept="the LSTM; no base model enters, but its family chooses between the paper's sizes and small ones",
         notes="The vectors are GloVe 840B (preset paper) or fastText crawl (version-2), of 300 dimensions: files in "
@@ -175,8 +177,9 @@ class InferSent(NLIMethod):
                 f"{corpus.uri}: {len(examples)} labelled pairs leave none for held_out = {self.config.held_out:g}; "
                 "give more pairs, or hold out a larger share"
             )
-        self._kept_apart = Chosen(examples, apart)
-        stream = self.batches(Chosen(examples, [i for i in range(len(examples)) if i % every != every - 1]), seed)
+        self._kept_apart = [examples[i] for i in apart]
+        rest: Any = Subset(examples, [i for i in range(len(examples)) if i % every != every - 1])  # type: ignore[arg-type]
+        stream = self.batches(rest, seed)
         self._steps_per_epoch = stream.steps_per_epoch
         return stream
 
@@ -233,21 +236,6 @@ class InferSent(NLIMethod):
         method = unfitted(cls, path)
         method._encoder = RecurrentEncoder.load(path).eval()
         return method
-
-
-class Chosen(Sequence["Pair"]):
-    """Some of the items of a sequence."""
-
-    def __init__(self, items: Sequence[Pair], places: Sequence[int]) -> None:
-        self._items, self._places = items, places
-
-    def __len__(self) -> int:
-        return len(self._places)
-
-    def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, slice):
-            return [self._items[place] for place in self._places[index]]
-        return self._items[self._places[index]]
 
 
 def marked_tokenizer(

@@ -97,6 +97,7 @@ class ISBert(TrainedMethod):
         text="sentences",
         supervision="unsupervised",
         cost="one epoch, one forward, scores of all tokens with all sentences of a batch",
+        precision="unknown",
         published=("scd.csv:IS-BERT", "reference_repos.csv:IS-BERT"),
         kept="the convolutions over tokens, of whose output a vector is the mean",
         notes="As in the released code the convolutions have no activation; the published model learnt from sentences "
@@ -145,6 +146,10 @@ class ISBert(TrainedMethod):
         return adamw(
             groups, learning_rate=config.learning_rate, eps=config.adam_eps, bias_correction=config.bias_correction
         )
+
+    def heads(self, encoder: Encoder) -> nn.Module:
+        encoder.warn_without_dropout("choose a base model that has, as BERT and RoBERTa do")
+        return super().heads(encoder)
 
     def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, Tensor]:
         features = encoder.collate(encoder.tokenize(batch.texts, max_length=self.config.train_length))

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from harness.config import option
-from harness.encoder.masked_lm import masked_lm_loss
+from harness.encoder.masked_lm import IGNORED, mask_tokens, masked_lm_loss, padded_labels
 from harness.encoder.quiet import quiet_transformers
 from harness.errors import InputError
 from harness.method import POOLING_HELP, FitContext, MethodCard, MethodConfig
@@ -25,22 +23,7 @@ if TYPE_CHECKING:
     from harness.encoder import Encoder
     from harness.sources import TrainingText
 
-IGNORED = -100
 BLANK = "_"  # what masks a token where the tokenizer has no mask token
-
-
-def mask_all(
-    ids: Sequence[Sequence[int]], share: float, mask: int, special: frozenset[int], rng: np.random.Generator
-) -> tuple[list[list[int]], list[list[int]]]:
-    """Each ordinary token but the first of a row becomes `mask` with probability `share`; the rows, and labels: the
-    true id there, else -100."""
-    masked, labels = [], []
-    for row in ids:
-        hit = rng.random(len(row)) < share
-        hit &= np.array([place > 0 and token not in special for place, token in enumerate(row)])
-        masked.append([mask if h else token for token, h in zip(row, hit, strict=True)])
-        labels.append([token if h else IGNORED for token, h in zip(row, hit, strict=True)])
-    return masked, labels
 
 
 def masked_next_token(states: Tensor, labels: Tensor, vocabulary: Tensor) -> Tensor:
@@ -118,8 +101,14 @@ def merge_lora(encoder: Encoder) -> None:
     encoder.requires_grad_(True)
 
 
-PAPER = "BehnamGhader et al. 2024, section 3 and appendix"
-RECIPE = {"lora": 16, "mntp_steps": 1000, "max_steps": 2000, "bucket": 1, "eval_every": 125}
+RELEASED = "McGill-NLP/llm2vec: train_configs/mntp and train_configs/simcse"
+RECIPE = {"lora": 16, "mntp_steps": 1000, "max_steps": 2000, "bucket": 1, "eval_every": 125, "select": "last"}
+LLAMA = Recipe({"masking": "bert", "mask": 0.2}, RELEASED)
+FAMILIES = {
+    "llama-4096x32": LLAMA,  # Llama 2 and 3 with 7 and 8 billion weights
+    "llama-2048x24": LLAMA,  # Sheared LLaMA with 1.3 billion
+    "mistral-4096x32": Recipe({"masking": "all", "mask": 0.8}, RELEASED),
+}
 
 
 class LLM2VecConfig(TrainingConfig):
@@ -131,7 +120,10 @@ class LLM2VecConfig(TrainingConfig):
     bidirectional: bool = option(True, "every token attends to all others, also when encoding")
     mntp_steps: int = option(1000, "first training steps, of masked next-token prediction; 0: SimCSE alone", ge=0)
     mntp_learning_rate: float = option(5e-5, "peak learning rate of those steps", gt=0)
-    mask: float = option(0.2, "share of the tokens that are masked", gt=0, lt=1)
+    mask: float = option(0.2, "share of the tokens that are masked and predicted", gt=0, lt=1)
+    masking: Literal["all", "bert"] = option(
+        "bert", "how: all become the mask token, or as BERT has it 80 %, 10 % a random one, and 10 % stay"
+    )
     attention_rate: float = option(0.3, "dropout of attention probabilities in both views", gt=0, lt=1)
     temperature: float = option(0.05, "divides the cosines", gt=0, sweep=(0.01, 1.0), log=True)
     lora: int | None = option(None, "rank of adapters that are trained alone (paper: 16; extra lora); empty: all", ge=1)
@@ -143,7 +135,7 @@ class LLM2Vec(TrainedMethod):
     """`masked_next_token` for the first training steps, then NT-Xent of two views that differ by attention dropout."""
 
     name = "llm2vec"
-    version = 1
+    version = 2  # 1: all chosen tokens were masked, and both rates fell to 0
     card = MethodCard(
         title="LLM2Vec (unsupervised)",
         paper="BehnamGhader et al., COLM 2024",
@@ -152,16 +144,18 @@ class LLM2Vec(TrainedMethod):
         text="sentences",
         supervision="unsupervised",
         cost="1,000 training steps with one forward, 1,000 with two views",
+        precision="bf16",
         notes="For causal models; others look both ways already. One optimiser and one set of adapters go through both "
-        "phases, each with a linear decay of its own; the originals merge the first adapters and begin new ones, on "
-        "longer text (Wikitext, batches of 32) in the first phase. Output embeddings stay as they are. Adapters are "
+        "phases, each at a constant rate: the released runs end after 1,000 steps of a decay that goes on for three "
+        "epochs. The originals merge the first adapters and begin new ones, on longer text (Wikitext, batches of 32) "
+        "in the first phase. The last weights are used, as there. Output embeddings stay as they are. Adapters are "
         "merged at the end, and the configuration says that the model is not causal.",
         when_it_collapses="a lower learning_rate, fewer mntp_steps, a lower attention_rate",
     )
     Config: ClassVar[type[MethodConfig]] = LLM2VecConfig
     presets: ClassVar[Presets] = {
-        "paper": RECIPE,
-        "full": {**RECIPE, "lora": None},
+        "paper": Recipes(FAMILIES, shared=RECIPE),
+        "full": Recipes(FAMILIES, shared={**RECIPE, "lora": None}),
         "mini": Recipes(
             {
                 "mini": Recipe(
@@ -190,19 +184,21 @@ class LLM2Vec(TrainedMethod):
         return heads
 
     def schedule(self, step: int, steps: int) -> float:
-        """Linear warm-up and decay in each of the two phases, at its own peak rate."""
-        first = min(self.config.mntp_steps, steps)
-        if step < first:
-            return super().schedule(step, first) * float(self.config.mntp_learning_rate / self.config.learning_rate)
-        return super().schedule(step - first, steps - first)
+        """Linear warm-up to a constant rate in each of the two phases, the first one at its own."""
+        c: LLM2VecConfig = self.config
+        first = min(c.mntp_steps, steps)
+        place, length = (step, first) if step < first else (step - first, steps - first)
+        warm = c.warm_updates(length)
+        share = min(1.0, place / warm) if warm else 1.0
+        return share * (c.mntp_learning_rate / c.learning_rate if step < first else 1.0)
 
     def loss(self, encoder: Encoder, heads: Any, batch: Batch) -> dict[str, Tensor]:
         c: LLM2VecConfig = self.config
-        ids = encoder.tokenize(batch.texts, max_length=c.train_length)
         if batch.step < c.mntp_steps:
+            ids = encoder.tokenize(batch.texts, max_length=c.train_length)
             return {"loss": self._predicted(encoder, heads, ids, batch)}
         rate = both(c.attention_rate, c.attention_rate)
-        h_a, h_b = encoder.two_views(ids, ids, attention_dropout=rate, differ_by="raise attention_rate")
+        h_a, h_b = encoder.two_views(batch.texts, attention_dropout=rate, differ_by="raise attention_rate")
         return {"loss": nt_xent(h_a, h_b, temperature=c.temperature)}
 
     def _predicted(self, encoder: Encoder, heads: Any, ids: list[list[int]], batch: Batch) -> Tensor:
@@ -212,13 +208,12 @@ class LLM2Vec(TrainedMethod):
             mask = tokenizer.convert_tokens_to_ids(BLANK)
         if mask is None:
             raise InputError(f'llm2vec: the base model\'s tokenizer has neither a mask token nor "{BLANK}"')
-        special = frozenset(tokenizer.all_special_ids) - {tokenizer.unk_token_id}
-        masked, labels = mask_all(ids, self.config.mask, int(mask), special, batch.rng)
-        truth = torch.full((len(ids), max(map(len, ids))), IGNORED)
-        for row, values in enumerate(labels):
-            truth[row, : len(values)] = torch.tensor(values)
+        shares = (0.8, 0.1) if self.config.masking == "bert" else (1.0, 0.0)
+        masked, labels = mask_tokens(
+            ids, tokenizer, batch.rng, probability=self.config.mask, shares=shares, mask=int(mask)
+        )
         states = encoder.hidden_states(encoder.collate(masked))[-1]
-        return masked_next_token(states, truth.to(states.device), heads.vocabulary())
+        return masked_next_token(states, padded_labels(labels).to(states.device), heads.vocabulary())
 
     def fit(self, corpus: TrainingText | None = None, context: FitContext | None = None) -> Self:
         """As every trained method; adapters are merged into the weights at the end."""

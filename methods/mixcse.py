@@ -70,6 +70,7 @@ class MixCSE(SimCSE):
         text="sentences",
         supervision="unsupervised",
         cost="as SimCSE",
+        precision="fp32: the released command asks for nothing else",
         notes="One mixed negative an anchor, of unit vectors, with a partner drawn at each step. The released script "
         "mixes unscaled vectors with the next row's, shows every mixture to every anchor, does the same in the other "
         "direction; that form is not offered, its lambda (0.2; 0.6 before June 2022) is.",

@@ -14,10 +14,8 @@ from pydantic import field_validator
 from harness.config import option
 from harness.encoder.prompts import frame_of
 from harness.errors import InputError
-from harness.files.hashing import content_id
 from harness.method import FitContext, FitReport, MethodCard, MethodConfig, Supervision, Text, require_corpus
 from harness.recipes import Presets
-from harness.results.spec import method_version
 from methods.concat import PartConfig, with_family
 from methods.static import Static
 
@@ -139,11 +137,8 @@ class Model2Vec(Static):
 
     @classmethod
     def inputs(cls, config: Any) -> dict[str, str]:
-        """What the row refers to, its version and its config."""
-        settings = config.of.settings()
-        inputs = {f"of {key}": value for key, value in config.of.kind.inputs(settings).items()}
-        version, content = str(method_version(config.of.kind)), content_id(settings.model_dump(mode="json"))
-        return {**inputs, "of version": version, "of config": content}
+        """Those of the row."""
+        return config.of.inputs("of")  # type: ignore[no-any-return]
 
     @classmethod
     def uses_dev(cls, config: Any) -> bool:

@@ -15,7 +15,7 @@ class PoolingMethod(Method):
     """The base model without training; `pooling` (and `first_layer`) say how. One preset for every usual pooling."""
 
     name = "pooling"
-    version = 1
+    version = 2  # 1: no full stop behind a sentence in a prompt
     card = MethodCard(
         title="Pooling of a pretrained encoder",
         paper="baselines of Gao, Yao & Chen, SimCSE, EMNLP 2021 (and of all later papers)",
@@ -23,7 +23,8 @@ class PoolingMethod(Method):
         deterministic=True,
         notes="first_last_avg: the SimCSE and SCD tables used the embedding block as first layer (first_layer=0), "
         "today's SimCSE code and BERT-flow / whitening use layer 1 (the default here). prompt: the state at [MASK] of "
-        "a template (PromptBERT's untrained row, 67.85 on BERT-base), or at its last token (PromptEOL, causal models). "
+        "a template (PromptBERT's untrained row, 67.85 on BERT-base), or at its last token (PromptEOL, causal models), "
+        "with the full stop that the authors' evaluations put behind a sentence without one. "
         "echo: the mean over the second of two copies of the sentence, or its last token, in the template of Springer "
         "et al., ICLR 2025 (arXiv 2402.15449), made for causal models. Both copies together have the length of a text; "
         "the authors' code allows it to each copy.",

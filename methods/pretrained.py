@@ -135,16 +135,10 @@ class Pretrained(Method):
         return self
 
     def _open(self, name: str, *, own: bool) -> None:
-        from harness.encoder import Encoder
-        from harness.encoder.foreign import ForeignEncoder, open_model
+        from harness.encoder.foreign import ForeignEncoder
 
         c = self.config
-        if own:
-            self._model = open_model(name)
-        else:
-            self._model = Encoder.from_pretrained(
-                name, pooling=c.pooling, max_length=c.max_length, first_layer=c.first_layer
-            ).eval()
+        self._model = open_pooled(name, OWN if own else c.pooling, max_length=c.max_length, first_layer=c.first_layer)
         if isinstance(self._model, ForeignEncoder):
             if c.max_length is not None:
                 self._model.limit_length(c.max_length)
@@ -205,6 +199,22 @@ class Pretrained(Method):
         method = unfitted(cls, path)
         method._open(str(path), own=True)  # the layout says how to pool, whichever way that was chosen
         return method
+
+
+def open_pooled(name: str, pooling: str, **options: Any) -> Encoder | ForeignEncoder:
+    """A model to evaluate: pooled as its own configuration says ("own"), or as a base model with that `pooling`.
+
+    Args:
+        options: of `Encoder.from_pretrained`; a model that pools by itself has none.
+
+    Raises:
+        InputError: no such model, a damaged one, or one that needs code of its own.
+    """
+    from harness.encoder import Encoder
+    from harness.encoder.foreign import open_model
+
+    model = open_model(name) if pooling == OWN else Encoder.from_pretrained(name, pooling=pooling, **options)
+    return model.eval() if isinstance(model, Encoder) else model
 
 
 def fingerprint(name: str) -> str:

@@ -7,23 +7,23 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import torch
 from pydantic import field_validator, model_validator
-from torch import Tensor
+from torch import Tensor, nn
 
 from harness.config import option
 from harness.encoder.loading import tokens_of
-from harness.encoder.prompts import HOW, Prompt, rows
+from harness.encoder.prompts import HOW, Prompt
 from harness.method import MethodCard, MethodConfig
 from harness.recipes import Presets, Recipe, Recipes
 from harness.training import Batch
 from methods.parts.later_models import UNTUNED, later_models
-from methods.simcse import MINI, STATED, SimCSE, SimCSEConfig
+from methods.simcse import MINI, STATE_A_RATE, STATED, SimCSE, SimCSEConfig
 
 if TYPE_CHECKING:
     from harness.encoder import Encoder
 
 PROMPT = "prompt:"
 BERT = {"pooling": 'prompt:This sentence of "[X]" means [MASK].', "second": 'This sentence : "[X]" means [MASK].'}
-ROBERTA = {"pooling": "prompt:This sentence : '[X]' means [MASK].", "second": "The sentence : '[X]' means [MASK]."}
+ROBERTA = {"pooling": "prompt:This sentence : ' [X] ' means [MASK].", "second": "The sentence : ' [X] ' means [MASK]."}
 RUN = "kongds/Prompt-BERT: run.sh"
 
 
@@ -36,7 +36,7 @@ class PromptBERTConfig(SimCSEConfig):
     batch_size: int = option(256, "sentences per training step", ge=2, sweep=[64, 128, 256, 512])
     learning_rate: float = option(1e-5, "peak learning rate of AdamW", gt=0, sweep=(3e-6, 3e-4), log=True)
     train_length: int = option(
-        32, "maximum number of tokens of a sentence in training, two special ones included", ge=4
+        32, "maximum number of tokens of a sentence in training, template and special tokens not counted", ge=4
     )
 
     @field_validator("pooling")
@@ -63,7 +63,7 @@ class PromptBERT(SimCSE):
     """NT-Xent(zA, zB), z = head(h - h0): h the state that a template reads, h0 the same without the sentence."""
 
     name = "promptbert"
-    version = 1
+    version = 2  # 1: no full stop behind a sentence; RoBERTa's quotes next to it; two tokens fewer of a sentence
     card = MethodCard(
         title="PromptBERT (unsupervised)",
         paper="Jiang et al., EMNLP 2022",
@@ -72,10 +72,14 @@ class PromptBERT(SimCSE):
         text="sentences",
         supervision="unsupervised",
         cost="as SimCSE with sentences longer by the template, and a short forward of each template",
+        precision="fp16",
         notes="h0 is read with the sentence's words hidden from attention, so that the template stays in place: "
         "the released code's shifted position ids, for models of any kind of position. Its dropout is the "
-        "checkpoint's own. As in the released script nothing is taken away when encoding. A sentence is cut to "
-        "train_length before the template is put around it. Published STS average on BERT-base: 78.54.",
+        "checkpoint's own. As in the released script nothing is taken away when encoding; its selection on the dev set "
+        "does take it away, here the dev set is encoded like every other text. A sentence is cut to "
+        "train_length before the template is put around it. The released code gives RoBERTa position ids from 0 on, "
+        "where the checkpoint was trained with ids from 2 on: its published numbers have that shift, ours have not. "
+        "Published STS average on BERT-base: 78.54.",
         when_it_collapses="a lower learning_rate, a larger batch_size, denoise = true, a temperature near 0.05",
     )
     Config: ClassVar[type[MethodConfig]] = PromptBERTConfig
@@ -99,9 +103,14 @@ class PromptBERT(SimCSE):
         ),
     }
 
+    def heads(self, encoder: Encoder) -> nn.Module:
+        if self.config.dropout is None and self.config.attention_rate is None:
+            encoder.warn_without_dropout(STATE_A_RATE)
+        return super().heads(encoder)
+
     def views(self, encoder: Encoder, batch: Batch) -> tuple[list[list[int]], list[list[int]]]:
         """Every sentence in both templates."""
-        ids_a, ids_b = (rows(batch.texts, self._plain(), self._pieces(k), self._words(encoder)) for k in (0, 1))
+        ids_a, ids_b = (self._prompt(k).rows(batch.texts, self._plain(), self._words(encoder)) for k in (0, 1))
         return ids_a, ids_b
 
     def encoded(
@@ -118,7 +127,7 @@ class PromptBERT(SimCSE):
 
     def _bare(self, encoder: Encoder, ids: Sequence[Sequence[int]], which: int) -> Tensor:
         """The template's own vectors (n, d), as far apart as the sentences in `ids` hold its two sides."""
-        before, after = self._pieces(which)
+        before, after = self._prompt(which).pieces(self._plain())
         lengths = sorted({len(row) for row in ids})
         like = {len(row): row for row in ids}
         features = encoder.collate([like[length] for length in lengths])
@@ -132,12 +141,14 @@ class PromptBERT(SimCSE):
         """The base model's tokenizer, without a template."""
         return tokens_of(self.base_model)[0]
 
-    def _pieces(self, which: int) -> tuple[list[int], list[int]]:
-        template = (self.config.pooling.removeprefix(PROMPT), self.config.second)[which]
-        return Prompt.parse(template).pieces(self._plain())
+    def _prompt(self, which: int) -> Prompt:
+        return Prompt.parse((self.config.pooling.removeprefix(PROMPT), self.config.second)[which])
+
+    def _template_tokens(self) -> int:
+        """Of the longer template, special tokens included."""
+        return max(sum(map(len, self._prompt(which).pieces(self._plain()))) for which in (0, 1))
 
     def _words(self, encoder: Encoder) -> int:
         """Maximum number of tokens of a sentence: that of the config, or what the longer template leaves room for."""
-        template = max(sum(map(len, self._pieces(which))) for which in (0, 1))
-        words: int = min(self.config.train_length - 2, encoder.max_length - template)
+        words: int = min(self.config.train_length, encoder.max_length - self._template_tokens())
         return words

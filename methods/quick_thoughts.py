@@ -130,6 +130,7 @@ class QuickThoughts(TrainedMethod):
         text="documents",
         supervision="unsupervised",
         cost="one epoch, two encoders (f and g), one forward of each",
+        precision="fp32",
         notes="The paper trains two GRUs and tests on f and g side by side (2d values). A sentence-transformers folder "
         "holds one transformer, so f is used, or the better of the two (test). Neighbours across the border of two "
         "documents do not count here; in the code they do. Batches are consecutive sentences, so bucket has no effect. "

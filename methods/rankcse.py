@@ -15,13 +15,12 @@ from harness.recipes import Presets, Recipe, Recipes
 from harness.training import Batch
 from methods.parts.later_models import UNTUNED, later_models
 from methods.parts.row_vectors import check_rows, full_precision, unit
+from methods.pretrained import OWN, open_pooled
 from methods.simcse import MINI, STATED, SimCSE, SimCSEConfig
 
 if TYPE_CHECKING:
     from harness.encoder import Encoder
     from harness.encoder.foreign import ForeignEncoder
-
-OWN = "own"
 
 
 @full_precision
@@ -117,6 +116,7 @@ class RankCSE(SimCSE):
         text="sentences",
         supervision="unsupervised",
         cost="as SimCSE, and a forward of every teacher",
+        precision="fp16 (community code)",
         notes="The paper's teachers on BERT-base are DiffCSE-base and SimCSE-large. What a teacher was trained with is "
         "the row's supervision too (teacher_supervision). The community code clamps the logarithm of the mixture at "
         "1e-7, which makes the divergence another one, and never multiplies by beta: here is the equation. Teachers "
@@ -137,6 +137,17 @@ class RankCSE(SimCSE):
                         "teacher_pooling": "cls",
                     },
                     "Liu et al. 2023, section 4 and appendix",
+                ),
+                "roberta-base": Recipe(
+                    {
+                        "learning_rate": 1e-5,
+                        "teachers": (
+                            "voidism/diffcse-roberta-base-sts",
+                            "princeton-nlp/unsup-simcse-roberta-large",
+                        ),
+                        "teacher_pooling": "cls",
+                    },
+                    "ours: the RoBERTa checkpoints of BERT-base's teachers, SimCSE's learning rate; untested",
                 ),
                 **later_models({"learning_rate": 3e-5}, STATED),
                 "mini": Recipe({**MINI.values, "learning_rate": 3e-5}, UNTUNED),
@@ -161,16 +172,9 @@ class RankCSE(SimCSE):
 
     def heads(self, encoder: Encoder) -> nn.Module:
         """SimCSE's; the teachers are loaded too and enter no checkpoint."""
-        from harness.encoder import Encoder as Own
-        from harness.encoder.foreign import open_model
-
-        pooling = self.config.teacher_pooling
-        opened = []
-        for name in self.config.teachers:
-            teacher = open_model(name) if pooling == OWN else Own.from_pretrained(name, pooling=pooling)
+        self._teachers = tuple(open_pooled(name, self.config.teacher_pooling) for name in self.config.teachers)
+        for teacher in self._teachers:
             teacher.to(str(encoder.device))
-            opened.append(teacher.eval() if isinstance(teacher, Own) else teacher)
-        self._teachers = tuple(opened)
         return super().heads(encoder)
 
     def loss(self, encoder: Encoder, heads: Any, batch: Batch) -> dict[str, Tensor]:

@@ -58,6 +58,7 @@ class SBERT(NLIMethod):
         text="pairs",
         supervision="supervised",
         cost="one epoch over labelled pairs, both sentences in one forward",
+        precision="unknown",
         published=("reference_repos.csv:SBERT", "scd.csv:SBERT (+)", "declutr.csv:Sentence Transformers"),
         notes="Learns from pairs labelled entailment, neutral or contradiction (corpus nli-labelled). Of pairs with "
         "negatives instead of labels it learns two classes, which the run's notes say. The paper states neither the "
@@ -89,7 +90,5 @@ class SBERT(NLIMethod):
 
     def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, Tensor]:
         config: SBERTConfig = self.config
-        texts = [[pair.anchor for pair in batch.items], [pair.positive for pair in batch.items]]
-        ids = [row for side in texts for row in encoder.tokenize(side, max_length=config.train_length)]
-        u, v = encoder(encoder.collate(ids)).split(len(batch.items))
+        u, v = encoder([*batch.texts, *batch.positives]).split(len(batch.items))
         return self.classified(heads.classifier(joined(u, v, split_parts(config.joined))), batch.items)  # type: ignore[operator]

@@ -11,14 +11,22 @@ from harness.training import Batch, TrainedMethod, TrainingConfig
 from harness.views.settings import both
 from methods.objectives import decorrelation, self_contrast
 from methods.parts.later_models import REHEARSAL, SEARCHED, later_models
-from methods.parts.projection_heads import Widths, projector
+from methods.parts.projection_heads import Widths, projector, widths_for
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from harness.encoder import Encoder
 
-PROTOCOL = {"learning_rate": 3e-5, "batch_size": 192, "epochs": 1, "train_length": 32, "eval_every": 250, "bucket": 1}
+PROTOCOL = {
+    "learning_rate": 3e-5,
+    "batch_size": 192,
+    "epochs": 1,
+    "train_length": 32,
+    "eval_every": 250,
+    "bucket": 1,
+    "projector": (4096, 4096, 4096),
+}
 PAPER_BERT = {"decorrelation_weight": 0.005, "off_diagonal_weight": 0.013, "dropout_a": 0.05, "dropout_b": 0.15}
 PAPER_ROBERTA = {"decorrelation_weight": 0.0033, "off_diagonal_weight": 0.028, "dropout_a": 0.065, "dropout_b": 0.24}
 CODE_BERT = {"decorrelation_weight": 0.005225, "off_diagonal_weight": 0.012, "dropout_a": 0.05, "dropout_b": 0.155}
@@ -69,7 +77,9 @@ class SCDConfig(TrainingConfig):
     attention_rate_b: float | None = option(
         None, "second view: rate of attention probabilities alone; empty: as attention_dropout says", ge=0, lt=1
     )  # fmt: skip
-    projector: Widths = option((4096, 4096, 4096), "widths of the projector's layers")
+    projector: Widths | None = option(
+        None, "widths of the projector's layers; empty: three of 4096, of 4 times the base model's where that is narrow"
+    )
     projector_bias: Literal["first", "hidden", "none", "all"] = option("first", "which projector layers have a bias")
     normalisation: Literal["center", "no_center", "literal"] = option(
         "center", "Pearson correlation (code), without centring, or Eq. 3 as printed"
@@ -91,6 +101,7 @@ class SCD(TrainedMethod):
         text="sentences",
         supervision="unsupervised",
         cost="one epoch, both views in one forward, a wide projector",
+        precision="fp16",
         published=(
             "scd.csv:SCD-BERT",
             "scd.csv:SCD-RoBERTa",
@@ -147,16 +158,18 @@ class SCD(TrainedMethod):
 
         if self.config.terms == "self_contrast":
             return nn.Identity()
-        return projector(encoder.dimension, self.config.projector, bias=self.config.projector_bias, init="normal")
+        widths = self.config.projector or widths_for(encoder.dimension, 4096)
+        return projector(encoder.dimension, widths, bias=self.config.projector_bias, init="normal")
 
     def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, Tensor]:
         config = self.config
-        ids = encoder.tokenize(batch.texts, max_length=config.train_length)
         rates = both(config.dropout_a, config.dropout_b)
         own = both(config.attention_rate_a, config.attention_rate_b)
         attention = own or (rates if config.attention_dropout == "views" else None)
         differ_by = "set dropout_a and dropout_b, or attention_rate_a and attention_rate_b, to rates above 0"
-        h_a, h_b = encoder.two_views(ids, ids, hidden_dropout=rates, attention_dropout=attention, differ_by=differ_by)
+        h_a, h_b = encoder.two_views(
+            batch.texts, hidden_dropout=rates, attention_dropout=attention, differ_by=differ_by
+        )
         terms: dict[str, Tensor] = {}
         if config.terms != "decorrelation":
             repel = self_contrast(h_a, h_b, temperature=config.temperature)

@@ -132,6 +132,7 @@ class SelfGuided(TrainedMethod):
         text="sentences",
         supervision="unsupervised",
         cost="one epoch, one forward and backward of the model, one forward of its frozen copy, a wide head",
+        precision="fp32",
         published=(
             "sg.csv:SG-OPT (L_opt3)",
             "sg.csv:L_opt2 (single sampled view)",
@@ -176,6 +177,7 @@ class SelfGuided(TrainedMethod):
 
     def heads(self, encoder: Encoder) -> nn.Module:
         config = self.config
+        encoder.warn_without_dropout("choose a base model that has, as BERT and RoBERTa do")
         frozen = encoder.copy()
         self._layers(int(encoder.transformer.config.num_hidden_layers))
         if config.freeze_embeddings:
@@ -197,12 +199,11 @@ class SelfGuided(TrainedMethod):
     def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, Tensor]:
         assert isinstance(heads, Guide)
         config, t = self.config, self.config.temperature
-        ids = encoder.tokenize(batch.texts, max_length=config.train_length)
-        features = encoder.collate(ids)
+        features = encoder.collate(encoder.tokenize(batch.texts, max_length=config.train_length))
         terms: dict[str, Tensor] = {}
         if config.objective.startswith("back_translation"):
-            paraphrases = encoder.tokenize([pair.positive for pair in batch.items], max_length=config.train_length)
-            h, h_p = encoder.two_views(ids, paraphrases, differ_by="give pairs whose two sides are not the same text")
+            differ_by = "give pairs whose two sides are not the same text"
+            h, h_p = encoder.two_views(batch.texts, batch.positives, differ_by=differ_by)
             c = heads.head(h)
             terms["back_translation"] = self._scaled(nt_xent_symmetric(c, heads.head(h_p), temperature=t))
         else:

@@ -26,6 +26,7 @@ BERT = {"batch_size": 64, "learning_rate": 3e-5}
 BERT_LARGE = {"batch_size": 64, "learning_rate": 1e-5}
 ROBERTA = {"batch_size": 512, "learning_rate": 1e-5}
 ROBERTA_LARGE = {"batch_size": 512, "learning_rate": 3e-5}
+STATE_A_RATE = "set dropout, or attention_rate alone, to a rate above 0, such as 0.1"
 STATED = {"dropout": 0.1}  # the rate that BERT's checkpoints have
 MINI = Recipe({"batch_size": 64, "learning_rate": 3e-4, "epochs": 1, "eval_every": 10, "bucket": 32}, SEARCHED)
 
@@ -80,6 +81,7 @@ class SimCSE(TrainedMethod):
         text="sentences",
         supervision="unsupervised",
         cost="one epoch, both views in one forward (with MLM a second one)",
+        precision="fp16",
         published=(
             "reference_repos.csv:SimCSE-BERT unsup",
             "reference_repos.csv:SimCSE-RoBERTa unsup",
@@ -190,13 +192,12 @@ class SimCSE(TrainedMethod):
         """The vectors (n, d) of both views, dropped out at the config's rates."""
         config: SimCSEConfig = self.config
         attention = config.dropout if config.attention_rate is None else config.attention_rate
-        differ_by = "set dropout, or attention_rate alone, to a rate above 0, such as 0.1"
         h_a, h_b = encoder.two_views(
             ids_a,
             ids_b,
             hidden_dropout=both(config.dropout, config.dropout),
             attention_dropout=both(attention, attention),
-            differ_by="" if config.same_mask else differ_by,
+            differ_by="" if config.same_mask else STATE_A_RATE,
         )
         return (h_a, h_a) if config.same_mask else (h_a, h_b)  # equal text and equal masks are equal vectors
 
@@ -212,13 +213,10 @@ class SimCSE(TrainedMethod):
         config: ContrastiveConfig = self.config
         if not config.mlm_weight:
             return {"loss": contrast}
-        import torch
-        from torch.nn.utils.rnn import pad_sequence
-
-        from harness.encoder.masked_lm import IGNORED, mask_tokens, masked_lm_loss
+        from harness.encoder.masked_lm import IGNORED, mask_tokens, masked_lm_loss, padded_labels
 
         masked, labels = mask_tokens(ids, encoder.tokenizer, batch.rng, probability=config.mlm_probability)
-        truth = pad_sequence([torch.tensor(row) for row in labels], batch_first=True, padding_value=IGNORED)
+        truth = padded_labels(labels)
         states = encoder.hidden_states(encoder.collate(masked))[-1]
         chosen = truth != IGNORED
         logits = heads.mlm(states[chosen.to(states.device)])  # type: ignore[operator]

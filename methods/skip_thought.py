@@ -115,6 +115,7 @@ class SkipThought(TrainedMethod):
         text="documents",
         supervision="unsupervised",
         cost="one epoch, one encoder and two decoders over the whole vocabulary",
+        precision="fp32",
         published=("scd.csv:Skip-thought", "reference_repos.csv:Skip-thought"),
         kept="word vectors and GRU, which are all of the model: of the base model only the tokenizer enters",
         notes="The vocabulary is that of the base model's tokenizer, so that no word is out of it and the "
@@ -130,7 +131,11 @@ class SkipThought(TrainedMethod):
     presets: ClassVar[Presets] = {
         "paper": Recipes(
             {
-                **alike(PAPER, "Kiros et al. 2015, section 3.1; learning rate: ours", *FULL_SIZE),
+                **alike(
+                    PAPER,
+                    "Kiros et al. 2015, section 3.1; learning rate: ryankiros/skip-thoughts, training/optim.py",
+                    *FULL_SIZE,
+                ),
                 **later_models(PAPER),
                 "mini": Recipe(MINI, "for rehearsals: small sizes; not searched"),
             },

@@ -10,7 +10,6 @@ from pydantic import model_validator
 from torch import Tensor
 
 from harness.config import option
-from harness.encoder.prompts import rows
 from harness.errors import InputError
 from harness.method import MethodCard, MethodConfig, Supervision, Text
 from harness.recipes import Presets, Recipe, Recipes
@@ -93,7 +92,7 @@ class SNCSE(PromptBERT):
     """NT-Xent(zA, zB) + lambda * `bidirectional_margin`(zA, zB, zN), N the sentence's negation in B's template."""
 
     name = "sncse"
-    version = 1
+    version = 2  # 1: no full stop behind a sentence
     card = MethodCard(
         title="SNCSE",
         paper="Wang, Li, Huang, Dou, Kong & Shao, ICIC 2023 (arXiv 2201.05979)",
@@ -102,11 +101,12 @@ class SNCSE(PromptBERT):
         text="sentences",
         supervision="unsupervised",
         cost="as SimCSE with three rows a sentence instead of two, each longer by the template",
+        precision="fp32: the released command asks for nothing else",
         notes="English only with negatives = rules. The authors' negation asks spaCy's parser for the first auxiliary "
         "or the root and its tense. Here lists of words and their neighbours tell: more sentences get a mere Not in "
         "front (a sixth of the embedded ones), some a not at a verb that is not the root, and n't is taken away as not "
-        "is. Punctuation stays as it was; the authors write words apart, put a full stop behind a sentence without one "
-        "and then look its negation up without it, so that those get Not in front. All three rows have the dropout of "
+        "is. Punctuation stays as it was, but for the full stop at the end; the authors write words apart and look "
+        "a sentence without a full stop up in vain, so that those get Not in front. All three rows have the dropout of "
         "one forward; as in the code a row is cut with its template in it. alpha, beta and lambda are the code's. "
         "Published STS average on BERT-base: 78.97.",
         when_it_collapses="a lower learning_rate, a lower margin_weight, a larger batch_size, a temperature near 0.05",
@@ -146,7 +146,7 @@ class SNCSE(PromptBERT):
     def check(self, corpus: Any) -> None:
         """Also refuse a train_length that leaves nothing of a sentence, before any run."""
         super().check(corpus)
-        template = max(sum(map(len, self._pieces(which))) for which in (0, 1))
+        template = self._template_tokens()
         if self.config.train_length <= template:
             raise InputError(
                 f'sncse: key "train_length" = {self.config.train_length}: the template alone has {template} tokens '
@@ -173,7 +173,7 @@ class SNCSE(PromptBERT):
             texts = [negated(text) for text in batch.texts]
         else:
             texts = [pair.positive if pair.negative is None else pair.negative for pair in batch.items]
-        return rows(texts, self._plain(), self._pieces(1), self._words(encoder))
+        return self._prompt(1).rows(texts, self._plain(), self._words(encoder))
 
     def _three(
         self,
@@ -195,6 +195,5 @@ class SNCSE(PromptBERT):
 
     def _words(self, encoder: Encoder) -> int:
         """Maximum number of tokens of a sentence, so that the row with the longer template is within train_length."""
-        template = max(sum(map(len, self._pieces(which))) for which in (0, 1))
-        words: int = min(self.config.train_length, encoder.max_length) - template
+        words: int = min(self.config.train_length, encoder.max_length) - self._template_tokens()
         return words

@@ -57,6 +57,7 @@ class SupervisedSimCSE(SimCSE):
         supervision="supervised",
         kept="the tanh layer above the first token",
         cost="three epochs, two or three texts a pair in one forward",
+        precision="fp16",
         published=("reference_repos.csv:SimCSE-BERT sup", "reference_repos.csv:SimCSE-RoBERTa sup"),
         notes="The tanh layer is also used when encoding. The paper speaks of 314,000 pairs; the released triplets, "
         "which need an entailment and a contradiction of one premise, are fewer. Pairs without negatives give N "

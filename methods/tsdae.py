@@ -142,6 +142,7 @@ class TSDAE(TrainedMethod):
         text="sentences",
         supervision="unsupervised",
         cost="one epoch; an encoder forward, a decoder forward and logits over the vocabulary for every token",
+        precision="unknown",
         notes="The decoder sees one vector only, and is dropped afterwards. Words and punctuation marks are separated "
         "by a rule of ours, not nltk's tokeniser. The examples leave out sentences under 10 characters and an epoch's "
         "last, shorter batch (drop_last); one has a constant rate, one a warm-up of 100 steps and linear decay. The "
@@ -189,7 +190,7 @@ class TSDAE(TrainedMethod):
     def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, Tensor]:
         config = self.config
         damaged = [delete_words(text, config.deletion, batch.rng) for text in batch.texts]
-        vectors = encoder(encoder.collate(encoder.tokenize(damaged, max_length=config.train_length)))
+        vectors = encoder(damaged)
         whole = encoder.collate(encoder.tokenize(batch.texts, max_length=config.train_length))
         return {"loss": reconstruction(heads, vectors, whole["input_ids"], whole["attention_mask"])}
 

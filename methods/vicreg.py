@@ -17,7 +17,14 @@ if TYPE_CHECKING:
 NC = "Farina & Pappadopulo 2023"
 VISION = "facebookresearch/vicreg: main_vicreg.py, its weights and scaling; the rest as Farina & Pappadopulo train"
 # Not in the recipe: learning rate and weights, which the paper searches and does not print for its models.
-PROTOCOL = {"batch_size": 256, "epochs": 2, "train_length": 32, "eval_every": 60, "bucket": 1}
+PROTOCOL = {
+    "batch_size": 256,
+    "epochs": 2,
+    "train_length": 32,
+    "eval_every": 60,
+    "bucket": 1,
+    "projector": (8192, 8192, 8192),
+}
 CODE = {"scaling": "code", "invariance_weight": 25.0, "variance_weight": 25.0, "covariance_weight": 1.0}
 # In short runs on the embedded text the paper's small lambda_C lets features covary and dev scores fall.
 MINI = {
@@ -61,6 +68,7 @@ class VICReg(TwoViewMethod):
         text="sentences",
         supervision="unsupervised",
         cost="two epochs, both views in one forward, a wide projector",
+        precision="not stated",
         published=(
             "noncontrastive.csv:VICReg (p_do=0.05)",
             "noncontrastive.csv:VICReg (p_shuffle=0.5)",

@@ -156,6 +156,7 @@ class WMSE(ViewMethod):
         text="sentences",
         supervision="unsupervised",
         cost="one epoch, both views in one forward, a Cholesky factor a slice",
+        precision="not stated",
         notes="A method for images, here on sentence views. Paper and code whiten without shrinkage (their presets); "
         "then an epoch's last, shorter batch is left out. The code whitens each view's slice separately (the default), "
         "and its head sees both views in one call (joint_head). It has 512 images of two views or 256 of four in a "

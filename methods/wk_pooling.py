@@ -122,11 +122,11 @@ class WKEncoder(Encoder):
 
     settings: WKPoolingConfig
 
-    def forward(self, features: dict[str, Tensor]) -> Tensor:
-        """Vectors (n, d) of collated `features`."""
+    def _vectors(self, features: dict[str, Tensor]) -> Tensor:
         settings = self.settings
         device = torch.device("cpu") if self.device.type == "mps" else self.device  # mps has no float64
-        states = [state.to(device) for state in self.hidden_states(features)[settings.layer_start :]]
+        states, last = self._run(features, every_layer=True)
+        states = tuple(state.to(device) for state in (*states[:-1], last)[settings.layer_start :])
         mask = features["attention_mask"].to(device)
         return wk_vectors(states, mask, window=settings.window, left=settings.left).to(self.device)
 

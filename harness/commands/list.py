@@ -22,7 +22,7 @@ from harness.registry import Group
 if TYPE_CHECKING:
     from harness.method import Method
 
-CARD = ("paper", "equations", "reference", "text", "supervision", "deterministic", "cost", "kept", "notes")
+CARD = ("paper", "equations", "reference", "text", "supervision", "deterministic", "cost", "precision", "kept", "notes")
 # The columns of the table of what is listed; "about" alone, where it is not named here.
 _COLUMNS = {
     "methods": ("about", "supervision", "text"),

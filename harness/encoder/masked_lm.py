@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.nn.utils.rnn import pad_sequence
 
 from harness.encoder.network import Network
 from harness.encoder.quiet import quiet_transformers
@@ -125,16 +126,22 @@ def mask_tokens(
     rng: np.random.Generator,
     *,
     probability: float = 0.15,
+    shares: tuple[float, float] = (0.8, 0.1),
+    mask: int | None = None,
 ) -> tuple[list[list[int]], list[list[int]]]:
-    """Choose each token that is not special with `probability`; of the chosen ones 80 % become the mask token, 10 % a
-    random ordinary token, 10 % stay.
+    """Choose each token that is not special with `probability`; of the chosen ones the first of `shares` become the
+    mask token, the second a random ordinary token, and the rest stay.
+
+    Args:
+        mask: the id of the mask token; None for the tokenizer's own.
 
     Returns the ids so changed, and labels: the token's true id where it was chosen, else -100.
 
     Raises:
         InputError: the tokenizer has no mask token.
     """
-    if tokenizer.mask_token_id is None:
+    mask = tokenizer.mask_token_id if mask is None else mask
+    if mask is None:
         raise InputError(
             "masked-language modelling needs a base model whose tokenizer has a mask token; this one's has none"
         )
@@ -147,10 +154,15 @@ def mask_tokens(
     chosen = (rng.random(flat.shape) < probability) & maskable[flat]
     how = rng.random(flat.shape)
     drawn = ordinary[rng.integers(len(ordinary), size=flat.shape)]
-    masked = np.where(chosen & (how < 0.8), int(tokenizer.mask_token_id), flat)
-    masked, labels = np.where(chosen & (how >= 0.9), drawn, masked), np.where(chosen, flat, IGNORED)
+    masked = np.where(chosen & (how < shares[0]), int(mask), flat)
+    masked, labels = np.where(chosen & (how >= 1 - shares[1]), drawn, masked), np.where(chosen, flat, IGNORED)
     ends = np.cumsum([len(row) for row in ids])[:-1]
     return [part.tolist() for part in np.split(masked, ends)], [part.tolist() for part in np.split(labels, ends)]
+
+
+def padded_labels(labels: Sequence[Sequence[int]]) -> Tensor:
+    """Rows of labels as (n, length), -100 behind the shorter ones."""
+    return pad_sequence([torch.tensor(row) for row in labels], batch_first=True, padding_value=IGNORED)
 
 
 def masked_lm_loss(logits: Tensor, labels: Tensor) -> Tensor:

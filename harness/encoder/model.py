@@ -52,6 +52,8 @@ class Encoder(Network):
     ) -> Self:
         """A base model: "embedded:NAME", a folder, or a hub id, with the pooling called `pooling`.
 
+        The template of a prompt or an echo becomes a part of the tokenizer, a prompt's full stop included.
+
         `max_length` defaults to the smallest of the tokenizer's limit, the model's positions and 512.
 
         Raises:

@@ -40,6 +40,7 @@ _LOG = logging.getLogger(__name__)
 # Small batches stay in a CPU's cache; a GPU needs wide ones to be busy.
 _TOKENS_PER_ROW = {"cpu": 24, "cuda": 256}
 _SAME = 1e-3  # distance of two views, as a share of their length, that rounding may explain; dropout makes it 0.1
+Rows = Sequence[str] | Sequence[Sequence[int]]  # texts, or the token ids of texts
 AT_ONCE = 4096  # texts in one call of a tokenizer, which holds far more of each than its ids until it returns
 WINDOW = 65_536  # distinct sentences tokenised at a time, which bounds the memory of a million of them
 
@@ -55,6 +56,7 @@ class Network(nn.Module):
         head: modules applied to the pooled vector (the checkpoint's tanh pooler, dense layers, normalisation).
         affine: a linear map applied last, such as a whitening; None for none. Assign an `nn.Linear` to set it.
         max_length: tokens of the longest row, special tokens included; longer sentences are cut.
+        train_length: the same for texts that are given to `forward` and `two_views`; None for `max_length`.
         micro_batch: sentences (with both views) that `forward` and `two_views` encode at a time where a gradient is
             wanted, so that a large batch needs the memory of a small one; None for all.
         packed: does the transformer read batches without their padding in training? Set it by `pack_batches`.
@@ -85,6 +87,7 @@ class Network(nn.Module):
         self.view_rates = attach(transformer)
         self._inputs = set(inspect.signature(transformer.forward).parameters)
         self._depth = int(transformer.config.num_hidden_layers)
+        self.train_length: int | None = None
         self.micro_batch: int | None = None
         self.packed = False
         self._check_packed = False  # is a packed pass to be compared with a padded one, for the first batch on a GPU?
@@ -110,6 +113,16 @@ class Network(nn.Module):
         model.disable_input_require_grads()  # type: ignore[no-untyped-call]
         self._checkpoints_rates = True
         self.view_rates.jagged = False
+
+    def warn_without_dropout(self, remedy: str) -> None:
+        """Log one line where the checkpoint drops nothing in training (ModernBERT, Qwen3), and what to do about it."""
+        rates = [module.p for module in self.transformer.modules() if isinstance(module, nn.Dropout)]
+        rates += [getattr(module, "attention_dropout", 0.0) for module in self.transformer.modules()]
+        if not any(isinstance(rate, float) and rate > 0 for rate in rates):
+            kind = self.transformer.config.model_type
+            _LOG.warning(
+                'a base model of type "%s" has no dropout of its own, which this method learns by; %s', kind, remedy
+            )
 
     def pack_batches(self, *, where_possible: bool = False) -> None:
         """In training, give the transformer the real tokens of a batch alone; its vectors are the same, but for
@@ -181,8 +194,10 @@ class Network(nn.Module):
             features["token_type_ids"] = torch.zeros_like(input_ids)
         return features
 
-    def forward(self, features: dict[str, Tensor]) -> Tensor:
-        """Vectors (n, d) of collated `features`, head and affine applied; the checkpoint's own dropout in training."""
+    def forward(self, given: Rows | dict[str, Tensor]) -> Tensor:
+        """Vectors (n, d) of texts, token rows or collated features, head and affine applied; the checkpoint's own
+        dropout in training."""
+        features = given if isinstance(given, dict) else self.collate(self._ids(given))
         with self._shared(features) as (part, own):
             slices = _cuts(len(own["attention_mask"]), self.micro_batch)
             parts = [self._placed({name: tensor[rows] for name, tensor in own.items()}) for rows in slices]
@@ -190,14 +205,23 @@ class Network(nn.Module):
 
     def two_views(
         self,
-        ids_a: Sequence[Sequence[int]],
-        ids_b: Sequence[Sequence[int]],
+        a: Rows,
+        b: Rows | None = None,
         *,
         hidden_dropout: Rates | None = None,
         attention_dropout: Rates | None = None,
         differ_by: str = "",
     ) -> tuple[Tensor, Tensor]:
         """Vectors (n, d) of both views of n sentences from one forward pass of 2n rows.
+
+            >>> from harness.encoder import Encoder
+            >>> encoder = Encoder.from_pretrained("embedded:mini-bert")
+            >>> a, b = encoder.two_views(["A dog runs.", "It rains."])
+            >>> a.shape == b.shape == (2, encoder.dimension)
+            True
+
+        `a` and `b` are texts, cut to `train_length` tokens, or rows of token ids; without `b` both views have those of
+        `a`, and dropout alone tells them apart.
 
         A pair of rates is (view a, view b): `hidden_dropout` for embedding, attention-output and feed-forward-output
         dropout, `attention_dropout` for attention probabilities; None keeps the checkpoint's own. In evaluation mode
@@ -210,6 +234,8 @@ class Network(nn.Module):
                 checkpointing that would repeat its layers at other rates, or, with `differ_by`, views that are equal
                 for every sentence.
         """
+        ids_a = self._ids(a)
+        ids_b = ids_a if b is None else self._ids(b)
         if len(ids_a) != len(ids_b) or not len(ids_a):
             raise InputError(f"two views need as many sentences each, and one at least: {len(ids_a)}, {len(ids_b)}")
         checkpoints = any(getattr(module, "gradient_checkpointing", False) for module in self.transformer.modules())
@@ -217,9 +243,9 @@ class Network(nn.Module):
             raise InputError("gradient checkpointing that knows the views' dropout is Encoder.checkpoint_gradients()")
         add_tokens([*ids_a, *ids_b])
         with share(len(ids_a)) as part:
-            a, b = ids_a[part.rows], ids_b[part.rows]
-            slices = _cuts(len(a), self.micro_batch)
-            parts = [self._placed(self.collate([*a[rows], *b[rows]])) for rows in slices]
+            ids_a, ids_b = ids_a[part.rows], ids_b[part.rows]
+            slices = _cuts(len(ids_a), self.micro_batch)
+            parts = [self._placed(self.collate([*ids_a[rows], *ids_b[rows]])) for rows in slices]
 
             def encode(features: dict[str, Tensor]) -> Tensor:
                 rows = len(features["attention_mask"])
@@ -334,6 +360,11 @@ class Network(nn.Module):
     def copy(self) -> Self:
         """An independent copy: own weights and own dropout rates; only the tokenizer is shared."""
         return copy.deepcopy(self, {id(self.tokenizer): self.tokenizer})
+
+    def _ids(self, given: Rows) -> Sequence[Sequence[int]]:
+        """Token rows of texts; token rows as they are."""
+        texts = [row for row in given if isinstance(row, str)]
+        return self.tokenize(texts, self.train_length) if texts else given  # type: ignore[return-value]
 
     @contextmanager
     def _shared(self, features: dict[str, Tensor]) -> Iterator[tuple[Share, dict[str, Tensor]]]:

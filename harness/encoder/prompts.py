@@ -7,6 +7,8 @@ Under causal attention the first tokens of a sentence cannot see its last ones; 
 gives the sentence twice, and the vector is made of the tokens of the second copy. A sentence is cut before it is
 doubled, so both copies are always equal.
 
+In a prompt a sentence gets a full stop unless it ends in one of . ? " ', as the authors' evaluations give it.
+
 Sources: PromptBERT (Jiang et al., EMNLP 2022), which reads [MASK]; PromptEOL (Jiang et al., EMNLP 2024), which reads
 the last token of a causal model; Springer et al., "Repetition improves language model embeddings", ICLR 2025 (arXiv
 2402.15449).
@@ -20,7 +22,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Self
 
 import torch
-from tokenizers import normalizers
+from tokenizers import Regex, normalizers
 from tokenizers.processors import TemplateProcessing
 from torch import Tensor
 
@@ -41,7 +43,8 @@ class Prompt:
     """A template such as `This sentence : "[X]" means [MASK].`
 
     `[MASK]` is the model's own mask token, whatever it is called. Without one the template's last token is read, and
-    what a tokenizer would put behind it ([SEP]) is left off. `[X]` is tokenised separately, its template once.
+    what a tokenizer would put behind it ([SEP]) is left off. `[X]` is tokenised separately, its template once. A blank
+    before `[X]` belongs to the sentence: tokenizers that glue it to the next word see the word as they know it.
     """
 
     before: str
@@ -80,10 +83,30 @@ class Prompt:
         mask = str(tokenizer.mask_token)
         before, after = (
             [int(i) for i in tokenizer(part.replace(MASK, mask), add_special_tokens=False)["input_ids"]]
-            for part in (self.before, self.after)
+            for part in (self.before.removesuffix(" "), self.after)
         )
         first, last = frame_of(tokenizer)
         return [*first, *before], [*after, *(last if self.reads_mask else [])]
+
+    def sentence(self, tokenizer: PreTrainedTokenizerBase) -> normalizers.Normalizer:
+        """Writes a sentence as the authors' evaluations do: with a full stop, apart where the template's own is, unless
+        it ends in one of . ? " '. Where the last token is read (PromptEOL), double quotes become single ones, and a
+        question mark at the end a full stop. The blank before `[X]` is added for a tokenizer that glues it.
+        """
+        stop = " ." if self.after.endswith(" .") else "."
+        changes = [(Regex(r"(?<=[^.?\"'\s])\s*\z"), stop)]
+        if not self.reads_mask:
+            changes += [(Regex('"'), "'"), (Regex(r"\?\z"), ".")]
+        blank = [normalizers.Prepend(" ")] if self.before.endswith(" ") and _glues(tokenizer) else []
+        return normalizers.Sequence([*(normalizers.Replace(old, new) for old, new in changes), *blank])
+
+    def rows(self, texts: Sequence[str], tokenizer: PreTrainedTokenizerBase, words: int) -> list[list[int]]:
+        """Token rows of sentences in the template, each sentence cut to `words` tokens; `tokenizer` as in `pieces`."""
+        before, after = self.pieces(tokenizer)
+        written = self.sentence(tokenizer)
+        sentences = [written.normalize_str(clean(text, place)) for place, text in enumerate(texts)]
+        cut = tokenizer(sentences, add_special_tokens=False, truncation=True, max_length=max(words, 1))["input_ids"]
+        return [[*before, *row, *after] for row in cut]
 
     def apply(self, tokenizer: PreTrainedTokenizerBase) -> None:
         """Make `tokenizer` put the template around every text; padding goes to the right.
@@ -93,7 +116,9 @@ class Prompt:
         """
         _require_fast(tokenizer)
         before, after = self.pieces(tokenizer)
+        written = self.sentence(tokenizer)
         _set_template(tokenizer, ("before", "$A", "after"), {"before": before, "after": after})
+        _normalise_first(tokenizer, written)
 
 
 def _require_fast(tokenizer: PreTrainedTokenizerBase) -> None:
@@ -111,22 +136,25 @@ def _set_template(tokenizer: PreTrainedTokenizerBase, order: Sequence[str], piec
     tokenizer.padding_side = "right"
 
 
+def _glues(tokenizer: PreTrainedTokenizerBase) -> bool:
+    """Is a blank a part of the word that follows it?"""
+    once, twice = (tokenizer(text, add_special_tokens=False)["input_ids"] for text in ("a", "a a"))
+    return bool(twice != [*once, *once])
+
+
+def _normalise_first(tokenizer: PreTrainedTokenizerBase, step: normalizers.Normalizer) -> None:
+    """Make `step` the first change that `tokenizer` makes in a text."""
+    backend = tokenizer.backend_tokenizer
+    own = backend.normalizer
+    backend.normalizer = step if own is None else normalizers.Sequence([step, own])
+
+
 def frame_of(tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], list[int]]:
     """The ids that a tokenizer puts before and after every text: special tokens, and a prompt's template."""
     plain = tokenizer("a", add_special_tokens=False)["input_ids"]
     framed = tokenizer("a")["input_ids"]
     start = next(i for i in range(len(framed)) if framed[i : i + len(plain)] == plain)
     return framed[:start], framed[start + len(plain) :]
-
-
-def rows(
-    texts: Sequence[str], tokenizer: PreTrainedTokenizerBase, pieces: tuple[list[int], list[int]], words: int
-) -> list[list[int]]:
-    """Token rows of sentences, cut to `words` tokens each, between the two `pieces` of a prompt."""
-    before, after = pieces
-    cleaned = [clean(text, place) for place, text in enumerate(texts)]
-    cut = tokenizer(cleaned, add_special_tokens=False, truncation=True, max_length=max(words, 1))["input_ids"]
-    return [[*before, *row, *after] for row in cut]
 
 
 @dataclass(frozen=True)
@@ -166,7 +194,7 @@ class Echo:
             return [int(i) for i in tokenizer(text, add_special_tokens=False)["input_ids"]]
 
         spaced = self.before.endswith(" ") and self.between.endswith(" ")
-        glued = spaced and ids("a a") != [*ids("a"), *ids("a")]  # the blank is a part of the word that follows
+        glued = spaced and _glues(tokenizer)
         cut = -1 if spaced else None
         pieces = {
             "before": [*first, *ids(self.before[:cut])],
@@ -174,11 +202,8 @@ class Echo:
             "after": [*ids(self.after), *last],
         }
         _set_template(tokenizer, ("before", "$A", "between", "$A", "after"), pieces)
-        backend = tokenizer.backend_tokenizer
         if glued:
-            blank = normalizers.Prepend(" ")
-            own = backend.normalizer
-            backend.normalizer = blank if own is None else normalizers.Sequence([own, blank])
+            _normalise_first(tokenizer, normalizers.Prepend(" "))
 
 
 @dataclass(frozen=True)

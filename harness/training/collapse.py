@@ -114,8 +114,7 @@ def view_cosine(encoder: Encoder, texts: Sequence[str]) -> float | None:
         return None
     encoder.train()
     with torch.no_grad():
-        ids = encoder.tokenize(list(texts[:_SAMPLE]))
-        a, b = (h.float() for h in encoder.two_views(ids, ids))
+        a, b = (h.float() for h in encoder.two_views(texts[:_SAMPLE]))
     encoder.eval()
     return float(torch.nn.functional.cosine_similarity(a, b).mean())
 

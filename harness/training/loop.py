@@ -110,8 +110,7 @@ class TrainedMethod(Method):
         ...     name = "attract"
         ...     card = MethodCard("Attraction", "none", cost="little")
         ...     def loss(self, encoder, heads, batch):
-        ...         ids = encoder.tokenize(batch.texts, max_length=self.config.train_length)
-        ...         a, b = encoder.two_views(ids, ids)
+        ...         a, b = encoder.two_views(batch.texts)
         ...         return {"loss": (a - b).square().sum(dim=1).mean()}
         >>> method = Attract(TrainingConfig(batch_size=2, max_steps=1)).fit(["A dog runs.", "It rains."])
         >>> method.fit_report.training["steps"]
@@ -135,6 +134,7 @@ class TrainedMethod(Method):
     def load_base(self) -> Encoder:
         """As `Method.load_base`, ready to be trained with the memory that the config allows, packed or padded."""
         encoder = super().load_base()
+        encoder.train_length = self.config.train_length
         encoder.micro_batch = self.config.micro_batch
         if self.config.gradient_checkpointing:
             encoder.checkpoint_gradients()

@@ -31,18 +31,36 @@ _CHANGES = {
 class Batch:
     """The items of one training step, and the generator that its views may draw from.
 
-    >>> Batch(["A dog runs."], np.random.default_rng(1), step=0).texts
-    ['A dog runs.']
+        >>> Batch(["A dog runs."], np.random.default_rng(1), step=0).texts
+        ['A dog runs.']
+        >>> batch = Batch([Pair("A dog runs.", "A dog is running.")], np.random.default_rng(1), step=0)
+        >>> batch.texts, batch.positives
+        (['A dog runs.'], ['A dog is running.'])
+
+    Attributes:
+        items: texts (str); of a method that learns from pairs, a `harness.sources.Pair` each: anchor, positive, and
+            negative and label where the corpus has them.
+        rng: the only source of random numbers, besides torch's global generator.
+        step: of the training, from 0.
     """
 
-    items: list[Any]  # str, or harness.sources.Pair
+    items: list[Any]
     rng: np.random.Generator
     step: int
 
     @property
     def texts(self) -> list[str]:
-        """The sentences (of a pair: its anchor)."""
+        """The sentences; of pairs the first texts, the anchors."""
         return [item if isinstance(item, str) else item.anchor for item in self.items]
+
+    @property
+    def positives(self) -> list[str]:
+        """The second texts of pairs.
+
+        Raises:
+            InputError: the items are single texts.
+        """
+        return positives(self.items)
 
 
 class Views(NamedTuple):
@@ -73,9 +91,7 @@ def make_views(
         InputError: "paraphrase" without pairs, "eda" without WordNet.
     """
     anchors = [item if isinstance(item, str) else item.anchor for item in items]
-    sides = [anchors, anchors]
-    if "paraphrase" in config.views:
-        sides[1] = [_positive(item) for item in items]
+    sides = [anchors, positives(items) if "paraphrase" in config.views else anchors]
     if "eda" in config.views:
         from harness.views.wordnet import load
 
@@ -120,7 +136,13 @@ def markers(tokenizer: Any) -> frozenset[int]:
     return frozenset(i for i in ids if i is not None)
 
 
-def _positive(item: str | Pair) -> str:
-    if isinstance(item, str):
-        raise InputError('view "paraphrase" learns from pairs, but the corpus holds single texts')
-    return item.positive
+def positives(items: Sequence[str | Pair]) -> list[str]:
+    """The second texts of pairs.
+
+    Raises:
+        InputError: one of the items is a single text.
+    """
+    pairs = [item for item in items if not isinstance(item, str)]
+    if len(pairs) < len(items):
+        raise InputError("the second texts of pairs are learned from, but the corpus holds single texts")
+    return [pair.positive for pair in pairs]

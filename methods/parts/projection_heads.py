@@ -16,6 +16,7 @@ from torch import nn
 
 Bias = Literal["first", "hidden", "none", "all"]
 Init = Literal["normal", "pytorch"]
+_BERT_BASE = 768
 Widths = Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1)]  # of a projector, in a config
 
 
@@ -42,6 +43,11 @@ def _linear(inputs: int, outputs: int, *, bias: bool, init: Init, generator: tor
 def tanh_mlp(dimension: int, *, generator: torch.Generator | None = None) -> nn.Sequential:
     """SimCSE's training-only head, (n, d) -> (n, d): z = tanh(W h + b), W ~ N(0, 0.02), b = 0."""
     return nn.Sequential(_linear(dimension, dimension, bias=True, init="normal", generator=generator), nn.Tanh())
+
+
+def widths_for(dimension: int, usual: int) -> Widths:
+    """Three layers of the `usual` width, or of four times the width of a base model that is narrower than BERT-base."""
+    return (usual if dimension >= _BERT_BASE else 4 * dimension,) * 3
 
 
 def projector(

@@ -70,7 +70,7 @@ class RecurrentEncoder(Encoder):
         self.tokenizer, self.words, self.layer = tokenizer, words, layer
         self.reduce: Reduce = reduce
         self.max_length = max_length or UNLIMITED
-        self.micro_batch = None
+        self.micro_batch = self.train_length = None
         self._inputs: set[str] = set()
 
     @property

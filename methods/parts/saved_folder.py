@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from harness.encoder.layout import card_text, make_sentence_transformer
+from harness.encoder.layout import card_text, make_sentence_transformer, staged_folder
 from harness.errors import InputError
-from harness.files.atomic import open_folder, share_files
 from harness.method import METHOD_FILE, Method, write_settings
 
 
@@ -27,17 +25,8 @@ def new_folder(method: Method, path: str | Path, card: str = "", **more: Any) ->
     path = Path(path)
     if path.exists() and not (path.is_dir() and ((path / METHOD_FILE).exists() or not any(path.iterdir()))):
         raise InputError(f"{path} exists and is not a saved method; choose another folder or remove it")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    staged = open_folder(path)
-    try:
+    with staged_folder(path) as staged:
         yield staged
         write_settings(method, staged, **more)
         text = card_text(card.strip() or f"# {method.card.title}", ours=make_sentence_transformer(staged))
         (staged / "README.md").write_text(text, "utf-8")
-        share_files(staged)
-        if path.exists():
-            shutil.rmtree(path)
-        staged.rename(path)
-    except BaseException:
-        shutil.rmtree(staged, ignore_errors=True)
-        raise

@@ -9,7 +9,7 @@ from harness.config import option
 from harness.method import POOLING_HELP, MethodConfig, Supervision, Text
 from harness.training import Batch, TrainedMethod, TrainingConfig
 from harness.views import ViewConfig, encode_views
-from methods.parts.projection_heads import Widths, projector
+from methods.parts.projection_heads import Widths, projector, widths_for
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -25,7 +25,9 @@ class TwoViewConfig(ViewConfig, TrainingConfig):
     batch_size: int = option(256, "sentences (or pairs) per training step", ge=2)
     epochs: int = option(2, "passes over the corpus", ge=1)
     eval_every: int = option(60, "training steps between two evaluations on the dev set", ge=1)
-    projector: Widths = option((8192, 8192, 8192), "widths of the projector's layers")
+    projector: Widths | None = option(
+        None, "widths of the projector's layers; empty: three of 8192, of 4 times the base model's where that is narrow"
+    )
     projector_bias: Literal["first", "hidden", "none", "all"] = option("hidden", "which projector layers have a bias")
     projector_init: Literal["normal", "pytorch"] = option("pytorch", "N(0, 0.02) as in BERT, or PyTorch's default")
     in_parts: ClassVar[bool] = True
@@ -58,7 +60,8 @@ class TwoViewMethod(ViewMethod):
 
     def heads(self, encoder: Encoder) -> nn.Module:
         config = self.config
-        return projector(encoder.dimension, config.projector, bias=config.projector_bias, init=config.projector_init)
+        widths = config.projector or widths_for(encoder.dimension, 8192)
+        return projector(encoder.dimension, widths, bias=config.projector_bias, init=config.projector_init)
 
     def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, Tensor]:
         h_a, h_b = encode_views(encoder, batch, self.config, max_length=self.config.train_length)

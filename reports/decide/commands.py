@@ -50,8 +50,8 @@ def register(commands: Commands) -> None:
         commands, "power", run_power, WORKDIR, comparison, target, JSON,
         help="say what differences a number of seeds can detect, and how many seeds a difference takes",
         description="Simulates the verdicts of `harness verdict`: with the spread of seeds and examples in the records "
-        "of a work directory, or with --sd. Prints the smallest difference that is found in 80 % of comparisons, by the "
-        "number of seeds and of test examples.",
+        "of a work directory, or with --sd. Prints the smallest difference that is found in 80 % of comparisons, by "
+        "the number of seeds and of test examples.",
         example="harness power --difference 1.5 --workdir work/demo; harness power --sd 0.84 --rows 6 --difference 2",
     )  # fmt: skip
     power.add_argument("--difference", type=float, metavar="POINTS", help="how many seeds does this one take?")

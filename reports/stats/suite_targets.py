@@ -15,7 +15,7 @@ from reports.stats.targets import SOURCES, Measure, Target, alone, asked_of_most
 # The number of a task: the first of these that it has, else the metric that its suite names, else its first score.
 _METRICS = (("accuracy", ""), ("spearman", "all"), ("spearman", ""), ("recall", "mean of six recalls"))
 # Suites whose tables print the mean of SentEval's seven, and what stands before the tasks' names.
-TRANSFER_SUITES = {"transfer": "", "transfer-prototyping": "prototyping:", "transfer-lbfgs": "lbfgs:"}
+TRANSFER_SUITES = {"transfer": "", "transfer-prototyping": "prototyping:"}
 MTEB_TITLES = {
     "mteb-en-v1": "MTEB (English, v1)",
     "mteb-en-v2": "MTEB (English, v2)",
@@ -65,7 +65,7 @@ def transfer_average(comparison: Comparison, suite: str) -> Target | None:
     prefix = TRANSFER_SUITES.get(suite)
     if prefix is None or {one.task.removeprefix(prefix) for one in measures} != set(TRANSFER):
         return None
-    name = {"": "", "prototyping:": ", prototyping", "lbfgs:": ", exact classifier"}[prefix]
+    name = ", prototyping" if prefix else ""
     return Target(f"suite-{suite}", f"the average of the seven transfer tasks{name}", "transfer average",
                   tuple(measures))  # fmt: skip
 

@@ -21,7 +21,6 @@ MEAN = "mean ± standard deviation over seeds."
 CLASSIFICATION = {
     "transfer": ("Transfer tasks", ""),
     "transfer-prototyping": ("Transfer tasks, prototyping configuration", "prototyping:"),
-    "transfer-lbfgs": ("Transfer tasks, exact classifier", "lbfgs:"),
     "downstream": ("Other downstream tasks", ""),
     "probing": ("Probing tasks", ""),
     "embedded-transfer": ("Embedded transfer tasks", "Embedded-"),

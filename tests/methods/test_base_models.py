@@ -124,6 +124,20 @@ def test_every_objective_of_two_views_refuses_equal_ones(name: str, bases: dict[
         method(config, base_model=bases["roberta"]).fit(corpus, FitContext(precision="fp32", max_steps=1))
 
 
+@pytest.mark.parametrize("name", ["esimcse", "promptbert", "sncse", "self_guided", "is_bert", "contrastive_tension"])
+def test_a_base_model_without_dropout_is_one_line_where_views_differ_without_it(
+    name: str, bases: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    template = {"pooling": "prompt:the [X] and the", "second": "a [X] and the"}
+    values = {"contrastive_tension": {"dropout": True}, "promptbert": template, "sncse": template}.get(name, {})
+    kind = registry.load(registry.METHODS, name)
+    for base, lines in (("modernbert", 1), ("roberta", 0)):
+        caplog.clear()
+        method = kind(kind.configure(values), base_model=bases[base])
+        method.heads(method.load_base())
+        assert [f'type "{base}" has no dropout' in message for message in caplog.messages] == [True] * lines
+
+
 def test_a_type_without_hidden_dropout_says_so(bases: dict[str, str], corpus: Corpus) -> None:
     method = registry.load(registry.METHODS, "simcse")
     config = method.configure(SMALL | {"pooling": "mean", "dropout": 0.1})

@@ -14,7 +14,7 @@ from harness.errors import InputError
 from harness.method import FitContext
 from harness.sources import Corpus, load_corpus
 from harness.training import Batch
-from methods.llm2vec import LLM2Vec, mask_all, masked_next_token
+from methods.llm2vec import LLM2Vec, masked_next_token
 from tests.support.encoder_models import WORDS, base_model
 from tests.support.kill_and_resume import weights_whole_and_resumed
 
@@ -63,21 +63,22 @@ def test_masked_tokens_are_read_from_the_state_before_them() -> None:
     assert float(value) == pytest.approx(np.mean(terms), rel=1e-5)
 
 
-def test_masking_keeps_the_first_token_and_the_frame() -> None:
-    ids = [[7, *range(10, 60), 2]] * 40
-    masked, labels = mask_all(ids, 0.2, 99, frozenset({2}), np.random.default_rng(0))
-    for row, hidden, truth in zip(ids, masked, labels, strict=True):
-        assert (hidden[0], hidden[-1]) == (7, 2)
-        assert [t if t != -100 else h for h, t in zip(hidden, truth, strict=True)] == row
-        assert all((h == 99) == (t != -100) for h, t in zip(hidden, truth, strict=True))
-    share = np.mean([h == 99 for row in masked for h in row[1:-1]])
-    assert share == pytest.approx(0.2, abs=0.03)
+def test_the_families_mask_as_their_released_configurations() -> None:
+    masks = {
+        family: (config.masking, config.mask, config.select)
+        for family in ("llama-4096x32", "mistral-4096x32")
+        for config in [LLM2Vec.configure({}, preset="full", family=family)]
+    }
+    assert masks == {"llama-4096x32": ("bert", 0.2, "last"), "mistral-4096x32": ("all", 0.8, "last")}
 
 
-def test_the_phases_follow_each_other_with_a_decay_each(base: str, corpus: Corpus) -> None:
+def test_the_phases_follow_each_other_at_constant_rates(base: str, corpus: Corpus) -> None:
     method = made(base, mntp_steps=2, mntp_learning_rate=5e-4)
     rates = [method.schedule(step, 6) for step in range(6)]
-    np.testing.assert_allclose(rates, [0.5, 0.25, 1.0, 0.75, 0.5, 0.25])
+    np.testing.assert_allclose(rates, [0.5, 0.5, 1.0, 1.0, 1.0, 1.0])
+    method = made(base, mntp_steps=2, mntp_learning_rate=5e-4, warmup=0.5)
+    rates = [method.schedule(step, 6) for step in range(6)]
+    np.testing.assert_allclose(rates, [0.0, 0.5, 0.0, 0.5, 1.0, 1.0])
     encoder = method.load_base()
     heads = method.heads(encoder)
     batch = [Batch(list(corpus[:4]), np.random.default_rng(0), step) for step in (1, 2)]

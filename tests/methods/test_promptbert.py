@@ -38,7 +38,7 @@ def test_the_views_are_the_two_templates_around_the_cut_sentence(corpus: Corpus)
         assert encoder.tokenizer.decode(a).startswith('[CLS] this sentence of "')
         assert encoder.tokenizer.decode(b).startswith('[CLS] this sentence : "')
         assert a[5:-5] == b[5:-5]
-        assert len(a) <= 12 - 2 + 10
+        assert len(a) <= 12 + 10
 
 
 def test_the_bare_template_stands_where_it_stood_around_the_sentence(corpus: Corpus) -> None:
@@ -46,7 +46,7 @@ def test_the_bare_template_stands_where_it_stood_around_the_sentence(corpus: Cor
     method, encoder, _, batch = set_up(corpus)
     ids_a, _ = method.views(encoder, batch)
     bare = method._bare(encoder, ids_a, 0).detach()
-    before, after = method._pieces(0)
+    before, after = method._prompt(0).pieces(method._plain())
     for row, vector in zip(ids_a, bare, strict=True):
         places = [*range(len(before)), *range(len(row) - len(after), len(row))]
         template = torch.tensor([[*before, *after]])

@@ -1,10 +1,10 @@
 """Shows accuracy and time of the seven transfer tasks with our classifiers and with scikit-learn's LogisticRegression.
 
-    python -m tools.benchmarks.transfer_speed [--model embedded:mini-bert] [--classifier adam|lbfgs|transcription]
+    python -m tools.benchmarks.transfer_speed [--model embedded:mini-bert] [--classifier adam|transcription]
         [--tasks MR,CR] [--seeds 1111,1,2] [--limit 2000] [--grid senteval|matched] [--keep FOLDER] [--without-sklearn]
 
-`--classifier adam` is SentEval's full configuration, `lbfgs` the exact solution, `transcription` the full configuration
-again, fit by fit in the float64 numpy of the tests, which separates effects of the protocol from errors of our code.
+`--classifier adam` is SentEval's full configuration, `transcription` the same, fit by fit in the float64 numpy of the
+tests, which separates effects of the protocol from errors of our code.
 
 The vectors are computed once and do not count. Every solver gets the same vectors and, where the protocol has folds,
 the same folds. scikit-learn searches SentEval's own grid for it (six or seven values of C) or, with `--grid matched`,
@@ -128,12 +128,12 @@ def row(first: str, ours: list[str], rest: list[str]) -> str:
 def main() -> None:
     import warnings
 
-    from harness.tasks.senteval.classifier import FULL, LBFGS
+    from harness.tasks.senteval.classifier import FULL
     from harness.tasks.senteval.transfer import TRANSFER, transfer_task
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="embedded:mini-bert")
-    parser.add_argument("--classifier", choices=["adam", "lbfgs", "transcription"], default="adam")
+    parser.add_argument("--classifier", choices=["adam", "transcription"], default="adam")
     parser.add_argument("--tasks", default=",".join(TRANSFER))
     parser.add_argument("--seeds", default="1111,1,2")
     parser.add_argument("--limit", type=int, default=10**9)
@@ -145,7 +145,7 @@ def main() -> None:
     import torch
 
     torch.ones(8, 8) @ torch.ones(8, 8)  # threads and libraries are up before the clock runs
-    seeds = [1111] if args.classifier == "lbfgs" else [int(s) for s in args.seeds.split(",")]
+    seeds = [int(s) for s in args.seeds.split(",")]
     print(f"{args.model}, {args.classifier}, {torch.get_num_threads()} threads; s: wall (processor), ours a seed")
     print(row("task", [f"seed {s}" for s in seeds], ["sklearn", "mean - theirs", "s ours", "s sklearn", "theirs/ours"]))
     all_ours: list[list[Run]] = []
@@ -159,7 +159,7 @@ def main() -> None:
         def ours(seed: int, task: Any = task, table: Any = table, data: Data = data) -> float:
             if args.classifier == "transcription":
                 return transcription(data, 10, seed)
-            task.classifier = LBFGS if args.classifier == "lbfgs" else dataclasses.replace(FULL, seed=seed)
+            task.classifier = dataclasses.replace(FULL, seed=seed)
             return float(task.outcome(table)[0].test)
 
         runs = [timed(partial(ours, seed)) for seed in seeds]

@@ -43,7 +43,6 @@ _SIMILARITIES = {  # mteb's names of pair scores, and the sign that makes more a
     "manhattan_distances": -1,
     "euclidean_distances": -1,
 }
-_WITH_P_VALUES = ("SummEval", "SummEvalFr")  # whose scores average correlations together with their p-values
 _TREC = {"ndcg": "ndcg_cut", "map": "map_cut", "recall": "recall", "precision": "P", "hit_rate": "success"}
 
 
@@ -83,11 +82,6 @@ def kind_of(task: Any) -> Kind:
         return Kind(QUERIES, _retrieval) if known else Kind(lacks=f"{metric} is no mean over queries")
     if isinstance(task, kinds.AbsTaskSTS):
         return Kind(PAIRS, _sts)
-    if isinstance(task, kinds.AbsTaskSummarization):
-        return Kind("the text with its summaries", _summarization)
-    if isinstance(task, kinds.AbsTaskBitextMining):
-        ours = metric in ("f1", "accuracy")
-        return Kind(SENTENCES, _bitext) if ours else Kind(lacks=f"{metric} is no mean over sentences")
     return Kind(lacks=f"mteb keeps no outcomes of {task.metadata.type}")
 
 
@@ -273,46 +267,3 @@ def _retrieval(task: Any, predictions: Any, split: str, subset: str) -> Rows:
 def _reciprocal_rank(gold: dict[str, int], docs: dict[str, float], k: int) -> float:
     ranked = sorted(docs.items(), key=lambda x: (x[1], x[0]), reverse=True)[:k]
     return next((1 / rank for rank, (doc, _) in enumerate(ranked, 1) if gold.get(doc, 0) > 0), 0.0)
-
-
-def _summarization(task: Any, predictions: Any, split: str, subset: str) -> Rows:
-    """Texts whose summaries are all alike to a model are left out by mteb; the others are found by their gold."""
-    from scipy.stats import spearmanr
-
-    data = _data(task, split, subset)
-    span = task.max_score - task.min_score
-    gold = [((np.array(x) - task.min_score) / span).tolist() for x in data[task.relevancy_column_name]]
-    outcome: list[float] = []
-    example: list[int] = []
-    for human, cosines in zip(predictions["human_scores"], predictions["cosine_scores"], strict=True):
-        example.append(gold.index(list(human), example[-1] + 1 if example else 0))
-        said = spearmanr(human, cosines)
-        outcome.append((said.statistic + said.pvalue) / 2 if task.metadata.name in _WITH_P_VALUES else said.statistic)
-    ids = text_ids(_texts(data[task.text_column_name]))
-    return [_rows(task.metadata.main_score, outcome, ids[example], example=example)]
-
-
-def _bitext(task: Any, predictions: Any, split: str, subset: str) -> Rows:
-    parallel = task.parallel_subsets
-    data = task.dataset[split] if parallel else _data(task, split, subset)
-    rows = []
-    for columns, neighbours in predictions.items():
-        gold = [pair[1] for pair in data["gold"]] if "gold" in data else range(len(neighbours))
-        found = [neighbour["corpus_id"] for neighbour in neighbours]
-        texts = _texts(data[columns.split("-")[0]])[: len(found)]
-        metric = task.metadata.main_score
-        some = _rows(metric, class_scores(list(gold), found, f1=metric == "f1"), text_ids(texts))
-        rows.append(some.assign(subset=columns if parallel else ""))
-    return rows
-
-
-def class_scores(gold: Sequence[int], found: Sequence[int], *, f1: bool) -> list[float]:
-    """Right or not, or the F1 of each example's own class: their mean is the F1 that is weighted by classes."""
-    right = [float(a == b) for a, b in zip(gold, found, strict=True)]
-    if not f1:
-        return right
-    from sklearn.metrics import f1_score
-
-    classes = sorted(set(gold))
-    of = dict(zip(classes, f1_score(gold, found, labels=classes, average=None, zero_division=0), strict=True))
-    return [float(of[label]) for label in gold]

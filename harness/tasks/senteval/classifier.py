@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from harness.errors import InputError
 
 # 2: a fit that cuts off its own held-out rows goes on with the generator that chose them, as SentEval's does
 Rows = NDArray[np.int64]
-VERSIONS = {"senteval": "harness-senteval-classifier-2", "lbfgs": "harness-senteval-classifier-1"}
+VERSION = "harness-senteval-classifier-2"
 L2_GRID = (1e-5, 1e-4, 1e-3, 1e-2)
 _OPTIMIZERS = ("Adadelta", "Adagrad", "Adam", "Adamax", "ASGD", "RMSprop", "Rprop", "SGD")
 OPTIMIZERS = {name.lower(): name for name in _OPTIMIZERS}  # SentEval's names of torch's classes
@@ -45,14 +45,11 @@ class Solution:
 class Classifier:
     """How a head is fitted and its L2 weight chosen; the defaults are SentEval's "full" configuration.
 
-    `solver`: "senteval" steps through batches with early stopping; "lbfgs" gives the exact minimum of the same convex
-    objective (nhid 0) without seeds, batches or early stopping, so only `kfold` and `l2` have a meaning then.
     `optim`: a torch optimiser with its default settings, except for a learning rate given as in "sgd,lr=0.1".
     `epoch_size`: passes between two checks of the held-out accuracy. `tenacity`: the fit ends at the check number
     tenacity + 1 that did not improve, counted over the whole fit, or once more than `max_epoch` passes were made.
     """
 
-    solver: Literal["senteval", "lbfgs"] = "senteval"
     nhid: int = 0
     optim: str = "adam"
     batch_size: int = 64
@@ -76,21 +73,16 @@ class Classifier:
                 f'classifier: optim "{self.optim}": the only setting is a rate above 0, as in "sgd,lr=0.1"'
             )
         checks = {
-            "solver": self.solver in VERSIONS,
-            "nhid": self.solver == "senteval" or self.nhid == 0,
             "dropout": isinstance(self.dropout, int | float) and 0 <= self.dropout < 1,
             "l2": bool(self.l2) and all(v >= 0 for v in self.l2),
         }
         for key, right in checks.items():
             if not right:
-                raise InputError(f"classifier: {key} = {getattr(self, key)!r} is out of its range with {self.solver}")
+                raise InputError(f"classifier: {key} = {getattr(self, key)!r} is out of its range")
 
     def describe(self) -> dict[str, Any]:
         """All that enters a protocol id."""
-        known = {**asdict(self), "l2": list(self.l2)}
-        if self.solver == "lbfgs":
-            known = {key: known[key] for key in ("solver", "kfold", "l2")}
-        return {**known, "version": VERSIONS[self.solver]}
+        return {"solver": "senteval", **asdict(self), "l2": list(self.l2), "version": VERSION}
 
 
 def check_whole_number(key: str, value: object, least: int) -> None:
@@ -134,5 +126,4 @@ def get_optimizer(text: str) -> tuple[type[Any], dict[str, float]]:
 
 FULL = Classifier()
 PROTOTYPING = Classifier(optim="rmsprop", batch_size=128, tenacity=3, epoch_size=2, kfold=5)
-LBFGS = Classifier(solver="lbfgs")
-CONFIGURATIONS = {"full": FULL, "prototyping": PROTOTYPING, "lbfgs": LBFGS}
+CONFIGURATIONS = {"full": FULL, "prototyping": PROTOTYPING}

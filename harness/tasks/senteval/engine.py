@@ -5,7 +5,7 @@ and `batcher`, and the result keys are SentEval's; `harness.tasks` does the work
 the keys of both: those of SentEval's regressor, and "train", "dev", "test" and "all" with the correlations of the plain
 cosine, as in SimCSE's copy; with "-finetune" after the name, the regressor alone.
 
-Three things are added. The classifier's "solver": "lbfgs" fits exactly. An error in one task of a list (in its files or
+Two things are added. An error in one task of a list (in its files or
 in the script's functions) leaves the other tasks their results; that task gets {"error": one line}. Remarks (on vectors
 with NaN, on files of another size than the published ones) are logged as warnings and listed under the key "notes".
 """
@@ -35,7 +35,7 @@ _REGRESSORS = tuple(name + _FINETUNE for name in _REGRESSION)
 _YEARS = ("STS12", "STS13", "STS14", "STS15", "STS16")
 _RETRIEVAL = "ImageCaptionRetrieval"
 TASKS = (*_CLASSIFICATION, *_REGRESSION, *_REGRESSORS, _RETRIEVAL, *_YEARS, *PROBING)
-_CLASSIFIER_KEYS = ["nhid", "optim", "batch_size", "tenacity", "epoch_size", "max_epoch", "dropout", "solver"]
+_CLASSIFIER_KEYS = ["nhid", "optim", "batch_size", "tenacity", "epoch_size", "max_epoch", "dropout"]
 _DEFAULTS = {"usepytorch": True, "seed": 1111, "batch_size": 128, "nhid": 0, "kfold": 5}
 _LOG = logging.getLogger(__name__)
 

@@ -20,7 +20,6 @@ from torch.nn import functional as F  # noqa: N812 - torch's own convention
 
 from harness.tasks.base import Array
 from harness.tasks.senteval.classifier import Classifier, Solution, Split, get_optimizer
-from harness.tasks.senteval.exact import solve_exactly
 
 # Logits (S, R, classes - 1, b), less those of class 0, of rows (S, b) -> derivatives of the mean loss by them.
 Errors = Callable[[Tensor, Tensor], Tensor]
@@ -36,8 +35,6 @@ def solve(x: Array, y: Array, splits: Sequence[Split], l2: Array, classes: int, 
     """
     features = with_ones(x)
     labels = torch.as_tensor(np.asarray(y, dtype=np.int64), device=features.device)
-    if config.solver == "lbfgs":
-        return solve_exactly(features, labels, splits, l2, classes)
     accuracy = np.zeros(l2.shape)
     predicted: list[NDArray[np.int64]] = [np.zeros((0, 0), dtype=np.int64)] * len(splits)
     together = max(1, _GATHERED // (features.shape[1] * config.batch_size))

@@ -125,9 +125,7 @@ def _folds(y: Array, k: int, state: int) -> list[tuple[Rows, Rows]]:
 
 
 def _with_validation(train: Rows, test: Rows, config: Classifier) -> Split:
-    """A random twentieth of the training rows steers early stopping; the exact solver needs none and takes all."""
-    if config.solver != "senteval":
-        return Split(train, _NONE, test)
+    """A random twentieth of the training rows steers early stopping."""
     shuffled = train[np.random.RandomState(config.seed).permutation(len(train))]
     held = int(_VALIDATION * len(train))
     return Split(shuffled[held:], shuffled[:held], test, drawn=len(train))

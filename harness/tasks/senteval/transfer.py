@@ -223,10 +223,4 @@ PROTOTYPING = Suite(
     metric="accuracy",
     chance=_chance("prototyping:"),
 )
-LBFGS = Suite(
-    tuple(f"lbfgs:{name}" for name in TRANSFER),
-    "the same seven with the exact convex solution of the classifier; no seeds",
-    metric="accuracy",
-    chance=_chance("lbfgs:"),
-)
-TASKS = TaskFamily((*SUITE.tasks, *PROTOTYPING.tasks, *LBFGS.tasks), _task)
+TASKS = TaskFamily((*SUITE.tasks, *PROTOTYPING.tasks), _task)

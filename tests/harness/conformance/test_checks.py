@@ -33,8 +33,7 @@ class Good(TrainedMethod):
     presets: ClassVar[dict[str, dict[str, Any]]] = {"mini": {"learning_rate": 1e-3, "train_length": 12}}
 
     def loss(self, encoder: Any, heads: Any, batch: Any) -> dict[str, torch.Tensor]:
-        ids = encoder.tokenize(batch.texts, max_length=self.config.train_length)
-        a, b = encoder.two_views(ids, ids)
+        a, b = encoder.two_views(batch.texts)
         return {"loss": (a - b).square().mean() + torch.relu(1 - a.float().std(dim=0)).mean()}
 
 
@@ -326,6 +325,18 @@ def test_when_fit_fails_the_others_say_so(tmp_path: Path) -> None:
 
     with pytest.raises(AssertionError, match=r"(?s)Fails breaks .*fit returns self: RuntimeError: no luck.*not run"):
         assert_method(Fails)
+
+
+def test_an_error_in_a_loss_names_its_line(tmp_path: Path) -> None:
+    class Slips(Good):
+        def loss(self, encoder: Any, heads: Any, batch: Any) -> dict[str, torch.Tensor]:
+            return {"loss": batch.texts + 1}  # the slip
+
+    for check in ("fit returns self", "a step lowers the loss"):
+        detail = one(check, Slips, tmp_path).detail
+        assert detail.startswith("TypeError: ")
+        assert f"{__file__}, line " in detail
+        assert "batch.texts + 1}" in detail
 
 
 def test_a_wrong_config_is_the_callers_error() -> None:

@@ -155,7 +155,7 @@ def test_prompteol_reads_the_quote_that_the_next_word_would_follow(causal: str, 
     config = PoolingMethod.configure({}, preset="prompteol")
     method = PoolingMethod(config, base_model=causal).fit()
     (ids,) = method.encoder.tokenize(["a dog ran"])
-    assert method.encoder.tokenizer.decode(ids) == 'This sentence : "a dog ran" means in one word:"'
+    assert method.encoder.tokenizer.decode(ids) == 'This sentence : "a dog ran." means in one word:"'
     state = method.encoder.hidden_states(method.encoder.collate([ids]))[-1][0, -1].detach().numpy()
     np.testing.assert_allclose(method.encode(["a dog ran", *TEXTS])[0], state, atol=1e-5)
     method.save(tmp_path / "model")

@@ -77,6 +77,13 @@ def test_the_embedded_model_predicts_words(mini):
     assert mini.tokenizer.convert_ids_to_tokens(int(logits[0, place].argmax())) == "york"
 
 
+def test_all_chosen_tokens_may_become_a_given_one(mini):
+    words = mini.tokenizer.convert_tokens_to_ids(["cat", "dog", "house"]) * 200
+    masked, labels = mask_tokens([words], mini.tokenizer, np.random.default_rng(0), shares=(1.0, 0.0), mask=7)
+    assert [m == 7 for m in masked[0]] == [label != -100 for label in labels[0]]
+    assert [label if m == 7 else m for m, label in zip(masked[0], labels[0], strict=True)] == words
+
+
 def test_masking_rates(mini):
     tokens = mini.tokenizer
     words = tokens.convert_tokens_to_ids(["cat", "dog", "house"])

@@ -11,10 +11,10 @@ from sentence_transformers import SentenceTransformer
 
 from harness.encoder import Encoder
 from harness.encoder.pooling import one_token
-from harness.encoder.prompts import Prompt, rows
+from harness.encoder.prompts import Prompt
 from harness.errors import InputError
 from harness.method import MethodConfig
-from tests.support.encoder_models import base_model
+from tests.support.encoder_models import base_model, causal_model
 
 MASKED = 'prompt:This sentence : "[X]" means [MASK].'
 LAST = 'prompt:This sentence : "[X]" means in one word:"'
@@ -41,7 +41,7 @@ def test_the_vector_is_the_state_of_the_token_that_is_read_and_saved_models_agre
 def test_the_template_is_never_cut() -> None:
     encoder = Encoder.from_pretrained("embedded:mini-bert", pooling=MASKED, max_length=20)
     short, long = encoder.tokenize(["Rain", "word " * 100])
-    assert encoder.tokenizer.decode(short) == '[CLS] this sentence : " rain " means [MASK]. [SEP]'
+    assert encoder.tokenizer.decode(short) == '[CLS] this sentence : " rain. " means [MASK]. [SEP]'
     assert len(long) == 20
     assert long[:5] == short[:5]
     assert long[-5:] == short[-5:]
@@ -67,9 +67,35 @@ def test_a_causal_model_reads_its_last_token(tmp_path: Path) -> None:
 def test_rows_are_those_of_the_tokenizer_with_the_template() -> None:
     plain = Encoder.from_pretrained("embedded:mini-bert").tokenizer
     encoder = Encoder.from_pretrained("embedded:mini-bert", pooling=MASKED)
-    pieces = Prompt.parse(MASKED.removeprefix("prompt:")).pieces(plain)
-    assert rows(TEXTS[:3], plain, pieces, 30) == encoder.tokenize(TEXTS[:3])
-    assert [len(row) for row in rows(["word " * 100], plain, pieces, 7)] == [sum(map(len, pieces)) + 7]
+    prompt = Prompt.parse(MASKED.removeprefix("prompt:"))
+    assert prompt.rows(TEXTS[:3], plain, 30) == encoder.tokenize(TEXTS[:3])
+    assert [len(row) for row in prompt.rows(["word " * 100], plain, 7)] == [sum(map(len, prompt.pieces(plain))) + 7]
+
+
+@pytest.mark.parametrize(
+    ("template", "expected"),
+    [
+        ('"[X]" means [MASK].', ["It rains.", "It rains.", "Why?", 'He said "no"', ""]),
+        ('" [X] " means [MASK] .', ["It rains .", "It rains.", "Why?", 'He said "no"', ""]),
+        ('"[X]" means in one word:"', ["It rains.", "It rains.", "Why.", "He said 'no'", ""]),
+    ],
+)
+def test_a_sentence_ends_as_in_the_authors_evaluations(template: str, expected: list[str]) -> None:
+    texts = ["It rains ", "It rains.", "Why?", 'He said "no"', ""]
+    written = Prompt.parse(template).sentence(Encoder.from_pretrained("embedded:mini-bert").tokenizer)
+    assert [written.normalize_str(text) for text in texts] == expected
+    encoder = Encoder.from_pretrained("embedded:mini-bert", pooling=f"prompt:{template}")
+    assert encoder.tokenize(texts) == encoder.tokenize(expected)
+
+
+def test_a_blank_before_the_sentence_belongs_to_its_first_word(tmp_path: Path) -> None:
+    """As where the whole line is tokenised at once, which is what PromptBERT's authors do."""
+    causal = causal_model(tmp_path)
+    plain = Encoder.from_pretrained(causal).tokenizer
+    encoder = Encoder.from_pretrained(causal, pooling="prompt:This sentence : ' [X] ' means:")
+    (row,) = encoder.tokenize(["a dog ran"])
+    assert row == plain("This sentence : ' a dog ran. ' means:", add_special_tokens=False)["input_ids"]
+    assert Prompt.parse("This sentence : ' [X] ' means:").rows(["a dog ran"], plain, 9) == [row]
 
 
 def test_one_token() -> None:

@@ -81,10 +81,6 @@ FROZEN: dict[str, dict[str, tuple[str, str]]] = {
         "STS-B@layer:0:max test spearman all": ("f04bc25bb73f", "a44b6d45f69e"),
         "STS-B@layer:0:mean test spearman all": ("3d01fe829c5a", "e25167cc3c79"),
     },
-    "lbfgs": {
-        "lbfgs:MR dev accuracy": ("3e52219cdb93", "d64b3a2bc8d4"),
-        "lbfgs:MR test accuracy": ("0728632beeca", "d838ed31a4c8"),
-    },
     "mteb": {
         "mteb:STS17 test main mean of 2 subsets": ("982112ef4330", "7e29c0025ee2"),
         "mteb:STS17 test other mean of 2 subsets": ("8b948df2f5ae", "22a79940a37e"),
@@ -179,7 +175,6 @@ def test_efficiency(monkeypatch: pytest.MonkeyPatch) -> None:
         ("classification with dev", "SNLI", {"train": PAIR, "dev": PAIR, "test": PAIR}, {"suite": "downstream"}),
         ("probing", "WordContent", {"train": SINGLE, "dev": SINGLE, "test": SINGLE}, {"suite": "probing"}),
         ("prototyping", "MR", {"all": SINGLE}, {"name": "prototyping:MR", "classifier": CONFIGURATIONS["prototyping"]}),
-        ("lbfgs", "MR", {"all": SINGLE}, {"name": "lbfgs:MR", "classifier": CONFIGURATIONS["lbfgs"]}),
     ],
 )
 def test_classification(

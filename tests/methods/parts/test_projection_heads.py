@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from methods.parts.projection_heads import projector, tanh_mlp
+from methods.parts.projection_heads import projector, tanh_mlp, widths_for
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -92,3 +92,8 @@ def test_widths_and_names_are_checked() -> None:
         projector(4, [4], bias="some", init="normal")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="init"):
         projector(4, [4], bias="none", init="zeros")  # type: ignore[arg-type]
+
+
+def test_a_projector_without_given_widths_follows_the_base_model() -> None:
+    assert widths_for(256, 8192) == (1024,) * 3  # as the presets of the embedded model
+    assert widths_for(768, 8192) == widths_for(1024, 8192) == (8192,) * 3

@@ -11,7 +11,7 @@ import pytest
 from harness.evaluation.scoring import evaluate
 from harness.sources.embedded import FOLDER
 from harness.tasks.catalogue import resolve_tasks
-from harness.tasks.senteval.classifier import LBFGS
+from harness.tasks.senteval.classifier import PROTOTYPING
 from harness.tasks.senteval.embedded_transfer import EMBEDDED_TRANSFER, SUITE, EmbeddedTransferTask
 
 Array = np.ndarray[Any, Any]
@@ -45,7 +45,7 @@ def test_the_suites_chance_is_that_of_its_equally_frequent_classes(name: str) ->
 
 
 def test_perfect_vectors_score_everything_and_random_ones_chance() -> None:
-    task = EmbeddedTransferTask("Embedded-Subjectivity", classifier=LBFGS)
+    task = EmbeddedTransferTask("Embedded-Subjectivity", classifier=PROTOTYPING)
     label = {t: y for part in task.data.parts.values() for t, y in zip(part.first, part.labels, strict=True)}
     rng = np.random.default_rng(0)
 
@@ -60,7 +60,7 @@ def test_perfect_vectors_score_everything_and_random_ones_chance() -> None:
 
 
 def test_paraphrases_are_pairs() -> None:
-    task = EmbeddedTransferTask("Embedded-Paraphrase-natural", classifier=LBFGS)
+    task = EmbeddedTransferTask("Embedded-Paraphrase-natural", classifier=PROTOTYPING)
     assert task.features == "|u-v|, u*v"
     assert len(task.texts()) == 2 * 160
     result = evaluate(lambda t: np.random.default_rng(1).standard_normal((len(t), 3)), [task], pooling="p")

@@ -176,11 +176,6 @@ def test_errors_name_what_is_wrong(root: Path, tmp_path: Path) -> None:
     assert results["CR"]["acc"] > 85
 
 
-def test_exact_solver_through_the_classifier_s_settings(root: Path) -> None:
-    exact = params(root, classifier={"nhid": 0, "solver": "lbfgs"})
-    assert engine.SE(exact, batcher).eval("SST2")["acc"] > 80
-
-
 def test_vectors_that_are_no_numbers_are_told_with_the_result(root: Path, caplog: pytest.LogCaptureFixture) -> None:
     def broken(params: Any, batch: list[list[str]]) -> Array:
         vectors = batcher(params, batch)

@@ -13,7 +13,7 @@ from harness.evaluation.scoring import evaluate
 from harness.sources.senteval.labelled import PROBING as FILES
 from harness.sources.senteval.labelled import read_probing
 from harness.tasks.base import Task
-from harness.tasks.senteval.classifier import FULL, LBFGS, Classifier
+from harness.tasks.senteval.classifier import Classifier
 from harness.tasks.senteval.probing import PROBING, probing_task
 from tests.support.senteval_data import noise, probing, sentence
 
@@ -43,9 +43,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
 
 
-@pytest.mark.parametrize("classifier", [FULL, LBFGS], ids=["full", "lbfgs"])
-def test_sentence_length_is_read_from_lengths_and_not_from_noise(root: Path, classifier: Classifier) -> None:
-    task: Task = probing_task("Length", classifier=classifier, root=root)
+def test_sentence_length_is_read_from_lengths_and_not_from_noise(root: Path) -> None:
+    task: Task = probing_task("Length", root=root)
     value = {s.split: s.value for s in evaluate(lengths, [task], pooling="x").scores}
     assert value["test"] > 0.9
     assert value["dev"] > 0.9
