@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reports.figures.style import COLOURS, INK, MUTED, finish, look, new, style
+from reports.figures.style import COLOURS, INK, finish, look, new, style
 from studies.definition.space import Parameter, Space
 from studies.definition.study import Study
 from studies.show.findings import Sheet, scored, value_label
@@ -87,41 +87,6 @@ def heat(study: Study, sheet: Sheet) -> Figure | None:
                       f"Heat map of {len(seen)} cells from {low:.2f} to {high:.2f}.")  # fmt: skip
 
 
-def contour(study: Study, space: Space, trials: Sequence[FrozenTrial], a: str, b: str) -> Figure | None:
-    """The score as a landscape over two parameters: linear between the trials (Delaunay), which are the dots.
-
-    Where several trials share a place, the best of them counts; other parameters vary freely from dot to dot.
-    """
-    from matplotlib.tri import Triangulation
-
-    have = [t for t in scored(trials) if a in t.params and b in t.params]
-    (xs, x_ticks), (ys, y_ticks) = _places(space[a], have), _places(space[b], have)
-    better = max if study.signs[0] == "maximize" else min
-    best: dict[tuple[float, float], float] = {}
-    for t, x, y in zip(have, xs, ys, strict=True):
-        if x is not None and y is not None:
-            best[x, y] = better(best.get((x, y), 100 * t.values[0]), 100 * t.values[0])
-    places, values = np.array(list(best)), np.array(list(best.values()))
-    if len(best) < 4 or np.linalg.matrix_rank(np.cov(places.T), tol=1e-9) < 2 or np.ptp(values) == 0:
-        return None  # on a line, or flat
-    with style():
-        plot = new(7.2, 3.6)
-        axes = plot.add_subplot()
-        mesh = Triangulation(places[:, 0], places[:, 1])
-        image = axes.tricontourf(mesh, values, levels=10, cmap="cividis")
-        axes.tricontour(mesh, values, levels=list(image.levels), colors=INK, linewidths=0.3)
-        axes.scatter(places[:, 0], places[:, 1], s=16, color="white", edgecolors=INK, linewidths=0.7, zorder=3)
-        for axis, ticks, name in ((axes.xaxis, x_ticks, a), (axes.yaxis, y_ticks, b)):
-            axis.set_ticks([height for height, _ in ticks], [text for _, text in ticks], fontsize=7.5)
-            axis.set_label_text(name)
-        axes.grid(visible=False)
-        axes.set(xlim=(-0.02, 1.02), ylim=(-0.04, 1.04))  # the whole space, not just where trials are
-        plot.colorbar(image, ax=axes, label=value_label(study)).outline.set_visible(False)
-        return finish(plot, f"contour-{a}-{b}", f"Landscape of {a} and {b}",
-                      "Linear between the trials (dots); outside them nothing is known.",
-                      f"Contours over {len(best)} places, from {values.min():.2f} to {values.max():.2f}.")  # fmt: skip
-
-
 def _interval(pair: tuple[float, float]) -> str:
     low, high = pair
 
@@ -129,43 +94,6 @@ def _interval(pair: tuple[float, float]) -> str:
         return f"{v:.0f}" if v >= 100 else f"{v:.2g}"
 
     return f"{low:.3g}" if low == high else f"{brief(low)}–{brief(high)}"
-
-
-def parallel(study: Study, space: Space, trials: Sequence[FrozenTrial]) -> Figure | None:
-    """Parallel coordinates: one line a trial through its values, the colour its score."""
-    done = sorted(scored(trials), key=lambda t: t.values[0])
-    if len(done) < 2 or len(space.parameters) < 2:
-        return None
-    places = [_places(p, done) for p in space.parameters]
-    scores = np.array([100 * t.values[0] for t in done])
-    spread = float(scores.max() - scores.min()) or 1.0
-    with style():
-        from matplotlib import colormaps
-        from matplotlib.cm import ScalarMappable
-        from matplotlib.colors import Normalize
-
-        plot = new(7.2, 3.4)
-        axes = plot.add_subplot()
-        colours = colormaps["cividis"]
-        for k in range(len(done)):
-            points = [(i, places[i][0][k]) for i in range(len(places)) if places[i][0][k] is not None]
-            colour = colours(float((scores[k] - scores.min()) / spread))
-            axes.plot(*zip(*points, strict=True), color=colour, linewidth=0.7 + 1.1 * (k / len(done)), alpha=0.8)
-        for i, (_, ticks) in enumerate(places):
-            axes.axvline(i, color=MUTED, linewidth=0.7)
-            for height, text in ticks:
-                axes.annotate(text, (i, height), xytext=(3, 0), textcoords="offset points", fontsize=7, va="center")
-        axes.set_xticks(range(len(places)), space.names, fontsize=8)
-        axes.set_xlim(-0.1, len(places) - 0.7)
-        axes.set_yticks([])
-        axes.grid(visible=False)
-        bar = plot.colorbar(
-            ScalarMappable(Normalize(scores.min(), scores.max()), colours), ax=axes, label=value_label(study)
-        )
-        bar.outline.set_visible(False)
-        best = ", ".join(f"{k} = {v}" for k, v in done[-1].params.items())
-        return finish(plot, "parallel", "Parallel coordinates", "One line a trial; best trials drawn last.",
-                      f"{len(done)} lines through {', '.join(space.names)}; the best: {best}.")  # fmt: skip
 
 
 def _places(p: Parameter, trials: Sequence[FrozenTrial]) -> tuple[list[float | None], list[tuple[float, str]]]:

@@ -1,13 +1,12 @@
 """The figures of a study. Each returns None when there is nothing to draw.
 
-They are our own: those of `optuna.visualization.matplotlib` set their style through pyplot, write labels of log scales
-over each other, break the layout of a page's figure, and show neither pruned trials nor, in our units, the best so far.
+They show pruned trials, the best so far in our units, and the maxima and quartiles that papers print. Contours,
+parallel coordinates and other views are those of optuna-dashboard, which opens the same storage.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from reports.stats.search import expected_maximum
 from studies.definition.space import Space
 from studies.definition.study import Study
 from studies.show.findings import Sheet, scored, value_label
-from studies.show.space_figures import binned, contour, heat, parallel, slices
+from studies.show.space_figures import binned, heat, slices
 
 if TYPE_CHECKING:
     import optuna
@@ -140,7 +139,5 @@ def all_figures(
             figures.append(binned(study, sheet, log=bool(low) and min(low) > 0 and max(low) / min(low) >= 8))
         elif sheet.key.startswith("heat-"):
             figures.append(heat(study, sheet))
-            pairs = combinations((p.name for p in space.parameters if p.numeric), 2)
-            figures += [contour(study, space, trials, a, b) for a, b in pairs if sheet.key == f"heat-{a}-{b}"]
-    figures += [parallel(study, space, trials), slices(study, space, trials), importance(importances(search))]
+    figures += [slices(study, space, trials), importance(importances(search))]
     return [figure for figure in figures if figure is not None]

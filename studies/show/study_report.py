@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 # Which figures stand in which section and in which order, by how their keys begin.
 _SEARCH, _TRAINING = ("history", "expected"), ("development",)
-_PARAMETERS = ("importance", "slices", "binned", "heat", "contour", "parallel")
+_PARAMETERS = ("importance", "slices", "binned", "heat")
 
 
 def document(workdir: Path, name: str) -> Document | None:

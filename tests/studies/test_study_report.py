@@ -122,27 +122,3 @@ def test_report_build_draws_and_writes_a_study(tmp_path: Path) -> None:
     data = json.loads((out / "data.json").read_text())
     assert set(data["tables"]) >= {"space", "best", "summary", "time", "trials"}
     assert "Dimensions" in (out / "index.html").read_text()
-
-
-def test_it_draws_a_landscape_over_two_numbers_and_not_over_a_line() -> None:
-    import optuna
-
-    from studies.definition.space import Parameter, Space
-    from studies.definition.study import Study
-    from studies.show.space_figures import contour
-
-    study = Study.model_validate({"name": "x", "method": "random"})
-    space = Space((Parameter(name="a", low=1, high=100, log=True), Parameter(name="b", choices=(1, 2, 3))), {})
-    ranges = {
-        "a": optuna.distributions.FloatDistribution(1, 100, log=True),
-        "b": optuna.distributions.CategoricalDistribution((1, 2, 3)),
-    }
-
-    def trial(a: float, b: int, value: float) -> optuna.trial.FrozenTrial:
-        return optuna.create_trial(params={"a": a, "b": b}, distributions=ranges, value=value)
-
-    line = [trial(a, 2, a / 100) for a in (1, 10, 50, 100)]
-    assert contour(study, space, line, "a", "b") is None
-    figure = contour(study, space, [*line, trial(10, 1, 0.4), trial(10, 1, 0.6), trial(20, 3, 0.2)], "a", "b")
-    assert figure is not None
-    assert "over 6 places, from 1.00 to 100.00" in figure.alt  # of two trials at one place the better one
