@@ -162,8 +162,8 @@ def compare(
         [['cls', 240], ['mean', 240]]
 
     Args:
-        experiment: a TOML file, a preset's name, the keys of such a file, an `Experiment`, a method (class or instance),
-            or a list of rows: methods (names, classes or instances) or tables as under [[methods]].
+        experiment: a TOML file, a preset's name, the keys of such a file, an `Experiment`, a method as a class or
+            instance, or a list of rows: methods (names, classes or instances) or tables as under [[methods]].
         workdir: the work directory. The same call resumes where it stopped.
         name, seeds, suites, base_models, corpus, dev, max_steps: override the keys of the same names. An experiment
             that is in no file and names no `dev` set selects checkpoints on the embedded one.
