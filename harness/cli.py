@@ -38,7 +38,7 @@ example: harness compare demo --workdir work/demo
 COMMANDS = (
     "harness.commands.compare", "harness.commands.status", "harness.commands.models", "harness.commands.list",
     "harness.commands.extend", "harness.commands.doctor", "studies.study_command",
-    "reports.report_command", "reports.decide.commands", "reports.reproduce",
+    "reports.report_command", "reports.decide_commands", "reports.reproduce",
 )  # fmt: skip
 
 # What a path that a user names may cause anywhere, whichever module opens it.

@@ -46,7 +46,7 @@ from studies import SHIPPED
 logger = logging.getLogger(__name__)
 
 MethodLike = str | type[Method] | Method
-Source = str | Path | Mapping[str, Any] | Experiment | Sequence[MethodLike | Mapping[str, Any]]
+Source = str | Path | Mapping[str, Any] | Experiment | type[Method] | Method | Sequence[MethodLike | Mapping[str, Any]]
 
 
 @dataclass
@@ -133,7 +133,7 @@ def compare(
     *,
     workdir: str | Path = "work",
     name: str | None = None,
-    seeds: Sequence[int] | None = None,
+    seeds: int | Sequence[int] | None = None,
     suites: str | Sequence[str] | None = None,
     base_models: str | Sequence[str] | None = None,
     corpus: str | Path | Mapping[str, Any] | None = None,
@@ -162,8 +162,8 @@ def compare(
         [['cls', 240], ['mean', 240]]
 
     Args:
-        experiment: a TOML file, a preset's name, the keys of such a file, an `Experiment`, or a list of rows: methods
-            (names, classes or instances) or tables as under [[methods]].
+        experiment: a TOML file, a preset's name, the keys of such a file, an `Experiment`, a method as a class or
+            instance, or a list of rows: methods (names, classes or instances) or tables as under [[methods]].
         workdir: the work directory. The same call resumes where it stopped.
         name, seeds, suites, base_models, corpus, dev, max_steps: override the keys of the same names. An experiment
             that is in no file and names no `dev` set selects checkpoints on the embedded one.
@@ -238,7 +238,8 @@ def _source(experiment: Source) -> str | Experiment:
         return str(experiment)
     if isinstance(experiment, Experiment):
         return experiment
-    keys = dict(experiment) if isinstance(experiment, Mapping) else {"methods": experiment}
+    rows = experiment if isinstance(experiment, Sequence | Mapping) else [experiment]
+    keys = dict(rows) if isinstance(rows, Mapping) else {"methods": rows}
     if isinstance(keys.get("methods"), Sequence):
         keys["methods"] = [_row(row) for row in keys["methods"]]
     return read_experiment({"name": "comparison", "dev": EMBEDDED_DEV.model_dump(exclude_unset=True), **keys})
@@ -260,7 +261,7 @@ def _row(row: Any) -> Any:
 def _as_overrides(**given: Any) -> list[str]:
     """The keywords of a call as `--set` takes them."""
     for key in ("seeds", "suites", "base_models"):
-        given[key] = [given[key]] if isinstance(given[key], str) else given[key] and list(given[key])
+        given[key] = [given[key]] if isinstance(given[key], str | int) else given[key] and list(given[key])
     given["corpus"] = str(given["corpus"]) if isinstance(given["corpus"], Path) else given["corpus"]
     given["dev"] = {"task": given["dev"]} if isinstance(given["dev"], str) else given["dev"]
     return [f"{key}={inline(value).as_string()}" for key, value in given.items() if value is not None]

@@ -183,7 +183,10 @@ def load(path: str | Path, name: str = "") -> Any:
     studies = sorted(file.name for file in (folder / "studies").glob("*") if file.is_dir())
     known = compared or studies
     if not known:
-        return load_model(path)
+        try:
+            return load_model(path)
+        except InputError as error:
+            raise InputError(f"{path}: holds no comparison and no study, and is no model ({error})") from None
     if not name and len(known) > 1:
         raise InputError(f'{folder}: holds {", ".join(known)}: name one, as harness.load(workdir, "{known[0]}")')
     name = name or known[0]
