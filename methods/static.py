@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.config import option
+from harness.encoder.layout import CONFIG, MODULES, write_json
 from harness.encoder.sentences import clean
 from harness.errors import NotFitted
 from harness.method import FitContext, FitReport, MethodCard, MethodConfig, unfitted
@@ -131,8 +131,8 @@ class Static(ArrayMethod):
             (folder / MODULE).mkdir()
             tokenizer.save(str(folder / MODULE / "tokenizer.json"), pretty=False)
             save_file({"embedding.weight": np.ascontiguousarray(matrix)}, folder / MODULE / "model.safetensors")
-            (folder / "modules.json").write_text(json.dumps(modules, indent=2) + "\n", "utf-8")
-            (folder / "config_sentence_transformers.json").write_text(json.dumps(settings, indent=2) + "\n", "utf-8")
+            write_json(folder / MODULES, modules)
+            write_json(folder / CONFIG, settings)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -14,7 +13,7 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from harness.encoder import Encoder
-from harness.encoder.layout import card_text, make_sentence_transformer, staged_folder
+from harness.encoder.layout import card_text, make_sentence_transformer, staged_folder, write_json
 from harness.encoder.pooling import reduce_tokens
 from harness.encoder.quiet import quiet_transformers
 from harness.encoder.sentences import clean
@@ -135,7 +134,7 @@ class RecurrentEncoder(Encoder):
                 "max_length": self.max_length,
                 "trained_words": isinstance(self.words, nn.Embedding),
             }
-            _json(folder / SETTINGS, settings)
+            write_json(folder / SETTINGS, settings)
             if kind == "LSTM" and self.reduce != "last":
                 self._as_sentence_transformer(folder)
             text = card_text(card or "# Sentence encoder", ours=make_sentence_transformer(folder))
@@ -145,22 +144,24 @@ class RecurrentEncoder(Encoder):
         """The files from which sentence-transformers makes WordEmbeddings, LSTM and Pooling of the weights."""
         wrapper = "sentence_transformers.sentence_transformer.modules.tokenizer.word.TransformersTokenizerWrapper"
         words = {"tokenizer_class": wrapper, "update_embeddings": False, "max_seq_length": self.max_length}
-        _json(folder / WORDS / "wordembedding_config.json", words)
+        write_json(folder / WORDS / "wordembedding_config.json", words)
         layer = self.layer
         shape = {"word_embedding_dimension": layer.input_size, "hidden_dim": layer.hidden_size, "num_layers": 1}
-        _json(folder / "1_LSTM" / "lstm_config.json", {**shape, "dropout": 0, "bidirectional": layer.bidirectional})
+        write_json(
+            folder / "1_LSTM" / "lstm_config.json", {**shape, "dropout": 0, "bidirectional": layer.bidirectional}
+        )
         (folder / "2_Pooling").mkdir()
         flags = {f"pooling_mode_{mode}_tokens": mode == self.reduce for mode in ("mean", "max")}
         pooling = {"word_embedding_dimension": self.dimension, "pooling_mode_cls_token": False, **flags}
-        _json(folder / "2_Pooling" / "config.json", pooling)
+        write_json(folder / "2_Pooling" / "config.json", pooling)
         modules = [("WordEmbeddings", WORDS), ("LSTM", "1_LSTM"), ("Pooling", "2_Pooling")]
         kinds = [
             {"idx": i, "name": str(i), "path": place, "type": f"sentence_transformers.models.{kind}"}
             for i, (kind, place) in enumerate(modules)
         ]
-        (folder / "modules.json").write_text(json.dumps(kinds, indent=2) + "\n", "utf-8")
+        write_json(folder / "modules.json", kinds)
         settings: dict[str, Any] = {"prompts": {}, "default_prompt_name": None, "similarity_fn_name": "cosine"}
-        _json(folder / "config_sentence_transformers.json", settings)
+        write_json(folder / "config_sentence_transformers.json", settings)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -190,7 +191,3 @@ class RecurrentEncoder(Encoder):
 
 def _plain(tensor: Tensor) -> Tensor:
     return tensor.detach().float().cpu().contiguous()
-
-
-def _json(path: Path, value: Any) -> None:
-    path.write_text(json.dumps(value, indent=2) + "\n", "utf-8")
