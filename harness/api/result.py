@@ -130,8 +130,8 @@ class Comparison(WithReport):
     def power(self, difference: float | None = None, *, on: str = "") -> Answer:
         """The differences that a number of seeds can detect, as `harness.power` has them.
 
-        >>> harness.power(sd=0.84, difference=2, rows=2).data[0]["needed"]  # of a spread that is known
-        5
+        >>> harness.power(sd=0.84, difference=3, rows=2).data[0]["needed"]  # of a spread that is known
+        4
         """
         return power(self, difference, on=on)
 

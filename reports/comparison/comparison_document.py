@@ -10,7 +10,6 @@ from functools import partial
 from reports.comparison.budget_facts import budget_facts
 from reports.comparison.headline import headline
 from reports.document.blocks import Block, Document, Figure, Section, Text, slug
-from reports.document.table import Table
 from reports.read.comparison_runs import Comparison
 from reports.read.provenance import provenance_of
 from reports.stats.significance import Significance
@@ -46,7 +45,6 @@ _LAST = {
 }
 _BY_PART = ("scores", "mteb", "differences")  # a file with parts has these once for each
 _VARIED_ALONE = 'Its runs differ in some streams of random numbers alone: see "Where the spread comes from".'
-BASELINES = frozenset({"simcse"})  # methods that papers of the field compare theirs with
 _NOT_SCORED = ("geometry", "layers", "efficiency")  # suites that describe a model rather than score it
 
 
@@ -83,7 +81,6 @@ def built_in() -> list[TableBuilder]:
         TableBuilder("certainty", strip, 100),
         TableBuilder("certainty", spread_table, 150),
         TableBuilder("certainty", spread_figure, 160),
-        TableBuilder("certainty", _over_tasks, 200),
         TableBuilder("certainty", best_seed_table, 300),
         TableBuilder("contamination", lambda c, _: contamination(c), 100),
         TableBuilder("space", lambda c, _: geometry_tables(c), 100, ("geometry",)),
@@ -140,13 +137,6 @@ def _part(part: Comparison, builders: list[TableBuilder]) -> Section:
     blocks = [block if isinstance(block, Text) else replace(block, key=f"{part.name}-{block.key}") for block in built]
     said = [Text((part.description,))] if part.description else []
     return Section(f"part-{slug(part.name)}", part.title, [*said, *blocks], "The rows of this part of the file.")
-
-
-def _over_tasks(comparison: Comparison, significance: Significance) -> list[Table | None]:
-    from reports.stats.score_matrices import score_matrices
-    from reports.tables.seeds import aggregate_table
-
-    return [aggregate_table(comparison, matrix, BASELINES) for matrix in score_matrices(comparison)]
 
 
 def _spaces(comparison: Comparison, significance: Significance) -> list[Figure | None]:

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from reports.document.table import ABSENT, Column, Table, number_text
-from reports.read.comparison_runs import Comparison, prompted, read_comparison
+from reports.read.comparison_runs import Comparison, ResultRow, prompted, read_comparison
 from reports.stats.shown_rows import target_mean
 from reports.stats.significance import untrained_base
 from reports.stats.targets import targets
-from reports.stats.training_gain import remark
+from reports.stats.training_gain import never_beat_the_start
 from reports.tables.mteb import embedded_table, mteb_tables
 from reports.tables.score_cells import HEAD, anchor, head_cells
 from reports.tables.suites import CLASSIFICATION, accuracy_tables, multilingual_table, other_tables, sts_tables
@@ -117,11 +117,16 @@ def _status(comparison: Comparison) -> list[str]:
         [
             *(["added"] if row.added else []),
             *dict.fromkeys(r.status for r in row.unfinished),
-            *filter(None, [remark(row)]),
+            *filter(None, [_no_gain(row)]),
         ]
         for row in comparison.rows
     )
     return ["Status", *(", ".join(words) for words in said)]
+
+
+def _no_gain(row: ResultRow) -> str:
+    never, known = never_beat_the_start(row)
+    return f"no gain on dev: {never} of {known}" if never else ""
 
 
 def _notes(comparison: Comparison, columns: list[list[str]], without: list[str]) -> list[str]:

@@ -89,7 +89,7 @@ def power(
 def _seen(what: str, rows: int, sd: float, pairs_sd: float, count: int, difference: float | None) -> dict[str, Any]:
     """Everything that is known of one design."""
     seen: dict[str, Any] = {
-        "what": what, "rows": rows, "sd": sd, "pairs_sd": pairs_sd, "chance": CHANCE,
+        "what": what, "rows": rows, "test_examples": count, "sd": sd, "pairs_sd": pairs_sd, "chance": CHANCE,
         "seeds": {str(n): smallest_difference(n, sd, pairs_sd, rows) for n in SEEDS},
         "planned": {str(n): smallest_difference(n, sd, pairs_sd, rows, planned=True) for n in SEEDS},
         "examples": {
@@ -108,8 +108,8 @@ def _lines(one: dict[str, Any]) -> list[str]:
     heads = ["seeds", "any two rows", "a planned pair", *(f"{int(n):,} examples" for n in more)]
     lines = [
         one_line(
-            f"{one['what']}: {one['rows']} rows; standard deviation {one['sd']:.2f} points over seeds, "
-            f"{one['pairs_sd']:.2f} of a difference over test examples"
+            f"{one['what']}: {one['rows']} rows, {one['test_examples']:,} test examples; standard deviation "
+            f"{one['sd']:.2f} points over seeds, {one['pairs_sd']:.2f} of a difference over examples"
         ),
         f"Smallest difference in points that is found in {CHANCE:.0%} of comparisons:",
         "  ".join(head.rjust(14) for head in heads),

@@ -11,8 +11,7 @@ import numpy as np
 from harness.errors import InputError
 from harness.results.record import Record
 from harness.results.store import read_records
-from reports.stats.aggregate_metrics import optimism
-from reports.stats.estimate import Estimate, mean_sd
+from reports.stats.estimate import Estimate, mean_sd, optimism
 from studies.definition.study import Study
 from studies.proposer import objective_values
 from studies.trials import result_of

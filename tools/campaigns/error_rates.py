@@ -1,6 +1,6 @@
 """Shows how often verdicts are wrong and what they find: the tables of docs/statistics.md.
 
-    python -m tools.campaigns.error_rates [--trials 1000]
+    python -m tools.campaigns.error_rates [--trials 1000] [--rows 2 10]
 
 Rows of a comparison are drawn from normal distributions of known means and spreads (`tests/support/simulated_rows.py`),
 for several numbers of rows and seeds, small test sets (2.6 points a row) and large ones (0.42).
@@ -19,11 +19,11 @@ from tests.support.simulated_rows import SPREADS, drawn, wrong
 EXAMPLES = {"small": 2.6, "large": 0.42}  # standard deviation of a row in points: 240 and 18,850 pairs
 
 
-def errors(trials: int) -> None:
+def errors(trials: int, counts: list[int]) -> None:
     """Per cent of comparisons of equal rows in which something is found: equal spreads, and the worst of all."""
     print("| rows | seeds | test set | pairs: equal, worst | planned: equal, worst | best set: equal, worst |")
     print("|---|---|---|---|---|---|")
-    for rows in (2, 5, 10, 20, 40):
+    for rows in counts:
         for seeds in (3, 5, 10):
             for name, examples in EXAMPLES.items():
                 found = []
@@ -70,8 +70,10 @@ def coverage(trials: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--trials", type=int, default=1000)
-    trials = parser.parse_args().trials
-    errors(trials)
+    parser.add_argument("--rows", type=int, nargs="+", default=[2, 5, 10, 20, 40])
+    args = parser.parse_args()
+    trials = args.trials
+    errors(trials, args.rows)
     power()
     coverage(10 * trials)
 

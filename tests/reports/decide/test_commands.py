@@ -8,12 +8,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from harness.cli import main
-from harness.results.store import RunFolder
+from harness.results.store import RunFolder, join_examples
 from harness.tasks.senteval.transfer import TRANSFER
+from reports.comparison.comparison_document import describe
+from reports.comparison.terminal_summary import summary_table
 from reports.decide.question import comparison_of, question_of
+from reports.read.comparison_runs import read_comparison
 from tests.support import synthetic
 from tests.support.invented_outcomes import add_transfer
 
@@ -165,3 +170,27 @@ def test_a_verdict_imports_no_torch(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "0 False"
+
+
+def test_a_comparison_on_mteb_alone_has_scores_a_verdict_and_no_empty_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made, generator = synthetic.Invented(tmp_path, scale=0.1), np.random.default_rng(0)
+    gold = generator.uniform(0, 5, 200)
+    for label, noise in (("model A", 0.5), ("model B", 5.0)):
+        cosine = gold + noise * generator.normal(size=200)
+        about = {"task": "mteb:STSBenchmark", "source": "mteb", "split": "test", "subset": ""}
+        pairs = pd.DataFrame({"pair": np.arange(200), "gold": gold, "score": cosine.astype(np.float32)})
+        pairs = pairs.assign(**about, text1=np.arange(200), text2=np.arange(200) + 1000)
+        record = made.add(label, 0, base=f"org/{label[-1]}", supervision="supervised", tasks=(), geometry=False)
+        value = synthetic.spearman(gold, pairs["score"].to_numpy())
+        made.extend(record, [synthetic.score("mteb:STSBenchmark", "mteb", "mteb", "cosine_spearman", value)])
+        RunFolder(tmp_path, record.id).write_examples(join_examples(pairs, None))  # type: ignore[arg-type]
+    found = numbers(capsys, "verdict", tmp_path, "model A", "model B", "--on", "mteb:STSBenchmark")
+    assert (found["verdict"], found["family"]) == ("better", "the only pair of rows")
+    columns, rows, _ = summary_table(tmp_path, "invented")
+    assert len(columns) == 3
+    assert rows[0][2].endswith("*")
+    comparison = read_comparison(tmp_path, "invented")
+    first = describe(comparison).tables()[0]
+    assert (first.key, [row.cells[3].worse for row in first.rows]) == ("mteb-tasks", [False, True])

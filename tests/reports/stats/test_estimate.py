@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 from reports.stats.clusters import chance
+from reports.stats.estimate import optimism
 from reports.stats.influence import of_mean
 from reports.stats.simultaneous import mean_over_seeds
 
@@ -51,3 +52,14 @@ def test_interval_of_a_mean_covers_with_seeds_and_examples(seeds, spread):
         estimate = mean_over_seeds(a.mean(axis=1), chance([(moved, None)]).of(0))
         hits += estimate.low <= 0.3 <= estimate.high
     assert 0.93 <= hits / trials <= 0.97
+
+
+def test_optimism_is_students_interval_of_the_held_out_mean():
+    held = np.array([51.0, 53.0, 52.0, 54.5])
+    estimate = optimism(55.0, held)
+    scipys = stats.ttest_1samp(held, 55.0)
+    low, high = scipys.confidence_interval(0.95)
+    assert (estimate.value, estimate.low, estimate.high) == pytest.approx((55 - held.mean(), 55 - high, 55 - low))
+    assert estimate.p == pytest.approx(scipys.pvalue)
+    with pytest.raises(ValueError, match="two held-out"):
+        optimism(55.0, held[:1])

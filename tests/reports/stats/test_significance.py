@@ -9,7 +9,6 @@ import pytest
 
 from reports.read.comparison_runs import read_comparison
 from reports.stats.estimate import Estimate
-from reports.stats.score_matrices import score_matrices
 from reports.stats.significance import NOT_JUDGED, Difference, Significance
 from reports.stats.targets import targets
 from reports.stats.verdicts import Block, judge_family, kind_of, planned
@@ -132,9 +131,6 @@ def test_a_task_of_few_rows_takes_no_average_away(made):
     assert [task for task, _ in target.tasks] == ["STS12", "STS13", "STS-B"]
     assert [measure.task for measure in target.others] == ["STS14"]
     assert all(significance.by_seed(row, target) is not None for row in comparison.rows)
-    (matrix,) = score_matrices(comparison)
-    assert (matrix.tasks, matrix.others) == (("STS12", "STS13", "STS-B"), ("STS14",))
-    assert len(matrix.scores) == 3
 
 
 def test_a_task_that_was_asked_for_and_is_missing_stays_in_the_average(made):

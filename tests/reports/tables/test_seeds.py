@@ -6,18 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from reports.comparison.comparison_document import describe
-from reports.document.table import Table
 from reports.figures.intervals import strip
 from reports.read.comparison_runs import read_comparison
-from reports.stats.score_matrices import score_matrices
 from reports.stats.significance import Significance
-from reports.tables.seeds import aggregate_table, best_seed_table, reference_row
+from reports.tables.seeds import best_seed_table
 from tests.support import synthetic
-
-BASELINES = frozenset({"simcse"})  # as papers' definitions name it
 
 
 def comparison(folder: Path, seeds: tuple[int, ...]) -> None:
@@ -30,45 +25,12 @@ def comparison(folder: Path, seeds: tuple[int, ...]) -> None:
         made.add("TSDAE", seed, noise=1.1, tasks=tasks)
 
 
-def cells(table: Table) -> dict[str, list[str]]:
-    return {row.cells[0].text: [cell.spread for cell in row.cells[3:]] for row in table.rows}
-
-
-def test_a_report_shows_intervals_only_where_seeds_suffice(tmp_path: Path) -> None:
-    comparison(tmp_path, (1, 2, 3))
-    read = read_comparison(tmp_path, "invented")
-    bench = next(iter(score_matrices(read)))
-    assert bench.tasks == ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")
-    assert {key[1]: len(scores) for key, scores in bench.scores.items()} == {
-        "mean": 1,
-        "SimCSE": 3,
-        "SCD": 3,
-        "TSDAE": 2,
-    }
-    reference = reference_row(read.rows, bench, BASELINES)
-    assert reference is not None
-    assert reference.label == "SimCSE"
-    table = aggregate_table(read, bench, BASELINES)
-    assert table is not None
-    spreads = cells(table)
-    assert spreads["SimCSE"][0].startswith("[")
-    assert spreads["SCD"][1].startswith("[")
-    assert spreads["TSDAE"] == ["", ""]  # two whole seeds
-    assert spreads["mean"][0] == ""
-    assert spreads["mean"][1].startswith("[")  # an untrained row has no seed to vary
-    # The number itself, from the records alone.
-    by_seed = [[100 * (r.score(task) or 0) for task in bench.tasks] for r in read.records if r.row == "SCD"]
-    shown = next(row.cells[3].value for row in table.rows if row.cells[0].text == "SCD")
-    assert shown == pytest.approx(stats.trim_mean(np.array(by_seed), 0.25, axis=None))
-
-
 def test_one_seed_pretends_nothing(tmp_path: Path) -> None:
     comparison(tmp_path, (1,))
     read = read_comparison(tmp_path, "invented")
     significance = Significance(read)
     assert strip(read, significance) is None
     assert best_seed_table(read, significance) is None
-    assert all(aggregate_table(read, bench) is None for bench in score_matrices(read))
     assert "certainty" not in {section.key for section in describe(read).sections}
 
 
