@@ -3,14 +3,18 @@ package, and their table that of the documentation (`python -m docs.make` puts i
 
 from __future__ import annotations
 
+import io
+import json
 import sys
+import tarfile
 from pathlib import Path
 from string import ascii_lowercase
 
-from harness.errors import HarnessError
+from harness.errors import HarnessError, InputError
 from harness.files.atomic import write_atomic
 from harness.files.printable import tell, tell_error
-from harness.results.elsewhere import open_workdir, pack
+from harness.results.elsewhere import open_workdir, without_weights
+from harness.results.store import RunFolder, comparison_file, read_comparison_file
 from reports.decide.question import comparison_of, question_of
 from studies import SHIPPED, SHIPPED_TABLE
 
@@ -35,6 +39,40 @@ def table() -> str:
             spread = f"{100 * block.runs(row).std(ddof=1):.2f}" if seeds > 1 else "–"
             lines.append(f"| {place + 1} | {row.label} | {block.mean(row):.2f} | {spread} | {seeds} | {letters} |")
     return "\n".join(lines) + "\n"
+
+
+def pack(workdir: Path, comparison: str, archive: Path) -> list[str]:
+    """Write the runs of a comparison as an archive (.tar.xz); equal runs give equal bytes.
+
+    Returns:
+        The rows that are left out, as some of their runs have not finished.
+
+    Raises:
+        InputError: no such comparison, or a damaged record.
+    """
+    tree = read_comparison_file(workdir, comparison)
+    if tree is None:
+        raise InputError(f'{workdir}: no comparison "{comparison}"')
+    folders = {run["id"]: RunFolder(workdir, run["id"]) for run in tree["runs"]}
+    records = {run: record for run, folder in folders.items() if (record := folder.read()) is not None}
+    unfinished = {run["row"] for run in tree["runs"] if run["id"] not in records}
+    runs = [run for run in tree["runs"] if run["row"] not in unfinished]
+    members = {
+        comparison_file(Path(), comparison).as_posix(): (json.dumps({**tree, "runs": runs}, indent=1) + "\n").encode()
+    }
+    for run in dict.fromkeys(run["id"] for run in runs):
+        light, folder = without_weights(records[run]), folders[run]
+        members |= {f"runs/{run}/{name}": (folder.path / name).read_bytes() for name in light.files}
+        members[f"runs/{run}/record.json"] = light.to_json().encode()
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:xz", preset=9) as tar:
+        # Files of one kind are neighbours: they are alike, and an archive of like files is small.
+        for name, data in sorted(members.items(), key=lambda one: (one[0].rpartition("/")[2], one[0])):
+            entry = tarfile.TarInfo(name)
+            entry.size = len(data)
+            tar.addfile(entry, io.BytesIO(data))
+    write_atomic(archive, buffer.getvalue())
+    return sorted(unfinished)
 
 
 def main(workdir: Path) -> None:

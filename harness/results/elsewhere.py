@@ -6,19 +6,15 @@ one, which is called "shipped".
 
 from __future__ import annotations
 
-import io
-import json
 import shutil
-import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 
 from harness.errors import InputError
-from harness.files.atomic import write_atomic
 from harness.results.record import Record
-from harness.results.store import MODEL, RunFolder, comparison_file, read_comparison_file
+from harness.results.store import MODEL, RunFolder
 
 FILES = ("examples.parquet", "details.json", "curves.jsonl")  # what an archive has besides records
 
@@ -84,37 +80,3 @@ def copy_run(record: Record, source: RunFolder, workdir: Path) -> bool:
     finally:
         shutil.rmtree(place, ignore_errors=True)
     return True
-
-
-def pack(workdir: Path, comparison: str, archive: Path) -> list[str]:
-    """Write the runs of a comparison as an archive (.tar.xz); equal runs give equal bytes.
-
-    Returns:
-        The rows that are left out, as some of their runs have not finished.
-
-    Raises:
-        InputError: no such comparison, or a damaged record.
-    """
-    tree = read_comparison_file(workdir, comparison)
-    if tree is None:
-        raise InputError(f'{workdir}: no comparison "{comparison}"')
-    folders = {run["id"]: RunFolder(workdir, run["id"]) for run in tree["runs"]}
-    records = {run: record for run, folder in folders.items() if (record := folder.read()) is not None}
-    unfinished = {run["row"] for run in tree["runs"] if run["id"] not in records}
-    runs = [run for run in tree["runs"] if run["row"] not in unfinished]
-    members = {
-        comparison_file(Path(), comparison).as_posix(): (json.dumps({**tree, "runs": runs}, indent=1) + "\n").encode()
-    }
-    for run in dict.fromkeys(run["id"] for run in runs):
-        light, folder = without_weights(records[run]), folders[run]
-        members |= {f"runs/{run}/{name}": (folder.path / name).read_bytes() for name in light.files}
-        members[f"runs/{run}/record.json"] = light.to_json().encode()
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w:xz", preset=9) as tar:
-        # Files of one kind are neighbours: they are alike, and an archive of like files is small.
-        for name, data in sorted(members.items(), key=lambda one: (one[0].rpartition("/")[2], one[0])):
-            entry = tarfile.TarInfo(name)
-            entry.size = len(data)
-            tar.addfile(entry, io.BytesIO(data))
-    write_atomic(archive, buffer.getvalue())
-    return sorted(unfinished)

@@ -11,12 +11,13 @@ import pytest
 from harness.api.result import Comparison
 from harness.commands.doctor import check_run
 from harness.errors import InputError
-from harness.results.elsewhere import copy_run, open_workdir, pack
+from harness.results.elsewhere import copy_run, open_workdir
 from harness.results.store import RunFolder, read_comparison_file, read_records
 from harness.runs import runner
 from harness.runs.against import find_other_rows
 from tests.support import small_runs
 from tests.support.small_runs import CLS, CONTRAST, NATURAL, SIMCSE, plan_of
+from tools.shipped import pack
 
 OURS = {**SIMCSE, "name": "ours", "config": {**SIMCSE["config"], "temperature": 0.2}}
 
