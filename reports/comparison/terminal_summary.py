@@ -126,7 +126,7 @@ def _status(comparison: Comparison) -> list[str]:
 
 def _no_gain(row: ResultRow) -> str:
     never, known = never_beat_the_start(row)
-    return f"no gain on dev: {never} of {known}" if never else ""
+    return f"dev gain: {known - never} of {known}" if never else ""
 
 
 def _notes(comparison: Comparison, columns: list[list[str]], without: list[str]) -> list[str]:

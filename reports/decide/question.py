@@ -61,9 +61,9 @@ class Question:
     target: Target
     significance: Significance
 
-    def block(self, rows: Sequence[ResultRow]) -> Block:
+    def block(self, rows: Sequence[ResultRow], also: Sequence[ResultRow] = ()) -> Block:
         """Rows that are compared with one another."""
-        return Block(rows, self.significance, self.target)
+        return Block(rows, self.significance, self.target, also)
 
     def blocks(self) -> dict[str, Block]:
         """All rows by block; the only block has no name."""

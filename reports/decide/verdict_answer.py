@@ -89,7 +89,7 @@ def _two(question: Question, first: str, second: str, base_model: str, equivalen
     if a.key == b.key:
         raise InputError(f'"{one_line(a.label)}" is one row: name two')
     blocks = question.comparison.blocks
-    block = question.block([row for name in dict.fromkeys((a.block, b.block)) for row in blocks[name]])
+    block = question.block([row for name in dict.fromkeys((a.block, b.block)) for row in blocks[name]], (a, b))
     for row in (a, b):
         if row.key not in {one.key for one in block.rows}:
             lacking = (
@@ -200,7 +200,9 @@ def _paragraph(block: Block, a: ResultRow, b: ResultRow, d: Difference, equivale
     text = f"{start}: {numbers}; {p}, corrected for {d.family}{rate}"
     analyses = block.significance.comparison.analyses
     text += f" and {len(analyses.seeds)} interim analyses." if analyses is not None else "."
-    return text if block.detectable is None else f"{text} In this comparison, {sight(block.detectable)}."
+    if block.detectable is None or d.family != block.family:
+        return text
+    return f"{text} In this comparison, {sight(block.detectable)}."
 
 
 def _count(seeds: int) -> str:

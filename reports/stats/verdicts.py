@@ -83,15 +83,20 @@ def _count(items: Sequence[object], noun: str) -> str:
 class Block:
     """Rows that are compared with one another by a target: all their pairs, and which of them may be the best.
 
+    Untrained starts that were added to the file's rows are there for those alone, and left out but for those in `also`.
+
     Attributes:
         rows: those with the target's tasks: contenders, random controls, then rows with too few seeds, each best first.
         judged: those with enough seeds.
         contenders: the judged ones that are no controls.
     """
 
-    def __init__(self, rows: Sequence[ResultRow], significance: Significance, target: Target) -> None:
+    def __init__(
+        self, rows: Sequence[ResultRow], significance: Significance, target: Target, also: Sequence[ResultRow] = ()
+    ) -> None:
         self.significance, self.target = significance, target
-        scored = [row for row in rows if significance.by_seed(row, target) is not None]
+        wanted = [row for row in rows if not row.added or row in also]
+        scored = [row for row in wanted if significance.by_seed(row, target) is not None]
         scored.sort(key=lambda row: -self.mean(row))
         judged = [row for row in scored if significance.judged(row, target)]
         self.controls = [row for row in judged if significance.control(row, target)]
@@ -129,7 +134,7 @@ class Block:
         for i in range(n):
             for j in range(i + 1, n):
                 control = self.rows[j if j >= k else i].label
-                name = self.family if j < k else f"{_count(self.contenders, 'row')} against the random {control}"
+                name = self.family if j < k else f"{_count(self.contenders, 'row')} against the control {control}"
                 families.setdefault(name, []).append((i, j))
         found: dict[tuple[int, int], Difference] = {}
         for name, places in families.items():

@@ -47,7 +47,7 @@ def test_random_vectors_say_nothing_about_the_spread_of_training_and_are_no_cont
     assert [row.label for row in block.controls] == ["random"]
     families = {pair: d.family for pair, d in block.differences.items()}
     assert families[0, 1] == "the only pair of rows"
-    assert families[0, 2] == families[1, 2] == "2 rows against the random random"
+    assert families[0, 2] == families[1, 2] == "2 rows against the control random"
 
 
 def test_two_seeds_are_not_judged_and_lead_nothing(made):
