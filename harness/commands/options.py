@@ -85,7 +85,9 @@ EXECUTOR = _shared()
 EXECUTOR.add_argument("--executor", metavar="NAME", help="where runs are executed: serial (this process), processes, "
                       "ray or slurm (default: that of the file, else serial)")  # fmt: skip
 EXECUTOR.add_argument("--workers", type=int, metavar="N", help="runs at a time (default: as many as fit)")
-EXECUTOR.add_argument("--gpus-per-cell", type=float, metavar="N", help="GPUs of a run, as 0.33 or 4")
+EXECUTOR.add_argument(
+    "--gpus-per-run", type=float, metavar="N", help="1, or the part of a GPU that a run takes, as 0.33"
+)
 
 CONFIG = _shared()
 CONFIG.add_argument("--preset", help="a preset of the method (see: harness list methods --verbose)")
@@ -115,7 +117,7 @@ def config_values(args: argparse.Namespace) -> dict[str, Any]:
 
 def executor_keys(args: argparse.Namespace) -> dict[str, Any] | None:
     """The keys of [executor] that the options give; None without any."""
-    names = {"name": "executor", "workers": "workers", "gpus_per_cell": "gpus_per_cell"}
+    names = {"name": "executor", "workers": "workers", "gpus_per_run": "gpus_per_run"}
     return {key: value for key, name in names.items() if (value := getattr(args, name)) is not None} or None
 
 

@@ -25,15 +25,15 @@ _leave = False
 class ExecutorSettings(Config):
     """The table [executor] of an experiment file, and the options of the same names.
 
-    >>> ExecutorSettings(name="slurm", gpus_per_cell=1, slurm={"partition": "gpu"}).slurm
+    >>> ExecutorSettings(name="slurm", gpus_per_run=1, slurm={"partition": "gpu"}).slurm
     {'partition': 'gpu'}
     """
 
     name: str = option("serial", "serial, processes, ray, slurm or one of another package")
     workers: int | None = option(None, "runs at a time; default: as many as cores or GPUs allow", ge=1)
-    cpus_per_cell: int | None = option(None, "cores of a run; default: this machine's, shared among the workers", ge=1)
-    gpus_per_cell: float = option(0.0, "1, or the part of a GPU that a run takes", ge=0, le=1)
-    memory_per_cell: float | None = option(None, "GiB of a run, for engines that place jobs by it", gt=0)
+    cpus_per_run: int | None = option(None, "cores of a run; default: this machine's, shared among the workers", ge=1)
+    gpus_per_run: float = option(0.0, "1, or the part of a GPU that a run takes", ge=0, le=1)
+    memory_per_run: float | None = option(None, "GiB of a run, for engines that place jobs by it", gt=0)
     retries: int = option(3, "how often a run whose worker died is given to another worker", ge=0)
     address: str = option("", "ray: address of the cluster, such as auto or ray://HOST:10001; default: this machine")
     slurm: dict[str, str] = option({}, "slurm: options of sbatch, as {partition = 'gpu', time = '4:00:00'}")
@@ -101,13 +101,13 @@ class Executor(ABC):
     def workers(self, jobs: int) -> int:
         """How many jobs run at a time on this machine."""
         given = self.settings.workers
-        if given is None and self.settings.cpus_per_cell:
-            given = usable_cores() // self.settings.cpus_per_cell
+        if given is None and self.settings.cpus_per_run:
+            given = usable_cores() // self.settings.cpus_per_run
         return max(1, min(jobs, given or usable_cores()))
 
     def threads(self, jobs: int) -> int:
         """Threads of one of these workers, so that all of them use no more than the available cores."""
-        return self.settings.cpus_per_cell or max(1, usable_cores() // self.workers(jobs))
+        return self.settings.cpus_per_run or max(1, usable_cores() // self.workers(jobs))
 
 
 class Serial(Executor):

@@ -33,7 +33,7 @@ class _Worker:
 class Processes(Executor):
     """Workers that stay for the next job, so that loaded text and models are reused.
 
-    Each worker takes the next GPU, so that no more of them share one than `gpus_per_cell` says.
+    Each worker takes the next GPU, so that no more of them share one than `gpus_per_run` says.
     """
 
     name = "processes"
@@ -41,7 +41,7 @@ class Processes(Executor):
     def run(self, function: Callable[[Any], Any], queue: deque[Any], tick: Callable[[], None]) -> Iterator[Answer]:
         """As `Executor.run`."""
         count = self.room(sys.maxsize)  # the caller may add jobs
-        devices, threads = _visible() if self.settings.gpus_per_cell else [], self.threads(count)
+        devices, threads = _visible() if self.settings.gpus_per_run else [], self.threads(count)
         context = get_context("spawn")  # a fork would share locks of torch's threads
 
         def start(place: int) -> _Worker:
@@ -95,12 +95,12 @@ class Processes(Executor):
 
     def room(self, jobs: int) -> int:
         """`workers` of the settings, else as many as the GPUs, else the cores, allow."""
-        share = self.settings.gpus_per_cell
+        share = self.settings.gpus_per_run
         if not share:
             return self.workers(jobs)
         gpus = len(_visible())
         if not gpus:
-            raise InputError(f"executor: gpus_per_cell = {share:g}, and this machine has no GPU")
+            raise InputError(f"executor: gpus_per_run = {share:g}, and this machine has no GPU")
         return min(jobs, self.settings.workers or int(gpus / share))
 
 

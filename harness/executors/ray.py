@@ -66,10 +66,10 @@ class Ray(Executor):
         import ray
 
         threads = self._cpus(len(queue))
-        memory = self.settings.memory_per_cell
+        memory = self.settings.memory_per_run
         task = ray.remote(
             num_cpus=threads,
-            num_gpus=self.settings.gpus_per_cell,
+            num_gpus=self.settings.gpus_per_run,
             max_retries=self.settings.retries,  # of lost workers and nodes alone: what a job raises is its answer
             max_calls=0,  # a worker stays for the next job, on GPUs too: what it has loaded stays loaded
             **({"memory": int(memory * 2**30)} if memory else {}),
@@ -97,13 +97,13 @@ class Ray(Executor):
             return min(jobs, self.settings.workers)
         there = ray.cluster_resources()
         rooms = [there.get("CPU", 0) / self._cpus(jobs)]
-        if self.settings.gpus_per_cell:
-            rooms.append(there.get("GPU", 0) / self.settings.gpus_per_cell)
+        if self.settings.gpus_per_run:
+            rooms.append(there.get("GPU", 0) / self.settings.gpus_per_run)
         return max(1, min(jobs, int(min(rooms))))
 
     def _cpus(self, jobs: int) -> int:
         """Cores of a job."""
-        return self.settings.cpus_per_cell or (1 if self.settings.address else self.threads(jobs))
+        return self.settings.cpus_per_run or (1 if self.settings.address else self.threads(jobs))
 
 
 def _called(threads: int, function: Callable[[Any], Any], job: Any) -> Any:

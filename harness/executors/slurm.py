@@ -38,7 +38,7 @@ class Slurm(Executor):
             import submitit
         except ImportError:
             raise InputError('executor "slurm" needs submitit: pip install "sentence-harness[slurm]"') from None
-        threads, workers = self.settings.cpus_per_cell or 4, self.settings.workers
+        threads, workers = self.settings.cpus_per_run or 4, self.settings.workers
         root = self.workdir.resolve() / "slurm"
         try:
             retries = self.settings.retries
@@ -85,9 +85,9 @@ class Slurm(Executor):
 
     def _parameters(self, threads: int) -> dict[str, Any]:
         """Of `sbatch`, in submitit's words; other options are passed on unchanged."""
-        own, gpus, memory = dict(self.settings.slurm), self.settings.gpus_per_cell, self.settings.memory_per_cell
+        own, gpus, memory = dict(self.settings.slurm), self.settings.gpus_per_run, self.settings.memory_per_run
         if gpus != int(gpus):
-            raise InputError(f"executor slurm: gpus_per_cell = {gpus:g}: SLURM gives whole GPUs")
+            raise InputError(f"executor slurm: gpus_per_run = {gpus:g}: SLURM gives whole GPUs")
         parameters = {
             "name": "harness",
             "timeout_min": _minutes(own.pop("time", _TIME)),

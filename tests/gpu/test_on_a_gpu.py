@@ -139,7 +139,7 @@ def test_workers_get_a_gpu_and_say_so(tmp_path: Path, gpus: int) -> None:
         "methods": [{"method": "simcse", "preset": "mini", "config": {"batch_size": 8}}],
     }  # fmt: skip
     share = 1.0 if gpus > 1 else 0.5
-    placed = {"name": "processes", "workers": 2, "gpus_per_cell": share}
+    placed = {"name": "processes", "workers": 2, "gpus_per_run": share}
     found = api.compare(experiment, workdir=tmp_path, executor=placed, tracked=False, formats=[])
     assert found.status == "finished"
     trained = [record for record in read_records(tmp_path, "placed") if record.method == "simcse"]

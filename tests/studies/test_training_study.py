@@ -152,5 +152,5 @@ def test_executors_of_clusters_have_the_trials_of_one_process(
 ) -> None:
     pytest.importorskip({"ray": "ray", "slurm": "submitit"}[executor])
     monkeypatch.setattr("harness.executors.slurm.Slurm.cluster", "local")  # submitit's engine for one machine
-    settings = {"name": executor, "workers": 2, "cpus_per_cell": 1}
+    settings = {"name": executor, "workers": 2, "cpus_per_run": 1}
     assert outcomes(search(tmp_path, TRAINED, arguments={"executor": settings})) == outcomes(done)

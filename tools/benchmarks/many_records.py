@@ -69,7 +69,7 @@ def make(folder: Path, records: int) -> None:
             continue
         target.mkdir()
         record = json.loads((source / "record.json").read_text())
-        record |= {"id": job.id, "spec": job.spec.model_dump(mode="json")}
+        record |= {"digest": "", "id": job.id, "spec": job.spec.model_dump(mode="json")}
         weights = {name: digest for name, digest in record["files"].items() if name.startswith("model/")}
         record["files"] = {name: digest for name, digest in record["files"].items() if name not in weights}
         record["removed"] = weights  # they are not copied

@@ -37,7 +37,7 @@ class Local(Slurm):
 
 
 def executor(kind: type[Executor], folder: Path, **settings: object) -> Executor:
-    return kind(ExecutorSettings.model_validate({"name": kind.name, "cpus_per_cell": 1, **settings}), folder)
+    return kind(ExecutorSettings.model_validate({"name": kind.name, "cpus_per_run": 1, **settings}), folder)
 
 
 def answers(engine: Executor, calls: Sequence[Call]) -> dict[str, Answer]:
@@ -108,7 +108,7 @@ def test_slurm_gives_the_records_of_one_process_though_a_job_is_preempted(
     pytest.importorskip("submitit")
     log, work = tmp_path / "steps", tmp_path / "work"
     engine_of(jobs.observing(Local, log, at=3, number=signal.SIGUSR2, checkpoints=False), monkeypatch)
-    settings = {"name": "slurm", "cpus_per_cell": 1}
+    settings = {"name": "slurm", "cpus_per_run": 1}
     done = small_runs.compare(work, seeds=[1], dev=None, methods=[small_runs.SIMCSE], executor=settings)
     assert weights(done.records) == weights([execute(job_of(dev=None), tmp_path / "here")])
     assert (len(jobs.steps(log)), len(set(jobs.steps(log)))) == (STEPS, 2)
@@ -118,7 +118,7 @@ def test_slurm_gives_the_records_of_one_process_though_a_job_is_preempted(
 @pytest.mark.campaign
 def test_ray_gives_the_records_of_one_process(tmp_path: Path) -> None:
     pytest.importorskip("ray")
-    settings = {"name": "ray", "cpus_per_cell": 1}
+    settings = {"name": "ray", "cpus_per_run": 1}
     done = small_runs.compare(tmp_path / "work", seeds=[1], dev=None, methods=[small_runs.SIMCSE], executor=settings)
     assert weights(done.records) == weights([execute(job_of(dev=None), tmp_path / "here")])
 
@@ -150,7 +150,7 @@ def test_a_ray_node_that_is_lost_costs_only_the_steps_since_the_last_checkpoint(
     ray.init(address=cluster.address, log_to_driver=False)
     try:
         Thread(target=lose_node, daemon=True).start()
-        settings = {"name": "ray", "cpus_per_cell": 1}
+        settings = {"name": "ray", "cpus_per_run": 1}
         done = small_runs.compare(tmp_path / "work", seeds=[1], dev=None, methods=[small_runs.SIMCSE],
                                   executor=settings)  # fmt: skip
     finally:
@@ -168,7 +168,7 @@ def test_workers_end_with_a_coordinator_that_is_killed(tmp_path: Path) -> None:
         "from harness.executors.executor import ExecutorSettings\nfrom harness.executors.processes import Processes\n"
         "from tests.support import jobs\n"
         "if __name__ == '__main__':\n"
-        "    engine = Processes(ExecutorSettings(name='processes', workers=1, cpus_per_cell=1), Path(sys.argv[1]))\n"
+        "    engine = Processes(ExecutorSettings(name='processes', workers=1, cpus_per_run=1), Path(sys.argv[1]))\n"
         "    queue = deque([jobs.Call('slow', jobs.wait_with_pid, (sys.argv[1],))])\n"
         "    list(engine.run(jobs.call, queue, lambda: print('tick', flush=True)))\n"
     )
@@ -188,20 +188,20 @@ def test_threads_and_workers_share_the_cores(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr("harness.executors.executor.usable_cores", lambda: 16)
 
     def processes(**settings: object) -> Executor:
-        return executor(Processes, tmp_path, **{"cpus_per_cell": None, **settings})
+        return executor(Processes, tmp_path, **{"cpus_per_run": None, **settings})
 
     assert (processes().workers(5), processes().threads(5)) == (5, 3)
     assert (processes(workers=4).workers(99), processes(workers=4).threads(99)) == (4, 4)
-    assert processes(cpus_per_cell=8).workers(99) == 2
+    assert processes(cpus_per_run=8).workers(99) == 2
 
 
 def test_gpus_are_shared_among_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,3,5,7")
     for share, jobs_at_a_time in ((0.5, 8), (1, 4)):
-        assert executor(Processes, tmp_path, gpus_per_cell=share).room(99) == jobs_at_a_time
+        assert executor(Processes, tmp_path, gpus_per_run=share).room(99) == jobs_at_a_time
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    with pytest.raises(InputError, match="gpus_per_cell"):
-        executor(Processes, tmp_path, gpus_per_cell=1).room(1)
+    with pytest.raises(InputError, match="gpus_per_run"):
+        executor(Processes, tmp_path, gpus_per_run=1).room(1)
 
 
 def test_sbatch_gets_the_options_of_the_file(tmp_path: Path) -> None:
@@ -211,7 +211,7 @@ def test_sbatch_gets_the_options_of_the_file(tmp_path: Path) -> None:
     from submitit.core.utils import JobPaths
     from submitit.slurm.test_slurm import mocked_slurm
 
-    options = {"gpus_per_cell": 1, "workers": 2, "slurm": {"partition": "gpu", "time": "1-0", "account": "me"}}
+    options = {"gpus_per_run": 1, "workers": 2, "slurm": {"partition": "gpu", "time": "1-0", "account": "me"}}
     engine = executor(Slurm, tmp_path, **options)
     calls = [Call("value", jobs.double, (21,)), Call("error", jobs.refuse, ("no",)), Call("other", jobs.double, (4,))]
     with mocked_slurm() as cluster:
@@ -254,7 +254,7 @@ def test_a_preempted_job_is_queued_again_once_it_has_left() -> None:
         ({"slurm": {"time": "soon"}}, "time"),
         ({"slurm": {"time": "1:2:3:4"}}, "time"),
         ({"slurm": {"time": "0"}}, "time"),
-        ({"gpus_per_cell": 0.5}, "gpus_per_cell"),
+        ({"gpus_per_run": 0.5}, "gpus_per_run"),
         ({}, "slurm"),  # no sbatch here
     ],
 )

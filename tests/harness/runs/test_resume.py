@@ -99,7 +99,7 @@ def test_a_worker_that_is_killed_continues_its_run(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(
         registry, "load", lambda group, name: kind if name == "processes" else registry_load(group, name)
     )
-    settings = {"name": "processes", "workers": 1, "cpus_per_cell": 1}
+    settings = {"name": "processes", "workers": 1, "cpus_per_run": 1}
     done = small_runs.compare(tmp_path / "work", seeds=[1], dev=None, methods=[small_runs.SIMCSE], executor=settings)
     assert weights(done.records) == weights([execute(job_of(dev=None), tmp_path / "here")])
     assert len(jobs.steps(log)) == STEPS + 1
