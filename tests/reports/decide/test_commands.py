@@ -186,7 +186,7 @@ def test_a_comparison_on_mteb_alone_has_scores_a_verdict_and_no_empty_table(
         value = synthetic.spearman(gold, pairs["score"].to_numpy())
         made.extend(record, [synthetic.score("mteb:STSBenchmark", "mteb", "mteb", "cosine_spearman", value)])
         RunFolder(tmp_path, record.id).write_examples(join_examples(pairs, None))  # type: ignore[arg-type]
-    found = numbers(capsys, "verdict", tmp_path, "model A", "model B", "--on", "mteb:STSBenchmark")
+    found = numbers(capsys, "verdict", "model A", "model B", "--workdir", tmp_path, "--on", "mteb:STSBenchmark")
     assert (found["verdict"], found["family"]) == ("better", "the only pair of rows")
     columns, rows, _ = summary_table(tmp_path, "invented")
     assert len(columns) == 3
