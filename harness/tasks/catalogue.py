@@ -166,4 +166,6 @@ def _beyond(name: str, source: Source) -> Task:
                 if name.startswith(family.prefix) or "/" in name:
                     raise
     also = "".join(f", and {family.beyond}" for family in families)
-    raise InputError(f'unknown suite or task "{name}"{nearest(name, known)}; known: {", ".join(known)}{also}')
+    stems = [_SUFFIX.sub("", own.removeprefix(family.prefix)).lower() for family in families for own in family.names]
+    hint = nearest(name, [*known, *(stem for stem in stems if not stem.startswith("embedded"))])
+    raise InputError(f'unknown suite or task "{name}"{hint}; known: {", ".join(known)}{also}')

@@ -188,7 +188,7 @@ def _paragraph(block: Block, a: ResultRow, b: ResultRow, d: Difference, equivale
         few = " and ".join(row.label for row in (a, b) if row in block.unjudged)
         return (
             f"{a.label} and {b.label} cannot be judged on {title}: {numbers}, where the interval has the chance of the "
-            f"examples only. {few} has fewer than three seeds, from which their spread cannot be told."
+            f"examples only. {few} has fewer than three seeds, too few to estimate their spread."
         )
     start = {
         BETTER: f"{a.label} is better than {b.label} on {title}",

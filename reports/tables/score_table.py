@@ -132,7 +132,7 @@ class ScoreTable:
                 least += [block.detectable] if len(known) == 1 and block.detectable is not None else []
         for row in self.comparison.rows:
             if 0 < len(row.finished) < FEWEST_SEEDS and seeded(row):
-                note = "fewer than three seeds, from which a spread cannot be told: not tested"
+                note = "fewer than three seeds, too few to estimate their spread: not tested"
                 line_of[row.key][2] = line_of[row.key][2].noted(note)
         said = "Tested over seeds and test examples, all rows of a block together"
         said += f", on {self.columns[known[0]].title}" if len(known) == 1 else ""
