@@ -84,7 +84,7 @@ def test_save_and_load(cls_model: Path, prompted: Path, tmp_path: Path) -> None:
         again = Pretrained.load(tmp_path / f"{number}")
         assert again.config == method.config
         assert np.allclose(again.encode(TEXTS), vectors, atol=1e-5)
-    assert Pretrained.load(tmp_path / "0").parameters() == pretrained(cls_model).fit().parameters() > 1_000_000
+    assert Pretrained.load(tmp_path / "0").num_parameters() == pretrained(cls_model).fit().num_parameters() > 1_000_000
 
 
 def test_a_prompt_is_put_before_the_text_by_sentence_transformers(cls_model: Path, prompted: Path) -> None:

@@ -35,7 +35,7 @@ TRAINED: dict[str, Any] = {
 
 def search(workdir: Path, keys: dict[str, Any] = CHEAP, *, arguments: dict[str, Any] | None = None, **more: Any) -> Any:
     """Run a study with other keys, or with arguments of `harness.study`; MLflow is left out."""
-    return api.study({**keys, **more}, workdir, **{"tracked": False, "quiet": True, **(arguments or {})})
+    return api.study({**keys, **more}, workdir, **{"tracked": False, **(arguments or {})})
 
 
 def outcomes(result: StudyResult) -> list[tuple[Any, ...]]:
