@@ -401,7 +401,13 @@ def unfitted(kind: type[M], path: str | Path) -> M:
 
 
 def write_settings(method: Method, folder: Path, **more: Any) -> None:
-    """Write METHOD_FILE into a folder that holds the method's weights; `more` are further keys."""
+    """Write METHOD_FILE into a folder that holds the method's weights; `more` are further keys.
+
+    >>> method = harness.train("whitening", corpus=["A dog runs.", "It rains."], dev=None, out=work / "again")
+    >>> write_settings(method, work / "again", seed=3)
+    >>> saved_settings(work / "again")["seed"]
+    3
+    """
     about = {"method": method.name, "base_model": method.base_model, "config": method.config.model_dump(), **more}
     weights = {file.relative_to(folder).as_posix(): sha256_of(file) for file in sorted(folder.rglob("*.safetensors"))}
     write_atomic(folder / METHOD_FILE, json.dumps({**about, "weights": weights}, indent=1) + "\n")

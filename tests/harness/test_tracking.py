@@ -267,7 +267,7 @@ def test_a_server_that_is_down_costs_one_warning(
     tracker.close()
     tracker.attach(tmp_path)
     (warning,) = [entry for entry in caplog.records if entry.levelno >= logging.WARNING]
-    assert f"harness track sync --from {tmp_path}" in warning.getMessage()
+    assert f"harness track sync --workdir {tmp_path}" in warning.getMessage()
     assert "secret" not in caplog.text
     with pytest.raises(RunError) as raised:
         sync(tmp_path, uri)

@@ -150,7 +150,7 @@ def test_sentence_transformers_reads_the_same_vectors(file: Path, tmp_path: Path
     assert np.array_equal(np.asarray(again.encode(texts)), np.asarray(method.encode(texts)))
     assert again.num_parameters() == method.num_parameters() == 2 * 4 * 3 * (5 + 3 + 2) + (len(WORDS.split()) + 2) * 5
     (tmp_path / "model" / "1_LSTM" / "model.safetensors").write_bytes(b"damaged")
-    with pytest.raises(InputError, match=r"damaged: .*; save the method again"):
+    with pytest.raises(InputError, match="save the method again"):
         InferSent.load(tmp_path / "model")
 
 

@@ -166,22 +166,28 @@ class Spy:
         from harness.encoder import Encoder
 
         self.tokenizer = Encoder.from_pretrained("embedded:mini-bert").tokenizer
+        self.train_length: int | None = None
         self.calls: list[tuple[Any, Any, dict[str, Any]]] = []
 
     def tokenize(self, texts: Sequence[str], max_length: int | None = None) -> list[list[int]]:
         return self.tokenizer(list(texts), truncation=True, max_length=max_length)["input_ids"]
 
     def two_views(
-        self, ids_a: Any, ids_b: Any, *, differ_by: str = "", **rates: Any
+        self, a: Any, b: Any = None, *, differ_by: str = "", **rates: Any
     ) -> tuple[torch.Tensor, torch.Tensor]:
+        ids_a, ids_b = (
+            self.tokenize(rows, self.train_length) if isinstance(rows[0], str) else rows
+            for rows in (a, a if b is None else b)
+        )
         self.calls.append((ids_a, ids_b, rates))
         generator = torch.Generator().manual_seed(5)
-        a, b = (torch.randn(len(ids_a), self.dimension, generator=generator, requires_grad=True) for _ in range(2))
-        return a, b
+        shape = len(ids_a), self.dimension
+        return tuple(torch.randn(shape, generator=generator, requires_grad=True) for _ in range(2))  # type: ignore[return-value]
 
 
 def asked(name: str, corpus: Corpus, **more: Any) -> tuple[Any, Any, dict[str, Any]]:
     spy, method = Spy(), make(name, **more)
+    spy.train_length = method.config.train_length
     torch.manual_seed(0)
     method.loss(spy, method.heads(spy), Batch(list(corpus[:12]), np.random.default_rng(2), 0))
     (call,) = spy.calls
