@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
-import json
 import re
+import sys
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -16,13 +15,9 @@ from pydantic import field_validator
 
 from harness.config import Config, option
 from harness.errors import InputError, NotFitted
-from harness.files.atomic import write_atomic
-from harness.files.hashing import sha256_of
-from harness.files.printable import first_line
-from harness.files.reading import read_json
 from harness.machine.distributed import ALONE, Team
 from harness.recipes import Presets, Recipe, recipe_of
-from harness.seeds import seed_of
+from harness.saved_method import METHOD_FILE, check_weights, write_settings
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,7 +30,6 @@ if TYPE_CHECKING:
 
 DEFAULT_BASE_MODEL = "embedded:mini-bert"
 UNTRAINED = "pooling"  # the entry point of `harness.methods` whose rows are base models as they are
-METHOD_FILE = "harness_method.json"
 POOLING_HELP = (
     "cls, cls_pooler, mean, max, first_last_avg, last2_avg, last, layer:K:cls|mean|max, prompt:TEMPLATE, "
     "echo(:TEMPLATE) or echo_last(:TEMPLATE)"
@@ -360,7 +354,7 @@ class Method(ABC):
     def save(self, path: str | Path, *, card: str = "") -> None:
         """Write the model in the SentenceTransformer layout (safetensors), with its configuration."""
         self.encoder.save(path, card=card)
-        write_settings(self, Path(path))
+        write_settings(Path(path), method=self.name, base_model=self.base_model, config=self.config)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -380,7 +374,7 @@ M = TypeVar("M", bound=Method)
 
 
 def unfitted(kind: type[M], path: str | Path) -> M:
-    """The method that was saved in `path`, configured as it was, without what it had learnt.
+    """The method that was saved in `path`, configured as it was, without what it had learnt; its weights are checked.
 
         >>> harness.train("whitening", corpus=["A dog runs.", "It rains."], dev=None, out=work / "white").name
         'whitening'
@@ -389,77 +383,29 @@ def unfitted(kind: type[M], path: str | Path) -> M:
         'embedded:mini-bert'
 
     Raises:
-        InputError: the folder is not one of a saved method, or another method's.
+        InputError: the folder is not one of a saved method, is damaged, or another method's.
     """
     file = Path(path) / METHOD_FILE
     if not file.is_file():
         raise InputError(f"{path}: no {METHOD_FILE} in it; expected a folder written by Method.save")
-    about = saved_settings(path)
+    about = check_weights(path)
     if about["method"] != kind.name:
         raise InputError(f'{path}: holds a "{about["method"]}", not a "{kind.name}"')
     return kind(kind.Config.parse(about["config"], str(file)), base_model=about["base_model"])
 
 
-def write_settings(method: Method, folder: Path, **more: Any) -> None:
-    """Write METHOD_FILE into a folder that holds the method's weights; `more` are further keys.
+def own_line(error: BaseException, *kinds: type[Method]) -> str:
+    """The last line of these methods' own files that an error passed through: " (FILE, line N: CODE)"; "" without one.
 
-    >>> method = harness.train("whitening", corpus=["A dog runs.", "It rains."], dev=None, out=work / "again")
-    >>> write_settings(method, work / "again", seed=3)
-    >>> saved_settings(work / "again")["seed"]
-    3
-    """
-    about = {"method": method.name, "base_model": method.base_model, "config": method.config.model_dump(), **more}
-    weights = {file.relative_to(folder).as_posix(): sha256_of(file) for file in sorted(folder.rglob("*.safetensors"))}
-    write_atomic(folder / METHOD_FILE, json.dumps({**about, "weights": weights}, indent=1) + "\n")
-
-
-def raised_in(error: BaseException, *kinds: type[Method]) -> str:
-    """The error with the line of a method's own file in which it was raised; empty where it was raised elsewhere.
-
-    >>> raised_in(ValueError("no such view"), Method)
+    >>> own_line(ValueError("no such view"), Method)
     ''
     """
-    files = {inspect.getfile(kind) for kind in kinds}
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in files]
-    where = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
-    return where and f"{type(error).__name__}: {first_line(error)}{where}"
-
-
-def saved_settings(path: str | Path) -> dict[str, Any]:
-    """What METHOD_FILE in a folder says: "method", "base_model", "config", "weights", and what a method adds ("seed").
-
-        >>> sorted(saved_settings(work / "white"))
-        ['base_model', 'config', 'method', 'weights']
-
-    Raises:
-        InputError: it cannot be read, lacks one of the first three, or the weights are not those that were saved.
-    """
-    file = Path(path) / METHOD_FILE
-    about = read_json(file)
-    for key, kind, expected in (("method", str, "a text"), ("base_model", str, "a text"), ("config", dict, "a table")):
-        if not isinstance(about.get(key), kind):
-            raise InputError(f'{file}: damaged: key "{key}": expected {expected}; save the method again')
-    for name, digest in about.get("weights", {}).items():
-        weights = Path(path) / name
-        if not weights.is_file() or sha256_of(weights) != digest:
-            raise InputError(f"{weights}: not the weights that were saved with {METHOD_FILE}; save the method again")
-    return about
-
-
-def saved_seed(path: str | Path) -> int:
-    """The seed that a saved method was made with.
-
-        >>> method = harness.train("random", seed=7, dev=None, out=work / "random")
-        >>> saved_seed(work / "random")
-        7
-
-    Raises:
-        InputError: METHOD_FILE cannot be read, or names none.
-    """
-    try:
-        return seed_of(saved_settings(path))
-    except (ValueError, KeyError, TypeError):
-        raise InputError(f'{Path(path) / METHOD_FILE}: damaged: key "seed": expected a whole number') from None
+    modules = {base.__module__ for kind in kinds for base in kind.__mro__}
+    own = [sys.modules[name] for name in modules if name.partition(".")[0] not in ("harness", "abc", "builtins")]
+    files = {getattr(module, "__file__", None) for module in own}
+    trace = traceback.extract_tb((error.__cause__ or error).__traceback__)
+    last = next((frame for frame in reversed(trace) if frame.filename in files), None)
+    return f" ({last.filename}, line {last.lineno}: {last.line})" if last is not None else ""
 
 
 def require_corpus(method: Method, given: TrainingText | None) -> Corpus:

@@ -24,9 +24,9 @@ from harness.method import (
     MethodConfig,
     Supervision,
     unfitted,
-    write_settings,
 )
 from harness.recipes import Presets
+from harness.saved_method import write_settings
 from harness.sources.remote.hub import hub_reachable
 from harness.tasks.prompts import Prompts
 
@@ -187,7 +187,7 @@ class Pretrained(Method):
 
             file = Path(path) / CONFIG
             write_atomic(file, json.dumps({**read_json(file), "prompts": self.prompts.by_key}, indent=2) + "\n")
-        write_settings(self, Path(path))
+        write_settings(Path(path), method=self.name, base_model=self.base_model, config=self.config)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:

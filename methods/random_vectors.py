@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from harness.config import option
 from harness.errors import NotFitted
-from harness.method import FitContext, MethodCard, MethodConfig, saved_seed, unfitted
+from harness.method import FitContext, MethodCard, MethodConfig, unfitted
+from harness.saved_method import saved_seed
 from harness.seeds import derive, seed_fields
 from methods.parts.array_method import ArrayMethod
 from methods.parts.saved_folder import new_folder

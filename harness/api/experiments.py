@@ -18,11 +18,11 @@ from harness.contamination.check import check, selection_text, training_text
 from harness.errors import HarnessError, InputError, StopRequested
 from harness.executors.executor import Executor, ExecutorSettings, executor_settings
 from harness.files.locks import comparison_lock
-from harness.files.printable import join_some, one_line
+from harness.files.printable import first_line, join_some, one_line
 from harness.files.toml_text import inline
 from harness.machine.distributed import Team, join
 from harness.machine.progress import Reporter
-from harness.method import DEFAULT_BASE_MODEL, Method, raised_in
+from harness.method import DEFAULT_BASE_MODEL, Method, own_line
 from harness.results.store import RunFolder, checked_workdir, read_comparison_file
 from harness.runs.against import find_other_rows, limit_to_protocols
 from harness.runs.differences import summarise_differences
@@ -120,8 +120,8 @@ def plan_comparison(
     except HarnessError:
         raise
     except Exception as error:
-        if line := raised_in(error, *(registry.load(registry.METHODS, entry.method) for entry in selected.methods)):
-            raise InputError(line) from error
+        if line := own_line(error, *(registry.load(registry.METHODS, entry.method) for entry in selected.methods)):
+            raise InputError(f"{type(error).__name__}: {first_line(error)}{line}") from error
         raise
     if not all(plan.block_tasks.values()):
         raise InputError(f"{where}: suites: expected a suite or task; see: harness list suites")

@@ -13,9 +13,10 @@ from harness.files.locks import work_lock
 from harness.files.printable import markdown_text
 from harness.machine.distributed import ALONE, join
 from harness.machine.progress import Reporter
-from harness.method import DEFAULT_BASE_MODEL, METHOD_FILE, FitContext, Method
+from harness.method import DEFAULT_BASE_MODEL, FitContext, Method
 from harness.results.spec import method_version
 from harness.runs.experiment import EMBEDDED_DEV, DevSettings
+from harness.saved_method import METHOD_FILE
 
 if TYPE_CHECKING:
     from harness.sources import TrainingText

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from harness.errors import InputError
 from harness.evaluation.model_scores import Scores
 from harness.machine.progress import Reporter
-from harness.method import METHOD_FILE, Method
+from harness.method import Method
 from harness.results.store import comparison_files
+from harness.saved_method import METHOD_FILE
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

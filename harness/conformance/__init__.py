@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-import traceback
 from collections.abc import Callable
 
 from harness.conformance import declared, encoding, learning
 from harness.conformance.subject import BrokenPromiseError, Check, NotRunError, Subject
-from harness.method import Method
+from harness.method import own_line
 
 __all__ = ["CHECKS", "Check", "Subject", "run_check"]
 
@@ -45,12 +43,4 @@ def run_check(name: str, subject: Subject) -> Check:
         return Check(name, False, str(error))
     except Exception as error:
         kind = "" if isinstance(error, BrokenPromiseError) else f"{type(error).__name__}: "
-        return Check(name, False, f"{kind}{' '.join(str(error).split())}{_own_line(error, subject.method)}")
-
-
-def _own_line(error: Exception, method: type[Method]) -> str:
-    """The last line of the method's own files that an error passed through; "" where there is none."""
-    names = [kind.__module__ for kind in method.__mro__ if kind.__module__.partition(".")[0] not in ("harness", "abc")]
-    files = {getattr(sys.modules[name], "__file__", None) for name in names}
-    frames = [f for f in traceback.extract_tb((error.__cause__ or error).__traceback__) if f.filename in files]
-    return f" ({frames[-1].filename}, line {frames[-1].lineno}: {frames[-1].line})" if frames else ""
+        return Check(name, False, f"{kind}{' '.join(str(error).split())}{own_line(error, subject.method)}")

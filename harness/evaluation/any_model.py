@@ -19,8 +19,9 @@ from harness.files.hashing import content_id
 from harness.files.printable import first_line
 from harness.identity import model_fingerprint
 from harness.machine.environment import device_name
-from harness.method import METHOD_FILE, Method, saved_settings
+from harness.method import Method
 from harness.results.spec import NUMERICS, method_version
+from harness.saved_method import METHOD_FILE, check_weights, saved_settings
 from harness.sources import resolve_model
 from harness.sources.remote.cache_folder import cache_root
 from harness.tasks.prompts import Prompts
@@ -62,13 +63,13 @@ def open_for_evaluation(name: str, pooling: str | None = None, max_length: int |
     if pooling:
         return OpenedModel(Encoder.from_pretrained(name, pooling=pooling, max_length=max_length), pooling)
     folder = Path(resolve_model(name))
-    if (folder / METHOD_FILE).is_file():
-        saved_settings(folder)  # checks the weights
     if (folder / METHOD_FILE).is_file() and is_whole_method(folder):
         if max_length:
             raise InputError(f"--max-length: {name} is a saved method with a length of its own; leave it out")
         method = saved_method(folder)
         return OpenedModel(method, str(method.config.pooling))
+    if (folder / METHOD_FILE).is_file():
+        check_weights(folder)
     model = open_model(name)
     if isinstance(model, ForeignEncoder):
         if max_length:

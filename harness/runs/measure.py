@@ -14,7 +14,7 @@ from harness.files.hashing import content_id
 from harness.files.printable import first_line
 from harness.identity import model_fingerprint
 from harness.machine.environment import device_name
-from harness.method import FitContext, Method, raised_in
+from harness.method import FitContext, Method, own_line
 from harness.results.measurements import (
     PROCESSOR,
     WALL,
@@ -136,7 +136,7 @@ def time_steps(
     except (InputError, RunError):
         raise
     except Exception as error:  # of any library; out of memory above all
-        why = raised_in(error, row.method) or f"{type(error).__name__}: {first_line(error)}"
+        why = f"{type(error).__name__}: {first_line(error)}{own_line(error, row.method)}"
         raise RunError(f'row "{row.label}" cannot be timed: {why}') from None
     if len(stamps) <= untimed:
         raise RunError(f'row "{row.label}" cannot be timed: the method reports no training steps')

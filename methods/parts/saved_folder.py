@@ -9,7 +9,8 @@ from typing import Any
 
 from harness.encoder.layout import card_text, make_sentence_transformer, staged_folder
 from harness.errors import InputError
-from harness.method import METHOD_FILE, Method, write_settings
+from harness.method import Method
+from harness.saved_method import METHOD_FILE, write_settings
 
 
 @contextmanager
@@ -27,6 +28,6 @@ def new_folder(method: Method, path: str | Path, card: str = "", **more: Any) ->
         raise InputError(f"{path} exists and is not a saved method; choose another folder or remove it")
     with staged_folder(path) as staged:
         yield staged
-        write_settings(method, staged, **more)
+        write_settings(staged, method=method.name, base_model=method.base_model, config=method.config, **more)
         text = card_text(card.strip() or f"# {method.card.title}", ours=make_sentence_transformer(staged))
         (staged / "README.md").write_text(text, "utf-8")

@@ -11,17 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from harness.config import option
 from harness.errors import InputError
-from harness.method import (
-    FitContext,
-    FitReport,
-    Method,
-    MethodConfig,
-    Supervision,
-    Text,
-    require_corpus,
-    saved_seed,
-    unfitted,
-)
+from harness.method import FitContext, FitReport, Method, MethodConfig, Supervision, Text, require_corpus, unfitted
+from harness.saved_method import saved_seed
 from harness.seeds import seed_fields
 from methods.parts.saved_folder import new_folder
 

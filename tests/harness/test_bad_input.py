@@ -224,7 +224,7 @@ def test_an_error_in_the_code_of_a_method_names_its_line(tmp_path: Path, capsys:
     sys.modules["buggy"] = module
     spec.loader.exec_module(module)
     keys = {"methods": [{"method": module.Buggy}], "suites": ["Embedded-STS-natural"], "max_steps": 2}
-    with pytest.raises(InputError, match=r"AttributeError: .*no attribute 'nothing' \(buggy.py, line 11\)"):
+    with pytest.raises(InputError, match=r"AttributeError: .*no attribute 'nothing' \(.*buggy.py, line 11: "):
         harness.compare(keys, workdir=tmp_path / "work", tracked=False)
     assert not (tmp_path / "work").exists()
 
