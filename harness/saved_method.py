@@ -32,9 +32,8 @@ def write_settings(folder: Path, *, method: str, base_model: str, config: Config
 def saved_settings(path: str | Path) -> dict[str, Any]:
     """What METHOD_FILE in a folder says: "method", "base_model", "config", "weights", and what a method adds ("seed").
 
-        >>> random = harness.train("random", seed=7, dev=None, out=work / "random")
-        >>> sorted(saved_settings(work / "random"))
-        ['base_model', 'config', 'method', 'seed', 'weights']
+        >>> sorted(saved_settings(work / "white"))
+        ['base_model', 'config', 'method', 'weights']
 
     Raises:
         InputError: it cannot be read, or lacks one of the first three.
@@ -52,8 +51,8 @@ def saved_settings(path: str | Path) -> dict[str, Any]:
 def check_weights(path: str | Path) -> dict[str, Any]:
     """What `saved_settings` returns, of a folder that holds the weights that were saved with it.
 
-        >>> check_weights(work / "random")["method"]
-        'random'
+        >>> check_weights(work / "white")["method"]
+        'whitening'
 
     Raises:
         InputError: as `saved_settings`; a file of weights is missing, or is another one.
