@@ -27,10 +27,11 @@ PROTOCOL = {
 }
 MINI = {
     "batch_size": 64,
-    "learning_rate": 3e-4,
+    "pooling": "mean",
+    "learning_rate": 1e-4,
     "off_diagonal_weight": 5e-3,
     "epochs": 1,
-    "eval_every": 10,
+    "eval_every": 25,
     "projector": (1024, 1024, 1024),
     "bucket": 32,
 }

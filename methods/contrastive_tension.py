@@ -82,7 +82,7 @@ def pairs_of(texts: Sequence[str], negatives: int, rng: np.random.Generator) -> 
 
 OURS = "ours: the values of BERT-base; untested at full size"
 PORTED = "sentence-transformers' example"
-MINI = {"learning_rate": 3e-5, "train_length": 32, "eval_every": 10, "bucket": 32, "drop_last": False}
+MINI = {"learning_rate": 3e-5, "train_length": 32, "eval_every": 25, "bucket": 32, "drop_last": False}
 MINI_IN_BATCH = {
     **MINI,
     "batch_size": 64,

@@ -48,7 +48,7 @@ MINI = {
     "learning_rate": 3e-4,
     "train_length": 32,
     "head_width": 1024,
-    "eval_every": 10,
+    "eval_every": 25,
     "bucket": 32,
 }
 

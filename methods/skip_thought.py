@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 FULL_SIZE = ("bert-base", "bert-large", "roberta-base", "roberta-large", "distilroberta")
 PAPER = {"hidden": 2400, "embedding": 620, "batch_size": 128, "max_grad_norm": 10.0, "bucket": 32}
-MINI = {"hidden": 128, "embedding": 64, "batch_size": 16, "learning_rate": 2e-4, "epochs": 2, "eval_every": 10}
+MINI = {"hidden": 128, "embedding": 64, "batch_size": 16, "learning_rate": 2e-4, "epochs": 2, "eval_every": 25}
 SPREAD = 0.1  # weights that are not recurrent begin uniformly in [-SPREAD, SPREAD]
 
 

@@ -30,9 +30,10 @@ CODE = {"scaling": "code", "invariance_weight": 25.0, "variance_weight": 25.0, "
 MINI = {
     **CODE,
     "batch_size": 64,
-    "learning_rate": 3e-4,
+    "pooling": "mean",
+    "learning_rate": 1e-4,
     "epochs": 1,
-    "eval_every": 10,
+    "eval_every": 25,
     "projector": (1024, 1024, 1024),
     "bucket": 32,
 }
