@@ -26,7 +26,7 @@ PROTOCOL = {
     "projector": (8192, 8192, 8192),
 }
 MINI = {
-    "batch_size": 64,
+    "batch_size": 32,
     "pooling": "mean",
     "learning_rate": 1e-4,
     "off_diagonal_weight": 5e-3,

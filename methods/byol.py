@@ -116,7 +116,7 @@ class BYOL(ViewMethod):
                 "mini": Recipe(
                     {
                         "pooling": "mean",
-                        "batch_size": 64,
+                        "batch_size": 32,
                         "learning_rate": 3e-5,
                         "eval_every": 25,
                         "projector": (1024, 256),

@@ -131,7 +131,7 @@ class CERT(TrainedMethod):
                 "mini": Recipe(
                     {
                         "pooling": "mean",
-                        "batch_size": 64,
+                        "batch_size": 32,
                         "learning_rate": 3e-5,
                         "optimizer": "adamw",
                         "max_grad_norm": 1.0,

@@ -36,7 +36,7 @@ MINI = Recipe(
         **CODE_BERT,
         "decorrelation_weight": 0.0209,
         "temperature": 0.05,
-        "batch_size": 64,
+        "batch_size": 32,
         "pooling": "mean",
         "learning_rate": 1e-4,
         "eval_every": 25,

@@ -29,7 +29,7 @@ CODE = {"scaling": "code", "invariance_weight": 25.0, "variance_weight": 25.0, "
 # In short runs on the embedded text the paper's small lambda_C lets features covary and dev scores fall.
 MINI = {
     **CODE,
-    "batch_size": 64,
+    "batch_size": 32,
     "pooling": "mean",
     "learning_rate": 1e-4,
     "epochs": 1,
