@@ -108,7 +108,9 @@ class SimCSE(TrainedMethod):
                 "roberta-base": Recipe(ROBERTA, "Gao et al. 2021, appendix A"),
                 "roberta-large": Recipe(ROBERTA_LARGE, "Gao et al. 2021, appendix A"),
                 **later_models(BERT, STATED),
-                "mini": MINI,
+                "mini": Recipe(
+                    {**MINI.values, "learning_rate": 4.1e-5, "temperature": 0.0012, "dropout": 0.42}, SEARCHED
+                ),
             },
             shared={"epochs": 1, "train_length": 32, "eval_every": 250, "bucket": 1},
             aliases={
