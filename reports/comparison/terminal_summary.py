@@ -24,7 +24,7 @@ def summary_table(workdir: Path, name: str, part: str = "") -> tuple[list[str], 
     """Columns, rows and notes as text: scores as mean ± deviation, the best of each block marked with "*".
 
     A suite is its averages, or its tasks where they are two at most; all its tasks where it is the only one. Columns
-    that 100 characters have no room for are in the report alone. `part` is the name of a block of the comparison's
+    that 100 characters have no room for are only in the report. `part` is the name of a block of the comparison's
     file: its rows and tasks alone. Nothing is judged: it is quick.
 
     Raises:
@@ -148,4 +148,4 @@ def _notes(comparison: Comparison, columns: list[list[str]], without: list[str])
         } - {"", "None"}
         if len(values) > 1:
             notes.append(f"runs differ in their {name}, and so in rounding: {', '.join(sorted(values))}")
-    return [*notes, *([f"in the report alone: {', '.join(without)}"] if without else [])]
+    return [*notes, *([f"only in the report: {', '.join(without)}"] if without else [])]

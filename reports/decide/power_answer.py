@@ -15,7 +15,7 @@ from reports.stats.power import CHANCE, MOST_SEEDS, seeds_needed, smallest_diffe
 SEEDS = (3, 4, 5, 6, 8, 10, 15, 20)
 EXAMPLES_SD = 0.7  # points: median over six rows of the seven STS sets (docs/statistics.md)
 STS_PAIRS = 18_850  # of the seven STS sets
-_GIVE_SD = "give --sd (BERT-base has about 0.84 points on STS)"
+_SD = "--sd (BERT-base has about 0.84 points on STS)"
 
 
 def power(
@@ -49,11 +49,11 @@ def power(
     Raises:
         InputError: neither records nor `sd`, a number out of range, or no spread of seeds known.
     """
-    for name, value, low, high in (
-        ("difference", difference, 0, 100), ("sd", sd, 0, 100), ("pairs-sd", pairs_sd, 0, 100), ("rows", rows, 2, 200),
-    ):  # fmt: skip
-        if value is not None and not low < value <= high and not low == value == rows:
-            raise InputError(f"--{name} {value:g}: expected a number from {low} to {high}")
+    for name, value in (("difference", difference), ("sd", sd), ("pairs-sd", pairs_sd)):
+        if value is not None and not 0 < value <= 100:
+            raise InputError(f"--{name} {value:g}: expected a number above 0 and up to 100")
+    if rows is not None and not 2 <= rows <= 200:
+        raise InputError(f"--rows {rows}: expected a number from 2 to 200")
     designs = []
     if found is not None:
         question = question_of(comparison_of(found, comparison, block), on)
@@ -65,12 +65,12 @@ def power(
         if not designs:
             raise InputError(
                 f"{question.comparison.name}: no two trained rows have three seeds or more, so the spread of seeds is "
-                f"not known; {_GIVE_SD}"
+                f"not known; give {_SD}"
             )
     elif sd is not None:
         designs = [("given numbers", 2, sd, EXAMPLES_SD, STS_PAIRS)]
     else:
-        raise InputError(f"harness power: give --workdir, or {_GIVE_SD.removeprefix('give ')}")
+        raise InputError(f"harness power: give --workdir or {_SD}")
     seen = [
         _seen(
             what, rows or known_rows, own if sd is None else sd, by_pairs if pairs_sd is None else pairs_sd, count,

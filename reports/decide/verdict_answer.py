@@ -19,11 +19,11 @@ from reports.stats.verdicts import (
     BETTER,
     OPEN,
     Block,
+    describe_detectable,
     judge_family,
     kind_of,
     own_against_others,
     planned,
-    sight,
     starts,
 )
 
@@ -163,6 +163,7 @@ def _table(name: str, block: Block) -> list[str]:
     cleaned = [[one_line(cell) for cell in line] for line in lines]
     widths = [max(map(len, column)) for column in zip(*cleaned, strict=True)]
     where = f"{name}: " if name else ""
+    detectable = [] if block.detectable is None else [describe_detectable(block.detectable)]
     return [
         one_line(f"{where}{block.target.title}; row minus column in points"),
         *(
@@ -173,7 +174,7 @@ def _table(name: str, block: Block) -> list[str]:
         f"may be the best (95 %): {one_line(', '.join(row.label for row in block.candidates))}",
         "not significantly different, best first:",
         *(f"  {one_line(text)}" for text in block.describe_groups()),
-        *([f"With these seeds and examples, {sight(block.detectable)}."] if block.detectable is not None else []),
+        *(f"With these seeds and examples, {text}." for text in detectable),
     ]
 
 
@@ -202,7 +203,7 @@ def _paragraph(block: Block, a: ResultRow, b: ResultRow, d: Difference, equivale
     text += f" and {len(analyses.seeds)} interim analyses." if analyses is not None else "."
     if block.detectable is None or d.family != block.family:
         return text
-    return f"{text} In this comparison, {sight(block.detectable)}."
+    return f"{text} In this comparison, {describe_detectable(block.detectable)}."
 
 
 def _count(seeds: int) -> str:

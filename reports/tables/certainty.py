@@ -10,7 +10,7 @@ from reports.document.table import Cell, Column, Table, TableRow, number_text
 from reports.read.comparison_runs import Comparison, ResultRow, base_name
 from reports.stats.significance import SAME, Difference, Significance, untrained_base
 from reports.stats.targets import common_unit
-from reports.stats.verdicts import Block, Family, judge_family, own_against_others, planned, sight, starts
+from reports.stats.verdicts import Block, Family, describe_detectable, judge_family, own_against_others, planned, starts
 from reports.tables.score_cells import HEAD, absent_cell, anchor, block_of, head_cells
 
 MOST_COLUMNS = 12  # columns of the matrix that a page has room for
@@ -135,7 +135,7 @@ def _pairs_table(block: Block, name: str) -> Table:
             cells.append(Cell(number_text(value, 2, signed=True) + mark, value=value, state="value", records=ids))
         body.append(TableRow(tuple(cells)))
     legend = f"* significant at 5 % in the family of {block.family}; ? fewer than three seeds."
-    legend += f" {sight(block.detectable).capitalize()}." if block.detectable is not None else ""
+    legend += f" {describe_detectable(block.detectable).capitalize()}." if block.detectable is not None else ""
     caption = f"Row minus column in points, by {block.target.title}. Groups of rows that do not differ significantly: "
     caption += f"{'; '.join(block.describe_groups())}."
     where, key = (f" · {name}", f"all-pairs-{name}") if name else ("", "all-pairs")
