@@ -11,9 +11,9 @@ from reports.stats.shown_rows import target_mean
 from reports.stats.significance import untrained_base
 from reports.stats.targets import targets
 from reports.stats.training_gain import never_beat_the_start
-from reports.tables.mteb import embedded_table, mteb_tables
+from reports.tables.mteb import mteb_tables
 from reports.tables.score_cells import HEAD, anchor, head_cells
-from reports.tables.suites import CLASSIFICATION, accuracy_tables, multilingual_table, other_tables, sts_tables
+from reports.tables.suites import RETRIEVAL, SCORES, other_tables, sts_tables, suite_tables
 
 WIDTH = 100
 _FEW = 2  # tasks of a suite without an average that have a column each
@@ -73,10 +73,9 @@ def _scores(comparison: Comparison) -> tuple[list[list[str]], list[str]]:
 def _tables(comparison: Comparison) -> Iterator[Table]:
     """Of all suites that score a model, in the order of the page."""
     yield from sts_tables(comparison)
-    yield from accuracy_tables(comparison)
-    yield from (table for table in (multilingual_table(comparison), embedded_table(comparison)) if table is not None)
+    yield from suite_tables(comparison, suites=(*SCORES, *RETRIEVAL))
     yield from (t for t in mteb_tables(comparison) if t.key.endswith("-categories") or t.key == "mteb-tasks")
-    known = {"sts", "embedded", *CLASSIFICATION, "multilingual", "mteb", "embedded-mteb"}
+    known = {"sts", "embedded", "mteb", *SCORES, *RETRIEVAL}
     yield from (t for t in other_tables(comparison, shown=known) if t.key not in _NOT_SCORED)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from harness.results.record import Score
 from harness.tasks.averages import Average, mean_of
@@ -17,18 +17,50 @@ from reports.stats.targets import SOURCES, Measure, Target, targets
 from reports.tables.score_table import ScoreTable
 
 MEAN = "mean ± standard deviation over seeds."
-# Suite -> title, what stands before its tasks' names.
-CLASSIFICATION = {
-    "transfer": ("Transfer tasks", ""),
-    "transfer-prototyping": ("Transfer tasks, prototyping configuration", "prototyping:"),
-    "downstream": ("Other downstream tasks", ""),
-    "probing": ("Probing tasks", ""),
-    "embedded-transfer": ("Embedded transfer tasks", "Embedded-"),
-}
 LANGUAGES = {
     "de": "German", "en": "English", "es": "Spanish", "fr": "French", "it": "Italian", "nl": "Dutch", "pl": "Polish",
     "pt": "Portuguese", "ru": "Russian", "zh": "Chinese",
 }  # fmt: skip
+
+_CLASSIFIED = "A small classifier on the frozen vectors, as in SentEval."
+_ACCURACY = f"Accuracy ×100 where the head names nothing else, {MEAN}"
+
+
+class _Known(NamedTuple):
+    """How the table of a suite of ours is headed; `prefix` is left out of the names of tasks."""
+
+    key: str
+    title: str
+    caption: str = _CLASSIFIED
+    legend: str = _ACCURACY
+    prefix: str = ""
+    noun: str = "examples"
+
+
+_KNOWN = {
+    "transfer": _Known("accuracy-transfer", "Transfer tasks"),
+    "transfer-prototyping": _Known(
+        "accuracy-transfer-prototyping", "Transfer tasks, prototyping configuration", prefix="prototyping:"
+    ),
+    "downstream": _Known("accuracy-downstream", "Other downstream tasks"),
+    "probing": _Known("accuracy-probing", "Probing tasks"),
+    "embedded-transfer": _Known(
+        "accuracy-embedded-transfer", "Embedded transfer tasks",
+        f"{_CLASSIFIED} Natural and contrast parts are never averaged.", prefix="Embedded-",
+    ),
+    "multilingual": _Known(
+        "multilingual", "Semantic textual similarity in other languages",
+        "The test pairs of the STS benchmark, machine-translated (STSb Multi MT): the same in every language.",
+        f"Spearman ×100, {MEAN}", "STS-B-", "pairs",
+    ),
+    "embedded-mteb": _Known(
+        "embedded-mteb", "Embedded retrieval and clustering",
+        "Scored by the mteb library on data that ships with the harness. Queries of the natural part share words with "
+        "their passage, those of the contrast part almost none; clustering is by topic. Never averaged.",
+        f"×100, {MEAN}", "Embedded-", "texts",
+    ),
+}  # fmt: skip
+SCORES, RETRIEVAL = tuple(_KNOWN)[:-1], tuple(_KNOWN)[-1:]  # suites of the section "Scores", and of that of MTEB
 
 
 def sts_tables(comparison: Comparison, significance: Significance | None = None) -> Iterator[Table]:
@@ -74,31 +106,37 @@ def _means(row: ResultRow, target: Target) -> dict[str, Average]:
     return {run: mean_of(by_task, tasks) for run, by_task in values.items() if by_task}
 
 
-def accuracy_tables(comparison: Comparison, significance: Significance | None = None) -> Iterator[Table]:
-    """One table for each suite of `CLASSIFICATION` that has scores; an average only where a paper takes one."""
-    for suite in CLASSIFICATION:
+def suite_tables(
+    comparison: Comparison, significance: Significance | None = None, suites: Collection[str] = SCORES
+) -> Iterator[Table]:
+    """One table for each of these suites of ours that has scores; an average only where a paper takes one."""
+    for suite in suites:
         if comparison.columns(suite):
-            yield _accuracy_table(comparison, significance, suite)
+            yield _suite_table(comparison, significance, suite)
 
 
-def _accuracy_table(comparison: Comparison, significance: Significance | None, suite: str) -> Table:
-    title, prefix = CLASSIFICATION[suite]
+def _suite_table(comparison: Comparison, significance: Significance | None, suite: str) -> Table:
+    known, tasks = _KNOWN[suite], comparison.columns(suite)
     made = ScoreTable(comparison, significance)
-    tasks = comparison.columns(suite)
     for task, source in tasks:
-        measure = main_measure(comparison, suite, task, source) or Measure(task, source, "accuracy", "")
-        name = task.removeprefix(prefix)
-        group, dash, part = name.partition("-") if suite == "embedded-transfer" else ("", "", name)
-        group, name = (group, part) if dash else ("", name)  # both parts of a task under one head
-        sub = "" if measure.metric == "accuracy" else measure.metric
-        made.add_task(Column(task, name, sub, group=group, better="higher"), measure, noun="examples")
-    if {task.removeprefix(prefix) for task, _ in tasks} == set(TRANSFER):
-        averages = [_transfer_means(row, tasks, prefix) for row in comparison.rows]
+        found = main_measure(comparison, suite, task, source)
+        measure = found or Measure(task, source, "accuracy", "")
+        name, sub = (
+            task.removeprefix(known.prefix),
+            "" if measure.metric in ("accuracy", "spearman") else measure.metric,
+        )
+        group, dash, part = name.partition("-")
+        if suite == "embedded-mteb":
+            group, sub = f"{group} · {sub.replace('_', ' ')}", ""
+        elif suite != "embedded-transfer" or not dash:
+            group, part = "", LANGUAGES.get(name, name) if suite == "multilingual" else name
+        column = Column(task, part or name, sub, group=group, better="higher")
+        made.add_task(column, measure, noun=known.noun, decides=found is not None)
+    if {task.removeprefix(known.prefix) for task, _ in tasks} == set(TRANSFER):
+        averages = [_transfer_means(row, tasks, known.prefix) for row in comparison.rows]
         column = Column("average", "Avg.", f"{len(TRANSFER)} tasks", better="higher")
         made.add_average(column, averages, transfer_average(comparison, suite))
-    apart = " Natural and contrast parts are never averaged." if suite == "embedded-transfer" else ""
-    caption = f"A small classifier on the frozen vectors, as in SentEval.{apart}"
-    return made.table(f"accuracy-{suite}", title, caption, f"Accuracy ×100 where the head names nothing else, {MEAN}")
+    return made.table(known.key, known.title, known.caption, known.legend)
 
 
 def _transfer_means(row: ResultRow, tasks: list[tuple[str, str]], prefix: str) -> dict[str, Average]:
@@ -108,20 +146,6 @@ def _transfer_means(row: ResultRow, tasks: list[tuple[str, str]], prefix: str) -
         for record, s in row.scores(task, source, "accuracy"):
             values.setdefault(record.id, {})[task.removeprefix(prefix)] = 100 * s.value
     return {run: mean_of(by_task, TRANSFER, decimals=2) for run, by_task in values.items()}
-
-
-def multilingual_table(comparison: Comparison, significance: Significance | None = None) -> Table | None:
-    """The STS benchmark's test pairs in the languages that were scored."""
-    tasks = comparison.columns("multilingual")
-    if not tasks:
-        return None
-    made = ScoreTable(comparison, significance)
-    for task, source in tasks:
-        language = LANGUAGES.get(task.rsplit("-", 1)[-1], task)
-        made.add_task(Column(task, language, better="higher"), Measure(task, source), noun="pairs")
-    caption = "The test pairs of the STS benchmark, machine-translated (STSb Multi MT): the same in every language."
-    title = "Semantic textual similarity in other languages"
-    return made.table("multilingual", title, caption, f"Spearman ×100, {MEAN}")
 
 
 def other_tables(

@@ -10,7 +10,7 @@ from harness.tasks.mteb.benchmarks import EN_V1, MTEB_SUITES, names_of
 from reports.document.table import Cell, Table
 from reports.read.comparison_runs import read_comparison
 from reports.tables import cost, mteb, space
-from reports.tables.suites import multilingual_table
+from reports.tables.suites import RETRIEVAL, suite_tables
 from tests.support import synthetic
 
 score = synthetic.score
@@ -112,9 +112,8 @@ def test_without_mteb_there_is_no_table(made):
     bare(made, "SimCSE")
     comparison = read_comparison(made.workdir, "invented")
     assert list(mteb.mteb_tables(comparison)) == []
-    assert mteb.embedded_table(comparison) is None
     assert (space.layer_tables(comparison), cost.efficiency_tables(comparison)) == ([], [])
-    assert multilingual_table(comparison) is None
+    assert list(suite_tables(comparison, suites=("multilingual", *RETRIEVAL))) == []
 
 
 def test_embedded_retrieval_and_clustering_stand_under_their_metrics(made):
@@ -128,13 +127,12 @@ def test_embedded_retrieval_and_clustering_stand_under_their_metrics(made):
             ),
         ],
     )
-    table = mteb.embedded_table(read_comparison(made.workdir, "invented"))
+    (table,) = suite_tables(read_comparison(made.workdir, "invented"), suites=RETRIEVAL)
     row = cells(table)["SimCSE"]
     assert [row[f"Embedded-{name}"].text for name in ("Retrieval-natural", "Retrieval-contrast", "Clustering")] == [
         "81.00", "15.00", "20.00",
     ]  # fmt: skip
-    assert table is not None
-    assert table.head_groups()[-2:] == [("Retrieval · nDCG@10", 2), ("Clustering · V-measure", 1)]
+    assert table.head_groups()[-2:] == [("Retrieval · ndcg at 10", 2), ("Clustering · v measure", 1)]
     assert "average" not in row
 
 
@@ -214,11 +212,10 @@ def test_languages(made):
             ],
             missing={"STS-B-zh": "the hub cannot be reached"},
         )
-    table = multilingual_table(read_comparison(made.workdir, "invented"))
+    (table,) = suite_tables(read_comparison(made.workdir, "invented"), suites=("multilingual",))
     row = cells(table)["SimCSE"]
     assert row["STS-B-de"].value == pytest.approx(65)
     assert row["STS-B-en"].text == "80.00"
     assert row["STS-B-zh"].state == "missing"
-    assert table is not None
     assert [c.title for c in table.columns[3:]] == ["German", "English", "Chinese"]
     assert table.columns[3].sub == "1,379 pairs"
