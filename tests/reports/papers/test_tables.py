@@ -177,7 +177,7 @@ def test_differences_are_between_rows_trained_alike(tmp_path):
         tmp_path, ("both", 50, 10_000, 157), ("both", 40, 4000, 63), ("both", 45, 4000, 20),
         ("decorrelation", 42, 4000, 63), ("self_contrast", 30, 4000, 63),
     )  # fmt: skip
-    assert texts(cells["both terms"][::2]) == ["40.00"] * 3
+    assert texts(cells["both terms"][::2]) == ["50.00"] * 3
     assert texts(cells["decorrelation alone"]) == ["42.00", "+2.00"] * 3
     assert texts(cells["self-contrast alone"]) == ["30.00", f"{MINUS}10.00"] * 3
 
