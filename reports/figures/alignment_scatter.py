@@ -9,7 +9,7 @@ from typing import Any
 
 from reports.document.blocks import Figure
 from reports.figures.labels import kind_of, mark_handles, mark_of, place_labels, row_name
-from reports.figures.style import MUTED, finish, new, style
+from reports.figures.style import MUTED, add_bar, finish, new, style
 from reports.read.comparison_runs import Comparison
 from reports.stats.estimate import mean_sd
 from reports.stats.shown_rows import rows_shown, target_mean
@@ -82,9 +82,7 @@ def draw_dots(dots: Sequence[Dot], key: str, title: str, caption: str, score: st
         if len(handles := mark_handles(d.kind for d in dots)) > 1:
             plot.legend(handles=handles, loc="outside upper left", ncols=3, fontsize=8)
         if known and score:
-            bar = plot.colorbar(ScalarMappable(shade, cmap), ax=axes, pad=0.02, aspect=30)
-            bar.set_label(score)
-            bar.outline.set_visible(False)
+            add_bar(plot, ScalarMappable(shade, cmap), axes, score)
             caption += f" Colour: {score}, light is high; white or grey: not known."
         place_labels(axes, [(d.uniformity, d.alignment) for d in dots], [d.name for d in dots])
         said = "; ".join(f"{d.label}: uniformity {d.uniformity:.2f}, alignment {d.alignment:.2f}" for d in dots)

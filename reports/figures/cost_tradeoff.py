@@ -14,7 +14,7 @@ import numpy as np
 from reports.document.blocks import Figure
 from reports.document.table import number_text
 from reports.figures.labels import kind_of, mark_handles, mark_of, place_labels, row_name
-from reports.figures.style import COLOURS, GRID, MUTED, finish, new, plain, style
+from reports.figures.style import COLOURS, GRID, finish, new, plain, style
 from reports.read.comparison_runs import Comparison, ResultRow
 from reports.stats.measured_cost import CLOCKS, speeds, training_clock, training_cost
 from reports.stats.shown_rows import target_mean
@@ -24,7 +24,6 @@ _LABELS = 12  # dots that can all be named
 _FRONT = 6  # of its dots, where there are too many
 _SCALE = 0.5  # share of the best score below which a row would only squash the scale
 _SAME = 0.1  # share by which speeds may differ and count as one: more than passes of one network do
-_NARROW = 2.0  # ratio of speeds that their axis has at least, so that it shows no noise
 _WIDE = 10  # ratio of speeds from which their axis is logarithmic
 
 
@@ -104,13 +103,11 @@ def tradeoff(comparison: Comparison, target: Target | None) -> Figure | None:
             Line2D([], [], color=COLOURS[0], linewidth=1.4, label="Pareto front"),
         ]
         plot.legend(handles=handles, loc="outside upper left", ncols=4, fontsize=8)
-        for axes, (points, less), front, line in zip(grid, panels, fronts, lines, strict=True):
+        for axes, (points, _), front, line in zip(grid, panels, fronts, lines, strict=True):
             named = points if len(points) <= _LABELS else _named(points, front)
             unnamed = unnamed or len(named) < len(points)
-            zero = _zero(points) if less else None
-            places = [(p.cost or zero or 0.0, p.score) for p in points]
             labels = [row_name(p.row, comparison) if p in named else "" for p in points]
-            place_labels(axes, places, labels, line)
+            place_labels(axes, [(p.cost, p.score) for p in points], labels, line)
         some = " Named: some of the front, the four best and the supervised rows." if unnamed else ""
         low = f" Far below the scale: {', '.join(below)}." if below else ""
         timed = ""
@@ -133,55 +130,25 @@ def tradeoff(comparison: Comparison, target: Target | None) -> Figure | None:
         )
 
 
-def _zero(points: Sequence[Point]) -> float | None:
-    """The place of rows that cost nothing on a logarithmic axis; None where there are none."""
-    positive = [p.cost for p in points if p.cost > 0]
-    return min(positive) / 3 if positive and len(positive) < len(points) else None
-
-
 def _draw(axes: Any, points: Sequence[Point], front: Sequence[Point], *, less: bool) -> list[tuple[float, float]]:
-    zero = _zero(points) if less else None
     costs = [p.cost for p in points if p.cost > 0]
-    if less or max(costs) > _WIDE * min(costs):
+    if less:  # rows that cost nothing are left of all others
+        axes.set_xscale("symlog", linthresh=min(costs))
+    elif max(costs) > _WIDE * min(costs):
         axes.set_xscale("log")
     plain(axes.xaxis)
-
-    def place(p: Point) -> float:
-        return p.cost if p.cost > 0 or zero is None else zero
-
-    edge = max(place(p) for p in points) if less else min(place(p) for p in points)
     # Steps: what the front reaches at a cost is the best score of all that is as cheap.
     corners: list[tuple[float, float]] = []
     for p in front:
-        corners += [(place(p), corners[-1][1])] if corners else []
-        corners.append((place(p), p.score))
+        corners += [(p.cost, corners[-1][1])] if corners else []
+        corners.append((p.cost, p.score))
     if front:  # none where all rows were trained elsewhere
-        corners.append((edge, front[-1].score))
+        corners.append(((max if less else min)(p.cost for p in points), front[-1].score))
         axes.plot(*zip(*corners, strict=True), color=COLOURS[0], linewidth=1.4, zorder=1)
     for p in points:
-        axes.scatter(place(p), p.score, color=COLOURS[0] if p in front else GRID, **mark_of(kind_of(p.row)))
+        axes.scatter(p.cost, p.score, color=COLOURS[0] if p in front else GRID, **mark_of(kind_of(p.row)))
     axes.margins(0.16, 0.12)
-    if not less and max(costs) < _NARROW * min(costs):
-        middle = (max(costs) * min(costs)) ** 0.5
-        axes.set_xlim(middle / _NARROW, middle * _NARROW)
-    if zero is not None:
-        _name_zero(axes, zero)
     return corners
-
-
-def _name_zero(axes: Any, zero: float) -> None:
-    """The word "none" in the place of a number, and a stroke where the scale begins."""
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
-
-    low, high = axes.get_xlim()
-    ticks = [float(10.0**k) for k in range(int(np.ceil(np.log10(zero * 2))), int(np.floor(np.log10(high))) + 1)]
-    if len(ticks) < 2:
-        ticks = [t for k in range(-3, 7) for m in (1, 2, 5) if zero * 2 < (t := m * 10.0**k) <= high]
-    axes.axvline(zero * 1.7, ymax=0.05, color=MUTED, linewidth=1.2, zorder=0)
-    axes.xaxis.set_major_locator(FixedLocator([zero, *ticks]))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: "none" if x == zero else f"{x:,g}"))
-    axes.set_xlim(low, high)
 
 
 def _named(points: Sequence[Point], front: Sequence[Point]) -> list[Point]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from reports.document.blocks import Figure
 from reports.figures.labels import row_name
-from reports.figures.style import COLOURS, INK, MUTED, finish, new, style
+from reports.figures.style import COLOURS, INK, MUTED, add_bar, finish, new, style
 from reports.read.comparison_runs import Comparison
 from reports.stats.significance import NOT_JUDGED
 from reports.stats.verdicts import Block
@@ -46,10 +46,7 @@ def pair_matrix(comparison: Comparison, block: Block, base: str) -> Figure | Non
         axes.tick_params(length=0, labelsize=8 if len(rows) <= 24 else 6.5)
         for side in axes.spines.values():
             side.set_visible(False)
-        bar = plot.colorbar(mesh, ax=axes, pad=0.02, aspect=24)
-        bar.set_label(f"row minus column, points of {block.target.unit}", fontsize=8)
-        bar.ax.tick_params(labelsize=7.5)
-        bar.outline.set_visible(False)
+        add_bar(plot, mesh, axes, f"row minus column, points of {block.target.unit}")
         listed = "; ".join(separated[:20]) + (f"; and {len(separated) - 20} more" if len(separated) > 20 else "")
         return finish(
             plot,

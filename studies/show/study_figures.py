@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reports.figures.style import COLOURS, GRID, MUTED, finish, new, style
+from reports.figures.style import COLOURS, GRID, MUTED, add_bar, finish, new, style
 from reports.figures.trials import Intervals, draw_best, draw_by_bin, draw_legend
 from reports.stats.search import bins, expected_maximum
 from studies.definition.space import Parameter, Space
@@ -161,7 +161,7 @@ def by_two(study: Study, trials: Sequence[FrozenTrial], a: Parameter, b: Paramet
         points = [(float(t.params[a.name]), float(t.params[b.name]), 100 * t.values[0]) for t in have]
         image = draw_best(axes, points, across, up, (log_a, log_b), sign=sign_of(study))
         axes.set(xlabel=a.name, ylabel=b.name)
-        plot.colorbar(image, ax=axes, label=value_label(study)).outline.set_visible(False)
+        add_bar(plot, image, axes, value_label(study))
         return finish(plot, f"heat-{a.name}-{b.name}", f"Scores by {a.name} and {b.name}",
                       "The best trial of each cell, labelled by the middle of its bins; empty: none was there.",
                       f"Heat map of the best of {len(have)} trials in {len(across)} by {len(up)} cells.")  # fmt: skip
