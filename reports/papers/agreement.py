@@ -40,47 +40,28 @@ class Verdict:
         return " ".join(("Not comparable.", self.reasons[0], *kinds))
 
 
-def predict_mean(values: Sequence[float], confidence: float = 0.95, *, runs: int = 1) -> tuple[float, float]:
-    """Where the mean of `runs` more runs is expected: mean +- t(n - 1, (1 + confidence) / 2) * s * sqrt(1/runs + 1/n).
+def predict(value: float, sides: Sequence[Sequence[float]], *, runs: int = 1) -> tuple[float, float]:
+    """Where the mean of `runs` more runs is expected at 95 %, or the difference of two such means.
 
-    s is the sample standard deviation (n - 1 in the denominator) of n >= 2 values that are taken as independent draws
-    of one normal distribution: then the mean of m others minus theirs has variance sigma^2 (1/m + 1/n), and over
-    s sqrt(1/m + 1/n) it is Student's t with n - 1 degrees of freedom (Hahn and Meeker, "Statistical Intervals", 1991,
-    section 4.8; Geisser, "Predictive Inference", 1993). Published runs use the same test pairs, so the chance of the
-    pairs does not enter.
-
-    Raises:
-        ValueError: fewer than two values, or a confidence outside of (0, 1).
-    """
-    if len(values) < 2 or not 0 < confidence < 1:
-        raise ValueError(f"needs two values and a confidence in (0, 1), got {len(values)} and {confidence}")
-    from scipy.special import stdtrit
-
-    mean, sd = mean_sd(values)
-    half = float(stdtrit(len(values) - 1, (1 + confidence) / 2)) * (sd or 0) * math.sqrt(1 / runs + 1 / len(values))
-    return mean - half, mean + half
-
-
-def predict_difference(
-    difference: float, sides: Sequence[Sequence[float]], confidence: float = 0.95, *, runs: int = 1
-) -> tuple[float, float]:
-    """Where the difference of the means of `runs` more runs of each side is expected.
-
-    The variances s^2 (1/runs + 1/n) of the sides add up, with Welch's degrees of freedom (Biometrika 34, 1947).
+    The runs of a side are taken as independent draws of one normal distribution with the sample variance s^2 of n runs:
+    the mean of m others minus theirs has variance s^2 (1/m + 1/n), and over its root it is Student's t with n - 1
+    degrees of freedom (Hahn and Meeker, "Statistical Intervals", 1991, section 4.8; Geisser, "Predictive Inference",
+    1993). The variances of two sides add up, with Welch's degrees of freedom (Biometrika 34, 1947). Published runs use
+    the same test pairs, so the chance of the pairs does not enter.
 
     Args:
-        difference: of the means of both sides.
-        sides: values of each side that depends on a seed, two or more each.
+        value: the mean, or the difference of two.
+        sides: the values of each side that depends on a seed, two or more each.
     """
     from scipy.special import stdtrit
 
     parts = [((mean_sd(side)[1] or 0) ** 2 * (1 / runs + 1 / len(side)), len(side) - 1) for side in sides]
     total = sum(variance for variance, _ in parts)
     if total == 0:
-        return difference, difference
+        return value, value
     freedom = total**2 / sum(variance**2 / own for variance, own in parts)
-    half = float(stdtrit(freedom, (1 + confidence) / 2)) * math.sqrt(total)
-    return difference - half, difference + half
+    half = float(stdtrit(freedom, 0.975)) * math.sqrt(total)
+    return value - half, value + half
 
 
 def judge(
@@ -116,10 +97,10 @@ def judge(
     if deterministic:
         low, high = mean - ROUNDING, mean + ROUNDING
         what = f"our value ± {ROUNDING} (rounding)"
-    elif min((len(side) for side in sides), default=len(values)) < 2:
+    elif min(len(side) for side in sides or [values]) < 2:
         return Verdict("one seed", "One seed: there is no interval.")
     else:
-        low, high = predict_difference(mean, sides, runs=runs) if sides else predict_mean(values, runs=runs)
+        low, high = predict(mean, sides or [values], runs=runs)
         of = f" for a mean of {runs} runs" if runs > 1 else ""
         what = f"our interval{of}: {number_text(low, digits)} to {number_text(high, digits)}"
     # A number on the bound itself is inside, whatever its binary fraction.

@@ -40,7 +40,6 @@ class Data(Config):
     text: str = Field(description="a description for readers")
     uris: list[str] = Field(default=[], description="names of the same text here: corpora of the catalogue, whole URIs")
     count: int | None = Field(default=None, description="number of its entries", ge=1)
-    tolerance: float = Field(default=0, description="share of the entries by which a copy may differ", ge=0, lt=1)
 
 
 class PaperColumn(Config):

@@ -16,14 +16,12 @@ from reports.figures import layer_maps, training_curves
 from reports.figures.cosine_histograms import Cosines, histograms
 from reports.figures.cost_tradeoff import Point, pareto, tradeoff
 from reports.figures.intervals import overview
-from reports.figures.pair_matrix import pair_matrix
 from reports.figures.spectrum import spectrum
 from reports.read.comparison_runs import ResultRow, read_comparison
 from reports.stats import layer_grids
 from reports.stats.shown_rows import rows_shown, target_mean
 from reports.stats.significance import Significance
 from reports.stats.targets import targets
-from reports.stats.verdicts import Block
 from tests.support import synthetic
 
 score = synthetic.score
@@ -188,19 +186,3 @@ def test_layer_map_names_the_best_of_each_row(made):
     assert figure is not None
     assert "Best: SimCSE: layer 0, mean, 50.00." in figure.alt
     assert "1,379 pairs" in figure.caption
-
-
-def test_a_matrix_of_all_pairs_names_those_that_are_separated(made):
-    for label, noise in (("SimCSE", 1.0), ("SCD", 1.002), ("Barlow Twins", 6.0)):
-        for seed in (1, 2, 3):
-            made.add(label, seed, noise=noise, tasks=EMBEDDED, geometry=False, curves=False)
-    comparison = read_comparison(made.workdir, "invented")
-    significance = Significance(comparison)
-    assert significance.first is not None
-    figure = pair_matrix(comparison, Block(comparison.rows, significance, significance.first), "")
-    assert figure is not None
-    assert "Separated: " in figure.alt
-    assert figure.alt.count(" and Barlow Twins") == 2
-    assert "SimCSE and SCD" not in figure.alt
-    assert "SCD and SimCSE" not in figure.alt
-    assert pair_matrix(comparison, Block(comparison.rows[:2], significance, significance.first), "") is None
