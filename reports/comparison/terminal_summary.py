@@ -7,7 +7,6 @@ from pathlib import Path
 
 from reports.document.table import ABSENT, Column, Table, number_text
 from reports.read.comparison_runs import Comparison, ResultRow, prompted, read_comparison
-from reports.stats.shown_rows import target_mean
 from reports.stats.significance import untrained_base
 from reports.stats.targets import targets
 from reports.stats.training_gain import never_beat_the_start
@@ -104,7 +103,7 @@ def _gains(comparison: Comparison) -> list[str]:
     gains = ["Gain"]
     for row in comparison.rows:
         start, _ = untrained_base(row, comparison.rows)
-        ends = [target_mean(r, target) if r is not None else None for r in (row, start)]
+        ends = [target.value(r) if target and r else None for r in (row, start)]
         known = [value for value in ends if value is not None]
         gains.append(number_text(known[0] - known[1], 2, signed=True) if len(known) == 2 else "")
     return gains

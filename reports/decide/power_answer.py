@@ -9,8 +9,9 @@ from typing import Any
 from harness.errors import InputError
 from harness.files.printable import one_line
 from harness.results.answer import Answer
-from reports.decide.question import Compared, comparison_of, question_of
+from reports.decide.question import comparison_of, question_of
 from reports.stats.power import CHANCE, MOST_SEEDS, seeds_needed, smallest_difference
+from reports.with_report import WithReport
 
 SEEDS = (3, 4, 5, 6, 8, 10, 15, 20)
 EXAMPLES_SD = 0.7  # points: median over six rows of the seven STS sets (docs/statistics.md)
@@ -19,7 +20,7 @@ _SD = "--sd (BERT-base has about 0.84 points on STS)"
 
 
 def power(
-    found: Compared | str | Path | None = None,
+    found: WithReport | str | Path | None = None,
     difference: float | None = None,
     *,
     on: str = "",

@@ -9,7 +9,7 @@ from typing import Any
 from harness.errors import InputError
 from harness.files.printable import one_line
 from harness.results.answer import Answer
-from reports.decide.question import Compared, Question, comparison_of, question_of, row_of
+from reports.decide.question import Question, comparison_of, question_of, row_of
 from reports.document.table import number_text
 from reports.read.comparison_runs import ResultRow, base_name
 from reports.stats.significance import NOT_JUDGED, Difference
@@ -27,10 +27,11 @@ from reports.stats.verdicts import (
     starts,
 )
 from reports.tables.certainty import pairs_table
+from reports.with_report import WithReport
 
 
 def verdict(
-    found: Compared | str | Path,
+    found: WithReport | str | Path,
     a: str = "",
     b: str = "",
     *,

@@ -12,7 +12,7 @@ from reports.figures.labels import kind_of, mark_handles, mark_of, place_labels,
 from reports.figures.style import MUTED, add_bar, finish, new, style
 from reports.read.comparison_runs import Comparison
 from reports.stats.estimate import mean_sd
-from reports.stats.shown_rows import rows_shown, target_mean
+from reports.stats.shown_rows import rows_shown
 from reports.stats.targets import Target
 
 _NAMED = 16  # dots of a scatter that have room for their names
@@ -47,7 +47,7 @@ def scatter(comparison: Comparison, task: str, source: str, target: Target | Non
         a, u = row.scores(task, source, "alignment"), row.scores(task, source, "uniformity")
         if a and u:
             alignment, uniformity = (mean_sd([s.value for _, s in scores])[0] for scores in (a, u))
-            score, name = target_mean(row, target), row_name(row, comparison) if row in named else ""
+            score, name = target.value(row) if target else None, row_name(row, comparison) if row in named else ""
             score = math.nan if score is None else score
             dots.append(Dot(name, row.label, uniformity, alignment, score, kind_of(row)))
     data = task.removeprefix("geometry:")

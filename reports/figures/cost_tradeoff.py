@@ -17,7 +17,6 @@ from reports.figures.labels import kind_of, mark_handles, mark_of, place_labels,
 from reports.figures.style import COLOURS, GRID, finish, new, plain, style
 from reports.read.comparison_runs import Comparison, ResultRow
 from reports.stats.measured_cost import CLOCKS, speeds, training_clock, training_cost
-from reports.stats.shown_rows import target_mean
 from reports.stats.targets import Target
 
 _LABELS = 12  # dots that can all be named
@@ -57,7 +56,7 @@ def tradeoff(comparison: Comparison, target: Target | None) -> Figure | None:
     """A row's score against what it cost, a panel for training and one for inference."""
     if target is None:
         return None
-    scores = {row.key: score for row in comparison.rows if (score := target_mean(row, target)) is not None}
+    scores = {row.key: score for row in comparison.rows if (score := target.value(row)) is not None}
     own = [scores[row.key] for row in comparison.rows if row.key in scores and row.supervision != "supervised"]
     floor = _SCALE * max(own, default=0.0)
     rows = [row for row in comparison.rows if row.key in scores and scores[row.key] >= floor]

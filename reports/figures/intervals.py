@@ -12,7 +12,7 @@ from reports.document.blocks import Figure
 from reports.figures.labels import row_name, short
 from reports.figures.style import COLOURS, INK, MUTED, finish, new, style
 from reports.read.comparison_runs import Comparison, ResultRow
-from reports.stats.estimate import Estimate, Floats
+from reports.stats.estimate import Floats, Interval
 from reports.stats.measured_cost import CLOCKS, speeds, training_clock, training_cost
 from reports.stats.shown_rows import rows_shown
 from reports.stats.significance import Difference, Significance
@@ -167,7 +167,7 @@ def strip(comparison: Comparison, significance: Significance) -> Figure | None:
     Rows with one seed are drawn as a dot alone: what another seed would give is not known. The interval of the others
     holds the chance of the seeds and of the examples (`reports.stats.simultaneous.mean_over_seeds`).
     """
-    panels: list[tuple[Target, dict[tuple[str, str], tuple[Floats, Estimate]]]] = []
+    panels: list[tuple[Target, dict[tuple[str, str], tuple[Floats, Interval]]]] = []
     for target in significance.targets[:_STRIPS]:
         panel = {}
         for row in comparison.rows:
@@ -210,7 +210,7 @@ def strip(comparison: Comparison, significance: Significance) -> Figure | None:
         )
 
 
-def _strip(axes: Any, y: int, values: Floats, estimate: Estimate) -> None:
+def _strip(axes: Any, y: int, values: Floats, estimate: Interval) -> None:
     if len(values) < FEWEST_SEEDS:
         axes.plot(values, [y] * len(values), "o", color=MUTED, markerfacecolor="white", markersize=5)
         return
@@ -222,7 +222,7 @@ def _strip(axes: Any, y: int, values: Floats, estimate: Estimate) -> None:
     axes.plot(values, heights, "o", color=COLOURS[0], markersize=4, markeredgecolor="white", markeredgewidth=0.5)
 
 
-def _strip_text(target: Target, name: str, values: Floats, estimate: Estimate) -> str:
+def _strip_text(target: Target, name: str, values: Floats, estimate: Interval) -> str:
     if len(values) < FEWEST_SEEDS:
         return f"{target.short}: {name} {values.mean():.2f} ({len(values)} seeds)"
     interval = f"{100 * estimate.low:.2f} to {100 * estimate.high:.2f}"

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from reports.document.table import number_text
-from reports.stats.estimate import mean_sd
+from reports.stats.estimate import mean_sd, predict
 
 Kind = Literal["inside", "above", "below", "one seed", "not comparable", "not measured", "not published"]
 ROUNDING = 0.05  # half of the last decimal that a paper prints at one digit, in points
@@ -38,30 +37,6 @@ class Verdict:
             return self.text
         kinds = dict.fromkeys(f"{reason.partition(':')[0]}." for reason in self.reasons[1:])
         return " ".join(("Not comparable.", self.reasons[0], *kinds))
-
-
-def predict(value: float, sides: Sequence[Sequence[float]], *, runs: int = 1) -> tuple[float, float]:
-    """Where the mean of `runs` more runs is expected at 95 %, or the difference of two such means.
-
-    The runs of a side are taken as independent draws of one normal distribution with the sample variance s^2 of n runs:
-    the mean of m others minus theirs has variance s^2 (1/m + 1/n), and over its root it is Student's t with n - 1
-    degrees of freedom (Hahn and Meeker, "Statistical Intervals", 1991, section 4.8; Geisser, "Predictive Inference",
-    1993). The variances of two sides add up, with Welch's degrees of freedom (Biometrika 34, 1947). Published runs use
-    the same test pairs, so the chance of the pairs does not enter.
-
-    Args:
-        value: the mean, or the difference of two.
-        sides: the values of each side that depends on a seed, two or more each.
-    """
-    from scipy.special import stdtrit
-
-    parts = [((mean_sd(side)[1] or 0) ** 2 * (1 / runs + 1 / len(side)), len(side) - 1) for side in sides]
-    total = sum(variance for variance, _ in parts)
-    if total == 0:
-        return value, value
-    freedom = total**2 / sum(variance**2 / own for variance, own in parts)
-    half = float(stdtrit(freedom, 0.975)) * math.sqrt(total)
-    return value - half, value + half
 
 
 def judge(
@@ -100,7 +75,8 @@ def judge(
     elif min(len(side) for side in sides or [values]) < 2:
         return Verdict("one seed", "One seed: there is no interval.")
     else:
-        low, high = predict(mean, sides or [values], runs=runs)
+        expected = predict(mean, sides or [values], runs=runs)
+        low, high = expected.low, expected.high
         of = f" for a mean of {runs} runs" if runs > 1 else ""
         what = f"our interval{of}: {number_text(low, digits)} to {number_text(high, digits)}"
     # A number on the bound itself is inside, whatever its binary fraction.

@@ -19,7 +19,7 @@ from reports.figures.intervals import overview
 from reports.figures.spectrum import spectrum
 from reports.read.comparison_runs import ResultRow, read_comparison
 from reports.stats import layer_grids
-from reports.stats.shown_rows import rows_shown, target_mean
+from reports.stats.shown_rows import rows_shown
 from reports.stats.significance import Significance
 from reports.stats.targets import targets
 from tests.support import synthetic
@@ -130,7 +130,7 @@ def test_a_full_figure_keeps_the_best_rows_and_the_best_untrained_one_in_order(m
     assert [row.label for row in shown] == ["mean", "b", "c"]
     assert "a, d" in said
     assert rows_shown(rows, target, room=5) == (rows, "")
-    value = target_mean(rows[1], target)
+    value = target.value(rows[1])
     assert value == pytest.approx(100 * rows[1].records[0].score("Embedded-STS-natural"))
 
 
