@@ -90,13 +90,13 @@ def describe(name: str, workdir: Path, *, without_overlap: bool = False, with_te
     """
     from reports.comparison import comparison_document
     from reports.comparison.all_scores import all_scores
-    from studies.show.study_report import document as document_of_study
+    from studies.show import study_report
 
     if name not in comparison_files(workdir):
         if without_overlap and name not in comparisons(workdir):
             raise InputError(f'--without-overlap: goes with a comparison; {workdir} has none that is called "{name}"')
-        if not without_overlap and (document := document_of_study(workdir, name)) is not None:
-            return Report(document, {"report": name})
+        if not without_overlap and (study := study_report.document(workdir, name)) is not None:
+            return Report(study[0], {"report": name}, study[1])
         _check_name(name, workdir)  # the runs of single trainings have no comparison file
     comparison = replace(read_comparison(workdir, name), show_texts=with_texts)
     if without_overlap:
@@ -123,8 +123,10 @@ def describe_paper(workdir: Path, definition: Any) -> Report:
     """The report of a paper's definition, with all runs of a work directory."""
     from reports.papers import paper_document
     from reports.read.run_library import read_library
+    from studies.show.study_report import trials_on_dev
 
-    document, files, data = paper_document.describe(definition, read_library(workdir))
+    library = read_library(workdir, lambda: trials_on_dev(workdir))
+    document, files, data = paper_document.describe(definition, library)
     methods = frozenset(row.method for table in definition.tables for row in table.rows if row.method)
     return Report(document, data, files, methods, rehearsal=any(line["report"] for line in data["joined"]))
 
@@ -133,7 +135,7 @@ def _write(report: Report, folder: Path, formats: Sequence[str]) -> dict[str, Pa
     document, data = report.document, dict(report.data)
     if report.rehearsal:
         document, data["rehearsal"] = marked(document), True
-    files = dict(report.files) if "csv" in formats else {}
+    files = {path: text for path, text in report.files.items() if "csv" in formats or not path.startswith("tables/")}
     if "latex" in formats and report.methods:
         files["references.bib"] = bibliography(report.methods)
     return write(document, folder, formats, extra=files, data=data)

@@ -57,6 +57,7 @@ def run_list(args: argparse.Namespace) -> int:
     from reports.document.blocks import slug
     from reports.papers import definition
     from reports.read.comparison_runs import comparisons
+    from studies.study_api import study_names
 
     tell("papers:")
     for name in definition.names():
@@ -65,7 +66,7 @@ def run_list(args: argparse.Namespace) -> int:
         tell(f"  {name}  {defined.title}")
     workdir = args.workdir
     counts = comparisons(workdir)
-    studies = {path.name for path in (workdir / "studies").glob("*") if path.is_dir()}
+    studies = set(study_names(workdir))
     tell(f"{workdir}:")
     if not counts and not studies:
         tell("  no runs yet")

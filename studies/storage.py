@@ -46,12 +46,26 @@ def default_url(workdir: Path) -> str:
     return f"{JOURNAL}{(workdir / 'studies.journal').resolve()}"
 
 
-def folder_of(workdir: Path, name: str) -> Path:
-    """Where the files of a study are. A study of `--tune` has a row's label in its name, which may be any text."""
+def file_name(name: str) -> str:
+    """A name of a study as a part of a file name. That of `--tune` holds the label of a row, which may be any text."""
     safe = "".join(c if c.isalnum() or c in "-_." else "-" for c in name).lstrip(".") or "study"
     if len(safe.encode()) > LONGEST:
         safe = f"{safe.encode()[: LONGEST - 9].decode(errors='ignore')}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
-    return workdir / "studies" / safe
+    return safe
+
+
+def studies_in(workdir: Path) -> dict[str, optuna.Study]:
+    """Name -> study of ours in a work directory's own storage, or copied to it.
+
+    Raises:
+        InputError: the storage is damaged.
+    """
+    if not (workdir / "studies.journal").exists():
+        return {}
+    storage = open_storage(default_url(workdir), create=False)
+    names = optuna.get_all_study_names(storage)
+    found = (optuna.load_study(study_name=name, storage=storage) for name in names)
+    return {stored.study_name: stored for stored in found if DEFINITION in stored.user_attrs}
 
 
 def open_storage(url: str, *, create: bool = True) -> BaseStorage:
@@ -223,7 +237,7 @@ def lock_study(storage: BaseStorage, url: str, name: str, workdir: Path) -> Iter
     """
     file = _file_of(url)
     place = (file.parent if file is not None else workdir).resolve()
-    prefix, what = f".study-{folder_of(workdir, name).name}", f'study "{name}" in {place}'
+    prefix, what = f".study-{file_name(name)}", f'study "{name}" in {place}'
     with work_lock(place, prefix, what), _server_lock(storage, url, name):
         yield
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     import optuna
     import pandas as pd
 
-    from studies.show.findings import Sheet
-
 
 def study(
     source: str | Path | Mapping[str, Any] | Study,
@@ -91,7 +89,7 @@ def study(
         force_new=force_new, quiet=reporter.quiet,
     )  # fmt: skip
     result = StudyResult(stored, definition, space, folder)
-    result.export(storage=storage)
+    result.write_report(storage)
     return result
 
 
@@ -104,6 +102,15 @@ def warn_of_test_parts(study: Study) -> str:
         f"note: trials are chosen by test scores ({tests}), so the score of the best one is too high; "
         'objectives = ["dev"] chooses by the dev set'
     )
+
+
+def study_names(workdir: Path) -> list[str]:
+    """The studies that a work directory's own storage has."""
+    if not (workdir / "studies.journal").exists():  # nothing slow is imported then
+        return []
+    from studies.storage import studies_in
+
+    return list(studies_in(workdir))
 
 
 def open_study(name: str, workdir: Path, storage: str | None = None) -> StudyResult:
@@ -128,7 +135,7 @@ class StudyResult(WithReport):
         space: what it searches.
         ended: Optuna's trials that have ended, in the order of the plan.
         workdir: where the records of its runs are.
-        files: the folder of its tables and figures, once they are written.
+        files: the folder of its report, once it is written.
     """
 
     def __init__(self, stored: optuna.Study, study: Study, space: Space, workdir: Path) -> None:
@@ -148,7 +155,7 @@ class StudyResult(WithReport):
         Raises:
             InputError: no trial has a value yet.
         """
-        from studies.show.export import best_config
+        from studies.show.findings import best_config
 
         return best_config(self.stored, self.study)
 
@@ -161,12 +168,9 @@ class StudyResult(WithReport):
 
     def trials(self) -> pd.DataFrame:
         """One row a trial: configuration, values, state, seeds, seconds, ids of its runs."""
-        import pandas as pd
+        from studies.show.findings import trials_frame
 
-        from studies.show.findings import trials_sheet
-
-        sheet = trials_sheet(self.study, self.space, self.ended)
-        return pd.DataFrame(list(sheet.rows), columns=list(sheet.columns))
+        return trials_frame(self.study, self.space, self.ended)
 
     def scores(self) -> pd.DataFrame:
         """One row a score of a run, as in `Comparison.scores`."""
@@ -198,32 +202,25 @@ class StudyResult(WithReport):
 
     def experiment_file(self, *, held_out: bool = False) -> str:
         """The same as the text of a file."""
-        from studies.show.export import experiment_file
+        from studies.show.findings import experiment_file
 
         return experiment_file(self.stored, self.study, self.study.held_out_seeds if held_out else self.study.seeds)
 
-    def sheets(self) -> dict[str, Sheet]:
-        """Key -> table of plain values."""
-        from studies.show.export import sheets
-
-        return {s.key: s for s in sheets(self.stored, self.study, self.space, self.ended, self.workdir)}
-
-    def export(self, out: Path | None = None, *, storage: str | None = None) -> Path:
-        """Write tables, figures and experiment files; returns the folder.
+    def write_report(self, storage: str | None = None) -> Path:
+        """Write the report of the study, with the experiment files of its best configuration; returns its folder.
 
         Args:
-            out: where to; `WORKDIR/studies/NAME` by default.
-            storage: where the study is, if not in its work directory, which then gets a copy for reports.
+            storage: where the study is, if not in its work directory, which then gets a copy.
 
         Raises:
             RunError: the folder cannot be written.
         """
-        from studies.show.export import write
+        from reports.build import build_report
         from studies.storage import copy_to_workdir
 
-        self.files = write(self.stored, self.study, self.space, self.ended, self.workdir, out)
         if storage is not None:
             copy_to_workdir(storage, self.name, self.workdir)
+        self.files = build_report(self.name, self.workdir)["json"].parent
         return self.files
 
     @cached_property

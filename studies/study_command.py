@@ -57,8 +57,8 @@ def register(subparsers: Commands) -> None:
     show = add_command(
         commands, "show", show_study, WORKDIR, storage,
         help="print the best trials, statistics and times of a study",
-        description="Print the best trials, statistics and times of a study. Write its tables (CSV), figures and the "
-        "experiment files of its best configuration to DIR/studies/NAME.",
+        description="Print the best trials, statistics and times of a study. Write its report, with the experiment "
+        "files of its best configuration, to DIR/reports/NAME.",
         example=example.format("show barlow-twins-dropout"),
     )  # fmt: skip
     show.add_argument("name", help="name of the study")
@@ -120,7 +120,7 @@ def show_study(args: argparse.Namespace) -> int:
     from studies.study_api import open_study
 
     result = open_study(args.name, args.workdir, args.storage)
-    result.export(storage=args.storage)
+    result.write_report(args.storage)
     _introduce(result.study, result.space)
     _show(result, top=10)
     return 0
@@ -142,20 +142,18 @@ def _introduce(study: Study, space: Space) -> None:
 def _show(result: StudyResult, *, top: int) -> None:
     """Print the best trials, statistics and times."""
     from harness.commands.terminal import print_table
-    from studies.show.findings import Sheet
-    from studies.trials import best_trials, result_of
+    from studies.show.study_tables import best_table, held_out_file, summary_table, time_table
+    from studies.trials import best_trials
 
-    study, names, sheets = result.study, result.space.names, result.sheets()
-    leading = best_trials(result.stored)[:top]
-    rows = tuple(
-        (t.number, *(t.params.get(n) for n in names), *(100 * v for v in t.values),
-         " ".join(map(str, result_of(t).seeds)))
-        for t in leading
-    )  # fmt: skip
-    columns = ("trial", *names, *(f"{name} x 100" for name in study.objective_names), "seeds")
-    for sheet in (Sheet("best", "Best trials", columns, rows), sheets["summary"], sheets["time"]):
-        print_table(sheet.title, list(sheet.columns), sheet.text())
-    tell(f"tables, figures and experiment files: {result.files}")
+    study, leading = result.study, best_trials(result.stored)
+    tables = (best_table(study, result.space, leading[:top]), summary_table(study, result.space, result.ended))
+    for table in (*tables, time_table(result.ended)):
+        if table is not None:
+            lines = [[f"{cell.text} {cell.spread}".strip() for cell in row.cells] for row in table.rows]
+            print_table(table.title, [column.title for column in table.columns], lines)
+    tell(f"report: {result.files}/index.html")
     if leading:
-        tell(f"The best score was chosen among {len(result.ended)} trials by seeds {study.seeds}: confirm it with "
-             f"held-out seeds {study.held_out_seeds} (harness compare {result.files}/held-out.toml).")  # fmt: skip
+        tell(
+            f"The best score was chosen among {len(result.ended)} trials by seeds {study.seeds}: confirm it with "
+            f"held-out seeds {study.held_out_seeds} (harness compare {held_out_file(result.workdir, study.name)})."
+        )

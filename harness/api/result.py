@@ -176,11 +176,11 @@ def load(path: str | Path, name: str = "") -> Any:
         InputError: no such folder or model, nothing of that name, or several to choose from; a damaged record.
     """
     from harness.api.models import load_model
-    from studies.study_api import open_study
+    from studies.study_api import open_study, study_names
 
     folder = Path(path)
     compared = sorted(comparison_files(folder))
-    studies = sorted(file.name for file in (folder / "studies").glob("*") if file.is_dir())
+    studies = study_names(folder)
     known = compared or studies
     if not known:
         try:

@@ -50,7 +50,7 @@ _NOT_SCORED = ("geometry", "layers", "efficiency")  # suites that describe a mod
 
 def built_in() -> list[TableBuilder]:
     """Our own parts of the report. What is slow to import is imported by the parts that need it."""
-    from reports.explore.section import explore
+    from reports.explore.section import example_table
     from reports.figures import training_curves
     from reports.figures.cost_tradeoff import tradeoff
     from reports.figures.intervals import forest, overview, spread_figure, strip
@@ -58,20 +58,19 @@ def built_in() -> list[TableBuilder]:
     from reports.tables.contamination import contamination
     from reports.tables.cost import cost_table, efficiency_tables
     from reports.tables.limits import limits
-    from reports.tables.mteb import embedded_table, mteb_tables
+    from reports.tables.mteb import mteb_tables
     from reports.tables.row_differences import difference_table
     from reports.tables.run_details import how_it_was_run, tuning_table
     from reports.tables.seeds import best_seed_table, spread_table
     from reports.tables.space import geometry_tables
-    from reports.tables.suites import CLASSIFICATION, accuracy_tables, multilingual_table, sts_tables
+    from reports.tables.suites import RETRIEVAL, SCORES, sts_tables, suite_tables
 
     return [
         TableBuilder("scores", overview, 50),
         TableBuilder("scores", sts_tables, 100, ("sts", "embedded")),
-        TableBuilder("scores", accuracy_tables, 200, tuple(CLASSIFICATION)),
-        TableBuilder("scores", multilingual_table, 300, ("multilingual",)),
+        TableBuilder("scores", suite_tables, 200, SCORES),
         TableBuilder("mteb", mteb_tables, 100, ("mteb",)),
-        TableBuilder("mteb", embedded_table, 200, ("embedded-mteb",)),
+        TableBuilder("mteb", partial(suite_tables, suites=RETRIEVAL), 200, RETRIEVAL),
         TableBuilder("differences", lambda c, _: difference_table(c), 900),
         TableBuilder("base", against_base, 100),
         TableBuilder("base", forest, 200),
@@ -86,7 +85,7 @@ def built_in() -> list[TableBuilder]:
         TableBuilder("space", lambda c, _: geometry_tables(c), 100, ("geometry",)),
         TableBuilder("space", _spaces, 200),
         TableBuilder("layers", _layers, 100, ("layers",)),
-        TableBuilder("explore", explore, 100),
+        TableBuilder("explore", lambda c, _: example_table(c), 100),
         TableBuilder("training", lambda c, b: training_curves.development(c, b.first), 100),
         TableBuilder("training", lambda c, b: training_curves.losses(c, b.first), 200),
         TableBuilder("tuning", lambda c, _: tuning_table(c), 100),

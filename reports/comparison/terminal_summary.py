@@ -7,13 +7,12 @@ from pathlib import Path
 
 from reports.document.table import ABSENT, Column, Table, number_text
 from reports.read.comparison_runs import Comparison, ResultRow, prompted, read_comparison
-from reports.stats.shown_rows import target_mean
 from reports.stats.significance import untrained_base
 from reports.stats.targets import targets
 from reports.stats.training_gain import never_beat_the_start
-from reports.tables.mteb import embedded_table, mteb_tables
+from reports.tables.mteb import mteb_tables
 from reports.tables.score_cells import HEAD, anchor, head_cells
-from reports.tables.suites import CLASSIFICATION, accuracy_tables, multilingual_table, other_tables, sts_tables
+from reports.tables.suites import RETRIEVAL, SCORES, other_tables, sts_tables, suite_tables
 
 WIDTH = 100
 _FEW = 2  # tasks of a suite without an average that have a column each
@@ -24,7 +23,7 @@ def summary_table(workdir: Path, name: str, part: str = "") -> tuple[list[str], 
     """Columns, rows and notes as text: scores as mean ± deviation, the best of each block marked with "*".
 
     A suite is its averages, or its tasks where they are two at most; all its tasks where it is the only one. Columns
-    that 100 characters have no room for are in the report alone. `part` is the name of a block of the comparison's
+    that 100 characters have no room for are only in the report. `part` is the name of a block of the comparison's
     file: its rows and tasks alone. Nothing is judged: it is quick.
 
     Raises:
@@ -73,10 +72,9 @@ def _scores(comparison: Comparison) -> tuple[list[list[str]], list[str]]:
 def _tables(comparison: Comparison) -> Iterator[Table]:
     """Of all suites that score a model, in the order of the page."""
     yield from sts_tables(comparison)
-    yield from accuracy_tables(comparison)
-    yield from (table for table in (multilingual_table(comparison), embedded_table(comparison)) if table is not None)
+    yield from suite_tables(comparison, suites=(*SCORES, *RETRIEVAL))
     yield from (t for t in mteb_tables(comparison) if t.key.endswith("-categories") or t.key == "mteb-tasks")
-    known = {"sts", "embedded", *CLASSIFICATION, "multilingual", "mteb", "embedded-mteb"}
+    known = {"sts", "embedded", "mteb", *SCORES, *RETRIEVAL}
     yield from (t for t in other_tables(comparison, shown=known) if t.key not in _NOT_SCORED)
 
 
@@ -105,7 +103,7 @@ def _gains(comparison: Comparison) -> list[str]:
     gains = ["Gain"]
     for row in comparison.rows:
         start, _ = untrained_base(row, comparison.rows)
-        ends = [target_mean(r, target) if r is not None else None for r in (row, start)]
+        ends = [target.value(r) if target and r else None for r in (row, start)]
         known = [value for value in ends if value is not None]
         gains.append(number_text(known[0] - known[1], 2, signed=True) if len(known) == 2 else "")
     return gains
@@ -148,4 +146,4 @@ def _notes(comparison: Comparison, columns: list[list[str]], without: list[str])
         } - {"", "None"}
         if len(values) > 1:
             notes.append(f"runs differ in their {name}, and so in rounding: {', '.join(sorted(values))}")
-    return [*notes, *([f"in the report alone: {', '.join(without)}"] if without else [])]
+    return [*notes, *([f"only in the report: {', '.join(without)}"] if without else [])]

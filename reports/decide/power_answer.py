@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 from harness.errors import InputError
 from harness.files.printable import one_line
 from harness.results.answer import Answer
-from reports.decide.question import Compared, comparison_of, question_of
+from reports.decide.question import comparison_of, question_of
 from reports.decide.table_answer import design_of_scores, is_score_table
 from reports.stats.power import CHANCE, MOST_SEEDS, seeds_needed, smallest_difference
+from reports.with_report import WithReport
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,11 +20,11 @@ if TYPE_CHECKING:
 SEEDS = (3, 4, 5, 6, 8, 10, 15, 20)
 EXAMPLES_SD = 0.7  # points: median over six rows of the seven STS sets (docs/statistics.md)
 STS_PAIRS = 18_850  # of the seven STS sets
-_GIVE_SD = "give --sd (BERT-base has about 0.84 points on STS)"
+_SD = "--sd (BERT-base has about 0.84 points on STS)"
 
 
 def power(
-    found: Compared | str | Path | pd.DataFrame | None = None,
+    found: WithReport | str | Path | pd.DataFrame | None = None,
     difference: float | None = None,
     *,
     on: str = "",
@@ -54,11 +55,11 @@ def power(
     Raises:
         InputError: neither records nor `sd`, a number out of range, or no spread of seeds known.
     """
-    for name, value, low, high in (
-        ("difference", difference, 0, 100), ("sd", sd, 0, 100), ("pairs-sd", pairs_sd, 0, 100), ("rows", rows, 2, 200),
-    ):  # fmt: skip
-        if value is not None and not low < value <= high and not low == value == rows:
-            raise InputError(f"--{name} {value:g}: expected a number from {low} to {high}")
+    for name, value in (("difference", difference), ("sd", sd), ("pairs-sd", pairs_sd)):
+        if value is not None and not 0 < value <= 100:
+            raise InputError(f"--{name} {value:g}: expected a number above 0 and up to 100")
+    if rows is not None and not 2 <= rows <= 200:
+        raise InputError(f"--rows {rows}: expected a number from 2 to 200")
     designs: list[tuple[str, int, float, float, int]] = []
     if found is not None and is_score_table(found):
         designs = [design_of_scores(found, on)]
@@ -72,12 +73,12 @@ def power(
         if not designs:
             raise InputError(
                 f"{question.comparison.name}: no two trained rows have three seeds or more, so the spread of seeds is "
-                f"not known; {_GIVE_SD}"
+                f"not known; give {_SD}"
             )
     elif sd is not None:
         designs = [("given numbers", 2, sd, EXAMPLES_SD, STS_PAIRS)]
     else:
-        raise InputError(f"harness power: give --workdir, or {_GIVE_SD.removeprefix('give ')}")
+        raise InputError(f"harness power: give --workdir or {_SD}")
     seen = [
         _seen(
             what, rows or known_rows, own if sd is None else sd, by_pairs if pairs_sd is None else pairs_sd, count,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from harness.config import nearest
 from harness.errors import InputError
@@ -15,20 +14,12 @@ from reports.stats.significance import Significance
 from reports.stats.suite_targets import known_targets
 from reports.stats.targets import Target
 from reports.stats.verdicts import Block
+from reports.with_report import WithReport
 
 _NAMED = 24  # words that a message lists
 
 
-class Compared(Protocol):
-    """A comparison from Python, such as `harness.Comparison`."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def workdir(self) -> Path: ...
-
-
-def comparison_of(found: Compared | str | Path, name: str = "", part: str = "") -> Comparison:
+def comparison_of(found: WithReport | str | Path, name: str = "", part: str = "") -> Comparison:
     """A comparison of a work directory: that of this name, or the only one. `part`: a block of its file, by name.
 
     Raises:

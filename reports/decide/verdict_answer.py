@@ -9,33 +9,33 @@ from typing import TYPE_CHECKING, Any
 from harness.errors import InputError
 from harness.files.printable import one_line
 from harness.results.answer import Answer
-from reports.decide.question import Compared, Question, comparison_of, question_of, row_of
+from reports.decide.question import Question, comparison_of, question_of, row_of
 from reports.decide.table_answer import is_score_table, verdict_on_scores
 from reports.document.table import number_text
 from reports.read.comparison_runs import ResultRow, base_name
-from reports.stats.significance import NOT_JUDGED, SAME, Difference
+from reports.stats.significance import NOT_JUDGED, Difference
 from reports.stats.simultaneous import EXPLORED
 from reports.stats.verdicts import (
     ALIKE,
     BETTER,
     OPEN,
     Block,
+    describe_detectable,
     judge_family,
     kind_of,
     own_against_others,
     planned,
-    sight,
     starts,
 )
+from reports.tables.certainty import pairs_table
+from reports.with_report import WithReport
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_MARKS = {SAME: "", NOT_JUDGED: "?"}  # all others: "*"
-
 
 def verdict(
-    found: Compared | str | Path | pd.DataFrame,
+    found: WithReport | str | Path | pd.DataFrame,
     a: str = "",
     b: str = "",
     *,
@@ -158,14 +158,8 @@ def _pair(data: dict[str, Any]) -> dict[str, Any]:
 
 def _table(name: str, block: Block) -> list[str]:
     """The matrix of differences, row minus column in points, best rows first; and the groups."""
-    lines = [["", "", "mean", *(str(i + 1) for i in range(len(block.rows)))]]
-    for i, row in enumerate(block.rows):
-        cells = [str(i + 1), row.label, f"{block.mean(row):.2f}"]
-        for j in range(len(block.rows)):
-            d = None if i == j else block.differences[min(i, j), max(i, j)]
-            value = 0.0 if d is None else 100 * d.estimate.value * (1 if i < j else -1)
-            cells.append("" if d is None else f"{round(value, 2) + 0.0:+.2f}{_MARKS.get(d.verdict, '*')}")
-        lines.append(cells)
+    table = pairs_table(block, name, len(block.rows))
+    lines = [[column.title for column in table.columns], *([cell.text for cell in row.cells] for row in table.rows)]
     cleaned = [[one_line(cell) for cell in line] for line in lines]
     widths = [max(map(len, column)) for column in zip(*cleaned, strict=True)]
     where = f"{name}: " if name else ""
@@ -175,11 +169,10 @@ def _table(name: str, block: Block) -> list[str]:
             "  ".join(c.ljust(w) if i == 1 else c.rjust(w) for i, (c, w) in enumerate(zip(line, widths, strict=True)))
             for line in cleaned
         ),
-        f"* significant at 5 % in the family of {block.family}; ? fewer than 3 seeds",
+        *table.legend,
         f"may be the best (95 %): {one_line(', '.join(row.label for row in block.candidates))}",
         "not significantly different, best first:",
         *(f"  {one_line(text)}" for text in block.describe_groups()),
-        *([f"With these seeds and examples, {sight(block.detectable)}."] if block.detectable is not None else []),
     ]
 
 
@@ -208,7 +201,7 @@ def _paragraph(block: Block, a: ResultRow, b: ResultRow, d: Difference, equivale
     text += f" and {len(analyses.seeds)} interim analyses." if analyses is not None else "."
     if block.detectable is None or d.family != block.family:
         return text
-    return f"{text} In this comparison, {sight(block.detectable)}."
+    return f"{text} In this comparison, {describe_detectable(block.detectable)}."
 
 
 def _count(seeds: int) -> str:

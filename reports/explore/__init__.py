@@ -1,1 +1,1 @@
-"""Single examples and slices of tasks: `harness examples` and the report's section."""
+"""Single examples of tasks: `harness examples` and the report's section."""

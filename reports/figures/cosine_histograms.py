@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from reports.document.blocks import Figure
 from reports.document.table import number_text
 from reports.figures.labels import row_name
-from reports.figures.style import INK, finish, new, style
+from reports.figures.style import INK, finish, new, new_panels, style
 from reports.read.comparison_runs import Comparison
 from reports.stats.shown_rows import rows_shown
 from reports.stats.targets import SOURCES, Target
@@ -111,18 +111,14 @@ def histograms(comparison: Comparison, task: str, source: str, target: Target | 
     lines = math.ceil(len(rows) / columns)
     with style():
         plot = new(7.2 if columns > 2 else 2.2 + 2 * columns, 0.3 + 1.62 * lines)
-        grid = plot.subplots(lines, columns, sharex=True, sharey=True, squeeze=False).ravel()
-        for axes, name, part in zip(grid, names, parts, strict=False):
+        grid = new_panels(plot, len(rows), columns, sharex=True, sharey=True)
+        for axes, name, part in zip(grid, names, parts, strict=True):
             _ridges(axes, part, shades)
             axes.set_title(name, fontsize=7.5)
         grid[0].set_yticks(range(len(ranges)), [f"{a:g}–{b:g}" for a, b in ranges])
         grid[0].set_ylim(-0.15, len(ranges) - 1 + _HEIGHT + 0.1)
         grid[0].set_xlim(low, high)
         grid[0].locator_params(axis="x", nbins=5)
-        for axes in grid[len(rows) :]:
-            axes.set_visible(False)
-            if len(rows) > columns:  # the panel above ends its column: it says what the axis is
-                grid[list(grid).index(axes) - columns].tick_params(labelbottom=True)
         plot.supxlabel("cosine", fontsize=8.5)
         plot.supylabel("gold score", fontsize=8.5)
         data = task.removeprefix("geometry:")

@@ -13,18 +13,16 @@ import numpy as np
 
 from reports.document.blocks import Figure
 from reports.document.table import number_text
-from reports.figures.labels import place_labels, row_name
-from reports.figures.style import COLOURS, GRID, INK, MUTED, finish, new, plain, style
+from reports.figures.labels import kind_of, mark_handles, mark_of, place_labels, row_name
+from reports.figures.style import COLOURS, GRID, finish, new, plain, style
 from reports.read.comparison_runs import Comparison, ResultRow
 from reports.stats.measured_cost import CLOCKS, speeds, training_clock, training_cost
-from reports.stats.shown_rows import target_mean
 from reports.stats.targets import Target
 
 _LABELS = 12  # dots that can all be named
 _FRONT = 6  # of its dots, where there are too many
 _SCALE = 0.5  # share of the best score below which a row would only squash the scale
 _SAME = 0.1  # share by which speeds may differ and count as one: more than passes of one network do
-_NARROW = 2.0  # ratio of speeds that their axis has at least, so that it shows no noise
 _WIDE = 10  # ratio of speeds from which their axis is logarithmic
 
 
@@ -33,15 +31,6 @@ class Point:
     row: ResultRow
     cost: float
     score: float
-
-
-def sentences_per_second(row: ResultRow) -> float | None:
-    """As an efficiency task measured it, else as the evaluation went along; mean over the finished seeds."""
-    timed = [s.value for r in row.finished for s in r.scores if s.metric == "sentences_per_second"]
-    values = timed or [
-        r.cost["sentences_per_second"] for r in row.finished if r.cost.get("sentences_per_second", 0) > 0
-    ]
-    return float(np.mean(values)) if values else None
 
 
 def pareto(points: Sequence[Point], *, less: bool, same: float = 0.0) -> list[Point]:
@@ -67,7 +56,7 @@ def tradeoff(comparison: Comparison, target: Target | None) -> Figure | None:
     """A row's score against what it cost, a panel for training and one for inference."""
     if target is None:
         return None
-    scores = {row.key: score for row in comparison.rows if (score := target_mean(row, target)) is not None}
+    scores = {row.key: score for row in comparison.rows if (score := target.value(row)) is not None}
     own = [scores[row.key] for row in comparison.rows if row.key in scores and row.supervision != "supervised"]
     floor = _SCALE * max(own, default=0.0)
     rows = [row for row in comparison.rows if row.key in scores and scores[row.key] >= floor]
@@ -81,10 +70,7 @@ def tradeoff(comparison: Comparison, target: Target | None) -> Figure | None:
     shared = speeds(comparison)
     speed = [Point(r, shared[r.key].median, scores[r.key]) for r in rows if r.key in shared]
     unit = next((shared[p.row.key].unit for p in speed), "")
-    if len(speed) < 2:  # records of earlier versions
-        speed = [Point(r, cost, scores[r.key]) for r in rows if (cost := sentences_per_second(r)) is not None]
-        unit = ""
-    unmeasured = [r.label for r in rows if unit and r.key not in shared]
+    unmeasured = [r.label for r in rows if r.key not in shared]
     panels = [
         (points, less)
         for points, less in ((training, True), (speed, False))
@@ -92,6 +78,8 @@ def tradeoff(comparison: Comparison, target: Target | None) -> Figure | None:
     ]
     if not panels:
         return None
+    from matplotlib.lines import Line2D
+
     said, unnamed = [], False
     with style():
         plot = new(7.2 if len(panels) > 1 else 4.8, 3.9)
@@ -107,19 +95,27 @@ def tradeoff(comparison: Comparison, target: Target | None) -> Figure | None:
             best = ", ".join(f"{p.row.label} ({p.cost:,.0f}, {p.score:.2f})" for p in front)
             said.append(f"{word}: {best or 'none'}")
             axes.set_title("Training" if less else "Inference")
-            axes.set_xlabel(CLOCKS[clock] if less else unit or "sentences a second")
+            axes.set_xlabel(CLOCKS[clock] if less else unit)
         grid[0].set_ylabel(target.short)
-        _legend(plot, rows)
-        for axes, (points, less), front, line in zip(grid, panels, fronts, lines, strict=True):
+        handles = [
+            *mark_handles(map(kind_of, rows)),
+            Line2D([], [], color=COLOURS[0], linewidth=1.4, label="Pareto front"),
+        ]
+        plot.legend(handles=handles, loc="outside upper left", ncols=4, fontsize=8)
+        for axes, (points, _), front, line in zip(grid, panels, fronts, lines, strict=True):
             named = points if len(points) <= _LABELS else _named(points, front)
             unnamed = unnamed or len(named) < len(points)
-            zero = _zero(points) if less else None
-            places = [(p.cost or zero or 0.0, p.score) for p in points]
             labels = [row_name(p.row, comparison) if p in named else "" for p in points]
-            place_labels(axes, places, labels, line)
+            place_labels(axes, [(p.cost, p.score) for p in points], labels, line)
         some = " Named: some of the front, the four best and the supervised rows." if unnamed else ""
         low = f" Far below the scale: {', '.join(below)}." if below else ""
-        timed = _how_timed(rows, unit, unmeasured) if any(not less for _, less in panels) else ""
+        timed = ""
+        if len(speed) > 1:
+            lacking = f" Not measured so: {', '.join(unmeasured)}." if unmeasured else ""
+            timed = (
+                " Inference is measured once for an architecture, and its rows share the place; for the front, speeds "
+                f"that differ by less than {100 * _SAME:.0f} % are one.{lacking}"
+            )
         devices = sorted({str(r.environment.get("device", "")) for row in rows for r in row.finished} - {""})
         unlike = f" Runs on unlike devices ({', '.join(devices)}) are not comparable." if len(devices) > 1 else ""
         return finish(
@@ -133,97 +129,25 @@ def tradeoff(comparison: Comparison, target: Target | None) -> Figure | None:
         )
 
 
-def _how_timed(rows: Sequence[ResultRow], unit: str, unmeasured: Sequence[str]) -> str:
-    """What the places on the axis of speeds are worth."""
-    if unit:
-        lacking = f" Not measured so: {', '.join(unmeasured)}." if unmeasured else ""
-        return (
-            " Inference is measured once for an architecture, and its rows share the place; for the front, speeds that "
-            f"differ by less than {100 * _SAME:.0f} % are one.{lacking}"
-        )
-    if any(s.metric == "sentences_per_second" for row in rows for r in row.finished for s in r.scores):
-        return ""
-    return " Speeds were taken while evaluating, whatever else the machine did: only large differences mean anything."
-
-
-def _zero(points: Sequence[Point]) -> float | None:
-    """The place of rows that cost nothing on a logarithmic axis; None where there are none."""
-    positive = [p.cost for p in points if p.cost > 0]
-    return min(positive) / 3 if positive and len(positive) < len(points) else None
-
-
 def _draw(axes: Any, points: Sequence[Point], front: Sequence[Point], *, less: bool) -> list[tuple[float, float]]:
-    zero = _zero(points) if less else None
     costs = [p.cost for p in points if p.cost > 0]
-    if less or max(costs) > _WIDE * min(costs):
+    if less:  # rows that cost nothing are left of all others
+        axes.set_xscale("symlog", linthresh=min(costs))
+    elif max(costs) > _WIDE * min(costs):
         axes.set_xscale("log")
     plain(axes.xaxis)
-
-    def place(p: Point) -> float:
-        return p.cost if p.cost > 0 or zero is None else zero
-
-    edge = max(place(p) for p in points) if less else min(place(p) for p in points)
     # Steps: what the front reaches at a cost is the best score of all that is as cheap.
     corners: list[tuple[float, float]] = []
     for p in front:
-        corners += [(place(p), corners[-1][1])] if corners else []
-        corners.append((place(p), p.score))
+        corners += [(p.cost, corners[-1][1])] if corners else []
+        corners.append((p.cost, p.score))
     if front:  # none where all rows were trained elsewhere
-        corners.append((edge, front[-1].score))
+        corners.append(((max if less else min)(p.cost for p in points), front[-1].score))
         axes.plot(*zip(*corners, strict=True), color=COLOURS[0], linewidth=1.4, zorder=1)
-    for kind, marker, size in (("untrained", "s", 46), ("trained", "o", 50), ("supervised", "*", 130)):
-        chosen = [p for p in points if _kind(p.row) == kind]
-        face = [COLOURS[0] if p in front else GRID for p in chosen]
-        axes.scatter(
-            [place(p) for p in chosen],
-            [p.score for p in chosen],
-            marker=marker,
-            s=size,
-            c=face,
-            edgecolors=INK,
-            linewidths=0.8,
-            zorder=3,
-        )
+    for p in points:
+        axes.scatter(p.cost, p.score, color=COLOURS[0] if p in front else GRID, **mark_of(kind_of(p.row)))
     axes.margins(0.16, 0.12)
-    if not less and max(costs) < _NARROW * min(costs):
-        middle = (max(costs) * min(costs)) ** 0.5
-        axes.set_xlim(middle / _NARROW, middle * _NARROW)
-    if zero is not None:
-        _name_zero(axes, zero)
     return corners
-
-
-def _name_zero(axes: Any, zero: float) -> None:
-    """The word "none" in the place of a number, and a stroke where the scale begins."""
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
-
-    low, high = axes.get_xlim()
-    ticks = [float(10.0**k) for k in range(int(np.ceil(np.log10(zero * 2))), int(np.floor(np.log10(high))) + 1)]
-    if len(ticks) < 2:
-        ticks = [t for k in range(-3, 7) for m in (1, 2, 5) if zero * 2 < (t := m * 10.0**k) <= high]
-    axes.axvline(zero * 1.7, ymax=0.05, color=MUTED, linewidth=1.2, zorder=0)
-    axes.xaxis.set_major_locator(FixedLocator([zero, *ticks]))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: "none" if x == zero else f"{x:,g}"))
-    axes.set_xlim(low, high)
-
-
-def _kind(row: ResultRow) -> str:
-    return row.supervision if row.supervision in ("untrained", "supervised") else "trained"
-
-
-def _legend(plot: Any, rows: Sequence[ResultRow]) -> None:
-    from matplotlib.lines import Line2D
-
-    kinds = {_kind(row) for row in rows}
-    marks = (("untrained", "s", 6.5), ("trained", "o", 6.5), ("supervised", "*", 11))
-    handles = [
-        Line2D([], [], linestyle="", marker=m, markersize=size, markerfacecolor=GRID, markeredgecolor=INK, label=name)
-        for name, m, size in marks
-        if name in kinds
-    ]
-    handles.append(Line2D([], [], color=COLOURS[0], linewidth=1.4, label="Pareto front"))
-    plot.legend(handles=handles, loc="outside upper left", ncols=4, fontsize=8)
 
 
 def _named(points: Sequence[Point], front: Sequence[Point]) -> list[Point]:

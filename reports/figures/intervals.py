@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from reports.document.blocks import Figure
 from reports.figures.labels import row_name, short
 from reports.figures.style import COLOURS, INK, MUTED, finish, new, style
 from reports.read.comparison_runs import Comparison, ResultRow
-from reports.stats.estimate import Estimate, Floats
+from reports.stats.estimate import Floats, Interval
 from reports.stats.measured_cost import CLOCKS, speeds, training_clock, training_cost
 from reports.stats.shown_rows import rows_shown
 from reports.stats.significance import Difference, Significance
@@ -51,10 +52,7 @@ def overview(comparison: Comparison, significance: Significance) -> Figure | Non
             for x, group in enumerate([group for group in block.groups() if len(group) > 1][:_MOST_GROUPS]):
                 heights = [places[key] for place in group if (key := block.rows[place].key) in places]
                 side.plot([x] * len(heights), heights, color=MUTED, linewidth=1.2, marker="o", markersize=3)
-        axes.set_yticks([places[row.key] for row in rows], [row_name(row, comparison) for row in rows])
-        axes.set_ylim(-0.6, len(rows) - 0.4)
-        axes.grid(axis="y", visible=False)
-        axes.tick_params(axis="y", length=0)
+        _name_lines([axes], [row_name(row, comparison) for row in reversed(rows)])
         axes.set_title(target.short)
         axes.set_xlabel(target.unit)
         _write_costs(side, comparison, rows, places)
@@ -67,6 +65,15 @@ def overview(comparison: Comparison, significance: Significance) -> Figure | Non
             f"{omitted}",
             f"{target.title}: {'; '.join(descriptions)}.",
         )
+
+
+def _name_lines(panels: Sequence[Any], names: Sequence[str]) -> None:
+    """Write names on the left, from below, of panels that share their vertical axis."""
+    for axes in panels:
+        axes.grid(axis="y", visible=False)
+        axes.tick_params(axis="y", length=0)
+    panels[0].set_yticks(range(len(names)), names)
+    panels[0].set_ylim(-0.6, len(names) - 0.4)
 
 
 def _draw_row(axes: Any, y: int, row: ResultRow, block: Block, *, leading: bool) -> str:
@@ -127,13 +134,10 @@ def forest(comparison: Comparison, significance: Significance) -> Figure | None:
                 if d is not None:
                     _interval(axes, y, d)
                     said.append(f"{target.short}: {pairs[i][0].label} {100 * d.estimate.value:+.2f} ({d.verdict})")
-            axes.grid(axis="y", visible=False)
-            axes.tick_params(axis="y", length=0)
             axes.locator_params(axis="x", nbins=5)
             axes.set_title(target.short)
         names = [f"{row_name(pairs[i][0], comparison)} − {short(pairs[i][1].label)}" for i in kept]
-        grid[0].set_yticks(range(len(kept)), names)
-        grid[0].set_ylim(-0.6, len(kept) - 0.4)
+        _name_lines(grid, names)
         plot.supxlabel(f"difference in points of {common_unit(panels)}", fontsize=8.5)
         return finish(
             plot,
@@ -163,7 +167,7 @@ def strip(comparison: Comparison, significance: Significance) -> Figure | None:
     Rows with one seed are drawn as a dot alone: what another seed would give is not known. The interval of the others
     holds the chance of the seeds and of the examples (`reports.stats.simultaneous.mean_over_seeds`).
     """
-    panels: list[tuple[Target, dict[tuple[str, str], tuple[Floats, Estimate]]]] = []
+    panels: list[tuple[Target, dict[tuple[str, str], tuple[Floats, Interval]]]] = []
     for target in significance.targets[:_STRIPS]:
         panel = {}
         for row in comparison.rows:
@@ -192,12 +196,9 @@ def strip(comparison: Comparison, significance: Significance) -> Figure | None:
                     values, estimate = panel[row.key]
                     _strip(axes, y, values, estimate)
                     said.append(_strip_text(target, row_name(row, comparison), values, estimate))
-            axes.grid(axis="y", visible=False)
-            axes.tick_params(axis="y", length=0)
             axes.locator_params(axis="x", nbins=5)
             axes.set_title(textwrap.fill(target.short, 15) if len(panels) > 2 else target.short)
-        grid[0].set_yticks(range(len(rows)), [row_name(row, comparison) for row in rows])
-        grid[0].set_ylim(-0.6, len(rows) - 0.4)
+        _name_lines(grid, [row_name(row, comparison) for row in rows])
         plot.supxlabel(common_unit([target for target, _ in panels]), fontsize=8.5)
         return finish(
             plot,
@@ -209,7 +210,7 @@ def strip(comparison: Comparison, significance: Significance) -> Figure | None:
         )
 
 
-def _strip(axes: Any, y: int, values: Floats, estimate: Estimate) -> None:
+def _strip(axes: Any, y: int, values: Floats, estimate: Interval) -> None:
     if len(values) < FEWEST_SEEDS:
         axes.plot(values, [y] * len(values), "o", color=MUTED, markerfacecolor="white", markersize=5)
         return
@@ -221,7 +222,7 @@ def _strip(axes: Any, y: int, values: Floats, estimate: Estimate) -> None:
     axes.plot(values, heights, "o", color=COLOURS[0], markersize=4, markeredgecolor="white", markeredgewidth=0.5)
 
 
-def _strip_text(target: Target, name: str, values: Floats, estimate: Estimate) -> str:
+def _strip_text(target: Target, name: str, values: Floats, estimate: Interval) -> str:
     if len(values) < FEWEST_SEEDS:
         return f"{target.short}: {name} {values.mean():.2f} ({len(values)} seeds)"
     interval = f"{100 * estimate.low:.2f} to {100 * estimate.high:.2f}"
@@ -253,12 +254,9 @@ def spread_figure(comparison: Comparison, significance: Significance) -> Figure 
                 axes.plot([source.deviation], [y], "o", color=colour, markersize=5.5)
                 said.append(f"{d.row.label}, {source.name}: {source.deviation:.2f} ({low:.2f} to {high:.2f})")
             axes.set_xlim(0, _WIDTH * max(source.deviation for source in d.sources) or 1)
-            axes.grid(axis="y", visible=False)
-            axes.tick_params(axis="y", length=0)
             axes.locator_params(axis="x", nbins=5)
             axes.set_title(row_name(d.row, comparison))
-        grid[0].set_yticks(range(len(names)), names)
-        grid[0].set_ylim(-0.6, len(names) - 0.4)
+        _name_lines(grid, names)
         plot.supxlabel(f"standard deviation in points, {target.short}", fontsize=8.5)
         return finish(
             plot,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
 from harness.files.printable import one_line
-from reports.figures.style import MUTED, settle
+from reports.figures.style import GRID, INK, MUTED, settle
 from reports.read.comparison_runs import Comparison, ResultRow, base_name
 
 _LABEL = 28  # longest row label inside a figure; the tables carry the whole
@@ -22,6 +22,33 @@ def row_name(row: ResultRow, comparison: Comparison) -> str:
     """A row's label as figures show it, with its base model where the label alone is ambiguous."""
     twins = sum(other.label == row.label for other in comparison.rows)
     return short(f"{row.label} · {base_name(row.base_model)}" if twins > 1 else row.label)
+
+
+_MARKS = {"untrained": ("s", 50), "trained": ("o", 55), "supervised": ("*", 140)}  # kind of row -> marker, its area
+
+
+def kind_of(row: ResultRow) -> str:
+    """The kind of a row that its mark shows: "untrained", "trained" or "supervised"."""
+    return row.supervision if row.supervision in _MARKS else "trained"
+
+
+def mark_of(kind: str) -> dict[str, Any]:
+    """How a scatter shows a kind of row: a square if nothing was trained, a star if labels were used, else a dot."""
+    marker, area = _MARKS[kind]
+    return {"marker": marker, "s": area, "edgecolors": INK, "linewidths": 0.8, "zorder": 3}
+
+
+def mark_handles(kinds: Iterable[str]) -> list[Any]:
+    """The marks of some kinds of rows for a legend."""
+    from matplotlib.lines import Line2D
+
+    there = set(kinds)
+    shared: dict[str, Any] = {"linestyle": "", "markerfacecolor": GRID, "markeredgecolor": INK}
+    return [
+        Line2D([], [], marker=marker, markersize=area**0.5, label=kind, **shared)
+        for kind, (marker, area) in _MARKS.items()
+        if kind in there
+    ]
 
 
 # Offsets in points around a dot, nearest first: right, left, corners, above, below; then the same farther out.

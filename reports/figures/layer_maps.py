@@ -7,7 +7,7 @@ import math
 from reports.document.blocks import Figure
 from reports.document.table import MINUS
 from reports.figures.labels import row_name, short
-from reports.figures.style import INK, finish, new, style
+from reports.figures.style import INK, add_bar, finish, new, new_panels, style
 from reports.read.comparison_runs import Comparison
 from reports.stats.layer_grids import LayerGrid, pairs_text, shared_name
 from reports.stats.shown_rows import rows_shown
@@ -42,9 +42,9 @@ def layer_map(comparison: Comparison, grid: LayerGrid, target: Target | None = N
     said = []
     with style():
         plot = new(7.2 if columns > 1 else 4.6, 0.75 + (0.62 + 0.19 * len(grid.poolings)) * lines)
-        panels = plot.subplots(lines, columns, sharex=True, sharey=True, squeeze=False).ravel()
+        panels = new_panels(plot, len(rows), columns, sharex=True, sharey=True)
         mappable = None
-        for axes, row in zip(panels, rows, strict=False):
+        for axes, row in zip(panels, rows, strict=True):
             table = [[values.get((row.key, k, p), math.nan) for k in grid.layers] for p in grid.poolings]
             mappable = axes.pcolormesh(table, cmap="cividis", vmin=low, vmax=max(high, low + 1e-9), edgecolors="none")
             best = max(values[key] for key in values if key[0] == row.key)
@@ -75,15 +75,7 @@ def layer_map(comparison: Comparison, grid: LayerGrid, target: Target | None = N
             for side in axes.spines.values():
                 side.set_visible(False)
         panels[0].invert_yaxis()
-        for i, axes in enumerate(panels[len(rows) :], len(rows)):
-            axes.set_visible(False)
-            if i >= columns:
-                panels[i - columns].tick_params(labelbottom=True)
-        assert mappable is not None
-        bar = plot.colorbar(mappable, ax=list(panels), pad=0.02, aspect=30 if lines > 2 else 14)
-        bar.set_label("Spearman ×100", fontsize=8)
-        bar.ax.tick_params(labelsize=7.5)
-        bar.outline.set_visible(False)
+        add_bar(plot, mappable, list(panels), "Spearman ×100", 30 if lines > 2 else 14)
         plot.supxlabel("layer (0: embeddings)", fontsize=8.5)
         return finish(
             plot,

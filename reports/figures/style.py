@@ -97,6 +97,24 @@ def plain(axis: Any) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
+def add_bar(plot: Plot, mappable: Any, axes: Any, label: str, aspect: float = 30) -> None:
+    """The scale of a figure's colours, on its right."""
+    bar = plot.colorbar(mappable, ax=axes, pad=0.02, aspect=aspect)
+    bar.set_label(label, fontsize=8)
+    bar.ax.tick_params(labelsize=7.5)
+    cast("Any", bar.outline).set_visible(False)
+
+
+def new_panels(plot: Plot, count: int, columns: int, **options: Any) -> Any:
+    """Axes for so many panels, line by line; what is left of the last line is not shown."""
+    grid = plot.subplots(-(-count // columns), columns, squeeze=False, **options).ravel()
+    for i, axes in enumerate(grid[count:], count):
+        axes.set_visible(False)
+        if i >= columns:  # the panel above ends its column: it says what the axis is
+            grid[i - columns].tick_params(labelbottom=True)
+    return grid[:count]
+
+
 def legend_below(plot: Plot, handles: Iterable[Any], labels: Iterable[str]) -> None:
     """The legend of a figure of full width, in as many columns as its longest label leaves room for."""
     names = list(labels)

@@ -10,7 +10,7 @@ import numpy as np
 
 from reports.document.blocks import Figure
 from reports.figures.labels import row_name, short
-from reports.figures.style import finish, legend_below, look, new, style
+from reports.figures.style import finish, legend_below, look, new, new_panels, style
 from reports.read.comparison_runs import Comparison, ResultRow
 from reports.stats.shown_rows import rows_shown
 from reports.stats.targets import Target
@@ -131,11 +131,10 @@ def losses(comparison: Comparison, target: Target | None = None) -> Figure | Non
     )
     panels = panels[:_PANELS]
     columns = min(3, len(panels))
-    height = math.ceil(len(panels) / columns)
     with style():
-        plot = new(7.2, 0.35 + 1.75 * height)
-        grid = plot.subplots(height, columns, squeeze=False).ravel()
-        for axes, (row, term, i) in zip(grid, panels, strict=False):
+        plot = new(7.2, 0.35 + 1.75 * math.ceil(len(panels) / columns))
+        grid = new_panels(plot, len(panels), columns)
+        for axes, (row, term, i) in zip(grid, panels, strict=True):
             runs = _thinned([_series(lines, "train", term) for _, lines in logs[row.key]])
             look_ = look(i) | {"marker": ""}
             _draw_seeds(axes, runs, look_, "")
@@ -143,8 +142,6 @@ def losses(comparison: Comparison, target: Target | None = None) -> Figure | Non
             axes.locator_params(axis="x", nbins=4, integer=True)
             axes.locator_params(axis="y", nbins=4)
             axes.tick_params(labelsize=7.5)
-        for axes in grid[len(panels) :]:
-            axes.set_visible(False)
         plot.supxlabel("step", fontsize=8.5)
         said = "; ".join(f"{row.label} {term}" for row, term, _ in panels)
         return finish(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from reports.document.table import number_text
-from reports.stats.estimate import mean_sd
+from reports.stats.estimate import mean_sd, predict
 
 Kind = Literal["inside", "above", "below", "one seed", "not comparable", "not measured", "not published"]
 ROUNDING = 0.05  # half of the last decimal that a paper prints at one digit, in points
@@ -38,49 +37,6 @@ class Verdict:
             return self.text
         kinds = dict.fromkeys(f"{reason.partition(':')[0]}." for reason in self.reasons[1:])
         return " ".join(("Not comparable.", self.reasons[0], *kinds))
-
-
-def predict_mean(values: Sequence[float], confidence: float = 0.95, *, runs: int = 1) -> tuple[float, float]:
-    """Where the mean of `runs` more runs is expected: mean +- t(n - 1, (1 + confidence) / 2) * s * sqrt(1/runs + 1/n).
-
-    s is the sample standard deviation (n - 1 in the denominator) of n >= 2 values that are taken as independent draws
-    of one normal distribution: then the mean of m others minus theirs has variance sigma^2 (1/m + 1/n), and over
-    s sqrt(1/m + 1/n) it is Student's t with n - 1 degrees of freedom (Hahn and Meeker, "Statistical Intervals", 1991,
-    section 4.8; Geisser, "Predictive Inference", 1993). Published runs use the same test pairs, so the chance of the
-    pairs does not enter.
-
-    Raises:
-        ValueError: fewer than two values, or a confidence outside of (0, 1).
-    """
-    if len(values) < 2 or not 0 < confidence < 1:
-        raise ValueError(f"needs two values and a confidence in (0, 1), got {len(values)} and {confidence}")
-    from scipy.special import stdtrit
-
-    mean, sd = mean_sd(values)
-    half = float(stdtrit(len(values) - 1, (1 + confidence) / 2)) * (sd or 0) * math.sqrt(1 / runs + 1 / len(values))
-    return mean - half, mean + half
-
-
-def predict_difference(
-    difference: float, sides: Sequence[Sequence[float]], confidence: float = 0.95, *, runs: int = 1
-) -> tuple[float, float]:
-    """Where the difference of the means of `runs` more runs of each side is expected.
-
-    The variances s^2 (1/runs + 1/n) of the sides add up, with Welch's degrees of freedom (Biometrika 34, 1947).
-
-    Args:
-        difference: of the means of both sides.
-        sides: values of each side that depends on a seed, two or more each.
-    """
-    from scipy.special import stdtrit
-
-    parts = [((mean_sd(side)[1] or 0) ** 2 * (1 / runs + 1 / len(side)), len(side) - 1) for side in sides]
-    total = sum(variance for variance, _ in parts)
-    if total == 0:
-        return difference, difference
-    freedom = total**2 / sum(variance**2 / own for variance, own in parts)
-    half = float(stdtrit(freedom, (1 + confidence) / 2)) * math.sqrt(total)
-    return difference - half, difference + half
 
 
 def judge(
@@ -116,10 +72,11 @@ def judge(
     if deterministic:
         low, high = mean - ROUNDING, mean + ROUNDING
         what = f"our value ± {ROUNDING} (rounding)"
-    elif min((len(side) for side in sides), default=len(values)) < 2:
+    elif min(len(side) for side in sides or [values]) < 2:
         return Verdict("one seed", "One seed: there is no interval.")
     else:
-        low, high = predict_difference(mean, sides, runs=runs) if sides else predict_mean(values, runs=runs)
+        expected = predict(mean, sides or [values], runs=runs)
+        low, high = expected.low, expected.high
         of = f" for a mean of {runs} runs" if runs > 1 else ""
         what = f"our interval{of}: {number_text(low, digits)} to {number_text(high, digits)}"
     # A number on the bound itself is inside, whatever its binary fraction.

@@ -40,7 +40,6 @@ class Data(Config):
     text: str = Field(description="a description for readers")
     uris: list[str] = Field(default=[], description="names of the same text here: corpora of the catalogue, whole URIs")
     count: int | None = Field(default=None, description="number of its entries", ge=1)
-    tolerance: float = Field(default=0, description="share of the entries by which a copy may differ", ge=0, lt=1)
 
 
 class PaperColumn(Config):
@@ -193,7 +192,7 @@ class PaperTable(Config):
 
 
 class PaperFigure(Config):
-    """A figure of the report; a definition can give the kind alone where it needs no other key."""
+    """A figure of the report; some kinds need no other key."""
 
     kind: Literal[FIGURES]  # type: ignore[valid-type]
     key: str = Field(default="", pattern=r"^[\w.-]*$", max_length=80)
@@ -205,11 +204,6 @@ class PaperFigure(Config):
     )
     same: list[str] = Field(default=[], description="options whose most frequent value all runs shown share")
     columns: str = Field(default="", description="column set: the first column that most runs have is drawn")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _read_kind_alone(cls, value: Any) -> Any:
-        return {"kind": value} if isinstance(value, str) else value
 
     @model_validator(mode="after")
     def _check_keys(self) -> Self:

@@ -63,10 +63,6 @@ def trained(row: ResultRow) -> Training | None:
     return None if run.corpus is None else trained_on(run)
 
 
-def _tasks(rows: list[ResultRow] | tuple[ResultRow, ...]) -> int:
-    return len({s.task for row in rows for r in row.finished for s in r.scores})
-
-
 class Matching:
     """A definition, its published numbers and a library of runs, brought together. Everything is computed once."""
 
@@ -117,52 +113,25 @@ class Matching:
     def candidates(self, row: PaperRow) -> dict[str, list[ResultRow]]:
         """Our rows for a row of the paper by base model, the nearest to the paper first.
 
-        No rehearsal, on the paper's text and with its settings, trained as most rows of a table of differences are,
-        most finished seeds, most tasks, most training data, newest. Never by score.
+        No rehearsal, on the paper's text and with its settings, most finished seeds, most tasks, most training data,
+        newest. Never by score.
         """
         if id(row) in self._candidates:
             return self._candidates[id(row)]
-        shared = self._shared_training(row)
 
         def order(one: ResultRow) -> tuple[Any, ...]:
-            wanted, had = shared.get(one.base_model), trained(one)
-            unlike = None not in (wanted, had) and had != wanted
             reasons = self.conditions.other_training(row, one)
+            tasks = len({score.task for record in one.finished for score in record.scores})
             count = max(((r.corpus or {}).get("count") or 0 for r in one.records), default=0)
             newest = tuple(-ord(c) for c in max((r.finished for r in one.records), default=""))
-            return one.rehearsal, len(reasons), unlike, -len(one.finished), -_tasks([one]), -count, newest, one.key
+            return one.rehearsal, len(reasons), -len(one.finished), -tasks, -count, newest, one.key
 
         by_base: dict[str, list[ResultRow]] = {}
-        for one in self._found(row):
+        rows = self.library.find(row.method) if row.method else []
+        for one in (one for one in rows if self.conditions.is_of(row, one.records[0])):
             by_base.setdefault(one.base_model, []).append(one)
         self._candidates[id(row)] = {base: sorted(rows, key=order) for base, rows in by_base.items()}
         return self._candidates[id(row)]
-
-    def _found(self, row: PaperRow) -> list[ResultRow]:
-        rows = self.library.find(row.method) if row.method else []
-        return [one for one in rows if self.conditions.is_of(row, one.records[0])]
-
-    def _shared_training(self, row: PaperRow) -> dict[str, Training]:
-        """Base model -> the training that most rows share of the table of differences that `row` is in."""
-        table = next((t for t in self.definition.tables if t.reference and any(r is row for r in t.rows)), None)
-        if table and any("corpus" in other.where for other in table.rows):  # the text is the difference
-            return {}
-        by_base: dict[str, dict[Training, list[ResultRow]]] = {}
-        for other in table.rows if table else []:
-            first: dict[tuple[str, Training], ResultRow] = {}
-            for one in self._found(other):
-                if one.finished and (training := trained(one)) is not None:
-                    first.setdefault((one.base_model, training), one)
-            for (base, training), one in first.items():
-                by_base.setdefault(base, {}).setdefault(training, []).append(one)
-
-        def merit(item: tuple[Training, list[ResultRow]]) -> tuple[Any, ...]:
-            training, rows = item
-            count = (rows[0].finished[0].corpus or {}).get("count")
-            seeds = sum(len(row.finished) for row in rows)
-            return len(rows), seeds, _tasks(rows), count if isinstance(count, int) else 0, repr(training)
-
-        return {base: max(trainings.items(), key=merit)[0] for base, trainings in by_base.items()}
 
     def measure(self, row: ResultRow, column: PaperColumn) -> Measured:
         """The number of a row of ours in a column of scores."""

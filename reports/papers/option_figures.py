@@ -11,21 +11,19 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from reports.document.blocks import Figure
-from reports.figures.style import COLOURS, INK, MARKERS, finish, new, style
+from reports.figures.style import COLOURS, INK, finish, new, style
+from reports.figures.trials import draw_best, draw_by_bin, draw_legend
 from reports.papers.definition import PaperFigure, PaperRow
 from reports.papers.matching import Matching
 from reports.read.comparison_runs import ResultRow, base_name
 from reports.read.run_library import ScoredTrial, TrialSetting, matches
 from reports.stats.estimate import mean_sd
-from reports.stats.search import bin_of, bins, quartile
+from reports.stats.search import bins
 
 _Scored = list[tuple[ResultRow, float]]  # rows with their mean score
 _Levels = list[tuple[Any, _Scored]]  # level of a factor -> the rows that have it
 _Panels = list[tuple[str, str, _Levels]]  # title, label of the axis, levels
-_Points = list[tuple[float, float, float, int]]  # place, maximum, upper quartile, number of trials
 _Named = list[tuple[str, list[ScoredTrial]]]  # name of a row of the paper, its trials
 _BINS = 5
 _LISTED = 10  # values that are shown one by one, as those of a grid
@@ -210,9 +208,17 @@ def scan(matching: Matching, figure: PaperFigure) -> Figure | None:
             middle.tick_params(labelleft=False)
             rows = [row for members in named.values() for row in members]
             panels = [(axes, rows, key, "") for axes, key in zip((left, middle), keys, strict=True)]
-            _draw_best(right, trials, figure.factors)
-        lines = [_draw_lines(axes, rows, key, figure.factors[key], title) for axes, rows, key, title in panels]
-        _draw_legend(plot, setting)
+            across, up = (_intervals([_value(t, key) for t in trials]) for key in keys)
+            draw_best(right, [(_value(t, keys[0]), _value(t, keys[1]), 100 * t.value) for t in trials], across, up)
+            right.set(xlabel=figure.factors[keys[0]], ylabel=figure.factors[keys[1]], title="By both: best trial")
+        lines = []
+        for axes, members, key, title in panels:
+            groups = {label: [(_value(t, key), 100 * t.value) for t in own] for label, own in members}
+            intervals = _intervals([value for group in groups.values() for value, _ in group])
+            lines.append(draw_by_bin(axes, groups, intervals, log=True))
+            axes.set(xlabel=figure.factors[key], title=title or f"By {figure.factors[key]}")
+        plot.axes[0].set_ylabel(f"{setting.dev_task} dev Spearman ×100")
+        draw_legend(plot)
         few = all(len({_value(t, key) for t in trials}) <= _LISTED for key in keys)
         shared = "".join(f" {key}: {trials[0].runs[0].config.get(key)}." for key in figure.same)
         where = f"{base_name(setting.base_model)}, {matching.library.setting_names[setting]}"
@@ -266,65 +272,3 @@ def _intervals(values: Sequence[float]) -> list[tuple[float, float]]:
     """One per value where they are few, else fifths of the range on a log scale."""
     few = len(set(values)) <= _LISTED
     return bins(values, log=True, count=_LISTED if few else _BINS, listed=few)
-
-
-def _draw_lines(axes: Any, rows: _Named, key: str, axis: str, title: str) -> dict[str, _Points]:
-    """A line per row of the paper; the points that it goes through."""
-    intervals = _intervals([_value(t, key) for _, trials in rows for t in trials])
-    lines: dict[str, _Points] = {}
-    for label, trials in rows:
-        for i, (low, high) in enumerate(intervals):
-            scores = [100 * t.value for t in trials if bin_of(_value(t, key), intervals) == i]
-            if scores:
-                point = math.sqrt(low * high), max(scores), quartile(scores, 0.75), len(scores)
-                lines.setdefault(label, []).append(point)
-    for k, (label, points) in enumerate(lines.items()):
-        x, best, upper, _ = zip(*points, strict=True)
-        shared = {"color": COLOURS[k % len(COLOURS)], "marker": MARKERS[k % len(MARKERS)]}
-        axes.plot(x, best, linestyle="-", markersize=4.5, label=label, **shared)
-        axes.plot(x, upper, linestyle="--", markersize=3, **shared)
-    axes.set_xscale("log")
-    places = sorted({point[0] for points in lines.values() for point in points})
-    slanted = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if len(places) > 4 else {}
-    axes.set_xticks(places, [_short(x) for x in places], fontsize=7, **slanted)
-    axes.minorticks_off()
-    axes.set_title(title or f"By {axis}")
-    axes.set_xlabel(axis)
-    return lines
-
-
-def _short(x: float) -> str:
-    return f"{x:,.0f}" if x >= 10 else f"{x:.2g}"
-
-
-def _draw_legend(plot: Any, setting: TrialSetting) -> None:
-    from matplotlib.lines import Line2D
-
-    plot.axes[0].set_ylabel(f"{setting.dev_task} dev Spearman ×100")
-    named: dict[str, Any] = {}
-    for axes in plot.axes:
-        named |= {label: handle for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
-    named["maximum"] = Line2D([], [], color=INK, linestyle="-")
-    named["upper quartile"] = Line2D([], [], color=INK, linestyle="--")
-    plot.legend(list(named.values()), list(named), loc="outside lower center", ncols=min(len(named), 5), fontsize=8)
-
-
-def _draw_best(axes: Any, trials: Sequence[ScoredTrial], factors: dict[str, str]) -> None:
-    """The best trial of each cell of two options' values or fifths."""
-    a, b = factors
-    across, up = (_intervals([_value(t, key) for t in trials]) for key in (a, b))
-    grid = np.full((len(up), len(across)), np.nan)
-    for t in trials:
-        place = bin_of(_value(t, b), up), bin_of(_value(t, a), across)
-        grid[place] = np.fmax(grid[place], 100 * t.value)
-    middle = (np.nanmin(grid) + np.nanmax(grid)) / 2
-    axes.imshow(grid, cmap="cividis", origin="lower", aspect="auto")
-    for (j, i), value in np.ndenumerate(grid):
-        if not math.isnan(value):
-            colour = "white" if value < middle else INK
-            axes.text(i, j, f"{value:.1f}", ha="center", va="center", fontsize=7, color=colour)
-    for axis, intervals, key in ((axes.xaxis, across, a), (axes.yaxis, up, b)):
-        axis.set_ticks(range(len(intervals)), [_short(math.sqrt(x * y)) for x, y in intervals], fontsize=7)
-        axis.set_label_text(factors[key])
-    axes.set_title("By both: best trial")
-    axes.grid(visible=False)

@@ -23,8 +23,7 @@ OTHER = "other models"
 BLANK = Cell("–", state="empty")
 _CHOICE = (
     "One of several configurations. It was not chosen by its scores: first the paper's text and settings, then most "
-    "seeds, most tasks, most training data, the newest (of differences: rows that were trained alike). Its card has "
-    "all settings."
+    "seeds, most tasks, most training data, the newest. Its card has all settings."
 )
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import fnmatch
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +16,8 @@ from harness.results.record import Record
 from harness.results.store import added_starts, read_records
 from harness.seeds import PartSeed
 from reports.read.comparison_runs import Comparison, ResultRow, options_of
+
+StoredTrial = tuple[str, float, list[str]]  # study, value of the objective, ids of its runs
 
 
 @dataclass(frozen=True)
@@ -162,27 +163,6 @@ def _join_unfinished(by_data: dict[tuple[Any, ...], list[Record]]) -> None:
             by_data[same[0]] = by_data[same[0]] + by_data.pop(key)
 
 
-def _trials(file: Path, by_id: Mapping[str, Record], warnings: list[str]) -> list[ScoredTrial]:
-    """The scored trials of a study, from its table."""
-    try:
-        with file.open(newline="", encoding="utf-8") as stream:
-            lines = list(csv.DictReader(stream))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        warnings.append(f"{file} is unreadable ({type(error).__name__})")
-        return []
-    objective = next((column for column in (lines[0] if lines else ()) if column.endswith(" dev")), "")
-    scored = []
-    for line in lines:
-        value = read_number(line.get(objective) or "") if line.get("state") == "complete" else None
-        if value is not None:
-            runs = tuple(by_id[run] for run in (line.get("runs") or "").split() if run in by_id)
-            scored.append(ScoredTrial(file.parent.name, value, runs))
-    if lost := sum(not trial.runs for trial in scored):
-        workdir = file.parents[2]
-        warnings.append(f"study {file.parent.name}: the runs of {lost} scored trials are not in {workdir / 'runs'}")
-    return [trial for trial in scored if trial.runs]
-
-
 def read_number(text: str) -> float | None:
     """A finite number; None for any other text."""
     try:
@@ -192,9 +172,12 @@ def read_number(text: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def read_library(workdir: Path) -> RunLibrary:
+def read_library(workdir: Path, trials: Callable[[], Iterable[StoredTrial]] = tuple) -> RunLibrary:
     """All runs of a work directory, but for the untrained starts that comparisons added to their rows, which are no
     rows of a paper. Unreadable files are warnings; an empty directory gives an empty library.
+
+    Args:
+        trials: gives study, value and ids of the runs of each scored trial.
     """
     damaged: dict[str, str] = {}
     try:
@@ -206,6 +189,14 @@ def read_library(workdir: Path) -> RunLibrary:
     records = [r for r in every if r.id not in added and not isinstance(r.random_seed, PartSeed)]
     warnings = [damaged[key] for key in sorted(damaged)]
     by_id = {r.id: r for r in records}
-    files = sorted((workdir / "studies").glob("*/trials.csv"))
-    trials = tuple(trial for file in files for trial in _trials(file, by_id, warnings))
-    return RunLibrary(workdir, _rows(records), trials, warnings)
+    scored, lost = list[ScoredTrial](), Counter[str]()
+    try:
+        for study, value, ids in trials():
+            if runs := tuple(by_id[run] for run in ids if run in by_id):
+                scored.append(ScoredTrial(study, value, runs))
+            else:
+                lost[study] += 1
+    except InputError as error:
+        warnings.append(str(error))
+    warnings += [f"study {study}: the runs of {count} scored trials are not here" for study, count in lost.items()]
+    return RunLibrary(workdir, _rows(records), tuple(scored), warnings)

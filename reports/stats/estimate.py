@@ -21,33 +21,42 @@ def mean_sd(values: Sequence[float] | Floats) -> tuple[float, float | None]:
 
 
 @dataclass(frozen=True)
-class Estimate:
-    """A value with its 95 % interval and the two-sided p-value of "the true value is 0"."""
+class Interval:
+    """A value with its 95 % interval."""
 
     value: float
     low: float
     high: float
+
+
+@dataclass(frozen=True)
+class Estimate(Interval):
+    """With the two-sided p-value of "the true value is 0"."""
+
     p: float
 
 
-def optimism(chosen: float, held_out: Floats, confidence: float = 0.95) -> Estimate:
-    """How much the score by which a configuration was chosen promises above what fresh seeds of it reach.
+def predict(value: float, sides: Sequence[Sequence[float]], *, runs: float = 1) -> Interval:
+    """Where the mean of `runs` more runs, or the difference of two such means, is expected at 95 %.
 
-    chosen - mean(held_out), with Student's interval over the n held-out scores and the p-value of "no optimism". The
-    best of k noisy scores is too high by the very choice (Jensen & Cohen, Machine Learning 38, 2000; Cawley & Talbot,
-    JMLR 11, 2010); scores that had no part in it are not.
+    Of infinitely many runs it is where the true mean lies.
+
+    The runs of a side are taken as independent draws of one normal distribution with the sample variance s^2 of n runs:
+    the mean of m others minus theirs has variance s^2 (1/m + 1/n), and over its root it is Student's t with n - 1
+    degrees of freedom (Hahn and Meeker, "Statistical Intervals", 1991, section 4.8; Geisser, "Predictive Inference",
+    1993). The variances of two sides add up, with Welch's degrees of freedom (Biometrika 34, 1947). Published runs use
+    the same test pairs, so the chance of the pairs does not enter.
 
     Args:
-        chosen: the best score, by which the choice was made; its own chance is what is measured.
-        held_out: (n,) scores of the chosen configuration under seeds that chose nothing, n >= 2.
+        value: the mean, or the difference of two.
+        sides: the values of each side that depends on a seed, two or more each.
     """
-    from scipy.stats import t
+    from scipy.special import stdtrit
 
-    n = len(held_out)
-    if n < 2:
-        raise ValueError(f"needs at least two held-out scores, not {n}")
-    value = float(chosen - held_out.mean())
-    error = float(held_out.std(ddof=1)) / math.sqrt(n)
-    half = float(t.ppf((1 + confidence) / 2, n - 1)) * error
-    p = 2 * float(t.sf(abs(value) / error, n - 1)) if error > 0 else float(value == 0)
-    return Estimate(value, value - half, value + half, p)
+    parts = [((mean_sd(side)[1] or 0) ** 2 * (1 / runs + 1 / len(side)), len(side) - 1) for side in sides]
+    total = sum(variance for variance, _ in parts)
+    if total == 0:
+        return Interval(value, value, value)
+    freedom = total**2 / sum(variance**2 / own for variance, own in parts)
+    half = float(stdtrit(freedom, 0.975)) * math.sqrt(total)
+    return Interval(value, value - half, value + half)

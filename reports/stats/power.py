@@ -1,4 +1,4 @@
-"""The smallest difference that a comparison finds in 80 % of cases: the verdict, played through on drawn scores."""
+"""The smallest difference that a comparison finds in 80 % of cases: the verdict, simulated."""
 
 from __future__ import annotations
 

@@ -10,11 +10,6 @@ from reports.stats.targets import Target
 ROOM = 12  # panels, or lines in one panel, that a reader can still tell apart
 
 
-def target_mean(row: ResultRow, target: Target | None) -> float | None:
-    """A row's mean over the tasks of a target and over its seeds, times 100; None where a task lacks a score."""
-    return None if target is None else target.value(row)
-
-
 def rows_shown(rows: Sequence[ResultRow], target: Target | None, room: int = ROOM) -> tuple[list[ResultRow], str]:
     """At most `room` of the rows, in their order, and a sentence for the caption about the others ("" if none).
 
@@ -23,7 +18,7 @@ def rows_shown(rows: Sequence[ResultRow], target: Target | None, room: int = ROO
     """
     if len(rows) <= room:
         return list(rows), ""
-    scores = {row.key: value for row in rows if (value := target_mean(row, target)) is not None}
+    scores = {row.key: value for row in rows if target and (value := target.value(row)) is not None}
     best = sorted(rows, key=lambda row: -scores.get(row.key, -1e9))
     kept = best[:room]
     untrained = next((row for row in best if row.supervision == "untrained"), None)

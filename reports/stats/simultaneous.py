@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from scipy.special import chdtr, digamma, polygamma, stdtr, stdtrit
 
 from reports.stats.clusters import Chance
-from reports.stats.estimate import Estimate, Floats
+from reports.stats.estimate import Estimate, Floats, Interval
 
 ALPHA = 0.05
 EXPLORED = 12  # rows from which on all pairs are explored by their false discovery rate
@@ -227,7 +227,7 @@ def critical_values(top: Largest | None, freedom: Floats, level: float, m: int) 
     return high
 
 
-def mean_over_seeds(by_seed: Floats, examples: float) -> Estimate:
+def mean_over_seeds(by_seed: Floats, examples: float) -> Interval:
     """One row's mean over seeds with its 95 % interval, by its own seeds and the choice of examples.
 
     With fewer than three seeds the interval has the chance of the examples alone.
@@ -241,5 +241,4 @@ def mean_over_seeds(by_seed: Floats, examples: float) -> Estimate:
     variance, mean = seeds + examples, float(np.mean(by_seed))
     freedom = min(variance * (n - 1) / seeds, _CERTAIN) if seeds > 0 else _CERTAIN
     half = -float(stdtrit(freedom, ALPHA / 2)) * variance**0.5
-    p = 2 * float(stdtr(freedom, -abs(mean) / variance**0.5)) if variance > 0 else float(mean == 0)
-    return Estimate(mean, mean - half, mean + half, p)
+    return Interval(mean, mean - half, mean + half)

@@ -18,6 +18,7 @@ import numpy as np
 from harness.results.record import Record
 from harness.seeds import STREAMS, PartSeed, Stream
 from reports.read.comparison_runs import Comparison, ResultRow
+from reports.stats.estimate import Interval
 from reports.stats.significance import Significance
 from reports.stats.targets import Target
 
@@ -67,26 +68,18 @@ class Source:
         return bool(self.scores) and len(set(self.scores)) == 1
 
 
-def variance_interval(variance: float, freedom: float, confidence: float = CONFIDENCE) -> tuple[float, float]:
+def variance_interval(variance: float, freedom: float) -> tuple[float, float]:
     """Of the variance behind a sample variance of normal values: f s^2 / chi^2_f at both tails."""
     from scipy.stats import chi2
 
-    tail = (1 - confidence) / 2
+    tail = (1 - CONFIDENCE) / 2
     low, high = chi2.ppf([1 - tail, tail], freedom)
     return freedom * variance / float(low), freedom * variance / float(high)
 
 
-@dataclass(frozen=True)
-class Share:
-    """A stream's variance over that of all streams, with an interval of 95 %."""
-
-    value: float
-    low: float
-    high: float
-
-
-def share_of(part: Source, whole: Source, confidence: float = CONFIDENCE) -> Share | None:
-    """var(part) / var(whole) by the seeds that both have; None where these are too few, or nothing varies.
+def share_of(part: Source, whole: Source) -> Interval | None:
+    """var(part) / var(whole) with a 95 % interval, by the seeds that both have; None where these are too few, or
+    nothing varies.
 
     The two are not independent: seed s of the stream is in a run of each. Pitman's interval for the variances of
     paired values (Biometrika 31, 1939; Morgan in the same volume) has w [K - sqrt(K^2 - 1), K + sqrt(K^2 - 1)] with the
@@ -103,12 +96,12 @@ def share_of(part: Source, whole: Source, confidence: float = CONFIDENCE) -> Sha
     if np.ptp(y) == 0:
         return None
     if np.ptp(x) == 0:
-        return Share(0.0, 0.0, 0.0)
+        return Interval(0.0, 0.0, 0.0)
     ratio, freedom = float(x.var() / y.var()), len(common) - 2
-    t = float(stdtrit(freedom, (1 + confidence) / 2))
+    t = float(stdtrit(freedom, (1 + CONFIDENCE) / 2))
     k = 1 + 2 * (1 - min(float(np.corrcoef(x, y)[0, 1]) ** 2, 1.0)) * t * t / freedom
     wide = k + math.sqrt(k * k - 1)
-    return Share(ratio, ratio / wide, ratio * wide)
+    return Interval(ratio, ratio / wide, ratio * wide)
 
 
 @dataclass(frozen=True)

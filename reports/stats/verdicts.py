@@ -17,7 +17,7 @@ from reports.stats.targets import Target
 
 EQUIVALENCE = 0.5  # points: less is no difference that matters
 BETTER, WORSE, ALIKE, OPEN = "better", "worse", "no difference that matters", "cannot tell yet"
-_CAN_BE_SEEN = 100.0  # points: scores differ by no more
+_LARGEST = 100.0  # points: scores differ by no more
 
 Pair = tuple[ResultRow, ResultRow]
 
@@ -213,8 +213,8 @@ def kind_of(difference: Difference, equivalence: float = EQUIVALENCE) -> str:
     return BETTER if difference.estimate.value > 0 else WORSE
 
 
-def sight(least: float) -> str:
+def describe_detectable(least: float) -> str:
     """The smallest difference in points that is found in 80 % of cases, in words."""
-    if least >= _CAN_BE_SEEN:
+    if least >= _LARGEST:
         return "no difference can be detected"
     return f"differences from {least:.1f} points on are found in {CHANCE:.0%} of cases"

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from reports.document.blocks import Figure
 from reports.document.table import Cell, Column, Table, TableRow, number_text
 from reports.read.comparison_runs import Comparison, ResultRow, base_name
 from reports.stats.significance import SAME, Difference, Significance, untrained_base
 from reports.stats.targets import common_unit
-from reports.stats.verdicts import Block, Family, judge_family, own_against_others, planned, sight, starts
+from reports.stats.verdicts import Block, Family, describe_detectable, judge_family, own_against_others, planned, starts
 from reports.tables.score_cells import HEAD, absent_cell, anchor, block_of, head_cells
 
-MOST_COLUMNS = 12  # columns of the matrix that a page has room for
+MOST_COLUMNS = 14  # columns of the matrix that a page has room for
 
 
 def against_base(comparison: Comparison, significance: Significance) -> Table | None:
@@ -101,24 +100,20 @@ def _difference_cells(a: ResultRow, b: ResultRow, d: Difference | None) -> list[
     ]
 
 
-def all_pairs(comparison: Comparison, significance: Significance) -> list[Table | Figure | None]:
-    """A table and a figure for each block with three rows or more: row minus column by the first target."""
-    from reports.figures.pair_matrix import pair_matrix
-
+def all_pairs(comparison: Comparison, significance: Significance) -> list[Table]:
+    """A table for each block with three rows or more: row minus column by the first target."""
     target = significance.first
-    made: list[Table | Figure | None] = []
     if target is None:
-        return made
-    for name, rows in comparison.blocks.items():
-        block = Block(rows, significance, target)
-        if len(block.rows) > 2 and len(block.judged) > 1:
-            where = name if len(comparison.blocks) > 1 else ""
-            made += [_pairs_table(block, where), pair_matrix(comparison, block, where)]
-    return made
+        return []
+    several = len(comparison.blocks) > 1
+    blocks = {name: Block(rows, significance, target) for name, rows in comparison.blocks.items()}
+    large = {name: block for name, block in blocks.items() if len(block.rows) > 2 and len(block.judged) > 1}
+    return [pairs_table(block, name if several else "") for name, block in large.items()]
 
 
-def _pairs_table(block: Block, name: str) -> Table:
-    shown = block.rows[:MOST_COLUMNS]
+def pairs_table(block: Block, name: str, most: int = MOST_COLUMNS) -> Table:
+    """Row minus column of all pairs of rows, best rows first; columns of the `most` best rows."""
+    shown = block.rows[:most]
     columns = [Column("place", "#", aside=True), HEAD[0], Column("mean", block.target.short)]
     columns += [Column(f"to {place}", f"− #{place}") for place in range(1, len(shown) + 1)]
     body = []
@@ -135,7 +130,7 @@ def _pairs_table(block: Block, name: str) -> Table:
             cells.append(Cell(number_text(value, 2, signed=True) + mark, value=value, state="value", records=ids))
         body.append(TableRow(tuple(cells)))
     legend = f"* significant at 5 % in the family of {block.family}; ? fewer than three seeds."
-    legend += f" {sight(block.detectable).capitalize()}." if block.detectable is not None else ""
+    legend += f" {describe_detectable(block.detectable).capitalize()}." if block.detectable is not None else ""
     caption = f"Row minus column in points, by {block.target.title}. Groups of rows that do not differ significantly: "
     caption += f"{'; '.join(block.describe_groups())}."
     where, key = (f" · {name}", f"all-pairs-{name}") if name else ("", "all-pairs")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 
 from harness.results.record import Record, Score
 from harness.tasks.mteb.benchmarks import (
@@ -19,8 +18,8 @@ from harness.tasks.mteb.benchmarks import (
 from reports.document.table import Column, Table
 from reports.read.comparison_runs import Comparison, ResultRow
 from reports.stats.significance import Significance
-from reports.stats.suite_targets import MTEB_TITLES, main_measure, mteb_average, mteb_measures
-from reports.stats.targets import Measure, alone
+from reports.stats.suite_targets import MTEB_TITLES, mteb_average, mteb_measures
+from reports.stats.targets import alone
 from reports.tables.score_table import ScoreTable
 from reports.tables.suites import MEAN
 
@@ -161,27 +160,3 @@ def _sub(parts: Iterable[Sequence[tuple[Record, Score]]]) -> str:
     sizes = sorted({s.n for s in scores} - {0})
     metrics = [m.replace("_", " ") for m in dict.fromkeys(s.metric for s in scores)]
     return " · ".join([" / ".join(metrics), *([f"n = {' / '.join(f'{n:,}' for n in sizes)}"] if sizes else [])])
-
-
-_EMBEDDED = {"ndcg_at_10": "Retrieval · nDCG@10", "v_measure": "Clustering · V-measure"}  # heads of columns
-
-
-def embedded_table(comparison: Comparison, significance: Significance | None = None) -> Table | None:
-    """Retrieval and clustering over the embedded data: tasks of mteb's kinds without a hub."""
-    tasks = comparison.columns("embedded-mteb")
-    if not tasks:
-        return None
-    made = ScoreTable(comparison, significance)
-    for task, source in tasks:
-        measure = main_measure(comparison, "embedded-mteb", task, source)
-        title = task.removeprefix("Embedded-").removeprefix("Retrieval-").replace("Clustering", "by topic")
-        column = Column(task, title, better="higher")
-        if measure is not None:
-            column = replace(column, group=_EMBEDDED.get(measure.metric, measure.metric))
-        known = measure or Measure(task, source, "", "")
-        made.add_task(column, known, noun="texts", decides=measure is not None)
-    caption = (
-        "Scored by the mteb library on data that ships with the harness. Queries of the natural part share words with "
-        "their passage, those of the contrast part almost none; clustering is by topic. Never averaged."
-    )
-    return made.table("embedded-mteb", "Embedded retrieval and clustering", caption, f"×100, {MEAN}")

@@ -94,13 +94,6 @@ def _is_about(note: str, task: str) -> bool:
     return note.startswith((f"{task}: ", f"{task} "))
 
 
-def score_cell(
-    row: ResultRow, task: str, source: str, metric: str, aggregation: str, *, scale: float, digits: int
-) -> Cell:
-    """Mean and deviation over the finished seeds that have the score."""
-    return mean_cell(row, row.scores(task, source, metric, aggregation), task, scale=scale, digits=digits)
-
-
 def average_cell(row: ResultRow, averages: Mapping[str, Average]) -> Cell:
     """Average over tasks of each seed (record id -> average), then over seeds; only of seeds that have every task."""
     whole = {run: average.value for run, average in averages.items() if average.value is not None}
@@ -120,23 +113,11 @@ def average_cell(row: ResultRow, averages: Mapping[str, Average]) -> Cell:
     return absent_cell(row).noted(f"incomplete, no average: without {', '.join(lacking[:_NAMED])}{more}")
 
 
-def mark_unlike(
-    rows: Sequence[ResultRow],
-    cells: list[list[Cell]],
-    column: int,
-    task: str,
-    source: str,
-    metric: str,
-    aggregation: str,
-) -> None:
-    """Footnote every cell whose protocol is not the one that most runs of the column share."""
-    mark_others(
-        [{s.comparable for _, s in row.scores(task, source, metric, aggregation)} for row in rows], cells, column
-    )
-
-
 def mark_others(ids: Sequence[set[str]], cells: list[list[Cell]], column: int) -> None:
-    """The same, from the protocol ids of each row."""
+    """Footnote every cell whose protocol is not the one that most runs of the column share.
+
+    `ids`: the protocol ids of each row.
+    """
     count: dict[str, int] = {}
     for group in ids:
         for one in group:

@@ -14,7 +14,7 @@ from reports.read.comparison_runs import Comparison, seeded
 from reports.stats.significance import Significance
 from reports.stats.simultaneous import FEWEST_SEEDS
 from reports.stats.targets import Measure, Target, alone
-from reports.stats.verdicts import Block, sight
+from reports.stats.verdicts import Block, describe_detectable
 from reports.tables.score_cells import HEAD, average_cell, block_of, head_cells, mark_others, mean_cell, size_text
 
 WITHOUT_A_MODEL = "without a model"
@@ -137,7 +137,7 @@ class ScoreTable:
                 line_of[row.key][2] = line_of[row.key][2].noted(note)
         said = "Tested over seeds and test examples, all rows of a block together"
         said += f", on {self.columns[known[0]].title}" if len(known) == 1 else ""
-        return [f"{said}; {sight(max(least))}." if least else f"{said}."]
+        return [f"{said}; {describe_detectable(max(least))}." if least else f"{said}."]
 
     def _guessing(self, digits: Mapping[int, int]) -> tuple[TableRow, ...]:
         """Rows that no run is behind: what guessing scores; of an average only where it is known of every task."""

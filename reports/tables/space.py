@@ -10,18 +10,9 @@ from reports.document.table import Cell, Column, Table, TableRow, best_and_secon
 from reports.read.comparison_runs import Comparison, ResultRow, base_name
 from reports.stats.layer_grids import LayerGrid, grids, pairs_text, shared_name
 from reports.stats.shown_rows import rows_shown
-from reports.stats.targets import SOURCES, Target
-from reports.tables.score_cells import (
-    HEAD,
-    anchor,
-    block_of,
-    head_cells,
-    mark_others,
-    mark_unlike,
-    mean_cell,
-    score_cell,
-    size_text,
-)
+from reports.stats.targets import SOURCES, Measure, Target
+from reports.tables.score_cells import anchor, mark_others, mean_cell
+from reports.tables.score_table import ScoreTable
 
 # Metric -> title, digits. None is ranked: a collapsed space has the best alignment of all.
 GEOMETRY = {
@@ -40,31 +31,20 @@ def geometry_tables(comparison: Comparison) -> list[Table]:
     """Alignment, uniformity and what else was measured of the space: one table for each data set."""
     tables = []
     for task, source in comparison.columns("geometry"):
-        data = task.removeprefix("geometry:")
-        columns, cells = list(HEAD), [list(head_cells(row)) for row in comparison.rows]
+        data, made = task.removeprefix("geometry:"), ScoreTable(comparison, None)
         found = [m for m in GEOMETRY if any(row.scores(task, source, m) for row in comparison.rows)]
-        shown = found or ["alignment", "uniformity"]  # of data that could not be had, with the reason
-        for metric, (title, digits) in GEOMETRY.items():
-            if metric not in shown:
-                continue
-            size = size_text(
-                comparison.rows, task, source, metric, "", "near pairs" if metric == "alignment" else "sentences"
-            )
-            columns.append(Column(metric, title, size))
-            for line, row in zip(cells, comparison.rows, strict=True):
-                line.append(score_cell(row, task, source, metric, "", scale=1, digits=digits))
-            mark_unlike(comparison.rows, cells, len(columns) - 1, task, source, metric, "")
-        body = tuple(TableRow(tuple(c), block_of(r)) for r, c in zip(comparison.rows, cells, strict=True))
+        for metric in found or ["alignment", "uniformity"]:  # of data that could not be had, with the reason
+            title, digits = GEOMETRY[metric]
+            noun = "near pairs" if metric == "alignment" else "sentences"
+            measure = Measure(task, source, metric, "")
+            made.add_task(Column(metric, title), measure, scale=1, digits=digits, noun=noun, decides=False)
+        title = f"Geometry of the space · {data}"
+        caption = f"{data} ({SOURCES.get(source, source)}), L2-normalised embeddings."
         legend = (
-            "Lower alignment and lower uniformity are better only together: a collapsed space aligns perfectly. The "
-            "other columns say how evenly the space is used.",
+            "Mean ± standard deviation over seeds. Lower alignment and lower uniformity are better only together: a "
+            "collapsed space aligns perfectly. The other columns say how evenly the space is used."
         )
-        caption = (
-            f"{data} ({SOURCES.get(source, source)}), L2-normalised embeddings, mean ± standard deviation over seeds."
-        )
-        tables.append(
-            Table(f"geometry-{source}-{data}", f"Geometry of the space · {data}", caption, tuple(columns), body, legend)
-        )
+        tables.append(made.table(f"geometry-{source}-{data}", title, caption, legend))
     return tables
 
 

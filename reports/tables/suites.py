@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from typing import Literal
+from collections.abc import Collection, Iterator, Sequence
+from typing import Literal, NamedTuple
 
-from harness.results.record import Score
 from harness.tasks.averages import Average, mean_of
 from harness.tasks.senteval.transfer import TRANSFER
-from harness.tasks.suite import Suite
 from reports.document.table import Column, Table, number_text
 from reports.read.comparison_runs import Comparison, ResultRow
 from reports.stats.significance import Significance
@@ -17,18 +15,50 @@ from reports.stats.targets import SOURCES, Measure, Target, targets
 from reports.tables.score_table import ScoreTable
 
 MEAN = "mean ± standard deviation over seeds."
-# Suite -> title, what stands before its tasks' names.
-CLASSIFICATION = {
-    "transfer": ("Transfer tasks", ""),
-    "transfer-prototyping": ("Transfer tasks, prototyping configuration", "prototyping:"),
-    "downstream": ("Other downstream tasks", ""),
-    "probing": ("Probing tasks", ""),
-    "embedded-transfer": ("Embedded transfer tasks", "Embedded-"),
-}
 LANGUAGES = {
     "de": "German", "en": "English", "es": "Spanish", "fr": "French", "it": "Italian", "nl": "Dutch", "pl": "Polish",
     "pt": "Portuguese", "ru": "Russian", "zh": "Chinese",
 }  # fmt: skip
+
+_CLASSIFIED = "A small classifier on the frozen vectors, as in SentEval."
+_ACCURACY = f"Accuracy ×100 where the head names nothing else, {MEAN}"
+
+
+class _Known(NamedTuple):
+    """How the table of a suite of ours is headed; `prefix` is left out of the names of tasks."""
+
+    key: str
+    title: str
+    caption: str = _CLASSIFIED
+    legend: str = _ACCURACY
+    prefix: str = ""
+    noun: str = "examples"
+
+
+_KNOWN = {
+    "transfer": _Known("accuracy-transfer", "Transfer tasks"),
+    "transfer-prototyping": _Known(
+        "accuracy-transfer-prototyping", "Transfer tasks, prototyping configuration", prefix="prototyping:"
+    ),
+    "downstream": _Known("accuracy-downstream", "Other downstream tasks"),
+    "probing": _Known("accuracy-probing", "Probing tasks"),
+    "embedded-transfer": _Known(
+        "accuracy-embedded-transfer", "Embedded transfer tasks",
+        f"{_CLASSIFIED} Natural and contrast parts are never averaged.", prefix="Embedded-",
+    ),
+    "multilingual": _Known(
+        "multilingual", "Semantic textual similarity in other languages",
+        "The test pairs of the STS benchmark, machine-translated (STSb Multi MT): the same in every language.",
+        f"Spearman ×100, {MEAN}", "STS-B-", "pairs",
+    ),
+    "embedded-mteb": _Known(
+        "embedded-mteb", "Embedded retrieval and clustering",
+        "Scored by the mteb library on data that ships with the harness. Queries of the natural part share words with "
+        "their passage, those of the contrast part almost none; clustering is by topic. Never averaged.",
+        f"×100, {MEAN}", "Embedded-", "texts",
+    ),
+}  # fmt: skip
+SCORES, RETRIEVAL = tuple(_KNOWN)[:-1], tuple(_KNOWN)[-1:]  # suites of the section "Scores", and of that of MTEB
 
 
 def sts_tables(comparison: Comparison, significance: Significance | None = None) -> Iterator[Table]:
@@ -52,7 +82,7 @@ def _sts_table(comparison: Comparison, significance: Significance | None, key: s
     average = members[0]
     if len(average.measures) > 1:
         column = Column("average", "Avg.", f"{len(average.measures)} tasks", better="higher")
-        made.add_average(column, [_means(row, average) for row in comparison.rows], average)
+        made.add_average(column, [_means(row, average.measures) for row in comparison.rows], average)
     if key == "embedded":
         title, caption = "Embedded suite", (
             "Tasks that ship with the harness, under their own names: natural pairs, where word overlap helps, and "
@@ -65,63 +95,43 @@ def _sts_table(comparison: Comparison, significance: Significance | None, key: s
     return made.table(f"scores-{key}", title, caption, f"Spearman ×100, {MEAN}")
 
 
-def _means(row: ResultRow, target: Target) -> dict[str, Average]:
-    """Run id -> the mean over the tasks of a target."""
-    tasks = [one.task for one in target.measures]
-    values = {
-        r.id: {one.task: 100 * v for one in target.measures if (v := one.value(r)) is not None} for r in row.finished
-    }
-    return {run: mean_of(by_task, tasks) for run, by_task in values.items() if by_task}
+def _means(row: ResultRow, measures: Sequence[Measure], decimals: int | None = None) -> dict[str, Average]:
+    """Run id -> the mean over some tasks, of numbers with so many decimals."""
+    values = {r.id: {m.task: 100 * v for m in measures if (v := m.value(r)) is not None} for r in row.finished}
+    tasks = [measure.task for measure in measures]
+    return {run: mean_of(by_task, tasks, decimals=decimals) for run, by_task in values.items() if by_task}
 
 
-def accuracy_tables(comparison: Comparison, significance: Significance | None = None) -> Iterator[Table]:
-    """One table for each suite of `CLASSIFICATION` that has scores; an average only where a paper takes one."""
-    for suite in CLASSIFICATION:
+def suite_tables(
+    comparison: Comparison, significance: Significance | None = None, suites: Collection[str] = SCORES
+) -> Iterator[Table]:
+    """One table for each of these suites of ours that has scores; an average only where a paper takes one."""
+    for suite in suites:
         if comparison.columns(suite):
-            yield _accuracy_table(comparison, significance, suite)
+            yield _suite_table(comparison, significance, suite)
 
 
-def _accuracy_table(comparison: Comparison, significance: Significance | None, suite: str) -> Table:
-    title, prefix = CLASSIFICATION[suite]
+def _suite_table(comparison: Comparison, significance: Significance | None, suite: str) -> Table:
+    known, measures = _KNOWN[suite], list[Measure]()
     made = ScoreTable(comparison, significance)
-    tasks = comparison.columns(suite)
-    for task, source in tasks:
-        measure = main_measure(comparison, suite, task, source) or Measure(task, source, "accuracy", "")
-        name = task.removeprefix(prefix)
-        group, dash, part = name.partition("-") if suite == "embedded-transfer" else ("", "", name)
-        group, name = (group, part) if dash else ("", name)  # both parts of a task under one head
-        sub = "" if measure.metric == "accuracy" else measure.metric
-        made.add_task(Column(task, name, sub, group=group, better="higher"), measure, noun="examples")
-    if {task.removeprefix(prefix) for task, _ in tasks} == set(TRANSFER):
-        averages = [_transfer_means(row, tasks, prefix) for row in comparison.rows]
+    for task, source in comparison.columns(suite):
+        found = main_measure(comparison, suite, task, source)
+        measure = found or Measure(task, source, "accuracy", "")
+        measures.append(measure)
+        name = task.removeprefix(known.prefix)
+        sub = "" if measure.metric in ("accuracy", "spearman") else measure.metric
+        group, dash, part = name.partition("-")
+        if suite == "embedded-mteb":
+            group, sub = f"{group} · {sub.replace('_', ' ')}", ""
+        elif suite != "embedded-transfer" or not dash:
+            group, part = "", LANGUAGES.get(name, name) if suite == "multilingual" else name
+        column = Column(task, part or name, sub, group=group, better="higher")
+        made.add_task(column, measure, noun=known.noun, decides=found is not None)
+    if {measure.task.removeprefix(known.prefix) for measure in measures} == set(TRANSFER):
+        averages = [_means(row, measures, decimals=2) for row in comparison.rows]
         column = Column("average", "Avg.", f"{len(TRANSFER)} tasks", better="higher")
         made.add_average(column, averages, transfer_average(comparison, suite))
-    apart = " Natural and contrast parts are never averaged." if suite == "embedded-transfer" else ""
-    caption = f"A small classifier on the frozen vectors, as in SentEval.{apart}"
-    return made.table(f"accuracy-{suite}", title, caption, f"Accuracy ×100 where the head names nothing else, {MEAN}")
-
-
-def _transfer_means(row: ResultRow, tasks: list[tuple[str, str]], prefix: str) -> dict[str, Average]:
-    """Run id -> SentEval's mean of seven."""
-    values: dict[str, dict[str, float]] = {}
-    for task, source in tasks:
-        for record, s in row.scores(task, source, "accuracy"):
-            values.setdefault(record.id, {})[task.removeprefix(prefix)] = 100 * s.value
-    return {run: mean_of(by_task, TRANSFER, decimals=2) for run, by_task in values.items()}
-
-
-def multilingual_table(comparison: Comparison, significance: Significance | None = None) -> Table | None:
-    """The STS benchmark's test pairs in the languages that were scored."""
-    tasks = comparison.columns("multilingual")
-    if not tasks:
-        return None
-    made = ScoreTable(comparison, significance)
-    for task, source in tasks:
-        language = LANGUAGES.get(task.rsplit("-", 1)[-1], task)
-        made.add_task(Column(task, language, better="higher"), Measure(task, source), noun="pairs")
-    caption = "The test pairs of the STS benchmark, machine-translated (STSb Multi MT): the same in every language."
-    title = "Semantic textual similarity in other languages"
-    return made.table("multilingual", title, caption, f"Spearman ×100, {MEAN}")
+    return made.table(known.key, known.title, known.caption, known.legend)
 
 
 def other_tables(
@@ -137,19 +147,19 @@ def other_tables(
 def _other_table(comparison: Comparison, significance: Significance | None, name: str) -> Table:
     suite = registered(name)
     better: Literal["higher", "lower", ""] = "" if suite is None else "higher" if suite.higher_is_better else "lower"
-    by_task = {key: _main_scores(comparison, name, *key, suite) for key in comparison.columns(name)}
-    percent = suite.percent if suite is not None else all(abs(s.value) <= 1 for one in by_task.values() for s in one)
+    measures = {key: main_measure(comparison, name, *key) for key in comparison.columns(name)}
+    values = [v for m in measures.values() if m for r in comparison.records if (v := m.value(r)) is not None]
+    percent = suite.percent if suite is not None else all(abs(value) <= 1 for value in values)
     scale, digits = (100, 2) if percent else (1, 4)
     made = ScoreTable(comparison, significance if better == "higher" else None)
-    for (task, source), scores in by_task.items():
-        metric, how = (scores[0].metric, scores[0].aggregation) if scores else ("", "")
+    for (task, source), found in measures.items():
+        measure = found or Measure(task, source, "", "")
         chance = None if suite is None else suite.chance_of(task)
-        sub = [" ".join((metric, how)).strip()]
-        sub += [f"n = {' / '.join(f'{n:,}' for n in sorted({s.n for s in scores}))}"] if scores else []
+        sub = [measure.metric, measure.aggregation]
         sub += [f"chance {number_text(scale * chance, digits)}"] if chance is not None else []
         column = Column(f"{task} {source}", task, " · ".join(filter(None, sub)), better=better)
-        measure = Measure(task, source, metric, how, scores[0].split if scores else "test")
-        made.add_task(column, measure, scale=scale, digits=digits, decides=bool(scores) and percent)
+        decides = found is not None and percent
+        made.add_task(column, measure, scale=scale, digits=digits, noun="examples", decides=decides)
     for average in suite.averages if suite is not None else ():
         column = Column(f"average {average.title}", average.title, better=better)
         made.add_average(column, [{r.id: average.of(r.scores) for r in row.finished} for row in comparison.rows], None)
@@ -158,16 +168,3 @@ def _other_table(comparison: Comparison, significance: Significance | None, name
         legend += " Nothing installed here says which way is better, so no number is marked."
     caption = suite.about if suite is not None else "Scores that no other table shows."
     return made.table(f"suite-{name}", f"Suite {name}", caption, legend)
-
-
-def _main_scores(comparison: Comparison, name: str, task: str, source: str, suite: Suite | None) -> list[Score]:
-    """The scores of a task in the table: those in the suite's metric, else in the first that was given."""
-    scores = [
-        s
-        for row in comparison.rows
-        for r in row.finished
-        for s in r.scores
-        if (s.suite, s.task, s.source) == (name, task, source) and s.split != "dev"
-    ]
-    wanted = [s for s in scores if suite is not None and s.metric == suite.metric] or scores
-    return [s for s in wanted if (s.metric, s.aggregation) == (wanted[0].metric, wanted[0].aggregation)]

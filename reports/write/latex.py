@@ -138,24 +138,22 @@ def table_file(table: Table) -> str:
     """A table in a file of its own, to be read by `\\input`: a float with a label, over both columns if it is wide."""
     wide = len(table.columns) > _NARROW or any(len(c.text) > _PROSE for row in table.rows for c in row.cells)
     title = re.sub(rf"^{_OF_A_PAPER.pattern}\d* · ", "", table.title)  # a paper that reads it counts its own tables
-    text = latex_table(replace(table, title=title), numbered=True, float_as="table*" if wide else "table")
+    text = latex_table(replace(table, title=title), float_as="table*" if wide else "table")
     return f"% needs \\usepackage{{{','.join(PACKAGES)}}}\n{text}"
 
 
-def latex_table(table: Table, *, numbered: bool | None = None, float_as: str = "") -> str:
+def latex_table(table: Table, *, float_as: str = "") -> str:
     """A booktabs table, shrunk to the width of the line only when it is wider; one too long for a page goes on in more.
 
     Its label is "tab:" and its key. Needs the `PACKAGES`.
 
     Args:
-        numbered: let LaTeX count it; left out: unless its title has a paper's number.
-        float_as: environment of a table that floats; empty: it stays where it is.
+        float_as: environment of a table that floats, which LaTeX counts; empty: it stays where it is, without a number.
     """
     parts = _parts(table)
     notes = table.footnotes()
-    star = "" if numbered or (numbered is None and not _OF_A_PAPER.match(table.title)) else "*"
     last = len(parts) - 1
-    return "".join(_part(table, part, notes, i, i == last, star, float_as) for i, part in enumerate(parts))
+    return "".join(_part(table, part, notes, i, i == last, float_as) for i, part in enumerate(parts))
 
 
 _OF_A_PAPER = re.compile(r"(Table|Data of Figure) S?\d")
@@ -185,7 +183,6 @@ def _part(
     notes: dict[str, str],
     number: int,
     last: bool,
-    star: str,
     float_as: str,
 ) -> str:
     kinds = []
@@ -194,10 +191,11 @@ def _part(
         longest = max((len(row.cells[j].text) for row in table.rows), default=0)
         kinds.append("r" if column.numeric else "l" if longest <= _PROSE else prose)
     caption = " (continued)." if number else f".}} {latex_text(table.caption)}"
-    again = [r"\ContinuedFloat"] if number and not star else []
+    again = [r"\ContinuedFloat"] if number and float_as else []
     lines = [rf"\begin{{{float_as}}}[t]" if float_as else r"\begin{table}[H]", *again, r"\centering", r"\small"]
+    star = "" if float_as else "*"
     lines.append(rf"\caption{star}{{\textbf{{{latex_text(table.title)}{caption}}}" + ("}" if number else ""))
-    lines += [] if number or star else [rf"\label{{tab:{slug(table.key)}}}"]
+    lines += [] if number or not float_as else [rf"\label{{tab:{slug(table.key)}}}"]
     lines += [r"\setlength{\tabcolsep}{4pt}"] if len(table.columns) > 8 else []
     lines.append(r"\sbox0{%")
     lines.append(rf"\begin{{tabular}}{{@{{}}{''.join(kinds)}@{{}}}}")
@@ -247,12 +245,7 @@ def _facts(block: Facts) -> str:
 
 
 def latex(document: Document) -> str:
-    """A whole article that compiles next to its `figures` folder.
-
-    Where tables have the numbers of a paper, LaTeX counts none: two would be "Table 1".
-    """
-    blocks = [block for section in document.sections for block in section.blocks]
-    counted = not any(isinstance(block, Table) and _OF_A_PAPER.match(block.title) for block in blocks)
+    """A whole article that compiles next to its `figures` folder."""
     lines = [rf"\section*{{{latex_text(document.title)}}}", latex_text(document.headline), ""]
     lines += [latex_text(document.description), ""]
     lines += [r" \textperiodcentered{} ".join(f"{latex_text(v)} {latex_text(w)}" for v, w in document.facts), ""]
@@ -265,15 +258,14 @@ def latex(document: Document) -> str:
                 case Text(items, _):
                     lines += [latex_text(item) + "\n" for item in items]
                 case Table():
-                    lines.append(latex_table(block, numbered=counted))
+                    lines.append(latex_table(block))
                 case Figure():
-                    star = "" if counted else "*"
                     caption = rf"\textbf{{{latex_text(block.title)}.}} {latex_text(block.caption)}"
                     size = r"width=0.92\textwidth,height=0.78\textheight,keepaspectratio"
                     lines += [r"\begin{figure}[H]", r"\centering"]
                     lines += [
                         rf"\includegraphics[{size}]{{figures/{slug(block.key)}.pdf}}",
-                        rf"\caption{star}{{{caption}}}",
+                        rf"\caption*{{{caption}}}",
                     ]
                     lines.append(r"\end{figure}")
                 case Facts():

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from harness.errors import InputError
 from harness.results.record import Record
 from harness.results.store import read_records
-from reports.stats.estimate import Estimate, mean_sd, optimism
+from reports.stats.estimate import Interval, mean_sd, predict
 from studies.definition.study import Study
 from studies.proposer import objective_values
 from studies.trials import result_of
@@ -34,10 +33,14 @@ class Confirmation:
         return mean_sd([value for _, value in self.chosen_by])[0]
 
     @property
-    def optimism(self) -> Estimate | None:
-        """The chosen score minus the held-out mean, with an interval; None below two held-out seeds."""
-        values = np.array([value for _, value in self.held_out])
-        return optimism(self.chosen, values) if len(values) > 1 else None
+    def optimism(self) -> Interval | None:
+        """The chosen score minus the held-out mean, with an interval; None below two held-out seeds.
+
+        The best of k noisy scores is too high by the very choice (Jensen & Cohen, Machine Learning 38, 2000; Cawley &
+        Talbot, JMLR 11, 2010); scores that had no part in it are not.
+        """
+        values = [value for _, value in self.held_out]
+        return predict(self.chosen - mean_sd(values)[0], [values], runs=math.inf) if len(values) > 1 else None
 
 
 def confirm(best: FrozenTrial, study: Study, workdir: Path) -> Confirmation | None:

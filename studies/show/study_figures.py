@@ -1,28 +1,31 @@
 """The figures of a study. Each returns None when there is nothing to draw.
 
-They show pruned trials, the best so far in our units, and the maxima and quartiles that papers print. Contours,
+They show pruned trials, the best so far in our units, and the maxima and quartiles that papers print. Slices, contours,
 parallel coordinates and other views are those of optuna-dashboard, which opens the same storage.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reports.figures.style import COLOURS, GRID, MUTED, finish, new, style
-from reports.stats.search import expected_maximum
-from studies.definition.space import Space
+from reports.figures.style import COLOURS, GRID, MUTED, add_bar, finish, new, style
+from reports.figures.trials import Intervals, draw_best, draw_by_bin, draw_legend
+from reports.stats.search import bins, expected_maximum
+from studies.definition.space import Parameter, Space
 from studies.definition.study import Study
-from studies.show.findings import Sheet, scored, value_label
-from studies.show.space_figures import binned, heat, slices
+from studies.show.findings import scored, sign_of, value_label
 
 if TYPE_CHECKING:
     import optuna
     from optuna.trial import FrozenTrial
 
     from reports.document.blocks import Figure
+
+MOST_PAIRS = 3  # heat maps: of the first numbers of the space
 
 
 def history(study: Study, trials: Sequence[FrozenTrial]) -> Figure | None:
@@ -34,11 +37,11 @@ def history(study: Study, trials: Sequence[FrozenTrial]) -> Figure | None:
         return None
     cut = [(i, 100 * t.intermediate_values[t.last_step]) for i, t in enumerate(order, 1)
            if t.state.name == "PRUNED" and t.last_step is not None]  # fmt: skip
-    best = np.maximum.accumulate if study.signs[0] == "maximize" else np.minimum.accumulate
+    best = (np.maximum if sign_of(study) == 1 else np.minimum).accumulate([value for _, value in done])
     with style():
         plot = new(7.2, 3.0)
         axes = plot.add_subplot()
-        axes.step(*zip(*_steps(done, best), strict=True), where="post", color=COLOURS[1], label="best so far")
+        axes.step([i for i, _ in done], best, where="post", color=COLOURS[1], label="best so far")
         axes.plot(*zip(*done, strict=True), "o", color=COLOURS[0], markersize=4, label="trial")
         if cut:
             axes.plot(*zip(*cut, strict=True), "x", color=MUTED, markersize=5, label="pruned, at its last score")
@@ -46,13 +49,8 @@ def history(study: Study, trials: Sequence[FrozenTrial]) -> Figure | None:
         axes.set_ylabel(value_label(study))
         axes.locator_params(axis="x", integer=True)
         plot.legend(loc="outside upper left", ncols=3, fontsize=8)
-        value = best([v for _, v in done])[-1]
         return finish(plot, "history", "Optimisation history", "Trials in the order in which they were begun.",
-                      f"Values of {len(done)} trials; the best is {value:.2f}.")  # fmt: skip
-
-
-def _steps(done: list[tuple[int, float]], best: Any) -> list[tuple[int, float]]:
-    return list(zip([i for i, _ in done], best([v for _, v in done]).tolist(), strict=True))
+                      f"Values of {len(done)} trials; the best is {best[-1]:.2f}.")  # fmt: skip
 
 
 def development(study: Study, trials: Sequence[FrozenTrial]) -> Figure | None:
@@ -70,50 +68,47 @@ def development(study: Study, trials: Sequence[FrozenTrial]) -> Figure | None:
             axes.plot(steps, values, color=MUTED if pruned else COLOURS[0], linewidth=0.8, alpha=0.6)
             if pruned:
                 axes.plot(steps[-1:], values[-1:], "x", color=COLOURS[1], markersize=5)
-        axes.set_xlabel("update")
+        axes.set_xlabel("training step")
         axes.set_ylabel(f"{study.dev.task} dev Spearman ×100")
         count = sum(t.state.name == "PRUNED" for t in lines)
         return finish(plot, "development", "Dev scores during training", "One line a trial; crosses: pruned there.",
-                      f"{len(lines)} lines of dev scores over updates, {count} of them pruned.")  # fmt: skip
+                      f"{len(lines)} lines of dev scores over training steps, {count} of them pruned.")  # fmt: skip
 
 
 def expected(study: Study, trials: Sequence[FrozenTrial]) -> Figure | None:
     """Expected validation performance against the number of trials (Dodge et al., EMNLP 2019)."""
     values = [t.values[0] for t in scored(trials)]
-    if len(values) < 2 or study.signs[0] != "maximize":
+    if len(values) < 2 or sign_of(study) == -1:
         return None
     budgets = list(range(1, len(values) + 1))
+    curve = 100 * expected_maximum(values, budgets)
     with style():
         plot = new(7.2, 2.8)
         axes = plot.add_subplot()
-        axes.plot(budgets, 100 * expected_maximum(values, budgets), color=COLOURS[0])
+        axes.plot(budgets, curve, color=COLOURS[0])
         axes.axhline(100 * max(values), color=GRID, linewidth=1)
         axes.set_xlabel("trials")
         axes.set_ylabel(value_label(study))
-        one, half = 100 * expected_maximum(values, [1, max(1, len(values) // 2)])
-        said = f"One trial: {one:.2f}; half of them: {half:.2f}; best of all: {100 * max(values):.2f}."
+        half = curve[max(1, len(values) // 2) - 1]
+        said = f"One trial: {curve[0]:.2f}; half of them: {half:.2f}; best of all: {100 * max(values):.2f}."
         return finish(plot, "expected", "Expected best score by budget",
                       "Mean of the best of n of these trials, over sets of n (Dodge et al. 2019).", said)  # fmt: skip
 
 
-def importances(search: optuna.Study) -> dict[str, float]:
-    """Importance of each parameter by Optuna's default method (PED-ANOVA); empty where it cannot be computed."""
+def importance(search: optuna.Study) -> Figure | None:
+    """Bars of the parameters' importances by Optuna's default method (PED-ANOVA), where it can be computed."""
     import warnings
 
     import optuna
 
     if len(search.directions) > 1:
-        return {}
+        return None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            return dict(optuna.importance.get_param_importances(search))
+            values = optuna.importance.get_param_importances(search)
         except (ValueError, RuntimeError):  # too few trials, or a space whose conditions leave nothing in common
-            return {}
-
-
-def importance(values: dict[str, float]) -> Figure | None:
-    """Bars of the parameters' importances."""
+            return None
     if not values:
         return None
     names = list(values)[::-1]
@@ -128,16 +123,62 @@ def importance(values: dict[str, float]) -> Figure | None:
                       "How well each parameter alone tells the better trials from the rest.", f"{said}.")  # fmt: skip
 
 
-def all_figures(
-    search: optuna.Study, study: Study, space: Space, trials: Sequence[FrozenTrial], sheets: Sequence[Sheet]
-) -> list[Figure]:
+def by_parameter(study: Study, space: Space, trials: Sequence[FrozenTrial], parameter: Parameter) -> Figure | None:
+    """The best trial and the upper quartile by one number, a colour for each value of `by`."""
+    name, by = parameter.name, study.by
+    have = [t for t in scored(trials) if name in t.params]
+    intervals, log = _bins(parameter, have)
+    if len(intervals) < 2:
+        return None
+    groups: dict[str, list[tuple[float, float]]] = {}
+    for value in space[by].values() if by else [None]:
+        some = [t for t in have if value is None or t.params.get(by or "") == value]
+        groups[f"{by} = {value}" if by else "trials"] = [(float(t.params[name]), 100 * t.values[0]) for t in some]
+    with style():
+        plot = new(7.2, 3.2)
+        axes = plot.add_subplot()
+        lines = draw_by_bin(axes, groups, intervals, log=log, sign=sign_of(study))
+        axes.set_xlabel(name)
+        axes.set_ylabel(value_label(study))
+        draw_legend(plot)
+        said = "; ".join(
+            f"{group}: " + ", ".join(f"{x:.3g}: {best:.2f} and {upper:.2f} of {n}" for x, best, upper, n in points)
+            for group, points in lines.items()
+        )
+        return finish(plot, f"binned-{name}", f"Scores by {name}", "Best and upper quartile of the trials of each bin.",
+                      f"Best and upper quartile by {name}. {said}.")  # fmt: skip
+
+
+def by_two(study: Study, trials: Sequence[FrozenTrial], a: Parameter, b: Parameter) -> Figure | None:
+    """The best trial of each cell of two numbers' bins."""
+    have = [t for t in scored(trials) if a.name in t.params and b.name in t.params]
+    (across, log_a), (up, log_b) = (_bins(p, have, count=6) for p in (a, b))
+    if len(across) < 2 or len(up) < 2:
+        return None
+    with style():
+        plot = new(7.2, 0.9 + 0.42 * len(up))
+        axes = plot.add_subplot()
+        points = [(float(t.params[a.name]), float(t.params[b.name]), 100 * t.values[0]) for t in have]
+        image = draw_best(axes, points, across, up, (log_a, log_b), sign=sign_of(study))
+        axes.set(xlabel=a.name, ylabel=b.name)
+        add_bar(plot, image, axes, value_label(study))
+        return finish(plot, f"heat-{a.name}-{b.name}", f"Scores by {a.name} and {b.name}",
+                      "The best trial of each cell, labelled by the middle of its bins; empty: none was there.",
+                      f"Heat map of the best of {len(have)} trials in {len(across)} by {len(up)} cells.")  # fmt: skip
+
+
+def _bins(p: Parameter, trials: Sequence[FrozenTrial], count: int = 8) -> tuple[Intervals, bool]:
+    """The bins of a number that trials have, and whether it is seen best on a logarithmic scale: searched so, or
+    positive and over a factor of ten apart."""
+    values = [float(t.params[p.name]) for t in trials]
+    log = bool(values) and min(values) > 0 and (p.log or max(values) > 10 * min(values))
+    return bins(values, log=log, count=count, listed=p.finite) if values else [], log
+
+
+def all_figures(search: optuna.Study, study: Study, space: Space, trials: Sequence[FrozenTrial]) -> list[Figure]:
     """Every figure there is something to draw for."""
-    figures = [history(study, trials), development(study, trials), expected(study, trials)]
-    for sheet in sheets:
-        if sheet.key.startswith("binned-"):
-            low = [float(row[1]) for row in sheet.rows]  # type: ignore[arg-type]
-            figures.append(binned(study, sheet, log=bool(low) and min(low) > 0 and max(low) / min(low) >= 8))
-        elif sheet.key.startswith("heat-"):
-            figures.append(heat(study, sheet))
-    figures += [slices(study, space, trials), importance(importances(search))]
+    numbers = [p for p in space.parameters if p.numeric and p.name != study.by]
+    figures: list[Any] = [history(study, trials), development(study, trials), expected(study, trials)]
+    figures += [importance(search), *(by_parameter(study, space, trials, p) for p in numbers)]
+    figures += [by_two(study, trials, a, b) for a, b in list(combinations(numbers, 2))[:MOST_PAIRS]]
     return [figure for figure in figures if figure is not None]

@@ -2,77 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from harness.results.store import RunFolder
 from reports.document.blocks import Block, Document, Facts, Figure, Section, Text
 from reports.document.table import number_text
-from studies.definition.space import Space
-from studies.definition.study import Study
+from reports.read.provenance import provenance_of
+from reports.stats.estimate import mean_sd
+from studies.definition.space import Space, make_space, planned_trials
+from studies.definition.study import DEV, Study
+from studies.show import study_figures
+from studies.show.confirmation import Confirmation, confirm
+from studies.show.findings import experiment_file, scored
 from studies.show.study_tables import (
     best_table,
     held_out_scores,
     listed,
-    plain_table,
     space_table,
     summary_table,
+    time_table,
     trials_table,
     two_digits,
 )
-from studies.trials import result_of
+from studies.storage import definition_of, studies_in
+from studies.trials import best_trials, finished_trials, result_of
 
 if TYPE_CHECKING:
     import optuna
     from optuna.trial import FrozenTrial
 
-    from studies.show.confirmation import Confirmation
-
 # Which figures stand in which section and in which order, by how their keys begin.
 _SEARCH, _TRAINING = ("history", "expected"), ("development",)
-_PARAMETERS = ("importance", "slices", "binned", "heat")
+_PARAMETERS = ("importance", "binned", "heat")
 
 
-def document(workdir: Path, name: str) -> Document | None:
-    """The study of that name in a work directory's own storage as a document; None where there is none.
+def document(workdir: Path, name: str) -> tuple[Document, dict[str, str]] | None:
+    """The study of that name in a work directory's own storage as a document, and the experiment files of its best
+    configuration by their path; None where there is no such study.
 
     Raises:
         InputError: the storage is damaged, or the study was not made by `harness study`.
     """
-    if not (workdir / "studies.journal").exists():
+    stored = studies_in(workdir).get(name)
+    if stored is None:
         return None
-    import optuna
+    study, trials = definition_of(stored), finished_trials(stored)
+    files = {}
+    if best_trials(stored):
+        for part, seeds in (("best", study.seeds), ("held-out", study.held_out_seeds)):
+            files[f"experiments/{part}.toml"] = experiment_file(stored, study, seeds)
+    return describe(stored, study, make_space(study, f'study "{name}"'), trials, workdir), files
 
-    from studies.definition.space import make_space
-    from studies.storage import DEFINITION, default_url, definition_of, open_storage
-    from studies.trials import finished_trials
 
-    storage = open_storage(default_url(workdir), create=False)
-    known = {s.study_name: s for s in optuna.get_all_study_summaries(storage, include_best_trial=False)}
-    if name not in known or DEFINITION not in known[name].user_attrs:
-        return None
-    stored = optuna.load_study(study_name=name, storage=storage)
-    study = definition_of(stored)
-    return describe(stored, study, make_space(study, f'study "{name}"'), finished_trials(stored), workdir)
+def trials_on_dev(workdir: Path) -> Iterator[tuple[str, float, list[str]]]:
+    """Study, value and ids of the runs of every scored trial of the studies that are chosen by a dev score first.
+
+    Raises:
+        InputError: the storage is damaged.
+    """
+    for name, stored in studies_in(workdir).items():
+        if definition_of(stored).objectives[0] == DEV:
+            yield from ((name, t.values[0], result_of(t).runs) for t in scored(finished_trials(stored)))
 
 
 def describe(
     stored: optuna.Study, study: Study, space: Space, trials: Sequence[FrozenTrial], workdir: Path
 ) -> Document:
     """Every table and figure of a study, in the order of the page."""
-    from harness.results.store import RunFolder
-    from reports.read.provenance import provenance_of
-    from studies.definition.space import planned_trials
-    from studies.show import study_figures
-    from studies.show.confirmation import confirm
-    from studies.show.export import sheets
-    from studies.trials import best_trials
-
     leading = best_trials(stored)
     confirmed = confirm(leading[0], study, workdir) if leading and len(study.signs) == 1 else None
-    tables = sheets(stored, study, space, trials, workdir)
-    by_key = {sheet.key: sheet for sheet in tables}
-    drawn = study_figures.all_figures(stored, study, space, trials, tables)
+    drawn = study_figures.all_figures(stored, study, space, trials)
 
     def those(*begins: str) -> list[Figure]:
         return [f for begin in begins for f in drawn if f.key.startswith(begin)]
@@ -80,19 +81,20 @@ def describe(
     planned = len(planned_trials(study, space))
     blocks: list[tuple[str, str, list[Block | None]]] = [
         ("searched", "What was searched", [space_table(study, space), _definition(study, planned, trials)]),
-        ("best", "What was found", [best_table(study, space, leading), summary_table(study, by_key["summary"])]),
+        ("best", "What was found", [best_table(study, space, leading), summary_table(study, space, trials)]),
         ("held-out", "Held-out seeds", [*held_out_scores(study, confirmed)]),
         ("search", "The search", [*those(*_SEARCH)]),
         ("parameters", "What the parameters do", [*those(*_PARAMETERS)]),
         ("training", "Training", [*those(*_TRAINING)]),
-        ("time", "Time", [plain_table(by_key["time"], "Wall-clock seconds, by what they went into.", digits=2)]),
+        ("time", "Time", [time_table(trials)]),
         ("trials", "All trials", [trials_table(study, space, trials)]),
         ("limits", "Limits", [_limits(study, trials, confirmed)]),
     ]
     sections = [Section(key, title, [b for b in part if b is not None]) for key, title, part in blocks]
     ids = [run for t in trials for run in result_of(t).runs]
     ids += [r.id for r, _ in confirmed.held_out] if confirmed else []
-    records = [r for run in dict.fromkeys(ids) if (r := _read(RunFolder(workdir, run).read)) is not None]
+    found = (RunFolder(workdir, run).read_if_sound() for run in dict.fromkeys(ids))
+    records = [record for record in found if record is not None]  # some are with a worker on another machine
     return Document(
         study.title or f"Study {study.name}",
         _headline(study, leading, trials, confirmed),
@@ -103,22 +105,12 @@ def describe(
     )
 
 
-def _read(read: Callable[[], Any]) -> Any:
-    """A record, or None where it is damaged or not here (of a worker on another machine)."""
-    from harness.errors import InputError
-
-    try:
-        return read()
-    except (InputError, OSError):
-        return None
-
-
 def _facts(study: Study, trials: Sequence[FrozenTrial], planned: int) -> list[tuple[str, str]]:
     count = {state: sum(t.state.name == state for t in trials) for state in ("COMPLETE", "PRUNED", "FAIL")}
     facts = [(str(count["COMPLETE"]), f"scored of {planned} planned trials")]
     facts += [(str(count["PRUNED"]), "pruned")] if count["PRUNED"] else []
     facts += [(str(count["FAIL"]), "failed")] if count["FAIL"] else []
-    facts += [(str(study.steps), "updates a trial")] if study.steps else []
+    facts += [(str(study.steps), "training steps a trial")] if study.steps else []
     facts += [(str(len(study.seeds)), "seed a trial" if len(study.seeds) == 1 else "seeds a trial at most")]
     last = max((t.datetime_complete for t in trials if t.datetime_complete), default=None)
     return facts + ([(last.date().isoformat(), "last trial")] if last else [])
@@ -140,8 +132,6 @@ def _headline(
     )
     if confirmed is None or not confirmed.held_out:
         return f"{text} Not confirmed by held-out seeds yet: a score that chose is too good by the choice."
-    from reports.stats.estimate import mean_sd
-
     held = [value for _, value in confirmed.held_out]
     text += f" Held-out seeds {listed([r.seed for r, _ in confirmed.held_out])} reach {two_digits(mean_sd(held)[0])}"
     excess = confirmed.optimism
@@ -160,7 +150,7 @@ def _definition(study: Study, planned: int, trials: Sequence[FrozenTrial]) -> Fa
         ("corpus", corpus.uri + (f", {corpus.limit:,} items" if corpus.limit else "")),
         ("selected on", f"{study.dev.task} ({study.dev.where}), dev"),
         ("objectives", listed([f"{n} ({s})" for n, s in zip(study.objective_names, study.signs, strict=True)])),
-        ("budget", f"{planned} trials of {f'{study.steps} updates' if study.steps else 'whole runs'}"),
+        ("budget", f"{planned} trials of {f'{study.steps} training steps' if study.steps else 'whole runs'}"),
         ("sampler", f"{study.sampler}, seed {study.sampler_seed}"),
         ("pruner", study.pruner),
         ("seeds that choose", listed(study.seeds)),
@@ -183,7 +173,7 @@ def _limits(study: Study, trials: Sequence[FrozenTrial], confirmed: Confirmation
         said.append("The best score chose its own configuration: it is no estimate of what that configuration gives.")
     if study.sampler not in ("grid", "brute_force", "random", "qmc"):
         said.append(
-            f"The sampler ({study.sampler}) looks where earlier trials were good: importance, slices and the expected "
+            f"The sampler ({study.sampler}) looks where earlier trials were good: importance, bins and the expected "
             "best score describe these trials, not the space."
         )
     if any(t.state.name == "PRUNED" for t in trials):

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reports.document.blocks import Block, Facts, Text
+from reports.document.blocks import Block, Facts, Text, slug
 from reports.document.table import Cell, Column, Table, TableRow, absent, number, number_text
 from studies.definition.space import Space
 from studies.definition.study import Study
-from studies.show.findings import Sheet
-from studies.storage import folder_of
+from studies.show.findings import scored, sign_of, top
 from studies.trials import result_of
 
 if TYPE_CHECKING:
@@ -21,6 +19,11 @@ if TYPE_CHECKING:
     from studies.show.confirmation import Confirmation
 
 TOP = 10
+
+
+def held_out_file(workdir: object, name: str) -> str:
+    """The path of the experiment file, in a study's report, that trains its best configuration with other seeds."""
+    return f"{workdir}/reports/{slug(name)}/experiments/held-out.toml"
 
 
 def listed(values: Sequence[object]) -> str:
@@ -108,26 +111,46 @@ def _deviation(values: Sequence[float]) -> float | None:
     return mean_sd(values)[1] if len(values) > 1 else None
 
 
-def summary_table(study: Study, sheet: Sheet) -> Table:
-    caption = f"{study.objective_names[0]} ×100 over trials, as in Table 1 of Farina & Pappadopulo (2024)."
-    return plain_table(sheet, caption, digits=2, title="Maximum and quartiles by category")
-
-
-def plain_table(sheet: Sheet, caption: str, *, digits: int, title: str = "") -> Table:
-    """A sheet as a table: text first, then numbers; whole numbers stay whole."""
-    columns = [Column(name, name[:1].upper() + name[1:], numeric=j > 0) for j, name in enumerate(sheet.columns)]
+def summary_table(study: Study, space: Space, trials: Sequence[FrozenTrial]) -> Table:
+    """Best value and quartiles by category: the values of `by`, then all trials. With `minimize` the best value is the
+    least one, and the quartiles are the lower ones."""
+    groups = [("all", list(trials))]
+    if study.by is not None:
+        values = space[study.by].values()
+        groups = [(f"{study.by} = {v}", [t for t in trials if t.params.get(study.by) == v]) for v in values] + groups
+    best = "Max" if sign_of(study) == 1 else "Min"
+    counts = ("Scored trials", "Pruned", "Failed", "Different configurations")
+    columns = [Column("category", "Category", numeric=False), *(Column(n.lower(), n) for n in (best, "q75", "q50"))]
     rows = []
-    for line in sheet.rows:
-        cells = []
-        for value in line:
-            if value is None:
-                cells.append(absent("missing"))
-            elif isinstance(value, float):
-                cells.append(number(value, digits=digits))
-            else:
-                cells.append(Cell(str(value), value=float(value) if isinstance(value, int) else None))
-        rows.append(TableRow(tuple(cells)))
-    return Table(sheet.key, title or sheet.title, caption, tuple(columns), tuple(rows))
+    for name, group in groups:
+        done = scored(group)
+        cells = [number(top(study, done, share)) if done else absent("missing") for share in (1.0, 0.75, 0.5)]
+        ended = [sum(t.state.name == state for t in group) for state in ("PRUNED", "FAIL")]
+        distinct = len({tuple(result_of(t).runs) for t in group})
+        cells += [Cell(str(count), value=count) for count in (len(done), *ended, distinct)]
+        rows.append(TableRow((Cell(name), *cells)))
+    columns += [Column(count.lower(), count) for count in counts]
+    caption = f"{study.objective_names[0]} ×100 over trials, as in Table 1 of Farina & Pappadopulo (2024)."
+    return Table("summary", "Maximum and quartiles by category", caption, tuple(columns), tuple(rows))
+
+
+def time_table(trials: Sequence[FrozenTrial]) -> Table:
+    """Wall seconds of the trials that were trained, by their parts."""
+    trained = [seconds for t in trials if (seconds := result_of(t).seconds).training > 0]
+    whole = sum(part.whole for part in trained)
+    sums = {"training": sum(part.training for part in trained), "evaluation": sum(part.evaluation for part in trained)}
+    sums["other"] = whole - sum(sums.values())
+    rows = [
+        TableRow((Cell(part), number(seconds / max(1, len(trained))), number(100 * seconds / whole if whole else 0.0)))
+        for part, seconds in sums.items()
+    ]
+    columns = (
+        Column("part", "Part", numeric=False),
+        Column("seconds", "Seconds a trial"),
+        Column("share", "Percent"),
+    )
+    title, caption = f"Time of {len(trained)} trained trials", "Wall-clock seconds, by what they went into."
+    return Table("time", title, caption, columns, tuple(rows))
 
 
 def held_out_scores(study: Study, confirmed: Confirmation | None) -> list[Block]:
@@ -135,8 +158,7 @@ def held_out_scores(study: Study, confirmed: Confirmation | None) -> list[Block]
     if confirmed is None or not confirmed.held_out:
         if len(study.signs) > 1:
             return []
-        file = folder_of(Path("WORKDIR"), study.name) / "held-out.toml"
-        commands = (f"harness compare {shlex.quote(str(file))} --workdir WORKDIR",)
+        commands = (f"harness compare {shlex.quote(held_out_file('WORKDIR', study.name))} --workdir WORKDIR",)
         seeds = listed(study.held_out_seeds)
         return [
             Text((f"No run of the best configuration with the held-out seeds ({seeds}) is in this work directory.",)),

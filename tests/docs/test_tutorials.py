@@ -112,7 +112,7 @@ def test_the_readers_loss_stands_in_the_table(folders: dict[str, Path]) -> None:
 @pytest.mark.timeout(600)
 def test_the_study_ends_with_a_row(folders: dict[str, Path]) -> None:
     work = folders["study"] / "work"
-    assert (work / "studies/temperature/held-out.toml").is_file()
+    assert (work / "reports/temperature/experiments/held-out.toml").is_file()
     assert list(work.glob("reports/*/index.html"))
 
 

@@ -42,20 +42,19 @@ def test_a_grid_runs_every_cell_and_the_same_call_runs_none_again(tmp_path: Path
     assert len(found.scores()["run"].unique()) == len(found.costs()) == 3
 
 
-def test_a_study_draws_figures_and_writes_their_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_study_draws_figures_and_writes_its_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = search(tmp_path)
-    names = {file.name for file in found.files.iterdir()}
-    assert {f"{key}.{kind}" for key in ("history", "slices", "binned-dimension") for kind in ("svg", "png")} <= names
-    assert {"trials.csv", "summary.csv", "expected.csv", "best.toml", "held-out.toml"} <= names
+    figures = {file.name for file in (found.files / "figures").iterdir()}
+    assert {f"{key}.{kind}" for key in ("history", "binned-dimension") for kind in ("svg", "png")} <= figures
+    assert {file.name for file in (found.files / "experiments").iterdir()} == {"best.toml", "held-out.toml"}
     values = found.trials().set_index("dimension")[NATURAL]
-    with (found.files / "summary.csv").open(newline="") as file:
+    with (found.files / "tables" / "summary.csv").open(newline="") as file:
         summary = list(csv.DictReader(file))[-1]
-    for name, share in (("max", 1), ("q75", 0.75), ("q50", 0.5)):
+    for name, share in (("Max", 1), ("q75", 0.75), ("q50", 0.5)):
         assert float(summary[name]) == pytest.approx(100 * values.quantile(share))
     where = ["--workdir", str(tmp_path)]
     assert main(["study", "show", "cheap", *where]) == main(["study", "list", *where]) == 0
     assert "cheap: 3 finished trials" in capsys.readouterr().out
-    assert {file.name for file in found.export(tmp_path / "out").iterdir()} == names
 
 
 def test_a_configuration_proposed_twice_is_run_once(tmp_path: Path) -> None:
@@ -78,8 +77,7 @@ def test_trials_that_share_a_run_train_it_once_also_with_workers_at_a_time(tmp_p
 def test_each_value_of_by_gets_the_same_number_of_trials(tmp_path: Path) -> None:
     found = search(tmp_path, sampler="tpe", trials=3, by="dimension", space={"dimension": [2, 4]})
     assert sorted(found.trials()["dimension"]) == [2] * 3 + [4] * 3
-    summary = found.sheets()["summary"]
-    assert [row[0] for row in summary.rows] == ["dimension = 2", "dimension = 4", "all"]
+    assert found.table("summary").data["Category"].tolist() == ["dimension = 2", "dimension = 4", "all"]
 
 
 def test_several_seeds_are_raced_and_held_out_seeds_confirm(tmp_path: Path) -> None:
@@ -91,7 +89,7 @@ def test_several_seeds_are_raced_and_held_out_seeds_confirm(tmp_path: Path) -> N
     experiment = found.experiment(held_out=True, default=True)
     assert experiment["seeds"] == [1, 2, 3]
     assert [row["config"].get("dimension") for row in experiment["methods"]] == [whole.idxmax(), None]
-    assert tomllib.loads((found.files / "best.toml").read_text())["seeds"] == [101, 102]
+    assert tomllib.loads((found.files / "experiments" / "best.toml").read_text())["seeds"] == [101, 102]
 
 
 @pytest.mark.parametrize("place", ["work directory", "sqlite"])
@@ -195,7 +193,7 @@ def test_a_study_in_a_database_can_be_read_there_and_its_copy_has_a_report(tmp_p
     for _ in range(2):  # a newer copy replaces the older one
         made = api.report("cheap", tmp_path / "work", formats=["md"])
         assert "The best of 3 trials" in made["md"].read_text()
-        found.export(storage=url)
+        found.write_report(url)
     with pytest.raises(InputError, match="--storage"):  # the copy is not the study
         search(tmp_path / "work")
 

@@ -28,6 +28,12 @@ def table(made: Document, key: str) -> Table:
     return next(t for t in made.tables() if t.key == key)
 
 
+def describe(work: Path) -> Document:
+    made = document(work, "cheap")
+    assert made is not None
+    return made[0]
+
+
 @pytest.fixture(autouse=True)
 def no_figures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if "draws" not in request.node.name:
@@ -43,8 +49,7 @@ def test_no_study_of_that_name_is_none_of_ours(tmp_path: Path) -> None:
 
 def test_tables_hold_what_the_records_say(tmp_path: Path) -> None:
     work = search(tmp_path, **FOUR).workdir
-    made = document(work, "cheap")
-    assert made is not None
+    made = describe(work)
     assert made.title == "Dimensions"
     scores = {r.config["dimension"]: 100 * (r.score("Embedded-STS-natural") or 0) for r in read_records(work)}
     ids = {r.config["dimension"]: r.id for r in read_records(work)}
@@ -66,8 +71,7 @@ def test_held_out_seeds_show_the_optimism_of_the_choice(tmp_path: Path) -> None:
     found = search(tmp_path, **FOUR)
     work = found.workdir
     api.compare(found.experiment(held_out=True), workdir=work, tracked=False, formats=[])
-    made = document(work, "cheap")
-    assert made is not None
+    made = describe(work)
     held = [100 * (r.score("Embedded-STS-natural") or 0) for r in read_records(work) if r.seed in (1, 2, 3)]
     chosen = max(100 * (r.score("Embedded-STS-natural") or 0) for r in read_records(work) if r.seed == 101)
     rows = table(made, "held-out").rows
@@ -102,8 +106,7 @@ def test_several_objectives_and_failed_trials_have_their_place(tmp_path: Path, m
     monkeypatch.setattr(RandomVectors, "fit", broken)
     both = [NATURAL, f"{NATURAL}:pearson"]
     search(tmp_path, objectives=both, space={"dimension": [2, 3, 4]})
-    made = document(tmp_path, "cheap")
-    assert made is not None
+    made = describe(tmp_path)
     assert "Pareto-optimal" in made.headline
     notes = [note for row in table(made, "trials").rows for cell in row.cells for note in cell.notes]
     assert any("out of <memory>" in note for note in notes)
@@ -118,7 +121,7 @@ def test_report_build_draws_and_writes_a_study(tmp_path: Path) -> None:
         api.report("cheap", work, formats=["html"], out=out)
         built.append({p.relative_to(out): p.read_bytes() for p in out.rglob("*") if p.is_file()})
     assert built[0] == built[1]  # to the byte
-    assert {p.stem for p in (out / "figures").glob("*.svg")} >= {"history", "expected", "slices", "binned-dimension"}
+    assert {p.stem for p in (out / "figures").glob("*.svg")} >= {"history", "expected", "binned-dimension"}
     data = json.loads((out / "data.json").read_text())
     assert set(data["tables"]) >= {"space", "best", "summary", "time", "trials"}
     assert "Dimensions" in (out / "index.html").read_text()

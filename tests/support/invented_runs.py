@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from harness import registry
 from harness.results.record import Record, Score
 from harness.results.spec import RunSpec
 from harness.results.store import RunFolder
+from reports.read.run_library import RunLibrary, read_library
 
 WIKI = {"uri": "wiki1m", "kind": "sentences", "count": 1_000_000, "sha256": "ab" * 32}
 STS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")
@@ -68,3 +70,27 @@ def run(
     )  # fmt: skip
     RunFolder(workdir, record.id).write(record)
     return record
+
+
+def store_study(workdir: Path, name: str, trials: Iterable[tuple[float, str, str]]) -> None:
+    """A study on the dev set in the work directory's storage; of each trial its value, its state and its run."""
+    import json
+
+    import optuna
+
+    from studies.storage import DEFINITION, default_url, open_storage
+    from studies.trials import SLOT
+
+    stored = optuna.create_study(storage=open_storage(default_url(workdir)), study_name=name, direction="maximize")
+    stored.set_user_attr(DEFINITION, json.dumps({"name": name, "method": "simcse"}))
+    for slot, (value, state, run_id) in enumerate(trials):
+        about = {SLOT: slot, "about": {"runs": [run_id], "seeds": [1], "status": "finished"}}
+        ended = optuna.trial.TrialState[state]
+        stored.add_trial(optuna.trial.create_trial(value=value, state=ended, user_attrs=about))
+
+
+def read_papers_library(workdir: Path) -> RunLibrary:
+    """All runs of a work directory, and the trials of its studies."""
+    from studies.show.study_report import trials_on_dev
+
+    return read_library(workdir, lambda: trials_on_dev(workdir))

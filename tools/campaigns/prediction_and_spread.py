@@ -9,7 +9,7 @@ import argparse
 
 import numpy as np
 
-from reports.papers.agreement import predict_mean
+from reports.stats.estimate import predict
 from reports.stats.influence import influence
 from reports.stats.spread_sources import pairs_freedom, variance_interval
 from tests.support.simulated_streams import coverage
@@ -23,8 +23,9 @@ def published(trials: int) -> None:
         for n in (2, 3, 5, 10):
             hits = 0
             for _ in range(trials):
-                low, high = predict_mean(generator.normal(size=n).tolist(), runs=runs)
-                hits += low <= generator.normal(size=runs).mean() <= high
+                own = generator.normal(size=n)
+                expected = predict(float(own.mean()), [own.tolist()], runs=runs)
+                hits += expected.low <= generator.normal(size=runs).mean() <= expected.high
             print(f"| mean of {runs} | {n} | {100 * hits / trials:.1f} |", flush=True)
 
 

@@ -12,7 +12,7 @@ from harness.files.names import name_fault
 from harness.results.store import RunFolder, comparison_file
 from harness.runs.experiment import read_experiment
 from studies.definition.study import read_study
-from studies.storage import folder_of
+from studies.storage import file_name
 
 LEADING_OUT = [
     "../../evil", "/tmp/evil", "a/b", "a\\b", "..", ".hidden", "a\0b", "a\nb", "", " ", "x" * 400, "-rf", "ö" * 60,
@@ -61,8 +61,8 @@ def test_a_label_may_hold_what_a_name_may_not() -> None:
 
 def test_the_folder_of_a_tuned_row_stays_inside_whatever_its_label_holds(tmp_path: Path) -> None:
     names = ["x--../../evil", "x--" + "l" * 400, "x--" + "l" * 401, "x--\0🙂"]
-    folders = [folder_of(tmp_path, name) for name in names]
-    assert {folder.parent for folder in folders} == {tmp_path / "studies"}
+    folders = [tmp_path / "studies" / file_name(name) for name in names]
+    assert {folder.resolve().parent for folder in folders} == {(tmp_path / "studies").resolve()}
     assert len(set(folders)) == len(names)
     for folder in folders:
         folder.mkdir(parents=True)

@@ -73,7 +73,7 @@ def suite_table(comparison: Comparison) -> Table:
 def test_a_suite_that_nothing_installed_knows_has_a_table_from_its_scores(tmp_path: Path) -> None:
     table = suite_table(runs(tmp_path))
     column = table.columns[3]
-    assert (column.title, column.sub, column.better) == ("word-order", "accuracy · n = 10", "")
+    assert (column.title, column.sub, column.better) == ("word-order", "accuracy · 10 examples", "")
     assert [row.cells[3].text for row in table.rows] == ["55.00", "52.25"]
     assert [row.cells[3].spread for row in table.rows] == ["", "± 3.18"]  # 4.5 / sqrt(2)
     assert table.rows[1].cells[2].text == "2"
@@ -82,9 +82,10 @@ def test_a_suite_that_nothing_installed_knows_has_a_table_from_its_scores(tmp_pa
 
 def test_a_registered_suite_says_its_metric_and_chance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mine = Suite(("word-order",), "Whether vectors know the order of words.", metric="f1", chance=0.5, percent=False)
-    monkeypatch.setattr("reports.tables.suites.registered", {"mine": mine}.get)
+    for module in ("reports.tables.suites", "reports.stats.suite_targets"):
+        monkeypatch.setattr(f"{module}.registered", {"mine": mine}.get)
     table = suite_table(runs(tmp_path))
-    assert table.columns[3].sub == "f1 · n = 10 · chance 0.5000"
+    assert table.columns[3].sub == "f1 · chance 0.5000 · 10 examples"
     assert table.columns[3].better == "higher"
     assert [row.cells[3].text for row in table.rows] == ["n/a", "0.4225"]
     assert table.caption == mine.about

@@ -120,10 +120,8 @@ def test_a_table_in_a_file_floats_with_a_label_over_both_columns_where_it_is_wid
     assert r"\begin{table*}[t]" in table_file(wide)
 
 
-@pytest.mark.parametrize(("title", "counted"), [("Table 1 · Scores", False), ("Scores", True)])
-def test_latex_counts_no_tables_beside_a_papers_numbers(title, counted):
-    tables = [table(TableRow((Cell("a"), number(1.0)))) for _ in range(2)]
-    sections = [Section("s", "S", [replace(tables[0], title=title), tables[1]])]
-    text = latex(Document("T", "Headline.", [], sections, "Description."))
-    assert text.count(r"\caption{") == (2 if counted else 0)
-    assert text.count(r"\caption*{") == (0 if counted else 2)
+def test_latex_counts_tables_in_files_of_their_own_alone():
+    one = table(TableRow((Cell("a"), number(1.0))))
+    text = latex(Document("T", "Headline.", [], [Section("s", "S", [one])], "Description."))
+    assert text.count(r"\caption{") == 0
+    assert table_file(one).count(r"\caption{") == table_file(one).count(r"\label{") == 1

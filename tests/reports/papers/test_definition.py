@@ -48,7 +48,7 @@ def test_the_four_papers_ship():
         ("rows = [", 'rows = ["SCD", ', '"tables.0.rows.0"'),
         ('title = "Mine"', "", '"title"'),
         ('published = "mine.csv"', 'published = "mine.csv"\nruns = 0', '"runs"'),
-        ('published = "mine.csv"', 'published = "mine.csv"\nfigures = ["layer"]', '"figures.0.kind"'),
+        ('published = "mine.csv"', 'published = "mine.csv"\nfigures = [{ kind = "layer" }]', '"figures.0.kind"'),
         ('published = "mine.csv"', 'published = "mine.csv"\nfigures = [{ kind = "scan" }]', '"key"'),
     ],
 )

@@ -13,8 +13,8 @@ from reports.papers.figures import alignment_uniformity
 from reports.papers.matching import Matching
 from reports.papers.option_figures import ablation, scan
 from reports.papers.paper_tables import paper_table
-from reports.read.run_library import read_library
 from tests.support import invented_runs as made
+from tests.support.invented_runs import read_papers_library as read_library
 
 USUAL = {"objective": "both", "anchors": 2, "positives": 2, "temperature": 0.05, "strategy": "both"}
 
@@ -93,16 +93,14 @@ FEW = {"uri": "embedded:sentences", "kind": "sentences", "count": 2100, "sha256"
 
 def study(
     workdir: Path, name: str, method: str, trials: list, dev: dict, corpus: dict, *, steps: int = 100
-) -> list[str]:
-    lines = ["trial,x,STS-B dev,state,runs"]
-    for i, (config, value) in enumerate(trials):
+) -> list[tuple[float, str, str]]:
+    stored = []
+    for config, value in trials:
         one = made.run(workdir, method, config, corpus=corpus, dev=dev, base="embedded:mini-bert", comparison=name,
                        training={"planned_steps": steps})  # fmt: skip
-        lines.append(f"{i},0,{value},complete,{one.id}")
-    folder = workdir / "studies" / name
-    folder.mkdir(parents=True)
-    (folder / "trials.csv").write_text("\n".join(lines) + "\n")
-    return lines
+        stored.append((value, "COMPLETE", one.id))
+    made.store_study(workdir, name, stored)
+    return stored
 
 
 def bt(strength: float, weight: float, rate: float) -> dict:
@@ -186,10 +184,8 @@ def test_texts_of_equal_size_are_told_apart(tmp_path):
 
 
 def test_a_run_of_two_studies_counts_once(tmp_path):
-    lines = study(tmp_path, "x", "barlow_twins", [(bt(0.1, 0.1, 1), 0.9), (bt(0.1, 0.2, 1), 0.1)], STS_B, made.WIKI)
-    again = tmp_path / "studies" / "y"
-    again.mkdir()
-    (again / "trials.csv").write_text("\n".join(lines[:2]) + "\n")
+    stored = study(tmp_path, "x", "barlow_twins", [(bt(0.1, 0.1, 1), 0.9), (bt(0.1, 0.2, 1), 0.1)], STS_B, made.WIKI)
+    made.store_study(tmp_path, "y", stored[:1])
     assert [row[2:] for row in block(Matching(definition.load("noncontrastive"), read_library(tmp_path)))] == [
         ("2 runs", "90.0", "70.0", "50.0")
     ]

@@ -21,9 +21,9 @@ from reports.document.table import MINUS, Table
 from reports.papers import definition
 from reports.papers.matching import Matching
 from reports.papers.paper_tables import paper_table, source_note
-from reports.read.run_library import read_library
 from reports.report_command import register
 from tests.support import invented_runs as made
+from tests.support.invented_runs import read_papers_library as read_library
 
 SCD = made.recipe("scd")
 MINI = "embedded:mini-bert"
@@ -50,15 +50,13 @@ def work(tmp_path_factory) -> Path:
         made.run(workdir, "declutr", {"objective": "both", "anchors": seed, "temperature": 0.05}, 1, base=MINI,
                  row=f"A {seed}", scores=made.sts(45 + seed, aggregation="mean")[:5]
                  + made.sts(45 + seed)[5:])  # fmt: skip
-    trials = ["trial,dropout,STS-B dev,state,runs"]
+    trials = []
     for i, value in enumerate((0.70, 0.74, 0.76, 0.60)):
         config = made.recipe("barlow_twins", view="dropout", dropout=0.05, learning_rate=1e-5 * (i + 1))
         record = made.run(workdir, "barlow_twins", config, corpus=made.WIKI, comparison="bt",
                           dev={"task": "STS-B", "source": "senteval"})  # fmt: skip
-        trials.append(f"{i},0.05,{value},{'complete' if i < 3 else 'pruned'},{record.id}")
-    folder = workdir / "studies" / "bt"
-    folder.mkdir(parents=True)
-    (folder / "trials.csv").write_text("\n".join(trials) + "\n")
+        trials.append((value, "COMPLETE" if i < 3 else "PRUNED", record.id))
+    made.store_study(workdir, "bt", trials)
     damaged = RunFolder(workdir, "feedfeedfeed")
     damaged.path.mkdir(parents=True)
     damaged.record_file.write_text("{")
@@ -179,7 +177,7 @@ def test_differences_are_between_rows_trained_alike(tmp_path):
         tmp_path, ("both", 50, 10_000, 157), ("both", 40, 4000, 63), ("both", 45, 4000, 20),
         ("decorrelation", 42, 4000, 63), ("self_contrast", 30, 4000, 63),
     )  # fmt: skip
-    assert texts(cells["both terms"][::2]) == ["40.00"] * 3
+    assert texts(cells["both terms"][::2]) == ["50.00"] * 3
     assert texts(cells["decorrelation alone"]) == ["42.00", "+2.00"] * 3
     assert texts(cells["self-contrast alone"]) == ["30.00", f"{MINUS}10.00"] * 3
 
@@ -327,7 +325,7 @@ def test_an_empty_work_directory_still_shows_the_paper(tmp_path):
 
 
 def test_names_are_papers_then_comparisons_and_unknown_ones_are_refused(work, tmp_path):
-    assert build_report("bt", work, out=tmp_path)["json"].exists()
+    assert build_report("invented", work, out=tmp_path)["json"].exists()
     with pytest.raises(InputError, match='"scdd"'):
         build_report("scdd", work)
 

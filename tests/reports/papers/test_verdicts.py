@@ -12,11 +12,12 @@ import pytest
 from scipy import stats
 
 from reports.papers import definition
-from reports.papers.agreement import judge, predict_difference, predict_mean
+from reports.papers.agreement import judge
 from reports.papers.conditions import shown, stated
 from reports.papers.matching import Matching, Number
 from reports.papers.paper_document import as_csv, plain
 from reports.read.run_library import read_library
+from reports.stats.estimate import predict
 from tests.support import invented_runs as made
 
 SCD = made.recipe("scd")
@@ -48,14 +49,19 @@ def scd(workdir: Path, corpus: dict[str, Any] | None = None, **values: Any) -> N
 # --- intervals --------------------------------------------------------------------------------------------------------
 
 
+def expect(value: float, sides: list, runs: int = 1) -> tuple[float, float]:
+    found = predict(value, sides, runs=runs)
+    return found.low, found.high
+
+
 def test_intervals_by_hand():
     # mean 72, s 2, t(2; 0.975) = 4.30265: 4.30265 * 2 * sqrt(1 + 1/3), and sqrt(1/8 + 1/3) for a mean of eight
-    assert predict_mean([70, 72, 74]) == pytest.approx((62.06345, 81.93655), abs=1e-4)
-    assert predict_mean([70, 72, 74], runs=8) == pytest.approx((66.17420, 77.82580), abs=1e-4)
+    assert expect(72, [[70, 72, 74]]) == pytest.approx((62.06345, 81.93655), abs=1e-4)
+    assert expect(72, [[70, 72, 74]], runs=8) == pytest.approx((66.17420, 77.82580), abs=1e-4)
     # variances 4 and 1 of three values each, means of five: 4 (1/5 + 1/3) + 1 (1/5 + 1/3) = 8/3, Welch's freedom 2.941
     freedom = (8 / 3) ** 2 / ((4 * 8 / 15) ** 2 / 2 + (8 / 15) ** 2 / 2)
     half = stats.t.ppf(0.975, freedom) * math.sqrt(8 / 3)
-    assert predict_difference(1.0, [[70, 72, 74], [69, 70, 71]], runs=5) == pytest.approx((1 - half, 1 + half))
+    assert expect(1.0, [[70, 72, 74], [69, 70, 71]], runs=5) == pytest.approx((1 - half, 1 + half))
 
 
 def test_intervals_cover_new_runs():
@@ -64,20 +70,14 @@ def test_intervals_cover_new_runs():
     for _ in range(4000):
         a, b = rng.normal(70, 1.3, size=4), rng.normal(68, 0.7, size=3)
         pairs = (
-            ("one", predict_mean(a.tolist()), rng.normal(70, 1.3)),
-            ("mean", predict_mean(a.tolist(), runs=8), rng.normal(70, 1.3, size=8).mean()),
-            ("gap", predict_difference(a.mean() - b.mean(), [a, b]), rng.normal(70, 1.3) - rng.normal(68, 0.7)),
+            ("one", expect(a.mean(), [a.tolist()]), rng.normal(70, 1.3)),
+            ("mean", expect(a.mean(), [a.tolist()], runs=8), rng.normal(70, 1.3, size=8).mean()),
+            ("gap", expect(a.mean() - b.mean(), [a, b]), rng.normal(70, 1.3) - rng.normal(68, 0.7)),
         )
         inside.update(name for name, (low, high), value in pairs if low <= value <= high)
     assert {name: count / 4000 for name, count in inside.items()} == pytest.approx(
         dict.fromkeys(("one", "mean", "gap"), 0.95), abs=0.02
     )
-
-
-@pytest.mark.parametrize(("values", "confidence"), [([70.0], 0.95), ([70.0, 71.0], 1.0), ([], 0.95)])
-def test_an_interval_needs_two_values(values, confidence):
-    with pytest.raises(ValueError, match="two values"):
-        predict_mean(values, confidence)
 
 
 def test_verdicts():
@@ -242,7 +242,7 @@ def test_differences_are_seed_by_seed_or_have_the_spread_of_both(tmp_path, first
     assert np.mean(found.measured.values) == pytest.approx(1)
     if first == 1:
         assert found.measured.by_seed == pytest.approx({1: 0, 2: 1, 3: 2})
-        assert (found.verdict.low, found.verdict.high) == pytest.approx(predict_mean([0, 1, 2], runs=8))
+        assert (found.verdict.low, found.verdict.high) == pytest.approx(expect(1, [[0, 1, 2]], runs=8))
     else:
         assert sorted(map(sorted, found.measured.sides)) == [[71, 72, 73], [71, 73, 75]]
 

@@ -15,7 +15,7 @@ from reports.stats.influence import of_spearman
 from reports.stats.significance import Significance
 from reports.stats.targets import Measure, alone
 from reports.tables.score_table import with_decimals
-from reports.tables.suites import accuracy_tables
+from reports.tables.suites import suite_tables
 from tests.support import synthetic
 from tests.support.invented_outcomes import EXAMPLES, add_transfer
 
@@ -39,7 +39,7 @@ def test_transfer_is_judged_on_its_average_and_what_is_worse_is_marked(made):
         for label, right in (("SimCSE", 0.8), ("SCD", 0.797), ("Barlow Twins", 0.6)):
             add_transfer(made, label, seed, right)
     comparison, significance = read(made)
-    (table,) = accuracy_tables(comparison, significance)
+    (table,) = suite_tables(comparison, significance)
     rows = rows_of(table)
     assert {label for label, row in rows.items() if any(cell.worse for cell in row.cells)} == {"Barlow Twins"}
     assert not any(cell.worse for row in rows.values() for cell in row.cells[:-1])  # the average decides
@@ -52,7 +52,7 @@ def test_tasks_without_an_average_are_judged_each(made):
         for label, right in (("SimCSE", 0.8), ("SCD", 0.6)):
             add_transfer(made, label, seed, right, tasks=("MR", "CR"))
     comparison, significance = read(made)
-    (table,) = accuracy_tables(comparison, significance)
+    (table,) = suite_tables(comparison, significance)
     assert [cell.rank for cell in rows_of(table)["SimCSE"].cells[3:]] == [1, 1]
     assert rows_of(table)["SCD"].cells[3].worse
 
@@ -79,7 +79,7 @@ def test_runs_without_outcomes_have_no_marks(made):
         for label, right in (("SimCSE", 0.8), ("SCD", 0.79)):
             add_transfer(made, label, seed, right, outcomes=False)
     comparison, significance = read(made)
-    (table,) = accuracy_tables(comparison, significance)
+    (table,) = suite_tables(comparison, significance)
     assert not any(cell.worse for row in table.rows for cell in row.cells)
     assert rows_of(table)["SimCSE"].cells[3].digits == 2  # nothing is known of the noise
 
@@ -89,7 +89,7 @@ def test_the_scores_of_guessing_are_below_the_rows(made):
     for seed in (1, 2, 3):
         add_transfer(made, "SimCSE", seed, 0.8, facts=facts | {"TREC": (1 / 6, 0.2)})
         add_transfer(made, "SCD", seed, 0.7)
-    (table,) = accuracy_tables(*read(made))
+    (table,) = suite_tables(*read(made))
     guessing, commonest = table.rows[-2:]
     assert (guessing.cells[0].text, commonest.cells[0].text) == ("guessing", "commonest class")
     assert [round(cell.value or 0, 1) for cell in guessing.cells[3:]] == [50, 50, 50, 50, 50, 16.7, 50, 45.2]

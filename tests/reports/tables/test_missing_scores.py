@@ -11,7 +11,7 @@ from harness.results.store import RunFolder
 from harness.tasks.senteval.transfer import TRANSFER
 from reports.read.comparison_runs import read_comparison
 from reports.stats.targets import targets
-from reports.tables.suites import accuracy_tables, sts_tables
+from reports.tables.suites import sts_tables, suite_tables
 from tests.support.synthetic import STS, Invented
 
 LEFT = tuple(task for task in STS if task != "STS16")
@@ -72,7 +72,7 @@ def test_transfer_tables_mark_what_is_missing(tmp_path: Path) -> None:
         RunFolder(tmp_path, record.id).write(
             record.model_copy(update={"scores": record.scores + own, "missing": missing})
         )
-    transfer, embedded = accuracy_tables(read_comparison(tmp_path, "invented"))
+    transfer, embedded = suite_tables(read_comparison(tmp_path, "invented"))
     rows = {row.cells[0].text: row.cells for row in transfer.rows}
     assert [cell.value for cell in rows["whole"][3:]] == pytest.approx([80.0] * 8)
     assert TRANSFER[0] in rows["lacking"][-1].notes[0]

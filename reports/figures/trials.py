@@ -1,0 +1,96 @@
+"""The scores of a search's trials by its options: lines over the bins of one option, a grid over those of two."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from reports.figures.style import COLOURS, INK, MARKERS
+from reports.stats.search import bin_of, quartile
+
+Intervals = Sequence[tuple[float, float]]
+Points = list[tuple[float, float, float, int]]  # middle of the bin, best, upper quartile, number of trials
+
+
+def draw_by_bin(
+    axes: Any, groups: Mapping[str, Sequence[tuple[float, float]]], intervals: Intervals, *, log: bool, sign: int = 1
+) -> dict[str, Points]:
+    """The best trial (full line) and the upper quartile (dashed) of each bin, a colour for each group; what was drawn.
+
+    Args:
+        groups: name of a group -> (option, score) of its trials.
+        log: whether the axis is logarithmic.
+        sign: -1 where lower scores are better.
+    """
+    lines: dict[str, Points] = {}
+    for name, trials in groups.items():
+        for i, (low, high) in enumerate(intervals):
+            scores = [sign * score for value, score in trials if bin_of(value, intervals) == i]
+            if scores:
+                best, upper = sign * max(scores), sign * quartile(scores, 0.75)
+                lines.setdefault(name, []).append((_middle(low, high, log), best, upper, len(scores)))
+    for k, (name, points) in enumerate(lines.items()):
+        x, best_scores, quartiles, _ = zip(*points, strict=True)
+        shared = {"color": COLOURS[k % len(COLOURS)], "marker": MARKERS[k % len(MARKERS)]}
+        axes.plot(x, best_scores, linestyle="-", markersize=4.5, label=name, **shared)
+        axes.plot(x, quartiles, linestyle="--", markersize=3, **shared)
+    if log:
+        axes.set_xscale("log")
+    places = sorted({point[0] for points in lines.values() for point in points})
+    slanted = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if len(places) > 4 else {}
+    axes.set_xticks(places, [_short(x) for x in places], fontsize=7, **slanted)
+    axes.minorticks_off()
+    return lines
+
+
+def draw_legend(plot: Any) -> None:
+    """The groups of all axes, and what full and dashed lines are."""
+    from matplotlib.lines import Line2D
+
+    named: dict[str, Any] = {}
+    for axes in plot.axes:
+        named |= {label: handle for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
+    named["best"] = Line2D([], [], color=INK, linestyle="-")
+    named["upper quartile"] = Line2D([], [], color=INK, linestyle="--")
+    plot.legend(list(named.values()), list(named), loc="outside lower center", ncols=min(len(named), 5), fontsize=8)
+
+
+def draw_best(
+    axes: Any, trials: Sequence[tuple[float, float, float]], across: Intervals, up: Intervals,
+    logs: tuple[bool, bool] = (True, True), *, sign: int = 1,
+) -> Any:  # fmt: skip
+    """The best score of each cell of two options' bins, as a heat map.
+
+    Args:
+        trials: the two options and the score of each.
+        across, up: bins of the first and of the second option.
+        logs: whether each option is on a logarithmic scale.
+        sign: -1 where lower scores are better.
+    """
+    grid = np.full((len(up), len(across)), np.nan)
+    for a, b, score in trials:
+        place = bin_of(b, up), bin_of(a, across)
+        grid[place] = np.fmax(grid[place], sign * score)
+    grid *= sign
+    middle = (np.nanmin(grid) + np.nanmax(grid)) / 2
+    image = axes.imshow(grid, cmap="cividis", origin="lower", aspect="auto")
+    for (j, i), value in np.ndenumerate(grid):
+        if not math.isnan(value):
+            colour = "white" if value < middle else INK
+            axes.text(i, j, f"{value:.1f}", ha="center", va="center", fontsize=7, color=colour)
+    for axis, intervals, log in ((axes.xaxis, across, logs[0]), (axes.yaxis, up, logs[1])):
+        labels = [_short(_middle(low, high, log)) for low, high in intervals]
+        axis.set_ticks(range(len(intervals)), labels, fontsize=7)
+    axes.grid(visible=False)
+    return image
+
+
+def _middle(low: float, high: float, log: bool) -> float:
+    return math.sqrt(low * high) if log and low > 0 else (low + high) / 2
+
+
+def _short(x: float) -> str:
+    return f"{x:,.0f}" if x >= 10 else f"{x:.2g}"
