@@ -50,7 +50,7 @@ _NOT_SCORED = ("geometry", "layers", "efficiency")  # suites that describe a mod
 
 def built_in() -> list[TableBuilder]:
     """Our own parts of the report. What is slow to import is imported by the parts that need it."""
-    from reports.explore.section import example_table
+    from reports.explore.section import explore
     from reports.figures import training_curves
     from reports.figures.cost_tradeoff import tradeoff
     from reports.figures.intervals import forest, overview, spread_figure, strip
@@ -85,7 +85,7 @@ def built_in() -> list[TableBuilder]:
         TableBuilder("space", lambda c, _: geometry_tables(c), 100, ("geometry",)),
         TableBuilder("space", _spaces, 200),
         TableBuilder("layers", _layers, 100, ("layers",)),
-        TableBuilder("explore", lambda c, _: example_table(c), 100),
+        TableBuilder("explore", explore, 100),
         TableBuilder("training", lambda c, b: training_curves.development(c, b.first), 100),
         TableBuilder("training", lambda c, b: training_curves.losses(c, b.first), 200),
         TableBuilder("tuning", lambda c, _: tuning_table(c), 100),

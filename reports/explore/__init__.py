@@ -1,1 +1,1 @@
-"""Single examples of tasks: `harness examples` and the report's section."""
+"""Single examples and slices of tasks: `harness examples` and the report's section."""

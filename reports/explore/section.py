@@ -1,29 +1,134 @@
-"""The table of single examples in a report: those that most rows get wrong, and those on which two rows differ."""
+"""The section of a comparison's report on single examples: scores by slice of one task, and a table of examples.
+
+Slices are cut by simple rules on words (runs of letters, digits and apostrophes, in lower case). The rules are for
+English, know no syntax and err at times; they are the same for all rows, so that rows can be compared within a slice.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
 from itertools import islice
 
 import numpy as np
+from numpy.typing import NDArray
 
-from reports.document.table import Cell, Column, Table, TableRow, number
+from reports.document.blocks import Block
+from reports.document.table import Cell, Column, Table, TableRow, number, ranked
 from reports.explore.examples import Chosen, ExploredTask, choose_differing, choose_hard, read_tasks
 from reports.read.comparison_runs import Comparison, ResultRow
+from reports.read.examples import Examples
+from reports.stats import verdicts
+from reports.stats.example_scores import ExampleScores, Scored, ScoreKey
+from reports.stats.significance import Significance
+from reports.stats.targets import Measure, Target
+from reports.tables.score_cells import HEAD, block_of, head_cells
 
+FEWEST = 30  # examples of a slice that gets a score
 _TASKS, _EXAMPLES, _SHOWN = 4, 3, 160  # tasks in the table of examples, examples of each kind, characters of a text
 _OWN_SOURCE = "embedded"  # the source whose texts were written for this project, and may be copied into a report
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+_NEGATIONS = {"not", "no", "never", "none", "nobody", "nothing", "nowhere", "neither", "nor", "cannot", "without", "nt"}
+_SLICES = {
+    "Length": ("up to 8 words", "9 to 16 words", "over 16 words"),
+    "Word overlap": ("below 1/3", "1/3 to 2/3", "above 2/3"),
+    "Negation": ("without", "with", "in one text only"),
+}
+Mask = NDArray[np.bool_]
 
 
-def example_table(comparison: Comparison) -> Table | None:
-    """Of each of the first tasks the examples that most rows get wrong, and those on which its two best rows differ;
-    None if no run stored its examples, or there is one row."""
+def words(text: str) -> list[str]:
+    """The words of a text in lower case, in order."""
+    return [word.replace("’", "'").casefold() for word in _WORD.findall(text)]
+
+
+def slices_of(texts: Sequence[str]) -> dict[str, str]:
+    """The slice of an example by each rule: the length of its longer text, word overlap (Jaccard) and negation."""
+    longest = max(len(words(text)) for text in texts)
+    found = {"Length": "up to 8 words" if longest <= 8 else "9 to 16 words" if longest <= 16 else "over 16 words"}
+    negated = [any(word in _NEGATIONS or word.endswith("n't") for word in words(text)) for text in texts]
+    found["Negation"] = "with" if all(negated) else "in one text only" if any(negated) else "without"
+    if len(texts) == 2:
+        a, b = (set(words(text)) for text in texts)
+        share = len(a & b) / max(len(a | b), 1)
+        found["Word overlap"] = "below 1/3" if share < 1 / 3 else "1/3 to 2/3" if share <= 2 / 3 else "above 2/3"
+    return found
+
+
+def slice_masks(task: ExploredTask) -> dict[tuple[str, str], Mask]:
+    """(rule, slice) -> (n,) mask of its examples, for the slices of `FEWEST` examples or more that can be scored."""
+    every = [slices_of(texts) if texts else {} for texts in task.known[0]]
+    target, found = task.examples.target, {}
+    for rule, name in ((rule, name) for rule, names in _SLICES.items() for name in names):
+        mask = np.array([one.get(rule) == name for one in every])
+        if mask.sum() >= FEWEST and (np.isnan(target[mask]).all() or np.ptp(target[mask]) > 0):
+            found[rule, name] = mask
+    return found
+
+
+def explore(comparison: Comparison, significance: Significance) -> list[Block]:
+    """The two tables; none if no run stored its examples, or there is one row."""
     if len([row for row in comparison.rows if row.finished]) < 2:
-        return None
+        return []
     pairs_first = sorted(read_tasks(comparison), key=lambda task: task.metric != "spearman")
     able = (task for task in pairs_first if len(task.rows(comparison)) > 1 and any(task.known[0]))
+    tasks = list(islice(able, _TASKS))
+    tables = [_slice_table(comparison, task) for task in tasks[:1]] + [_example_table(comparison, tasks)]
+    return [table for table in tables if table is not None]
+
+
+class _SliceScores(ExampleScores):
+    """The scores of the runs on some examples of one task."""
+
+    def __init__(self, comparison: Comparison, task: ExploredTask, mask: Mask) -> None:
+        super().__init__(comparison)
+        self._task, self._mask = task, mask
+
+    @cached_property
+    def _runs(self) -> dict[ScoreKey, dict[str, Scored]]:
+        runs = {run: one for by_id in self._task.runs.values() for run, one in by_id.items()}
+        return {self._task.examples.score: {run: self._scored(self._restrict(one)) for run, one in runs.items()}}
+
+    def _restrict(self, one: Examples) -> Examples:
+        part, target, outcome = one.part[self._mask], one.target[self._mask], one.outcome[self._mask]
+        return replace(one, part=part, target=target, outcome=outcome, texts=one.texts[self._mask])
+
+    def check(self, score: ScoreKey, aggregation: str) -> None:
+        """Records hold the score of the whole task: nothing to compare with."""
+
+
+def _slice_table(comparison: Comparison, task: ExploredTask) -> Table | None:
+    """Scores of all rows within the slices of one task."""
+    rows, masks = task.rows(comparison), slice_masks(task)
+    measure = Measure(task.task, task.source, task.metric, split=task.examples.score[2])
+    target = Target(task.task, task.task, task.task, (measure,))
+    columns, cells = [HEAD[0]], [[head_cells(row)[0]] for row in rows]
+    for (rule, name), mask in masks.items():
+        columns.append(Column(f"{rule}-{name}", name, f"{mask.sum():,}", group=rule, better="higher"))
+        judge = Significance(comparison, examples=_SliceScores(comparison, task, mask), families=len(masks))
+        blocks = [verdicts.Block(some, judge, target) for some in comparison.blocks.values()]
+        worse = {row.key for block in blocks for row in block.judged if block.not_the_best(row)}
+        for line, row in zip(cells, rows, strict=True):
+            runs, ids = judge.by_seed(row, target), task.runs[row.key]
+            value = None if runs is None else number(100 * float(runs.scores.mean()), digits=1, records=ids)
+            line.append(replace(value or Cell("–", state="empty"), worse=row.key in worse))
+    caption = f"{target.unit}, mean over seeds, on the examples of each slice (their number is above the column)."
+    legend = (
+        "Compare rows within a slice, not slices: they are not equally hard. Tests are corrected for all rows and for "
+        f"the {len(masks)} slices."
+    )
+    body = ranked(columns, [TableRow(tuple(c), block_of(r)) for c, r in zip(cells, rows, strict=True)])
+    return (
+        Table("slices", f"Scores by slice of {task.task}", caption, tuple(columns), body, (legend,)) if masks else None
+    )
+
+
+def _example_table(comparison: Comparison, tasks: Sequence[ExploredTask]) -> Table | None:
+    """Of each of the first tasks the examples that most rows get wrong, and those on which its two best rows differ."""
     lines = []
-    for task in (one for one in islice(able, _TASKS) if comparison.show_texts or one.source == _OWN_SOURCE):
+    for task in (one for one in tasks if comparison.show_texts or one.source == _OWN_SOURCE):
         rows = sorted(task.rows(comparison), key=lambda row: float(task.errors[row.key].mean()))
         a, b = rows[:2]
         lines += [_line(task, one, rows, "most rows wrong") for one in choose_hard(task, rows, _EXAMPLES)]

@@ -86,20 +86,28 @@ class Significance:
     comparison whose seeds were added until it was decided, every difference combines all its interim analyses.
     """
 
-    def __init__(self, comparison: Comparison, *, whole: Significance | None = None) -> None:
-        """`whole`: of the same comparison with more seeds, whose examples are used."""
+    def __init__(
+        self, comparison: Comparison, *, whole: Significance | None = None, examples: ExampleScores | None = None,
+        families: int = 1,
+    ) -> None:  # fmt: skip
+        """Args:
+        whole: of the same comparison with more seeds, whose examples are used.
+        examples: what is used instead of all that the runs saved.
+        families: of how many comparisons like this one it is: levels and p-values are corrected for them (Bonferroni).
+        """
         self.comparison = comparison
-        self._examples: ExampleScores = ExampleScores(comparison) if whole is None else whole._examples
+        own = examples if examples is not None else ExampleScores(comparison) if whole is None else whole._examples
+        self._examples: ExampleScores = own
         self._checked: set[Measure] = set()
         self._by_row: dict[tuple[Key, Target], Runs | None] = {}
         self._known: dict[Target, tuple[Rows, dict[Key, int]]] = {}
-        self._share, self._earlier = 1.0, list[Significance]()  # of 0.05, for this analysis alone
+        self._share, self._earlier = 1 / families, list[Significance]()  # of 0.05, for this analysis alone
         if comparison.analyses is not None:
             first, most = comparison.analyses.first, comparison.analyses.most
             numbers = range(1, len(comparison.analyses.seeds) + 1)
             self._earlier = [Significance(comparison.at_analysis(n), whole=self) for n in numbers[:-1]]
             for number, one in zip(numbers, (*self._earlier, self), strict=True):
-                one._share = share_of_analysis(number, first, most)
+                one._share = share_of_analysis(number, first, most) / families
 
     @cached_property
     def targets(self) -> list[Target]:
