@@ -59,27 +59,25 @@ def run_trials(
     workdir: Path,
     settings: ExecutorSettings,
     *,
-    url: str,
     where: str,
     tracked: bool = False,
     tracking_uri: str | None = None,
-    force_new: bool = False,
     quiet: bool = True,
 ) -> optuna.Study:
     """Run a study until all planned trials have ended; returns it.
 
     Args:
-        url: of its storage. where: the file or preset, for messages.
-        tracked, tracking_uri, force_new, quiet: as `harness.study`.
+        where: the file or preset, for messages.
+        tracked, tracking_uri, quiet: as `harness.study`.
 
     Raises:
-        InputError: the storage cannot be used, holds another study of that name, or another process runs this one; the
-            executor cannot be used. RunError: a stop was requested.
+        InputError: the work directory holds another study of that name, or another process runs this one; the executor
+            cannot be used. RunError: a stop was requested.
     """
-    executor, storage = make_executor(study, settings, workdir), open_storage(url)
+    executor, storage = make_executor(study, settings, workdir), open_storage(workdir)
     with ExitStack() as ending:
-        ending.enter_context(lock_study(storage, url, study.name, workdir))
-        stored = create_or_resume(storage, study, where, force_new=force_new)
+        ending.enter_context(lock_study(workdir, study.name))
+        stored = create_or_resume(storage, study, where)
         begun = sum(t.state != TrialState.WAITING for t in stored.get_trials(deepcopy=False))
         stored.sampler, stored.pruner = make_sampler(study, begun), make_pruner(study, study.steps or 1000)
         planned = planned_trials(study, space)

@@ -36,11 +36,9 @@ def study(
     overrides: Sequence[str] = (),
     quick: bool = False,
     name: str | None = None,
-    storage: str | None = None,
     executor: str | Mapping[str, Any] | ExecutorSettings | None = None,
     tracked: bool = True,
     tracking_uri: str | None = None,
-    force_new: bool = False,
     progress: Reporter | None = None,
 ) -> StudyResult:
     """Search a method's hyperparameters under an equal budget for every trial; the same call resumes where it stopped.
@@ -55,24 +53,21 @@ def study(
         [16, 32]
 
     Args:
-        source: a TOML file, a preset's name (`harness study list`), or the keys of such a file.
+        source: a TOML file, a preset's name (`harness list studies`), or the keys of such a file.
         workdir: the work directory.
         overrides: as `--set`: "trials=20", "space.temperature=[0.05, 0.1]".
         quick: the file's small size.
         name: of the study; by default the file's own.
-        storage: where the trials are; by default a journal file in `workdir`.
         executor: where runs are executed: "processes", or keys of the table [executor], as {"workers": 2}.
         tracked, tracking_uri: whether runs go to MLflow, and to which store.
-        force_new: delete the trials of an earlier study of this name.
         progress: as in `compare`; of a reporter of your own only whether it is quiet counts.
 
     Raises:
-        InputError: a key, a space, a sampler, data or a storage that cannot work; another study of this name.
+        InputError: a key, a space, a sampler, or data that cannot work; another study of this name.
         RunError: a stop was requested; the message says what was saved.
     """
     from studies.proposer import plan_trial, run_trials
     from studies.samplers import check
-    from studies.storage import default_url
 
     reporter = progress or Reporter.of_caller()
     definition = source if isinstance(source, Study) else read_study(source, overrides, quick=quick, name=name)
@@ -87,11 +82,10 @@ def study(
     plan_trial(definition, first, folder)  # reports missing data and models first
     stored = run_trials(
         definition, space, folder, executor_settings(executor, definition.executor),
-        url=storage or default_url(folder), where=where, tracked=tracked, tracking_uri=tracking_uri,
-        force_new=force_new, quiet=reporter.quiet,
+        where=where, tracked=tracked, tracking_uri=tracking_uri, quiet=reporter.quiet,
     )  # fmt: skip
     result = StudyResult(stored, definition, space, folder)
-    result.export(storage=storage)
+    result.export()
     return result
 
 
@@ -106,15 +100,15 @@ def warn_of_test_parts(study: Study) -> str:
     )
 
 
-def open_study(name: str, workdir: Path, storage: str | None = None) -> StudyResult:
+def open_study(name: str, workdir: Path) -> StudyResult:
     """A study that was run, or that another process runs.
 
     Raises:
-        InputError: no such storage or study.
+        InputError: no such study.
     """
-    from studies.storage import default_url, definition_of, load
+    from studies.storage import definition_of, load
 
-    stored = load(storage or default_url(workdir), name)
+    stored = load(workdir, name)
     definition = definition_of(stored)
     return StudyResult(stored, definition, make_space(definition, name), workdir)
 
@@ -123,7 +117,7 @@ class StudyResult(WithReport):
     """A study with the trials that have ended so far. In a notebook it shows the best ones.
 
     Attributes:
-        stored: the study in its storage.
+        stored: Optuna's study.
         study: its definition.
         space: what it searches.
         ended: Optuna's trials that have ended, in the order of the plan.
@@ -208,22 +202,18 @@ class StudyResult(WithReport):
 
         return {s.key: s for s in sheets(self.stored, self.study, self.space, self.ended, self.workdir)}
 
-    def export(self, out: Path | None = None, *, storage: str | None = None) -> Path:
+    def export(self, out: Path | None = None) -> Path:
         """Write tables, figures and experiment files; returns the folder.
 
         Args:
             out: where to; `WORKDIR/studies/NAME` by default.
-            storage: where the study is, if not in its work directory, which then gets a copy for reports.
 
         Raises:
             RunError: the folder cannot be written.
         """
         from studies.show.export import write
-        from studies.storage import copy_to_workdir
 
         self.files = write(self.stored, self.study, self.space, self.ended, self.workdir, out)
-        if storage is not None:
-            copy_to_workdir(storage, self.name, self.workdir)
         return self.files
 
     @cached_property

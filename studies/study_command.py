@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import tomllib
 from typing import TYPE_CHECKING
 
 from harness.commands.options import (
@@ -32,30 +31,21 @@ def register(subparsers: Commands) -> None:
     example = "harness study {} --workdir work"
     commands = add_group(
         subparsers, "study",
-        help="search hyperparameters under an equal budget: run, list, show",
+        help="search hyperparameters under an equal budget: run, show",
         example=example.format("run barlow-twins-dropout --quick"),
     )  # fmt: skip
-    storage = argparse.ArgumentParser(add_help=False)
-    storage.add_argument("--storage", metavar="URL", help="where trials are: a journal file, sqlite:///FILE, "
-                         "postgresql://..., mysql://... (default: DIR/studies.journal)")  # fmt: skip
     run = add_command(
-        commands, "run", run_study, WORKDIR, storage, SET, EXECUTOR, TRACKING, QUIET,
+        commands, "run", run_study, WORKDIR, SET, EXECUTOR, TRACKING, QUIET,
         help="run a study file or preset; the same command resumes",
         description="Run a study until its planned trials have ended. Every trial gets the same budget. The same "
         "command resumes; runs that have a record are reused.",
         example=example.format("run barlow-twins-dropout --quick"),
     )  # fmt: skip
-    run.add_argument("study", help="a TOML file or a preset (see: harness study list)")
+    run.add_argument("study", help="a TOML file or a preset (see: harness list studies)")
     run.add_argument("--quick", action="store_true", help="the file's small size: embedded data, minutes")
-    run.add_argument("--force-new", action="store_true", help="delete the trials of an earlier study of this name")
     run.add_argument("--dry-run", action="store_true", help="print the space and the number of trials; run nothing")
-    add_command(
-        commands, "list", list_studies, WORKDIR, storage,
-        help="the presets, and the studies of a work directory or storage",
-        example=example.format("list"),
-    )  # fmt: skip
     show = add_command(
-        commands, "show", show_study, WORKDIR, storage,
+        commands, "show", show_study, WORKDIR,
         help="print the best trials, statistics and times of a study",
         description="Print the best trials, statistics and times of a study. Write its tables (CSV), figures and the "
         "experiment files of its best configuration to DIR/studies/NAME.",
@@ -81,8 +71,7 @@ def run_study(args: argparse.Namespace) -> int:
         tell_lines(study_api.warn_of_test_parts(study))
         return 0
     result = study_api.study(
-        study, args.workdir, storage=args.storage, executor=executor_keys(args), force_new=args.force_new,
-        progress=Reporter(quiet=args.quiet), **tracking(args),
+        study, args.workdir, executor=executor_keys(args), progress=Reporter(quiet=args.quiet), **tracking(args)
     )  # fmt: skip
     _show(result, top=5)
     for number, reason in result.failed.items():
@@ -90,37 +79,12 @@ def run_study(args: argparse.Namespace) -> int:
     return 1 if result.failed else 0
 
 
-def list_studies(args: argparse.Namespace) -> int:
-    """Print presets and studies; always 0."""
-    import optuna
-
-    from harness.commands.terminal import print_columns
-    from studies.definition.study import presets
-    from studies.storage import DEFINITION, default_url, open_storage
-    from studies.trials import finished_trials
-
-    tell("presets (each with --quick):")
-    titles = {name: tomllib.loads(file.read_text("utf-8")).get("title", "") for name, file in presets().items()}
-    print_columns([("", name, title) for name, title in titles.items()])
-    workdir = args.workdir
-    if args.storage is None and not (workdir / "studies.journal").exists():
-        tell(f"no studies in {workdir}")
-        return 0
-    tell(f"studies in {workdir if args.storage is None else 'the storage'}:")
-    storage = open_storage(args.storage or default_url(workdir), create=False)
-    for name in optuna.get_all_study_names(storage):
-        stored = optuna.load_study(study_name=name, storage=storage)
-        if DEFINITION in stored.user_attrs:
-            tell(f"  {name}: {len(finished_trials(stored))} finished trials")
-    return 0
-
-
 def show_study(args: argparse.Namespace) -> int:
     """Print the tables of a study, and write its files."""
     from studies.study_api import open_study
 
-    result = open_study(args.name, args.workdir, args.storage)
-    result.export(storage=args.storage)
+    result = open_study(args.name, args.workdir)
+    result.export()
     _introduce(result.study, result.space)
     _show(result, top=10)
     return 0

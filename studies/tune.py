@@ -16,7 +16,7 @@ from studies import samplers
 from studies.definition.space import NothingToSearchError, Space, make_space
 from studies.definition.study import Study
 from studies.proposer import plan_trial, run_trials
-from studies.storage import check_same, default_url, definition_of, load
+from studies.storage import check_same, definition_of, load
 from studies.trials import SLOT, best_trials, finished_trials, has_result, result_of
 
 
@@ -41,10 +41,9 @@ def tune_rows(
         RunError: from a study.
     """
     rows = [row for row in resolve_rows(experiment, "--tune") if row.base_model == experiment.base_models[0]]
-    url = default_url(workdir)
     searches: list[tuple[RowSearch, Study | None, Space | None]] = []
     for entry, row in zip(experiment.methods, rows, strict=True):
-        searches.append(_prepare(experiment, entry, row, budget, workdir, url))
+        searches.append(_prepare(experiment, entry, row, budget, workdir))
     if dry:
         return Tuning(budget, [search for search, _, _ in searches])
     answers = []
@@ -52,7 +51,7 @@ def tune_rows(
         if study is not None and space is not None:
             if not quiet:
                 tell(f"{study.title}: {budget.trials} trials of {budget.steps} training steps")
-            stored = run_trials(study, space, workdir, experiment.executor, url=url, where="--tune", tracked=tracked,
+            stored = run_trials(study, space, workdir, experiment.executor, where="--tune", tracked=tracked,
                                 tracking_uri=tracking_uri, quiet=quiet)  # fmt: skip
             search = _result(stored, search.row, budget, workdir)
         answers.append(search)
@@ -85,7 +84,7 @@ def study_of(experiment: Experiment, entry: Entry, row: Row, budget: Budget) -> 
 
 
 def _prepare(
-    experiment: Experiment, entry: Entry, row: Row, budget: Budget, workdir: Path, url: str
+    experiment: Experiment, entry: Entry, row: Row, budget: Budget, workdir: Path
 ) -> tuple[RowSearch, Study | None, Space | None]:
     """What earlier calls found for a row, and its study and space, checked and ready to run, if it is searched."""
     where = f'--tune: row "{row.label}"'
@@ -99,7 +98,7 @@ def _prepare(
     samplers.check(study, space, where)
     plan_trial(study, space.first_point(), workdir)  # input that cannot work is reported before anything is trained
     try:
-        stored = load(url, study.name)
+        stored = load(workdir, study.name)
     except InputError:  # nothing was stored yet
         return RowSearch(row.label, study.name), study, space
     check_same(definition_of(stored), study, where)

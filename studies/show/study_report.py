@@ -34,20 +34,20 @@ _PARAMETERS = ("importance", "slices", "binned", "heat")
 
 
 def document(workdir: Path, name: str) -> Document | None:
-    """The study of that name in a work directory's own storage as a document; None where there is none.
+    """The study of that name in a work directory as a document; None where there is none.
 
     Raises:
-        InputError: the storage is damaged, or the study was not made by `harness study`.
+        InputError: the journal is damaged, or the study was not made by `harness study`.
     """
-    if not (workdir / "studies.journal").exists():
-        return None
     import optuna
 
     from studies.definition.space import make_space
-    from studies.storage import DEFINITION, default_url, definition_of, open_storage
+    from studies.storage import DEFINITION, JOURNAL, definition_of, open_storage
     from studies.trials import finished_trials
 
-    storage = open_storage(default_url(workdir), create=False)
+    if not (workdir / JOURNAL).exists():
+        return None
+    storage = open_storage(workdir)
     known = {s.study_name: s for s in optuna.get_all_study_summaries(storage, include_best_trial=False)}
     if name not in known or DEFINITION not in known[name].user_attrs:
         return None
