@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import fmean, median
+from statistics import fmean
 from typing import Any
 
 import optuna
@@ -31,24 +31,12 @@ from harness.runs.progress import Progress, RunState
 from harness.runs.runner import Runner
 from harness.tracking import Tracker
 from reports.live import page
+from studies import trials
 from studies.definition.space import Space, planned_trials
 from studies.definition.study import DEV, ENUMERATED, Study
 from studies.samplers import make_pruner, make_sampler
 from studies.storage import create_or_resume, lock_study, open_storage
-from studies.trials import (
-    SLOT,
-    TrialResult,
-    TrialSeconds,
-    best_trials,
-    finished_trials,
-    has_result,
-    line_about,
-    next_trial,
-    queue_slots,
-    result_of,
-)
 
-_RACE_AFTER = 4  # trials with as many seeds, by which a trial's further seeds are judged
 _SHOWN = 8  # of the best trials, on the page of a running study
 _INDEPENDENT = (*ENUMERATED, "random", "qmc")  # samplers that learn nothing from ended trials
 
@@ -87,32 +75,30 @@ def run_trials(
                      "trials": len(planned), **{f"space.{p.name}": p.describe() for p in space.parameters}}  # fmt: skip
             tracker = Tracker(workdir, study.name, tracking_uri, root=about)
             ending.callback(tracker.close)
-        resumed, left = queue_slots(storage, stored, planned)
+        resumed, left = trials.queue_slots(storage, stored, planned)
         if left:
             reporter = ending.enter_context(Reporter(left, quiet=quiet))
             workers = (executor.settings.workers or 1) if executor.parallel else 1
             progress = Progress(workdir, study.name, kind="study", title=study.title, executor=executor.name,
                                 workers=workers, reporter=reporter, page=page)  # fmt: skip
-            trials = OptunaTrials(stored, study, space, workdir, progress, resumed, len(planned), tracker)
-            progress.scores = trials.scores
+            proposer = OptunaTrials(stored, study, space, workdir, progress, resumed, len(planned), tracker)
+            progress.scores = proposer.scores
             try:
                 with progress:
-                    Runner(workdir, executor, progress).run(trials)
+                    Runner(workdir, executor, progress).run(proposer)
             except StopRequested:
                 raise progress.stopped() from None
-        for trial in finished_trials(stored):  # those of a process that was killed before it sent them
+        for trial in trials.finished_trials(stored):  # those of a process that was killed before it sent them
             log_trial(tracker, trial, study, workdir)
     return stored
 
 
 def make_executor(study: Study, settings: ExecutorSettings, workdir: Path) -> Executor:
-    """The executor of a study; several workers without a name are processes of this machine.
+    """The executor of a study.
 
     Raises:
         InputError: an unknown executor, or one that does not say how many trials run at a time.
     """
-    if settings.name == "serial" and (settings.workers or 1) > 1:
-        settings = settings.model_copy(update={"name": "processes"})
     executor: Executor = registry.load(registry.EXECUTORS, settings.name)(settings, workdir)
     if executor.parallel and not executor.local and settings.workers is None and study.sampler not in _INDEPENDENT:
         raise InputError(
@@ -144,15 +130,15 @@ class OptunaTrials:
         self.open: dict[int, OpenTrial] = {}
         self._executed: set[str] = set()
         self._ready: list[Job] = []
-        trials = [t for t in self.stored.get_trials(deepcopy=False) if not t.state.is_finished()]
-        names = [f"trial {t.number}" for t in trials if t.user_attrs.get(SLOT, self.slots) < self.slots]
+        left = [t for t in self.stored.get_trials(deepcopy=False) if not t.state.is_finished()]
+        names = [f"trial {t.number}" for t in left if t.user_attrs.get(trials.SLOT, self.slots) < self.slots]
         self.progress.expect([RunState(name, self.study.name) for name in names])
 
     def propose(self, room: int) -> list[Job]:
         """As `Proposer.propose`: further seeds of open trials, then new trials."""
         jobs, self._ready = self._ready, []
         while len(jobs) < room:
-            trial = self.resumed.pop(0) if self.resumed else next_trial(self.stored, self.slots)
+            trial = self.resumed.pop(0) if self.resumed else trials.next_trial(self.stored, self.slots)
             if trial is None:
                 break
             self.open[trial.number] = OpenTrial(trial, self.stored, self.study, self.space, self.workdir)
@@ -179,9 +165,9 @@ class OptunaTrials:
     def scores(self) -> list[dict[str, Any]]:
         """The best trials so far, for the page of a running study."""
         return [
-            {"row": f"trial {t.number}: {result_of(t).label}", "task": name, "mean": 100 * value,
-             "n": len(result_of(t).seeds)}
-            for t in best_trials(self.stored)[:_SHOWN]
+            {"row": f"trial {t.number}: {trials.result_of(t).label}", "task": name, "mean": 100 * value,
+             "n": len(trials.result_of(t).seeds)}
+            for t in trials.best_trials(self.stored)[:_SHOWN]
             for name, value in zip(self.study.objective_names, t.values, strict=True)
         ]  # fmt: skip
 
@@ -194,10 +180,10 @@ class OptunaTrials:
             return [replace(job, command=command, trial=number)]
         del self.open[number]
         ended = self.stored.get_trials(deepcopy=False)[number]
-        result = result_of(ended)
+        result = trials.result_of(ended)
         state = "failed" if ended.state == TrialState.FAIL else "reused" if result.reused else result.status
         self.progress.finish(
-            f"trial {number}", state, line_about(ended), reason=result.reason, seconds=result.seconds.whole
+            f"trial {number}", state, trials.line_about(ended), reason=result.reason, seconds=result.seconds.whole
         )
         log_trial(self.tracker, ended, self.study, self.workdir)
         return []
@@ -216,7 +202,7 @@ class OpenTrial:
         self.ended = False
         self.judges_dev = study.objectives == [DEV]
         self.reported = set(stored.get_trials(deepcopy=False)[trial.number].intermediate_values)
-        self.config = space.suggest(trial, first=trial.user_attrs.get(SLOT) == 0)
+        self.config = space.suggest(trial, first=trial.user_attrs.get(trials.SLOT) == 0)
         try:
             self.jobs = list(plan_trial(study, self.config, workdir).jobs)
         except InputError as error:  # a combination that the method refuses
@@ -251,8 +237,6 @@ class OpenTrial:
                 return
             if len(self.records) == len(self.jobs):
                 self._end(TrialState.COMPLETE)
-            elif not in_contention(self.stored, self.study, self.values):
-                self._end(TrialState.COMPLETE, "out of contention: no further seed")
 
     def prune(self, step: int, score: float) -> str:
         """Report a dev score of the running job to Optuna; why to stop the run, empty to let it go on."""
@@ -273,7 +257,7 @@ class OpenTrial:
         costs = [record.cost for record in self.executed]
         evaluation = ("dev_seconds", "encode_seconds", "evaluate_seconds")
         last = self.records[-1] if self.records else None
-        TrialResult(
+        trials.TrialResult(
             runs=[record.id for record in self.records],
             seeds=[record.seed for record in self.records],
             seed_values=self.values,
@@ -281,7 +265,7 @@ class OpenTrial:
             reason=reason or (last.reason if last else ""),
             reused=bool(self.records) and not self.executed,
             label=describe_values(self.config),
-            seconds=TrialSeconds(
+            seconds=trials.TrialSeconds(
                 training=sum(cost.get("train_seconds", 0.0) for cost in costs),
                 evaluation=sum(cost.get(key, 0.0) for cost in costs for key in evaluation),
                 whole=time.perf_counter() - self.started,
@@ -356,20 +340,6 @@ def objective_values(record: Record, study: Study, workdir: Path) -> list[float]
     return values
 
 
-def in_contention(stored: optuna.Study, study: Study, values: list[list[float]]) -> bool:
-    """Is a trial worth another seed: no worse than the median of the trials with as many seeds?"""
-    complete = stored.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-    seed_values = [result_of(t).seed_values for t in complete]
-    others = [_means(own[: len(values)]) for own in seed_values if len(own) >= len(values)]
-    if len(others) < _RACE_AFTER:
-        return True
-    bars = map(median, zip(*others, strict=True))
-    return any(
-        (value >= bar) if sign == "maximize" else (value <= bar)
-        for value, bar, sign in zip(_means(values), bars, study.signs, strict=True)
-    )
-
-
 def _means(values: list[list[float]]) -> list[float]:
     """The mean over seeds of each objective."""
     return [fmean(column) for column in zip(*values, strict=True)]
@@ -377,8 +347,8 @@ def _means(values: list[list[float]]) -> list[float]:
 
 def log_trial(tracker: Tracker | None, trial: FrozenTrial, study: Study, workdir: Path) -> None:
     """Send the runs of a trial to the tracker: configuration = a row below the study, seed = a run below it."""
-    if tracker is None or not has_result(trial):
+    if tracker is None or not trials.has_result(trial):
         return
-    for run in result_of(trial).runs:
+    for run in trials.result_of(trial).runs:
         if (record := RunFolder(workdir, run).read_if_sound()) is not None:
             tracker.log(record.labelled(record.row, study.name))

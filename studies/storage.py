@@ -18,7 +18,6 @@ import optuna
 from optuna.storages import BaseStorage, JournalStorage
 from optuna.storages.journal import JournalFileBackend
 
-from harness.config import nearest
 from harness.errors import InputError
 from harness.files.locks import work_lock
 from harness.files.names import LONGEST
@@ -124,17 +123,13 @@ def _flat(tree: dict[str, Any]) -> dict[str, Any]:
     return {f"{key}.{name}".rstrip("."): value for key, table in tables.items() for name, value in table.items()}
 
 
-def load(workdir: Path, name: str) -> optuna.Study:
-    """An existing study of ours.
-
-    Raises:
-        InputError: there is none of that name.
-    """
-    storage = open_storage(workdir) if (workdir / JOURNAL).exists() else None
-    known = optuna.get_all_study_names(storage) if storage is not None else []
-    if storage is None or name not in known:
-        raise InputError(f'no study "{name}" in {workdir}{nearest(name, known)}; studies: {", ".join(known) or "none"}')
-    return optuna.load_study(study_name=name, storage=storage)
+def find(workdir: Path, name: str) -> optuna.Study | None:
+    """The study of that name in a work directory; None where there is none."""
+    if not (workdir / JOURNAL).exists():
+        return None
+    storage = open_storage(workdir)
+    known = name in optuna.get_all_study_names(storage)
+    return optuna.load_study(study_name=name, storage=storage) if known else None
 
 
 def definition_of(stored: optuna.Study) -> Study:

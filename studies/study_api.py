@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.errors import InputError
 from harness.executors.executor import ExecutorSettings, executor_settings
 from harness.machine.progress import Reporter
-from harness.results import frames
-from harness.results.record import Record
 from harness.results.store import RunFolder, checked_workdir
 from harness.runs.plan import forget_loaded
 from reports.with_report import WithReport
@@ -106,9 +104,11 @@ def open_study(name: str, workdir: Path) -> StudyResult:
     Raises:
         InputError: no such study.
     """
-    from studies.storage import definition_of, load
+    from studies.storage import definition_of, find
 
-    stored = load(workdir, name)
+    stored = find(workdir, name)
+    if stored is None:
+        raise InputError(f'{workdir}: no study "{name}"; harness status lists the studies of a work directory')
     definition = definition_of(stored)
     return StudyResult(stored, definition, make_space(definition, name), workdir)
 
@@ -121,15 +121,18 @@ class StudyResult(WithReport):
         study: its definition.
         space: what it searches.
         ended: Optuna's trials that have ended, in the order of the plan.
-        workdir: where the records of its runs are.
+        workdir: where the records of its runs are. records: these records, in the order of the trials.
         files: the folder of its tables and figures, once they are written.
     """
 
     def __init__(self, stored: optuna.Study, study: Study, space: Space, workdir: Path) -> None:
-        from studies.trials import finished_trials
+        from studies.trials import finished_trials, result_of
 
         self.stored, self.study, self.space, self.workdir = stored, study, space, workdir
         self.name, self.ended = study.name, finished_trials(stored)
+        runs = dict.fromkeys(run for trial in self.ended for run in result_of(trial).runs)
+        found = (RunFolder(workdir, run).read_if_sound() for run in runs)
+        self.records = [record for record in found if record is not None]
         self.files: Path | None = None
 
     def __repr__(self) -> str:
@@ -162,20 +165,6 @@ class StudyResult(WithReport):
         sheet = trials_sheet(self.study, self.space, self.ended)
         return pd.DataFrame(list(sheet.rows), columns=list(sheet.columns))
 
-    def scores(self) -> pd.DataFrame:
-        """One row a score of a run, as in `Comparison.scores`."""
-        return frames.scores(self._records)
-
-    def curves(self) -> pd.DataFrame:
-        """One row a number of the training log of a run, as in `Comparison.curves`, with the trial in front."""
-        frame = frames.curves(self.workdir, self._records)
-        frame.insert(0, "trial", [self._trial_of[run] for run in frame["run"]])
-        return frame
-
-    def costs(self) -> pd.DataFrame:
-        """One row a run with its costs, as in `Comparison.costs`."""
-        return frames.costs(self._records)
-
     def experiment(self, *, held_out: bool = False, default: bool = False) -> dict[str, Any]:
         """The keys of an experiment for `harness.compare` with the best configuration.
 
@@ -183,18 +172,15 @@ class StudyResult(WithReport):
             held_out: with the held-out seeds in place of those that chose.
             default: with a second row, the study's own config.
         """
-        keys = tomllib.loads(self.experiment_file(held_out=held_out))
+        from studies.show.export import experiment_file
+
+        seeds = self.study.held_out_seeds if held_out else self.study.seeds
+        keys = tomllib.loads(experiment_file(self.stored, self.study, seeds))
         if default:
             row: dict[str, Any] = {"name": f"{self.study.method} (default)", "method": self.study.method}
             row["config"] = dict(self.study.config)
             keys["methods"].append(row | ({"preset": self.study.preset} if self.study.preset else {}))
         return keys
-
-    def experiment_file(self, *, held_out: bool = False) -> str:
-        """The same as the text of a file."""
-        from studies.show.export import experiment_file
-
-        return experiment_file(self.stored, self.study, self.study.held_out_seeds if held_out else self.study.seeds)
 
     def sheets(self) -> dict[str, Sheet]:
         """Key -> table of plain values."""
@@ -215,18 +201,6 @@ class StudyResult(WithReport):
 
         self.files = write(self.stored, self.study, self.space, self.ended, self.workdir, out)
         return self.files
-
-    @cached_property
-    def _trial_of(self) -> dict[str, int]:
-        """Run -> the first trial that it belongs to."""
-        from studies.trials import result_of
-
-        return {run: trial.number for trial in reversed(self.ended) for run in result_of(trial).runs}
-
-    @cached_property
-    def _records(self) -> list[Record]:
-        found = (RunFolder(self.workdir, run).read_if_sound() for run in self._trial_of)
-        return sorted((r for r in found if r is not None), key=lambda r: self._trial_of[r.id])
 
     def _repr_html_(self) -> str:
         frame, value = self.trials(), self.study.objective_names[0]

@@ -5,20 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from harness.commands.options import (
-    EXECUTOR,
-    QUIET,
-    SET,
-    TRACKING,
-    WORKDIR,
-    Commands,
-    add_command,
-    add_group,
-    executor_keys,
-    tracking,
-)  # fmt: skip
+from harness.commands import options
 from harness.files.printable import tell, tell_lines
-from harness.machine.progress import Reporter
 
 if TYPE_CHECKING:
     from studies.definition.space import Space
@@ -26,16 +14,16 @@ if TYPE_CHECKING:
     from studies.study_api import StudyResult
 
 
-def register(subparsers: Commands) -> None:
+def register(subparsers: options.Commands) -> None:
     """Add `harness study` to the command line."""
     example = "harness study {} --workdir work"
-    commands = add_group(
+    commands = options.add_group(
         subparsers, "study",
         help="search hyperparameters under an equal budget: run, show",
         example=example.format("run barlow-twins-dropout --quick"),
     )  # fmt: skip
-    run = add_command(
-        commands, "run", run_study, WORKDIR, SET, EXECUTOR, TRACKING, QUIET,
+    run = options.add_command(
+        commands, "run", run_study, *options.RUNS,
         help="run a study file or preset; the same command resumes",
         description="Run a study until its planned trials have ended. Every trial gets the same budget. The same "
         "command resumes; runs that have a record are reused.",
@@ -44,8 +32,8 @@ def register(subparsers: Commands) -> None:
     run.add_argument("study", help="a TOML file or a preset (see: harness list studies)")
     run.add_argument("--quick", action="store_true", help="the file's small size: embedded data, minutes")
     run.add_argument("--dry-run", action="store_true", help="print the space and the number of trials; run nothing")
-    show = add_command(
-        commands, "show", show_study, WORKDIR,
+    show = options.add_command(
+        commands, "show", show_study, options.WORKDIR,
         help="print the best trials, statistics and times of a study",
         description="Print the best trials, statistics and times of a study. Write its tables (CSV), figures and the "
         "experiment files of its best configuration to DIR/studies/NAME.",
@@ -70,9 +58,7 @@ def run_study(args: argparse.Namespace) -> int:
     if args.dry_run:
         tell_lines(study_api.warn_of_test_parts(study))
         return 0
-    result = study_api.study(
-        study, args.workdir, executor=executor_keys(args), progress=Reporter(quiet=args.quiet), **tracking(args)
-    )  # fmt: skip
+    result = study_api.study(study, args.workdir, **options.run_settings(args))
     _show(result, top=5)
     for number, reason in result.failed.items():
         tell(f"failed: trial {number}: {reason} (the same command tries it again)")

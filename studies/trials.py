@@ -39,17 +39,8 @@ class TrialResult(BaseModel):
     seconds: TrialSeconds = TrialSeconds()
 
     def write(self, trial: optuna.Trial) -> None:
-        """Store it with the trial, also as text for optuna-dashboard, which shows attributes in this order."""
-        shown = {
-            "configuration": self.label,
-            "ended": f"{self.status}: {self.reason}" if self.reason else self.status,
-            "runs": ", ".join(self.runs),
-            "seeds": ", ".join(map(str, self.seeds)),
-            "trained": "no, reused" if self.reused else "yes" if self.runs else "no",
-            "seconds": round(self.seconds.whole, 1),
-        }
-        for key, value in {**shown, _RESULT: self.model_dump()}.items():
-            trial.set_user_attr(key, value)
+        """Store it with the trial."""
+        trial.set_user_attr(_RESULT, self.model_dump())
 
 
 def has_result(trial: FrozenTrial) -> bool:
@@ -119,16 +110,12 @@ def finished_trials(stored: optuna.Study) -> list[FrozenTrial]:
 
 
 def best_trials(stored: optuna.Study) -> list[FrozenTrial]:
-    """The best finished trials, best first: by value among those with the most seeds; all Pareto-optimal ones of
-    several objectives, in the order of their numbers."""
+    """The best finished trials, best first; all Pareto-optimal ones of several objectives, by their numbers."""
     if len(stored.directions) > 1:
         return stored.best_trials
     done = stored.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-    most = max((len(result_of(t).seeds) for t in done), default=0)
     sign = -1 if stored.direction == optuna.study.StudyDirection.MAXIMIZE else 1
-    return sorted(
-        (t for t in done if len(result_of(t).seeds) == most), key=lambda t: (sign * (t.value or 0.0), t.number)
-    )
+    return sorted(done, key=lambda t: (sign * (t.value or 0.0), t.number))
 
 
 def line_about(trial: FrozenTrial) -> str:

@@ -23,10 +23,10 @@ from harness.files.toml_text import inline
 from harness.machine.distributed import Team, join
 from harness.machine.progress import Reporter
 from harness.method import DEFAULT_BASE_MODEL, Method, own_line
-from harness.results.store import RunFolder, checked_workdir, read_comparison_file
+from harness.results.store import checked_workdir, read_comparison_file
 from harness.runs.against import find_other_rows, limit_to_protocols
 from harness.runs.differences import summarise_differences
-from harness.runs.execute import find_finished, needs_training, take_part
+from harness.runs.execute import take_part
 from harness.runs.experiment import EMBEDDED_DEV, Experiment, read_experiment
 from harness.runs.grid import Grid
 from harness.runs.plan import Job, Plan, forget_loaded, make_plan
@@ -279,7 +279,7 @@ def _run(
             earlier = read_comparison_file(folder, planned.name)
         more_seeds.check_earlier(planned.name, earlier)
         plan = more_seeds.begin(plan)
-    for line in notices(plan, folder):
+    for line in notices(plan):
         notify(line)
     others = find_other_rows(plan, planned.others, folder) if planned.others else None
     executor: Executor = registry.load(registry.EXECUTORS, experiment.executor.name)(experiment.executor, folder)
@@ -322,23 +322,10 @@ def sources_of(against: Sequence[str | Path]) -> dict[str, Path]:
     return sources
 
 
-def notices(plan: Plan, workdir: Path) -> list[str]:
+def notices(plan: Plan) -> list[str]:
     """Lines that a reader should know before the first run."""
-    lines = [f"note: {one_line(plan.schedule.note)}"] if plan.schedule.note else []
-    if line := summarise_differences(plan):
-        lines.append(f"note: {line}")
-    again = [
-        job
-        for job in {job.id: job for job in plan.jobs}.values()
-        if (record := RunFolder(workdir, job.id).read_if_sound()) is not None
-        and record.removed
-        and find_finished(job, workdir) is None
-        and needs_training(job, workdir)
-    ]
-    if again:
-        rows = join_some(list(dict.fromkeys(one_line(job.row) for job in again)))
-        lines.append(f"note: {len(again)} runs are trained again for new scores, as their weights were removed: {rows}")
-    return lines
+    lines = [one_line(plan.schedule.note), summarise_differences(plan)]
+    return [f"note: {line}" for line in lines if line]
 
 
 def reproduce_command(planned: Planned, plan: Plan, job: Job) -> str:

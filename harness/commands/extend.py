@@ -115,12 +115,7 @@ def _check_name(kind: str, name: str, module: str) -> None:
 
     hyphens = "" if kind == "method" else "-"
     if not re.fullmatch(rf"[a-z][a-z0-9_{hyphens}]{{0,60}}", name) or keyword.iskeyword(module):
-        more = " or hyphens" if hyphens else ""
-        raise InputError(f'harness new {kind} "{one_line(name)}": expected small letters, digits, underscores{more}, '
-                         "beginning with a letter")  # fmt: skip
-    if kind == "experiment":
-        return
-    installed = name in registry.names(registry.METHODS if kind == "method" else registry.TASKS)
-    if installed or find_spec(module) is not None:
-        what = f"{kind} of that name" if installed else f'module "{module}"'
-        raise InputError(f'harness new {kind} "{name}": a {what} is installed; choose another name')
+        raise InputError(f'harness new {kind} "{one_line(name)}": expected small letters, digits, underscores')
+    installed = [*registry.names(registry.METHODS), *registry.names(registry.TASKS)]
+    if kind != "experiment" and (name in installed or find_spec(module) is not None):
+        raise InputError(f'harness new {kind} "{name}": a {kind} or module of that name is installed; choose another')

@@ -10,9 +10,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
-from harness.encoder.families import size_of
 from harness.errors import HarnessError, StopRequested, TrainingStopped
-from harness.executors.executor import TICK, Answer, Executor
+from harness.executors.executor import TICK, Answer, Executor, leave_requested
 from harness.machine.devices import pick_device
 from harness.machine.distributed import ALONE, Team
 from harness.results.record import Record
@@ -21,9 +20,8 @@ from harness.runs.execute import execute, find_finished, record_failure
 from harness.runs.measure import choose_precision
 from harness.runs.plan import Job
 from harness.runs.progress import Progress
-from harness.runs.worker import run_job
 
-_MANY = 1_000_000  # jobs, where their number is not known
+_INTERVAL = 1.0  # seconds between two checks of a worker for a request to stop
 
 
 class Proposer(Protocol):
@@ -68,7 +66,7 @@ class Runner:
         self.proposer = proposer
         self._settled = False
         with self.executor:
-            self._room = self.executor.room(_MANY)
+            self._room = self.executor.room()
             self._fill()
             while self.queue:
                 function: Callable[[Job], Record | None] = self._run_here
@@ -176,12 +174,39 @@ class Runner:
             self.proposer.finish(one, record, reused=False)
 
 
-def estimate_work(job: Job) -> float:
-    """Relative duration of a run, for scheduling: tokens in all training steps times the size of the encoder."""
+def estimate_work(job: Job) -> int:
+    """Tokens in all training steps of a run, for scheduling."""
     config = job.spec.config
-    tokens = float(job.steps * config.get("batch_size", 1) * config.get("train_length", 32))
+    return int(job.steps * config.get("batch_size", 1) * config.get("train_length", 32))
+
+
+def run_job(job: Job, workdir: Path) -> Record | None:
+    """Execute a job in a worker; None where the run was stopped at a checkpoint.
+
+    Raises:
+        StopRequested: the worker is about to be taken away; a checkpoint is written.
+    """
     try:
-        size = float(size_of(job.spec.base_model)) or 1.0
-    except HarnessError:
-        size = 1.0  # word vectors and the like
-    return (tokens + 1.0) * size
+        return execute(job, workdir, stop=watch_stop_file(job, workdir))
+    except StopRequested:
+        if leave_requested():  # nobody requested the comparison to stop
+            raise
+        return None
+
+
+def watch_stop_file(job: Job, workdir: Path) -> Callable[[], bool]:
+    """The `stop` of a fit in a worker: has the coordinator written `runs/ID/stop`?
+
+    An empty file stops the run at a checkpoint; one with a reason prunes it.
+    """
+    file, last, found = RunFolder(workdir, job.id).stop_file, 0.0, False
+
+    def stop() -> bool:
+        nonlocal last, found
+        if not found and time.monotonic() - last >= _INTERVAL:
+            last, found = time.monotonic(), file.exists()
+        if found and (reason := file.read_text("utf-8")):
+            raise TrainingStopped("pruned", reason)
+        return found or leave_requested()
+
+    return stop

@@ -14,9 +14,7 @@ from harness.config import nearest, option, setting
 from harness.errors import InputError
 from harness.executors.executor import ExecutorSettings
 from harness.files.names import name_fault
-from harness.files.reading import is_there, read_toml
-from harness.results.record import SCHEMA
-from harness.runs.experiment import Conditions, DevSettings, Entry, Experiment, Kept
+from harness.runs.experiment import Conditions, DevSettings, Entry, Experiment, Kept, read_keys, set_value
 
 PRESETS = Path(__file__).parents[1] / "presets"
 EXTENDS = "extends"  # key of a file: the preset whose keys it has where it does not say otherwise
@@ -38,7 +36,7 @@ class Study(Conditions):
     steps: int | None = option(None, "upper bound on the training steps of every trial: its budget", ge=1)
     objectives: list[str] = option([DEV], "dev, or TASK, TASK:METRIC, TASK:METRIC:AGGREGATION of the suites")
     directions: list[Literal["maximize", "minimize"]] = option([], "one for each objective; empty: maximize")
-    seeds: list[int] = option([101], "seeds of a trial; the second and later ones only for trials still in contention")
+    seeds: list[int] = option([101], "seeds of a trial: a run for each")
     held_out_seeds: list[int] = option([1, 2, 3], "seeds that confirm the best configuration; none of them searches")
     sampler: str = option("tpe", "how configurations are proposed: grid, brute_force or a sampler")
     sampler_seed: int = option(0, "seed of the sampler")
@@ -133,14 +131,15 @@ def read_study(
         InputError: no such file or preset, not TOML, no quick size, unknown key, value out of range.
     """
     path, tree = ("study", deepcopy(dict(source))) if isinstance(source, Mapping) else _read(str(source))
-    tree["name"] = tree.get("name", Path(path).stem)
+    tree.setdefault("name", "study")
     smaller = tree.pop("quick", None)
     if quick:
         if not isinstance(smaller, dict):
             raise InputError(f"{path}: --quick: the file has no table [quick]")
         tree |= {"name": f"{tree['name']}-quick", **smaller}
     for override in overrides:
-        _override(tree, override)
+        key, value = setting(override, "trials=20")
+        set_value(tree, key.split("."), value, override)
     if name is not None:
         tree["name"] = name
     study = Study.parse(tree, path)
@@ -152,31 +151,10 @@ def read_study(
 def _read(file: str) -> tuple[str, dict[str, Any]]:
     """Path and keys of a file or preset; those that it does not have are those of the study that it `extends`."""
     known = presets()
-    path = Path(file)
-    if not is_there(path) or (path.is_dir() and file in known):
-        if file not in known:
-            hint = nearest(file, sorted(known))
-            raise InputError(f'no file and no study preset "{file}"{hint}; presets: {", ".join(known)}')
-        path = known[file]
-    tree = read_toml(path)
-    if tree.pop("schema", SCHEMA) != SCHEMA:
-        raise InputError(f'{path}: key "schema": this version of the harness reads {SCHEMA}; update one of the two')
+    path, tree = read_keys(file, known)
     base = tree.pop(EXTENDS, None)
     if base is None:
-        return str(path), tree
-    whole = [name for name, other in known.items() if EXTENDS not in read_toml(other)]
-    if base not in whole:
-        raise InputError(f'{path}: key "{EXTENDS}": expected one of the presets {", ".join(whole)}, not {base!r}')
-    inherited = {key: value for key, value in _read(base)[1].items() if key != "name"}
-    return str(path), {**inherited, **tree}
-
-
-def _override(tree: dict[str, Any], override: str) -> None:
-    """Set one value of the tree: trials=20, config.temperature=0.1, space.learning_rate=[1e-5, 3e-5]."""
-    path, value = setting(override, "trials=20")
-    *tables, key = path.split(".")
-    for table in tables:
-        tree = tree.setdefault(table, {})
-        if not isinstance(tree, dict):
-            raise InputError(f'--set {override}: "{table}" is a single value, not a table')
-    tree[key] = value
+        return path, tree
+    if base not in list(known):
+        raise InputError(f'{path}: key "{EXTENDS}": expected one of the presets {", ".join(known)}, not {base!r}')
+    return path, {**_read(base)[1], **tree}

@@ -39,19 +39,13 @@ def document(workdir: Path, name: str) -> Document | None:
     Raises:
         InputError: the journal is damaged, or the study was not made by `harness study`.
     """
-    import optuna
-
     from studies.definition.space import make_space
-    from studies.storage import DEFINITION, JOURNAL, definition_of, open_storage
+    from studies.storage import definition_of, find
     from studies.trials import finished_trials
 
-    if not (workdir / JOURNAL).exists():
+    stored = find(workdir, name)
+    if stored is None:
         return None
-    storage = open_storage(workdir)
-    known = {s.study_name: s for s in optuna.get_all_study_summaries(storage, include_best_trial=False)}
-    if name not in known or DEFINITION not in known[name].user_attrs:
-        return None
-    stored = optuna.load_study(study_name=name, storage=storage)
     study = definition_of(stored)
     return describe(stored, study, make_space(study, f'study "{name}"'), finished_trials(stored), workdir)
 

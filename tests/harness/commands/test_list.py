@@ -81,7 +81,7 @@ def test_a_card_is_printed_whole(
     only(monkeypatch, notes=notes, published=("mine.csv:My-BERT", "mine.csv:None"), kept="a layer")
     assert main(["list", "methods", "--verbose"]) == 0
     text = " ".join(capsys.readouterr().out.split())
-    for part in ("Gao, Yao & Chen, EMNLP 2021", "Eq. 4", "and ends here", "kept: a layer", "help: temperature of"):
+    for part in ("Gao, Yao & Chen, EMNLP 2021", "Eq. 4", "and ends here", "kept: a layer", "default: 0.05"):
         assert part in text
     assert "mine.csv:My-BERT" in text
     assert "STS12 66.94, STS13 78.03" in text
