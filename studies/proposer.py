@@ -88,8 +88,6 @@ def run_trials(
                     Runner(workdir, executor, progress).run(proposer)
             except StopRequested:
                 raise progress.stopped() from None
-        for trial in trials.finished_trials(stored):  # those of a process that was killed before it sent them
-            log_trial(tracker, trial, study, workdir)
     return stored
 
 

@@ -79,7 +79,6 @@ def run(args: argparse.Namespace) -> int:
         args.experiment,
         workdir=args.workdir,
         formats=args.format or report_folder.FORMATS,
-        log=tell,
         **options.run_settings(args),
         **choices,
     )

@@ -73,7 +73,7 @@ class Grid:
             return False
         self.more_seeds.open_analysis()
         self.write()
-        plan = self.more_seeds.close_analysis(self.plan, self.workdir, list(self.records.values()))
+        plan = self.more_seeds.close_analysis(self.plan, self.workdir)
         self.plan = plan or self.plan
         self.write()
         self.progress.reporter.say(self.more_seeds.summary())
