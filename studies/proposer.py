@@ -21,7 +21,7 @@ import optuna
 from optuna.trial import FrozenTrial, TrialState
 
 from harness import registry
-from harness.errors import InputError, StopRequested
+from harness.errors import InputError
 from harness.executors.executor import Executor, ExecutorSettings
 from harness.machine.progress import Reporter
 from harness.results.record import Record
@@ -78,16 +78,10 @@ def run_trials(
         resumed, left = trials.queue_slots(storage, stored, planned)
         if left:
             reporter = ending.enter_context(Reporter(left, quiet=quiet))
-            workers = (executor.settings.workers or 1) if executor.parallel else 1
-            progress = Progress(workdir, study.name, kind="study", title=study.title, executor=executor.name,
-                                workers=workers, reporter=reporter, page=page)  # fmt: skip
+            progress = Progress(workdir, study.name, kind="study", title=study.title, executor=executor,
+                                reporter=reporter, page=page)  # fmt: skip
             proposer = OptunaTrials(stored, study, space, workdir, progress, resumed, len(planned), tracker)
-            progress.scores = proposer.scores
-            try:
-                with progress:
-                    Runner(workdir, executor, progress).run(proposer)
-            except StopRequested:
-                raise progress.stopped() from None
+            Runner(workdir, executor, progress).run(proposer)
     return stored
 
 
@@ -143,10 +137,6 @@ class OptunaTrials:
             jobs += self._advance(self.open[trial.number])
         return jobs
 
-    def label(self, job: Job) -> str:
-        """As `Proposer.label`."""
-        return f"trial {job.trial}"
-
     def prune(self, job: Job, step: int, score: float) -> str:
         """As `Proposer.prune`."""
         trial = self.open.get(job.trial) if job.trial is not None else None
@@ -163,10 +153,9 @@ class OptunaTrials:
     def scores(self) -> list[dict[str, Any]]:
         """The best trials so far, for the page of a running study."""
         return [
-            {"row": f"trial {t.number}: {trials.result_of(t).label}", "task": name, "mean": 100 * value,
-             "n": len(trials.result_of(t).seeds)}
+            {"row": f"trial {t.number}: {trials.result_of(t).label}", "task": self.study.objective_name,
+             "mean": 100 * (t.value or 0.0), "n": len(trials.result_of(t).seeds)}
             for t in trials.best_trials(self.stored)[:_SHOWN]
-            for name, value in zip(self.study.objective_names, t.values, strict=True)
         ]  # fmt: skip
 
     def _advance(self, trial: OpenTrial) -> list[Job]:
@@ -181,7 +170,7 @@ class OptunaTrials:
         result = trials.result_of(ended)
         state = "failed" if ended.state == TrialState.FAIL else "reused" if result.reused else result.status
         self.progress.finish(
-            f"trial {number}", state, trials.line_about(ended), reason=result.reason, seconds=result.seconds.whole
+            f"trial {number}", state, trials.line_about(ended), reason=result.reason, seconds=result.seconds
         )
         log_trial(self.tracker, ended, self.study, self.workdir)
         return []
@@ -195,10 +184,10 @@ class OpenTrial:
         self.started = time.perf_counter()
         self.jobs: list[Job] = []
         self.records: list[Record] = []
-        self.executed: list[Record] = []  # those made for this trial
-        self.values: list[list[float]] = []  # of each seed
+        self.executed = False  # was one of them made for this trial?
+        self.values: list[float] = []  # of each seed
         self.ended = False
-        self.judges_dev = study.objectives == [DEV]
+        self.judges_dev = study.objective == DEV
         self.reported = set(stored.get_trials(deepcopy=False)[trial.number].intermediate_values)
         self.config = space.suggest(trial, first=trial.user_attrs.get(trials.SLOT) == 0)
         try:
@@ -222,14 +211,14 @@ class OpenTrial:
             for step, score in dev_scores(record, self.workdir):
                 self._report(step, score)  # also of a reused run, so that a pruner sees the same after a kill
         self.records.append(record)
-        self.executed += [record] if executed else []
+        self.executed |= executed
         if record.status == "pruned":
             self._end(TrialState.PRUNED)
         elif record.status == "failed":
             self._end(TrialState.FAIL)
         else:
             try:
-                self.values.append(objective_values(record, self.study, self.workdir))
+                self.values.append(objective_value(record, self.study, self.workdir))
             except InputError as error:
                 self._end(TrialState.FAIL, str(error))
                 return
@@ -252,8 +241,6 @@ class OpenTrial:
 
     def _end(self, state: TrialState, reason: str = "") -> None:
         """Store how the trial ended; the reason is that of its last record by default."""
-        costs = [record.cost for record in self.executed]
-        evaluation = ("dev_seconds", "encode_seconds", "evaluate_seconds")
         last = self.records[-1] if self.records else None
         trials.TrialResult(
             runs=[record.id for record in self.records],
@@ -263,14 +250,9 @@ class OpenTrial:
             reason=reason or (last.reason if last else ""),
             reused=bool(self.records) and not self.executed,
             label=describe_values(self.config),
-            seconds=trials.TrialSeconds(
-                training=sum(cost.get("train_seconds", 0.0) for cost in costs),
-                evaluation=sum(cost.get(key, 0.0) for cost in costs for key in evaluation),
-                whole=time.perf_counter() - self.started,
-            ),
+            seconds=time.perf_counter() - self.started,
         ).write(self.trial)
-        means = _means(self.values) if state == TrialState.COMPLETE else None
-        self.stored.tell(self.trial, means, state=state)
+        self.stored.tell(self.trial, fmean(self.values) if state == TrialState.COMPLETE else None, state=state)
         self.ended = True
 
 
@@ -283,13 +265,10 @@ def plan_trial(study: Study, values: Mapping[str, Any], workdir: Path) -> Plan:
     where = f'study "{study.name}"'
     plan = make_plan(study.experiment(values, describe_values(values)), where, workdir, starts=False)
     names = [task.name for task in plan.tasks]
-    for objective in study.objectives:
-        if objective == DEV and plan.dev is None:
-            raise InputError(
-                f'{where}: objectives: method "{study.method}" has no dev score; name a task and its suite'
-            )
-        if objective != DEV and not split_objective(objective, names):
-            raise InputError(f'{where}: objectives: no task of "{objective}" in suites; there are: {", ".join(names)}')
+    if study.objective == DEV and plan.dev is None:
+        raise InputError(f'{where}: objective: method "{study.method}" has no dev score; name a task and its suite')
+    if study.objective != DEV and not split_objective(study.objective, names):
+        raise InputError(f'{where}: objective: no task of "{study.objective}" in suites; there are: {", ".join(names)}')
     return plan
 
 
@@ -315,32 +294,24 @@ def dev_scores(record: Record, workdir: Path) -> list[tuple[int, float]]:
     return [(line["step"], line["spearman"]) for line in lines if line["kind"] == "dev"]
 
 
-def objective_values(record: Record, study: Study, workdir: Path) -> list[float]:
-    """The values of the objectives for one run; of a collapsed or diverged one the dev score that it fell to.
+def objective_value(record: Record, study: Study, workdir: Path) -> float:
+    """The objective of one run; of a collapsed or diverged one the dev score that it fell to.
 
     Raises:
-        InputError: the record lacks a score that is an objective.
+        InputError: the record lacks the score that is the objective.
     """
-    values = []
-    for objective in study.objectives:
-        value: float | None
-        if objective == DEV and record.status == "finished":
-            value = record.training.get("best_dev")
-        elif objective == DEV:
-            scores = dev_scores(record, workdir)
-            value = scores[-1][1] if scores and math.isfinite(scores[-1][1]) else 0.0
-        else:
-            parts = split_objective(objective, [*(score.task for score in record.scores), *record.missing])
-            value = record.score(*parts) if parts else None
-        if value is None or not math.isfinite(value):
-            raise InputError(f'objectives: the run has no score "{objective}" ({record.status} {record.reason})')
-        values.append(float(value))
-    return values
-
-
-def _means(values: list[list[float]]) -> list[float]:
-    """The mean over seeds of each objective."""
-    return [fmean(column) for column in zip(*values, strict=True)]
+    value: float | None
+    if study.objective == DEV and record.status == "finished":
+        value = record.training.get("best_dev")
+    elif study.objective == DEV:
+        scores = dev_scores(record, workdir)
+        value = scores[-1][1] if scores and math.isfinite(scores[-1][1]) else 0.0
+    else:
+        parts = split_objective(study.objective, [*(score.task for score in record.scores), *record.missing])
+        value = record.score(*parts) if parts else None
+    if value is None or not math.isfinite(value):
+        raise InputError(f'objective: the run has no score "{study.objective}" ({record.status} {record.reason})')
+    return float(value)
 
 
 def log_trial(tracker: Tracker | None, trial: FrozenTrial, study: Study, workdir: Path) -> None:

@@ -92,11 +92,11 @@ def create_or_resume(storage: BaseStorage, study: Study, where: str) -> optuna.S
     Raises:
         InputError: it exists with another definition (the difference is shown).
     """
-    stored = optuna.create_study(storage=storage, study_name=study.name, directions=study.signs, load_if_exists=True)
+    stored = optuna.create_study(storage=storage, study_name=study.name, direction="maximize", load_if_exists=True)
     if DEFINITION in stored.user_attrs or stored.get_trials(deepcopy=False):
         check_same(definition_of(stored), study, where)
     stored.set_user_attr(DEFINITION, study.model_dump_json())
-    stored.set_metric_names(study.objective_names)
+    stored.set_metric_names([study.objective_name])
     return stored
 
 

@@ -44,7 +44,7 @@ def study(
         >>> found = harness.study(
         ...     {"name": "share", "method": "whitening", "sampler": "grid", "space": {"k": [16, 32]},
         ...      "corpus": {"uri": "embedded:sentences", "limit": 64},
-        ...      "suites": ["Embedded-STS-natural"], "objectives": ["Embedded-STS-natural"]},
+        ...      "suites": ["Embedded-STS-natural"], "objective": "Embedded-STS-natural"},
         ...     workdir=work / "study", tracked=False,
         ... )
         >>> sorted(found.trials()["k"])
@@ -88,13 +88,12 @@ def study(
 
 
 def warn_of_test_parts(study: Study) -> str:
-    """A line on objectives that are test scores; empty where trials are chosen by the dev set alone."""
-    tests = ", ".join(objective for objective in study.objectives if objective != DEV)
-    if not tests:
+    """A line on an objective that is a test score; empty where trials are chosen by the dev set."""
+    if study.objective == DEV:
         return ""
     return (
-        f"note: trials are chosen by test scores ({tests}), so the score of the best one is too high; "
-        'objectives = ["dev"] chooses by the dev set'
+        f"note: trials are chosen by test scores ({study.objective}), so the score of the best one is too high; "
+        'objective = "dev" chooses by the dev set'
     )
 
 
@@ -203,7 +202,7 @@ class StudyResult(WithReport):
         return self.files
 
     def _repr_html_(self) -> str:
-        frame, value = self.trials(), self.study.objective_names[0]
-        frame = frame.sort_values(value, ascending=self.study.signs[0] == "minimize").head(5)
+        value = self.study.objective_name
+        frame = self.trials().sort_values(value, ascending=False).head(5)
         shown: str = frame[["trial", *self.space.names, value]].to_html(index=False)
         return f"<p>{escape(repr(self))}</p>{shown}"

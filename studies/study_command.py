@@ -34,8 +34,8 @@ def register(subparsers: options.Commands) -> None:
     run.add_argument("--dry-run", action="store_true", help="print the space and the number of trials; run nothing")
     show = options.add_command(
         commands, "show", show_study, options.WORKDIR,
-        help="print the best trials, statistics and times of a study",
-        description="Print the best trials, statistics and times of a study. Write its tables (CSV), figures and the "
+        help="print the best trials and statistics of a study",
+        description="Print the best trials and statistics of a study. Write its tables (CSV), figures and the "
         "experiment files of its best configuration to DIR/studies/NAME.",
         example=example.format("show barlow-twins-dropout"),
     )  # fmt: skip
@@ -51,10 +51,9 @@ def run_study(args: argparse.Namespace) -> int:
 
     study = read_study(args.study, args.overrides, quick=args.quick)
     space = make_space(study, args.study)
-    remarks = check(study, space, args.study)
+    check(study, space, args.study)
     if args.dry_run or not args.quiet:
         _introduce(study, space)
-        tell_lines("\n".join(remarks))
     if args.dry_run:
         tell_lines(study_api.warn_of_test_parts(study))
         return 0
@@ -90,7 +89,7 @@ def _introduce(study: Study, space: Space) -> None:
 
 
 def _show(result: StudyResult, *, top: int) -> None:
-    """Print the best trials, statistics and times."""
+    """Print the best trials and statistics."""
     from harness.commands.terminal import print_table
     from studies.show.findings import Sheet
     from studies.trials import best_trials, result_of
@@ -98,12 +97,12 @@ def _show(result: StudyResult, *, top: int) -> None:
     study, names, sheets = result.study, result.space.names, result.sheets()
     leading = best_trials(result.stored)[:top]
     rows = tuple(
-        (t.number, *(t.params.get(n) for n in names), *(100 * v for v in t.values),
+        (t.number, *(t.params.get(n) for n in names), 100 * (t.value or 0.0),
          " ".join(map(str, result_of(t).seeds)))
         for t in leading
     )  # fmt: skip
-    columns = ("trial", *names, *(f"{name} x 100" for name in study.objective_names), "seeds")
-    for sheet in (Sheet("best", "Best trials", columns, rows), sheets["summary"], sheets["time"]):
+    columns = ("trial", *names, f"{study.objective_name} x 100", "seeds")
+    for sheet in (Sheet("best", "Best trials", columns, rows), sheets["summary"]):
         print_table(sheet.title, list(sheet.columns), sheet.text())
     tell(f"tables, figures and experiment files: {result.files}")
     if leading:

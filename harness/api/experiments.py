@@ -274,23 +274,17 @@ def _run(planned: Planned, folder: Path, reporter: Reporter, tracker: Tracker | 
             earlier = read_comparison_file(folder, planned.name)
         more_seeds.check_earlier(planned.name, earlier)
         plan = more_seeds.begin(plan)
+    others = find_other_rows(plan, planned.others, folder) if planned.others else None
     for line in notices(plan):
         reporter.say(line)
-    others = find_other_rows(plan, planned.others, folder) if planned.others else None
     executor: Executor = registry.load(registry.EXECUTORS, experiment.executor.name)(experiment.executor, folder)
-    workers = (executor.settings.workers or 1) if executor.parallel else 1
-    progress = Progress(folder, planned.name, title=experiment.title, executor=executor.name, workers=workers,
-                        reporter=reporter, page=page)  # fmt: skip
+    progress = Progress(folder, planned.name, title=experiment.title, executor=executor, reporter=reporter, page=page)
     grid = Grid(
         plan, folder, progress, command_of=lambda job: reproduce_command(planned, plan, job), tracker=tracker,
         tuning=planned.tuning, only=planned.only, more_seeds=more_seeds, others=others,
     )  # fmt: skip
-    progress.scores = grid.scores
     try:
-        with progress:
-            Runner(folder, executor, progress, plan.team).run(grid)
-    except StopRequested:
-        raise progress.stopped() from None
+        Runner(folder, executor, progress, plan.team).run(grid)
     finally:
         plan.team.from_main("")  # no more training: the other processes end
     if others is not None:

@@ -137,20 +137,19 @@ def load(path: str | Path, name: str = "") -> Any:
     folder = Path(path)
     compared = sorted(comparison_files(folder))
     studies = sorted(file.name for file in (folder / "studies").glob("*") if file.is_dir())
-    known = compared or studies
+    known = [*compared, *studies]
     if not known:
         try:
             return load_model(path)
         except InputError as error:
             raise InputError(f"{path}: holds no comparison and no study, and is no model ({error})") from None
-    if not name and len(known) > 1:
-        raise InputError(f'{folder}: holds {", ".join(known)}: name one, as harness.load(workdir, "{known[0]}")')
-    name = name or known[0]
-    if name in studies and name not in compared:
-        return open_study(name, folder)
+    if not name and len(compared or studies) == 1:
+        name = known[0]
+    if name not in known:
+        wanted = f'no comparison "{name}"{nearest(name, known)}; ' if name else ""
+        raise InputError(f"{folder}: {wanted}it holds {', '.join(known)}: name one of them")
     if name not in compared:
-        known = [*compared, *studies]
-        raise InputError(f'{folder}: no comparison "{name}"{nearest(name, known)}; it holds {", ".join(known)}')
+        return open_study(name, folder)
     try:
         experiment = read_experiment((read_comparison_file(folder, name) or {})["experiment"])
     except (KeyError, InputError):

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -17,13 +14,11 @@ from harness.commands.options import JSON, Commands, add_command
 from harness.commands.terminal import print_columns, print_table
 from harness.errors import InputError
 from harness.files.printable import tell, tell_json
-from harness.files.redaction import redacted
 from harness.machine import environment
 
 if TYPE_CHECKING:
     from harness.results.store import RunFolder
 
-_HUB_SECONDS = 4.0
 _TOOLS = ("safetensors", "pyarrow", "pydantic", "optuna", "mlflow", "matplotlib", "accelerate")
 _SCORED_AGAIN = "the next comparison that contains it scores it again from its saved weights"
 _RUN_AGAIN = "the next comparison that contains it runs it again"
@@ -34,7 +29,7 @@ def register(commands: Commands) -> None:
     """Add `harness doctor` to the command line."""
     parser = add_command(
         commands, "doctor", run, JSON,
-        help="show devices, precision, hub, versions and broken plugins of this machine",
+        help="show devices, precision, versions and broken plugins of this machine",
         example="harness doctor --workdir work",
     )  # fmt: skip
     parser.add_argument("--workdir", type=Path, metavar="DIR", help="verify every file of a work directory instead, "
@@ -55,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def examine() -> Iterator[tuple[str, str]]:
-    """A name and a description of devices with their measured precision, hub and versions."""
+    """A name and a description of devices with their measured precision, and versions."""
     import torch
 
     from harness.encoder.precision import choose_precision
@@ -68,7 +63,6 @@ def examine() -> Iterator[tuple[str, str]]:
         precision = choose_precision(device)
         why = precision.measurement.get("reason") or f"bf16 gain {precision.measurement.get('bf16_gain')}"
         yield device, f"{environment.device_name(device)}: {precision.name} ({why})"
-    yield "hub", _describe_hub()
     versions = {**machine["versions"], **environment.versions(_TOOLS)}
     yield "versions", ", ".join(f"{name} {version}" for name, version in versions.items())
 
@@ -80,19 +74,6 @@ def _describe_plugins(plugins: list[Plugin]) -> Iterator[tuple[str, str]]:
     for plugin in plugins:
         if plugin.fault:
             yield f"broken {plugin.name}", plugin.fault
-
-
-def _describe_hub() -> str:
-    """Whether the hub answers (any HTTP status is an answer); what is embedded works without it."""
-    endpoint = os.environ.get("HF_ENDPOINT") or "https://huggingface.co"
-    offline = "; HF_HUB_OFFLINE is set" if os.environ.get("HF_HUB_OFFLINE") else ""
-    try:
-        request = urllib.request.Request(endpoint, method="HEAD")  # noqa: S310 - the user's own setting
-        with suppress(urllib.error.HTTPError), urllib.request.urlopen(request, timeout=_HUB_SECONDS):  # noqa: S310
-            pass
-    except (OSError, ValueError) as error:
-        return redacted(f"{endpoint} not reachable: {getattr(error, 'reason', '') or error}{offline}")
-    return redacted(f"{endpoint} reachable{offline}")
 
 
 class Fault(NamedTuple):
@@ -149,16 +130,11 @@ def check_run(folder: RunFolder) -> list[Fault]:
 
 
 def _check_shared_files(workdir: Path) -> Iterator[Fault]:
-    """What is wrong with files that several runs share: measurements, comparisons, the journal of studies."""
+    """What is wrong with files that several runs share: comparisons, the journal of studies."""
     from harness.results.store import comparison_files, read_comparison_file
     from studies.storage import JOURNAL, is_sound
 
-    measurements, journal = workdir / "measurements.json", workdir / JOURNAL
-    with suppress(FileNotFoundError):
-        try:
-            dict(json.loads(measurements.read_bytes()))
-        except (ValueError, TypeError, RecursionError):
-            yield Fault(measurements.name, "damaged", "everything is measured again")
+    journal = workdir / JOURNAL
     for name, comparison in comparison_files(workdir).items():
         try:
             read_comparison_file(workdir, name)

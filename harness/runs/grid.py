@@ -79,10 +79,6 @@ class Grid:
         self.progress.reporter.say(self.more_seeds.summary())
         return plan is not None
 
-    def label(self, job: Job) -> str:
-        """As `Proposer.label`."""
-        return job.label
-
     def prune(self, job: Job, step: int, score: float) -> str:
         """As `Proposer.prune`: no run of a comparison is pruned."""
         return ""

@@ -59,7 +59,9 @@ class Job:
 
     @property
     def label(self) -> str:
-        """Row, base model and seed in words."""
+        """What its progress is shown under: the trial of a study, else row, base model and seed."""
+        if self.trial is not None:
+            return f"trial {self.trial}"
         return f"{self.row} · {self.spec.base_model} · seed {seed_text(self.spec.random_seed)}"
 
     @property

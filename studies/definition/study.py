@@ -34,8 +34,7 @@ class Study(Conditions):
     base_model: str = option("embedded:mini-bert", "hub id, folder or embedded:NAME")
     suites: list[str] = option([], "suites or tasks that every trial is evaluated on; none: the dev set alone")
     steps: int | None = option(None, "upper bound on the training steps of every trial: its budget", ge=1)
-    objectives: list[str] = option([DEV], "dev, or TASK, TASK:METRIC, TASK:METRIC:AGGREGATION of the suites")
-    directions: list[Literal["maximize", "minimize"]] = option([], "one for each objective; empty: maximize")
+    objective: str = option(DEV, "what is maximised: dev, or TASK, TASK:METRIC, TASK:METRIC:AGGREGATION of the suites")
     seeds: list[int] = option([101], "seeds of a trial: a run for each")
     held_out_seeds: list[int] = option([1, 2, 3], "seeds that confirm the best configuration; none of them searches")
     sampler: str = option("tpe", "how configurations are proposed: grid, brute_force or a sampler")
@@ -57,7 +56,7 @@ class Study(Conditions):
             raise ValueError(f'unknown sampler "{value}"{nearest(value, known)}; known: {", ".join(known)}')
         return value
 
-    @field_validator("seeds", "objectives")
+    @field_validator("seeds")
     @classmethod
     def _not_empty(cls, value: list[Any]) -> list[Any]:
         if not value or len(set(value)) != len(value):
@@ -69,28 +68,18 @@ class Study(Conditions):
         both = sorted(set(self.seeds) & set(self.held_out_seeds))
         if both:
             raise ValueError(f"held_out_seeds: seed {both[0]} searches too (seeds); choose others")
-        if self.directions and len(self.directions) != len(self.objectives):
-            raise ValueError(f"directions: expected {len(self.objectives)}, one for each objective")
-        if self.pruner != "none" and (self.objectives != [DEV] or "minimize" in self.directions):
-            raise ValueError(f'pruner: {self.pruner} judges dev scores; it goes with objectives = ["dev"] alone')
+        if self.pruner != "none" and self.objective != DEV:
+            raise ValueError(f'pruner: {self.pruner} judges dev scores; it goes with objective = "dev" alone')
         if self.defaults_first and self.sampler in ENUMERATED:
             raise ValueError(f"defaults_first: {self.sampler} goes through the whole space in its own order")
-        if len(self.objectives) > 1 and self.sampler == "cmaes":
-            raise ValueError(f"sampler: {self.sampler} takes one objective; use tpe, nsgaii, gp, random or qmc")
-        needs = [o for o in self.objectives if o != DEV]
-        if needs and not self.suites:
-            raise ValueError(f'objectives: "{needs[0]}" is evaluated by no suite; name one in suites')
+        if self.objective != DEV and not self.suites:
+            raise ValueError(f'objective: "{self.objective}" is evaluated by no suite; name one in suites')
         return self
 
     @property
-    def signs(self) -> list[Literal["maximize", "minimize"]]:
-        """A direction for each objective."""
-        return list(self.directions) or ["maximize"] * len(self.objectives)
-
-    @property
-    def objective_names(self) -> list[str]:
-        """Titles of the objectives."""
-        return [f"{self.dev.task} dev" if o == DEV else o for o in self.objectives]
+    def objective_name(self) -> str:
+        """Title of the objective."""
+        return f"{self.dev.task} dev" if self.objective == DEV else self.objective
 
     def experiment(self, values: Mapping[str, Any], label: str) -> Experiment:
         """The comparison of one row, named `label`, that a trial with these values is: its runs have the same ids."""

@@ -19,7 +19,6 @@ from studies.show.findings import (
     heat_sheet,
     scored,
     summary_sheet,
-    time_sheet,
     trials_sheet,
 )
 from studies.storage import folder_of
@@ -44,7 +43,7 @@ def sheets(
     pairs = list(combinations(numbers, 2))[:MOST_PAIRS]
     tables += [heat_sheet(study, space, trials, a, b) for a, b in pairs]
     values = [t.values[0] for t in scored(trials)]
-    if values and study.signs[0] == "maximize":
+    if values:
         budgets = range(1, len(values) + 1)
         curve = expected_maximum(values, list(budgets))
         rows = tuple((n, 100 * float(v)) for n, v in zip(budgets, curve, strict=True))
@@ -52,7 +51,6 @@ def sheets(
     weights = tuple(importances(stored).items())
     if weights:
         tables.append(Sheet("importance", "Importance of the parameters", ("parameter", "importance"), weights))
-    tables.append(time_sheet(trials))
     return tables
 
 

@@ -42,27 +42,26 @@ class Sheet:
 
 
 def value_label(study: Study) -> str:
-    """The axis of the first objective."""
-    return f"{study.objective_names[0]} ×100"
+    """The axis of the objective."""
+    return f"{study.objective_name} ×100"
 
 
 def trials_sheet(study: Study, space: Space, trials: Sequence[FrozenTrial]) -> Sheet:
     """Every trial: configuration, values (correlations, not times 100), state, seeds, seconds, ids of its runs."""
-    seconds_of = ("training", "evaluation", "whole")
-    columns = ("trial", *space.names, *study.objective_names, "state", "status", "seeds", "reused",
-               *(f"{part} seconds" for part in seconds_of), "last step", "runs", "reason")  # fmt: skip
+    columns = ("trial", *space.names, study.objective_name, "state", "status", "seeds", "reused",
+               "seconds", "last step", "runs", "reason")  # fmt: skip
     rows: list[tuple[Value, ...]] = []
     for t in trials:
         result = result_of(t)
         rows.append((
             t.number,
             *(t.params.get(name) for name in space.names),
-            *(t.values if t.state.name == "COMPLETE" else [None] * len(study.objectives)),
+            t.value if t.state.name == "COMPLETE" else None,
             t.state.name.lower(),
             result.status,
             " ".join(map(str, result.seeds)),
             "yes" if result.reused else "no",
-            *(round(getattr(result.seconds, key), 3) for key in seconds_of),
+            round(result.seconds, 3),
             t.last_step,
             " ".join(result.runs),
             result.reason,
@@ -75,16 +74,15 @@ def scored(trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
     return [t for t in trials if t.state.name == "COMPLETE" and math.isfinite(t.values[0])]
 
 
-def top(study: Study, values: Sequence[float], share: float = 1.0) -> float:
-    """The best of the values times 100, or the quantile that `share` of them do not exceed in merit."""
-    return 100 * quartile(values, share if study.signs[0] == "maximize" else 1 - share)
+def top(values: Sequence[float], share: float = 1.0) -> float:
+    """The best of the values times 100, or the quantile that `share` of them do not exceed."""
+    return 100 * quartile(values, share)
 
 
 def summary_sheet(study: Study, space: Space, trials: Sequence[FrozenTrial]) -> Sheet:
-    """max, q75 and q50 of the first objective by category, as in Table 1 of Farina & Pappadopulo (NAACL 2024).
+    """max, q75 and q50 of the objective by category, as in Table 1 of Farina & Pappadopulo (NAACL 2024).
 
-    Categories are the values of `by`; without one there is the line of all trials alone. With `minimize` the best value
-    is the least one, and the quartiles are the lower ones.
+    Categories are the values of `by`; without one there is the line of all trials alone.
     """
     groups: list[tuple[str, list[FrozenTrial]]] = [("all", list(trials))]
     if study.by is not None:
@@ -95,14 +93,13 @@ def summary_sheet(study: Study, space: Space, trials: Sequence[FrozenTrial]) -> 
         values = [t.values[0] for t in scored(group)]
         numbers: list[Value] = [None, None, None]
         if values:
-            numbers = [top(study, values, share) for share in (1.0, 0.75, 0.5)]
+            numbers = [top(values, share) for share in (1.0, 0.75, 0.5)]
         pruned = sum(t.state.name == "PRUNED" for t in group)
         failed = sum(t.state.name == "FAIL" for t in group)
         distinct = len({tuple(result_of(t).runs) for t in group})
         rows.append((name, *numbers, len(values), pruned, failed, distinct))
-    title = f"{study.objective_names[0]} x 100 over trials (q75, q50: linear interpolation)"
-    best = "max" if study.signs[0] == "maximize" else "min"
-    columns = ("category", best, "q75", "q50", "scored trials", "pruned", "failed", "different configurations")
+    title = f"{study.objective_name} x 100 over trials (q75, q50: linear interpolation)"
+    columns = ("category", "max", "q75", "q50", "scored trials", "pruned", "failed", "different configurations")
     return Sheet("summary", title, columns, tuple(rows))
 
 
@@ -119,10 +116,10 @@ def binned_sheet(study: Study, space: Space, trials: Sequence[FrozenTrial], name
         for i, (low, high) in enumerate(intervals):
             values = [t.values[0] for t in group if bin_of(float(t.params[name]), intervals) == i]
             if values:
-                numbers = (top(study, values), top(study, values, 0.75), len(values))
+                numbers = (top(values), top(values, 0.75), len(values))
                 rows.append(("all" if category is None else str(category), low, high, *numbers))
     columns = (study.by or "category", f"{name} from", f"{name} to", "max", "q75", "trials")
-    return Sheet(f"binned-{name}", f"{study.objective_names[0]} x 100 by {name}", columns, tuple(rows))
+    return Sheet(f"binned-{name}", f"{study.objective_name} x 100 by {name}", columns, tuple(rows))
 
 
 def heat_sheet(study: Study, space: Space, trials: Sequence[FrozenTrial], a: str, b: str, count: int = 6) -> Sheet:
@@ -141,23 +138,10 @@ def heat_sheet(study: Study, space: Space, trials: Sequence[FrozenTrial], a: str
                 for t in have
                 if bin_of(float(t.params[a]), grids[0]) == i and bin_of(float(t.params[b]), grids[1]) == j
             ]
-            numbers = (top(study, values), top(study, values, 0.75)) if values else (None, None)
+            numbers = (top(values), top(values, 0.75)) if values else (None, None)
             rows.append((low_a, high_a, low_b, high_b, *numbers, len(values)))
     columns = (f"{a} from", f"{a} to", f"{b} from", f"{b} to", "max", "q75", "trials")
-    return Sheet(f"heat-{a}-{b}", f"{study.objective_names[0]} x 100 by {a} and {b}", columns, tuple(rows))
-
-
-def time_sheet(trials: Sequence[FrozenTrial]) -> Sheet:
-    """Wall seconds of the trials that were trained, by their parts."""
-    parts = [seconds for t in trials if (seconds := result_of(t).seconds).training > 0]
-    whole = sum(part.whole for part in parts)
-    rows: list[tuple[Value, ...]] = []
-    sums = {key: sum(getattr(part, key) for part in parts) for key in ("training", "evaluation")}
-    sums["other"] = whole - sum(sums.values())
-    for key, seconds in sums.items():
-        rows.append((key, seconds / max(1, len(parts)), 100 * seconds / whole if whole else 0.0))
-    columns = ("part", "seconds per trial", "percent")
-    return Sheet("time", f"Time of {len(parts)} trained trials", columns, tuple(rows))
+    return Sheet(f"heat-{a}-{b}", f"{study.objective_name} x 100 by {a} and {b}", columns, tuple(rows))
 
 
 def _spans_decades(values: Sequence[float]) -> bool:

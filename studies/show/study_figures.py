@@ -7,6 +7,7 @@ parallel coordinates and other views are those of optuna-dashboard, which opens 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,11 +35,10 @@ def history(study: Study, trials: Sequence[FrozenTrial]) -> Figure | None:
         return None
     cut = [(i, 100 * t.intermediate_values[t.last_step]) for i, t in enumerate(order, 1)
            if t.state.name == "PRUNED" and t.last_step is not None]  # fmt: skip
-    best = np.maximum.accumulate if study.signs[0] == "maximize" else np.minimum.accumulate
     with style():
         plot = new(7.2, 3.0)
         axes = plot.add_subplot()
-        axes.step(*zip(*_steps(done, best), strict=True), where="post", color=COLOURS[1], label="best so far")
+        axes.step(*zip(*_steps(done), strict=True), where="post", color=COLOURS[1], label="best so far")
         axes.plot(*zip(*done, strict=True), "o", color=COLOURS[0], markersize=4, label="trial")
         if cut:
             axes.plot(*zip(*cut, strict=True), "x", color=MUTED, markersize=5, label="pruned, at its last score")
@@ -46,13 +46,13 @@ def history(study: Study, trials: Sequence[FrozenTrial]) -> Figure | None:
         axes.set_ylabel(value_label(study))
         axes.locator_params(axis="x", integer=True)
         plot.legend(loc="outside upper left", ncols=3, fontsize=8)
-        value = best([v for _, v in done])[-1]
+        value = max(v for _, v in done)
         return finish(plot, "history", "Optimisation history", "Trials in the order in which they were begun.",
                       f"Values of {len(done)} trials; the best is {value:.2f}.")  # fmt: skip
 
 
-def _steps(done: list[tuple[int, float]], best: Any) -> list[tuple[int, float]]:
-    return list(zip([i for i, _ in done], best([v for _, v in done]).tolist(), strict=True))
+def _steps(done: list[tuple[int, float]]) -> list[tuple[int, float]]:
+    return list(zip([i for i, _ in done], accumulate((v for _, v in done), max), strict=True))
 
 
 def development(study: Study, trials: Sequence[FrozenTrial]) -> Figure | None:
@@ -80,7 +80,7 @@ def development(study: Study, trials: Sequence[FrozenTrial]) -> Figure | None:
 def expected(study: Study, trials: Sequence[FrozenTrial]) -> Figure | None:
     """Expected validation performance against the number of trials (Dodge et al., EMNLP 2019)."""
     values = [t.values[0] for t in scored(trials)]
-    if len(values) < 2 or study.signs[0] != "maximize":
+    if len(values) < 2:
         return None
     budgets = list(range(1, len(values) + 1))
     with style():
@@ -102,8 +102,6 @@ def importances(search: optuna.Study) -> dict[str, float]:
 
     import optuna
 
-    if len(search.directions) > 1:
-        return {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

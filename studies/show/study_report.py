@@ -63,7 +63,7 @@ def describe(
     from studies.trials import best_trials
 
     leading = best_trials(stored)
-    confirmed = confirm(leading[0], study, workdir) if leading and len(study.signs) == 1 else None
+    confirmed = confirm(leading[0], study, workdir) if leading else None
     tables = sheets(stored, study, space, trials, workdir)
     by_key = {sheet.key: sheet for sheet in tables}
     drawn = study_figures.all_figures(stored, study, space, trials, tables)
@@ -79,7 +79,6 @@ def describe(
         ("search", "The search", [*those(*_SEARCH)]),
         ("parameters", "What the parameters do", [*those(*_PARAMETERS)]),
         ("training", "Training", [*those(*_TRAINING)]),
-        ("time", "Time", [plain_table(by_key["time"], "Wall-clock seconds, by what they went into.", digits=2)]),
         ("trials", "All trials", [trials_table(study, space, trials)]),
         ("limits", "Limits", [_limits(study, trials, confirmed)]),
     ]
@@ -123,13 +122,11 @@ def _headline(
 ) -> str:
     if not leading:
         return "No trial has a value yet."
-    if len(study.signs) > 1:
-        return f"{len(leading)} of {len(trials)} trials are Pareto-optimal: none beats them on every objective."
     best = leading[0]
     result = result_of(best)
     seeds = f"seed{'s' if len(result.seeds) > 1 else ''} {listed(result.seeds)}"
     text = (
-        f"The best of {len(trials)} trials reaches {two_digits(100 * best.values[0])} on {study.objective_names[0]} "
+        f"The best of {len(trials)} trials reaches {two_digits(100 * best.values[0])} on {study.objective_name} "
         f"(×100, {seeds}): {result.label}."
     )
     if confirmed is None or not confirmed.held_out:
@@ -153,7 +150,7 @@ def _definition(study: Study, planned: int, trials: Sequence[FrozenTrial]) -> Fa
         ("base model", study.base_model),
         ("corpus", corpus.uri + (f", {corpus.limit:,} items" if corpus.limit else "")),
         ("selected on", f"{study.dev.task} ({study.dev.where}), dev"),
-        ("objectives", listed([f"{n} ({s})" for n, s in zip(study.objective_names, study.signs, strict=True)])),
+        ("objective", study.objective_name),
         ("budget", f"{planned} trials of {f'{study.steps} updates' if study.steps else 'whole runs'}"),
         ("sampler", f"{study.sampler}, seed {study.sampler_seed}"),
         ("pruner", study.pruner),

@@ -76,30 +76,22 @@ def best_table(study: Study, space: Space, leading: Sequence[FrozenTrial]) -> Ta
     columns = [
         Column("trial", "Trial", numeric=False),
         *_parameter_columns(space),
-        *[Column(f"o:{name}", name, "×100") for name in study.objective_names],
+        Column("objective", study.objective_name, "×100"),
         Column("seeds", "Seeds", numeric=False, aside=True),
     ]
     rows = []
     for t in leading[:TOP]:
         result = result_of(t)
-        by_seed = result.seed_values
         cells = [Cell(str(t.number), value=t.number, records=tuple(result.runs)), *_parameter_cells(space, t)]
-        for i, value in enumerate(t.values):
-            deviation = _deviation([100 * seed[i] for seed in by_seed])
-            cells.append(number(100 * value, sd=deviation, n=len(by_seed), records=result.runs))
+        deviation = _deviation([100 * value for value in result.seed_values])
+        cells.append(number(100 * (t.value or 0.0), sd=deviation, n=len(result.seeds), records=result.runs))
         cells.append(Cell(listed(result.seeds)))
         rows.append(TableRow(tuple(cells)))
-    several = len(study.signs) > 1
-    title = "Pareto-optimal trials" if several else "Best trials"
-    caption = f"{min(TOP, len(leading))} of {len(leading)} scored trials"
-    caption += ", in the order in which they were begun." if several else ", best first."
+    caption = f"{min(TOP, len(leading))} of {len(leading)} scored trials, best first."
     legend = ["These scores chose: the highest of them is too high by the very choice (see held-out seeds)."]
     if len(study.seeds) > 1:
-        legend.insert(
-            0,
-            "Mean ± standard deviation over seeds. Only trials with all seeds are shown; others were stopped early.",
-        )
-    return Table("best", title, caption, tuple(columns), tuple(rows), tuple(legend))
+        legend.insert(0, "Mean ± standard deviation over seeds.")
+    return Table("best", "Best trials", caption, tuple(columns), tuple(rows), tuple(legend))
 
 
 def _deviation(values: Sequence[float]) -> float | None:
@@ -109,7 +101,7 @@ def _deviation(values: Sequence[float]) -> float | None:
 
 
 def summary_table(study: Study, sheet: Sheet) -> Table:
-    caption = f"{study.objective_names[0]} ×100 over trials, as in Table 1 of Farina & Pappadopulo (2024)."
+    caption = f"{study.objective_name} ×100 over trials, as in Table 1 of Farina & Pappadopulo (2024)."
     return plain_table(sheet, caption, digits=2, title="Maximum and quartiles by category")
 
 
@@ -133,8 +125,6 @@ def plain_table(sheet: Sheet, caption: str, *, digits: int, title: str = "") -> 
 def held_out_scores(study: Study, confirmed: Confirmation | None) -> list[Block]:
     """Chosen against held-out scores of the best configuration, or how to get them."""
     if confirmed is None or not confirmed.held_out:
-        if len(study.signs) > 1:
-            return []
         file = folder_of(Path("WORKDIR"), study.name) / "held-out.toml"
         commands = (f"harness compare {shlex.quote(str(file))} --workdir WORKDIR",)
         seeds = listed(study.held_out_seeds)
@@ -144,7 +134,7 @@ def held_out_scores(study: Study, confirmed: Confirmation | None) -> list[Block]
         ]
     from reports.stats.estimate import mean_sd
 
-    columns = (Column("seed", "Seed", numeric=False), Column("score", study.objective_names[0], "×100"))
+    columns = (Column("seed", "Seed", numeric=False), Column("score", study.objective_name, "×100"))
     rows = []
     for part, what in ((confirmed.chosen_by, "seeds that chose"), (confirmed.held_out, "held-out seeds")):
         for record, value in part:
@@ -170,7 +160,7 @@ def trials_table(study: Study, space: Space, trials: Sequence[FrozenTrial]) -> T
     columns = [
         Column("trial", "Trial", numeric=False),
         *_parameter_columns(space),
-        *[Column(f"o:{name}", name, "×100") for name in study.objective_names],
+        Column("objective", study.objective_name, "×100"),
         Column("state", "Ended", numeric=False, aside=True),
         Column("seconds", "Seconds", aside=True),
     ]
@@ -180,11 +170,11 @@ def trials_table(study: Study, space: Space, trials: Sequence[FrozenTrial]) -> T
         runs = tuple(result.runs)
         cells = [Cell(str(t.number), value=t.number, records=runs), *_parameter_cells(space, t)]
         complete = t.state.name == "COMPLETE"
-        values = t.values if complete else [None] * len(study.objectives)
-        cells += [Cell("–", state="empty") if v is None else number(100 * v, records=runs) for v in values]
+        value = t.value if complete else None
+        cells.append(Cell("–", state="empty") if value is None else number(100 * value, records=runs))
         ended = result.status if complete else t.state.name.lower()
         cells.append(Cell(ended, notes=(f"trial {t.number}: {result.reason}",) if result.reason else ()))
-        cells.append(Cell("reused") if result.reused else number(result.seconds.whole, digits=1))
+        cells.append(Cell("reused") if result.reused else number(result.seconds, digits=1))
         rows.append(TableRow(tuple(cells)))
     caption = "In the order of their places in the plan; reused: nothing was trained."
     return Table("trials", "Trials", caption, tuple(columns), tuple(rows))

@@ -133,8 +133,8 @@ def test_another_space_under_the_same_name_is_refused(tmp_path: Path) -> None:
     [
         ({}, {"executor": {"workers": 0}}, "workers"),
         ({}, {"quick": True}, "quick"),
-        ({"objectives": ["STS12"]}, {}, NATURAL),
-        ({"objectives": ["dev"]}, {}, "objectives"),
+        ({"objective": "STS12"}, {}, NATURAL),
+        ({"objective": "dev"}, {}, "objective"),
         ({"sampler": "tpe", "trials": 0}, {}, "trials"),
         ({"method": "randm"}, {}, '"random"'),
     ],
