@@ -26,11 +26,12 @@ PROTOCOL = {
     "projector": (8192, 8192, 8192),
 }
 MINI = {
-    "batch_size": 64,
-    "learning_rate": 3e-4,
+    "batch_size": 32,
+    "pooling": "mean",
+    "learning_rate": 1e-4,
     "off_diagonal_weight": 5e-3,
     "epochs": 1,
-    "eval_every": 10,
+    "eval_every": 25,
     "projector": (1024, 1024, 1024),
     "bucket": 32,
 }
@@ -83,7 +84,7 @@ class BarlowTwins(TwoViewMethod):
                 "bert-base": Recipe({"dropout": 0.05}, f"{NC}, Table 2"),
                 "roberta-base": Recipe({"dropout": 0.1}, f"{NC}, Table 2"),
                 **later_models({"dropout": 0.05}),
-                "mini": Recipe({**MINI, "learning_rate": 1e-4, "off_diagonal_weight": 0.025}, SEARCHED),
+                "mini": Recipe({**MINI, "learning_rate": 3.5e-5, "dropout": 0.2}, SEARCHED),
             },
             shared={**PROTOCOL, "view": "dropout"},
             aliases={"paper-roberta": "roberta-base", "mini": "mini"},
@@ -93,7 +94,7 @@ class BarlowTwins(TwoViewMethod):
                 "bert-base": Recipe({"shuffle": 0.5}, f"{NC}, Table 2"),
                 "roberta-base": Recipe({"shuffle": 0.5}, f"{NC}, Table 2"),
                 **later_models({"shuffle": 0.5}),
-                "mini": Recipe(MINI, SEARCHED),
+                "mini": Recipe({**MINI, "learning_rate": 5e-5, "off_diagonal_weight": 5e-4, "shuffle": 0.5}, SEARCHED),
             },
             shared={**PROTOCOL, "view": "shuffle"},
             aliases={"paper-roberta-shuffle": "roberta-base", "mini-shuffle": "mini"},

@@ -115,9 +115,10 @@ class BYOL(ViewMethod):
                 # A short run needs a target that moves: 0.99 forgets half of its past in 69 updates.
                 "mini": Recipe(
                     {
-                        "batch_size": 64,
+                        "pooling": "mean",
+                        "batch_size": 32,
                         "learning_rate": 3e-5,
-                        "eval_every": 10,
+                        "eval_every": 25,
                         "projector": (1024, 256),
                         "predictor": 1024,
                         "momentum": 0.99,

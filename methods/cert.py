@@ -130,8 +130,8 @@ class CERT(TrainedMethod):
                 **alike({}, "ours: the values of BERT-large; untested at full size", "bert-base-multilingual"),
                 "mini": Recipe(
                     {
-                        "pooling": "cls",
-                        "batch_size": 64,
+                        "pooling": "mean",
+                        "batch_size": 32,
                         "learning_rate": 3e-5,
                         "optimizer": "adamw",
                         "max_grad_norm": 1.0,
@@ -140,7 +140,7 @@ class CERT(TrainedMethod):
                         "momentum": 0.99,
                         "queue_size": 512,
                         "keep": "query",
-                        "eval_every": 10,
+                        "eval_every": 25,
                         "head_dropout": 0.0,
                         "bucket": 32,
                     },

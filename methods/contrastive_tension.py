@@ -82,10 +82,10 @@ def pairs_of(texts: Sequence[str], negatives: int, rng: np.random.Generator) -> 
 
 OURS = "ours: the values of BERT-base; untested at full size"
 PORTED = "sentence-transformers' example"
-MINI = {"learning_rate": 3e-5, "train_length": 32, "eval_every": 10, "bucket": 32, "drop_last": False}
+MINI = {"learning_rate": 3e-5, "train_length": 32, "eval_every": 25, "bucket": 32, "drop_last": False}
 MINI_IN_BATCH = {
     **MINI,
-    "batch_size": 64,
+    "batch_size": 32,
     "keep": "better",
     "max_grad_norm": 1e9,
     "min_characters": 0,
@@ -169,7 +169,7 @@ class ContrastiveTension(TrainedMethod):
                 ),
                 **alike({}, OURS, "roberta-base", "roberta-large"),
                 **later_models({}),
-                "mini": Recipe({**MINI, "batch_size": 60, "max_steps": None, "epochs": 1}, SEARCHED),
+                "mini": Recipe({**MINI, "batch_size": 32, "max_steps": None, "epochs": 1}, SEARCHED),
             },
             shared={"max_steps": 5000, "epochs": 1000, "bucket": 1},
             aliases={"mini": "mini"},
@@ -179,7 +179,7 @@ class ContrastiveTension(TrainedMethod):
                 **alike({}, f"{PORTED} (train_stsb_ct.py)", "bert-base", "distilbert"),
                 **alike({}, OURS, "roberta-base"),
                 **later_models({}),
-                "mini": Recipe({**MINI, "batch_size": 60}, REHEARSAL),
+                "mini": Recipe({**MINI, "batch_size": 32}, REHEARSAL),
             },
             shared={**PORT, "reduction": "sum", "optimizer": "rmsprop_torch", "decay": "linear"},
         ),

@@ -46,7 +46,7 @@ MINI = {
     "l_min": 8,
     "l_max": 30,
     "epochs": 2,
-    "eval_every": 10,
+    "eval_every": 25,
     "drop_last": False,
 }
 

@@ -38,7 +38,7 @@ SOURCE = "Conneau et al. 2017, section 3.3; facebookresearch/InferSent: train_nl
 PROTOCOL = {"learning_rate": 0.1, "decay": 0.99, "shrink": 5.0, "max_grad_norm": 5.0, "bucket": 1, "pooling": "max"}
 MINI = {
     "vectors": GLOVE, "words": 20_000, "lower_case": True,
-    "hidden": 128, "classifier": 64, "epochs": 3, "batch_size": 16, "eval_every": 10,
+    "hidden": 128, "classifier": 64, "epochs": 3, "batch_size": 16, "eval_every": 25,
 }  # fmt: skip
 
 

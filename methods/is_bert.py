@@ -58,7 +58,7 @@ def jensen_shannon_information(local: Tensor, mask: Tensor, vectors: Tensor) -> 
     return own, others
 
 
-MINI = {"batch_size": 64, "learning_rate": 1e-4, "train_length": 32, "eval_every": 10, "bucket": 32}
+MINI = {"batch_size": 32, "learning_rate": 1e-4, "train_length": 32, "eval_every": 25, "bucket": 32}
 
 
 class ISBertConfig(TrainingConfig):

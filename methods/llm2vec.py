@@ -159,7 +159,7 @@ class LLM2Vec(TrainedMethod):
         "mini": Recipes(
             {
                 "mini": Recipe(
-                    {"mntp_steps": 16, "batch_size": 64, "train_length": 32, "eval_every": 10, "bucket": 32},
+                    {"mntp_steps": 16, "batch_size": 32, "train_length": 32, "eval_every": 25, "bucket": 32},
                     "ours: the paper's values, as short as the embedded corpus; not searched",
                 )
             }

@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import field_validator
+from pydantic import Field, field_validator
 
-from harness.config import option
+from harness import registry
+from harness.config import Config, option
 from harness.encoder.prompts import frame_of
 from harness.errors import InputError
-from harness.method import FitContext, FitReport, MethodCard, MethodConfig, Supervision, Text, require_corpus
-from harness.recipes import Presets
-from methods.concat import PartConfig, with_family
+from harness.files.hashing import content_id
+from harness.method import FitContext, FitReport, Method, MethodCard, MethodConfig, Supervision, Text, require_corpus
+from harness.recipes import Presets, Recipes
+from harness.results.spec import method_version
 from methods.static import Static
 
 if TYPE_CHECKING:
@@ -53,12 +55,30 @@ def zipf(count: int) -> NDArray[np.float64]:
     return probabilities
 
 
+class RowConfig(Config):
+    """The row that is distilled."""
+
+    method: str = Field(description="name of the method")
+    preset: str | None = option(None, "a preset of it")
+    family: str | None = option(None, "whose values of the preset; empty: those for the base model")
+    config: dict[str, Any] = option({}, "values that override the preset")
+
+    @property
+    def kind(self) -> type[Method]:
+        """The plugin."""
+        return registry.load(registry.METHODS, self.method)  # type: ignore[no-any-return]
+
+    def settings(self) -> Any:
+        """Its validated config."""
+        return self.kind.configure(self.config, preset=self.preset, family=self.family)
+
+
 class Model2VecConfig(MethodConfig):
     """Defaults: the library's, on SimCSE."""
 
     pooling: Literal["none"] = option("none", "that of the row that is distilled")
     max_length: int | None = option(None, "maximum number of tokens of a sentence; empty: all", ge=1)
-    of: PartConfig = option(PartConfig(method="simcse"), "the row: a table of method, preset, config and seed")
+    of: RowConfig = option(RowConfig(method="simcse"), "the row: a table of method, preset and config")
     dimensions: int = option(256, "of the vectors, by principal components", ge=1, sweep=[64, 128, 256, 512])
     sif: float | None = option(1e-4, "coefficient of the weights a / (a + p); empty: none", gt=0, lt=1)
     frequencies: Literal["zipf", "corpus"] = option(
@@ -67,7 +87,7 @@ class Model2VecConfig(MethodConfig):
 
     @field_validator("of")
     @classmethod
-    def _is_a_row(cls, value: PartConfig) -> PartConfig:
+    def _is_a_row(cls, value: RowConfig) -> RowConfig:
         try:
             value.settings()
         except InputError as error:
@@ -107,7 +127,18 @@ class Model2Vec(Static):
     @classmethod
     def values_for(cls, values: Mapping[str, Any], family: str | None, base_model: str | None) -> Mapping[str, Any]:
         """A row whose preset depends on the base model gets its family."""
-        return {**values, "of": with_family(values["of"], family, base_model)} if "of" in values else values
+        of = values.get("of")
+        if not isinstance(of, Mapping) or of.get("family") or not of.get("preset"):
+            return values
+        try:
+            presets = registry.load(registry.METHODS, str(of.get("method"))).presets
+        except InputError:  # reported when the row is validated
+            return values
+        if family is None and base_model is not None and isinstance(presets.get(of["preset"]), Recipes):
+            from harness.encoder.families import family_of
+
+            family = family_of(base_model)
+        return {**values, "of": {**of, "family": family}}
 
     @classmethod
     def text_for(cls, config: Any) -> Text:
@@ -137,8 +168,11 @@ class Model2Vec(Static):
 
     @classmethod
     def inputs(cls, config: Any) -> dict[str, str]:
-        """Those of the row."""
-        return config.of.inputs("of")  # type: ignore[no-any-return]
+        """What the row refers to, its version and its config, which a preset's name does not fix."""
+        kind, settings = config.of.kind, config.of.settings()
+        inputs = {f"of {key}": value for key, value in kind.inputs(settings).items()}
+        content = content_id(settings.model_dump(mode="json"))
+        return {**inputs, "of version": str(method_version(kind)), "of config": content}
 
     @classmethod
     def uses_dev(cls, config: Any) -> bool:
@@ -157,7 +191,7 @@ class Model2Vec(Static):
         if row.transductive:
             raise InputError(f"model2vec: {of.method} is fitted to each task's text, so it has no vectors of its own")
         folder = context.folder / "of" if context.folder else None
-        row.fit(text, replace(context, seed=context.seed + of.seed, folder=folder))
+        row.fit(text, replace(context, folder=folder))
         if row._encoder is None:
             raise InputError(f"model2vec: {of.method} is not a single encoder of tokens; distil a row that is one")
         encoder = row.encoder

@@ -89,7 +89,7 @@ class PromptBERT(SimCSE):
                 "bert-base": Recipe(BERT, f"{RUN}, unsup-bert"),
                 "roberta-base": Recipe(ROBERTA, f"{RUN}, unsup-roberta"),
                 **later_models(BERT, STATED),
-                "mini": Recipe({**BERT, **MINI.values, "learning_rate": 3e-5}, UNTUNED),
+                "mini": Recipe({**MINI.values, **BERT}, UNTUNED),
             },
             shared={
                 "batch_size": 256,

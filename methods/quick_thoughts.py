@@ -98,7 +98,7 @@ def neighbour_loss(
 
 OBJECTIVE = "batch, context and objective; ours: the optimisation of a transformer"
 PROTOCOL = {"batch_size": 400, "context": 1, "similarity": "dot", "temperature": 1.0}
-MINI = {"batch_size": 64, "learning_rate": 1e-4, "train_length": 32, "eval_every": 10}
+MINI = {"batch_size": 32, "learning_rate": 1e-4, "train_length": 32, "eval_every": 25}
 
 
 class QuickThoughtsConfig(TrainingConfig):

@@ -74,7 +74,7 @@ class SBERT(NLIMethod):
                 **alike({}, "Reimers & Gurevych 2019, section 3.1", *FULL_SIZE),
                 **later_models({}),
                 "mini": Recipe(
-                    {"batch_size": 16, "learning_rate": 3e-4, "train_length": 32, "eval_every": 10, "bucket": 32},
+                    {"batch_size": 16, "learning_rate": 3e-4, "train_length": 32, "eval_every": 25, "bucket": 32},
                     "for rehearsals: the training steps of the other presets mini; not searched",
                 ),
             },

@@ -44,11 +44,11 @@ PROTOCOL = {
 AS_RUN = {"layer_pooling": "mean", "guide_dropout": True, "select": "last"}
 # Narrow head and short sentences for the embedded mini-bert.
 MINI = {
-    "batch_size": 64,
+    "batch_size": 32,
     "learning_rate": 3e-4,
     "train_length": 32,
     "head_width": 1024,
-    "eval_every": 10,
+    "eval_every": 25,
     "bucket": 32,
 }
 

@@ -28,7 +28,9 @@ ROBERTA = {"batch_size": 512, "learning_rate": 1e-5}
 ROBERTA_LARGE = {"batch_size": 512, "learning_rate": 3e-5}
 STATE_A_RATE = "set dropout, or attention_rate alone, to a rate above 0, such as 0.1"
 STATED = {"dropout": 0.1}  # the rate that BERT's checkpoints have
-MINI = Recipe({"batch_size": 64, "learning_rate": 3e-4, "epochs": 1, "eval_every": 10, "bucket": 32}, SEARCHED)
+MINI = Recipe(
+    {"pooling": "mean", "batch_size": 32, "learning_rate": 1e-4, "epochs": 1, "eval_every": 25, "bucket": 32}, SEARCHED
+)
 
 
 class ContrastiveConfig(TrainingConfig):
@@ -106,7 +108,9 @@ class SimCSE(TrainedMethod):
                 "roberta-base": Recipe(ROBERTA, "Gao et al. 2021, appendix A"),
                 "roberta-large": Recipe(ROBERTA_LARGE, "Gao et al. 2021, appendix A"),
                 **later_models(BERT, STATED),
-                "mini": MINI,
+                "mini": Recipe(
+                    {**MINI.values, "learning_rate": 4.1e-5, "temperature": 0.0012, "dropout": 0.42}, SEARCHED
+                ),
             },
             shared={"epochs": 1, "train_length": 32, "eval_every": 250, "bucket": 1},
             aliases={

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 FULL_SIZE = ("bert-base", "bert-large", "roberta-base", "roberta-large", "distilroberta")
 PAPER = {"hidden": 2400, "embedding": 620, "batch_size": 128, "max_grad_norm": 10.0, "bucket": 32}
-MINI = {"hidden": 128, "embedding": 64, "batch_size": 16, "learning_rate": 2e-4, "epochs": 2, "eval_every": 10}
+MINI = {"hidden": 128, "embedding": 64, "batch_size": 16, "learning_rate": 2e-4, "epochs": 2, "eval_every": 25}
 SPREAD = 0.1  # weights that are not recurrent begin uniformly in [-SPREAD, SPREAD]
 
 
@@ -121,9 +121,9 @@ class SkipThought(TrainedMethod):
         notes="The vocabulary is that of the base model's tokenizer, so that no word is out of it and the "
         "paper's mapping of word2vec into it is not needed; the paper has 20,000 words. Batches in the code hold "
         "sentences of one length: bucket comes near that. A decoder begins with the sentence's vector as its state, "
-        "as in the code; in the paper the vector enters every gate. Combine-skip, the paper's best, is the method "
-        "concat of uni and bi. The paper trains for weeks, on the BookCorpus, which is not public any more: in the "
-        "first hundreds of training steps all vectors come near one another, so no collapse guard is set. "
+        "as in the code; in the paper the vector enters every gate. Combine-skip, the paper's best, joins "
+        "the vectors of uni and bi. The paper trains for weeks, on the BookCorpus, which is not public any more: in "
+        "the first hundreds of training steps all vectors come near one another, so no collapse guard is set. "
         "sentence-transformers has no GRU: a saved model names a module of this package.",
         when_it_collapses="a lower learning_rate, more training steps: its vectors are alike for the first hundreds",
     )

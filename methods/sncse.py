@@ -120,7 +120,7 @@ class SNCSE(PromptBERT):
                 "bert-large": Recipe({**LARGE, **BERT}, SCRIPT),
                 "roberta-large": Recipe({**LARGE, **ROBERTA}, SCRIPT),
                 **later_models({**BASE, **BERT}, STATED),
-                "mini": Recipe({**TEMPLATES, **MINI.values, "learning_rate": 1e-4, **BERT}, SEARCHED),
+                "mini": Recipe({**MINI.values, **TEMPLATES, **BERT}, SEARCHED),
             },
             shared={
                 "epochs": 1,

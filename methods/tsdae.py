@@ -108,7 +108,7 @@ MINI = Recipe(
         "pooling": "mean",
         "batch_size": 32,
         "train_length": 32,
-        "eval_every": 10,
+        "eval_every": 25,
         "bucket": 32,
         "drop_last": False,
     },

@@ -29,10 +29,11 @@ CODE = {"scaling": "code", "invariance_weight": 25.0, "variance_weight": 25.0, "
 # In short runs on the embedded text the paper's small lambda_C lets features covary and dev scores fall.
 MINI = {
     **CODE,
-    "batch_size": 64,
-    "learning_rate": 3e-4,
+    "batch_size": 32,
+    "pooling": "mean",
+    "learning_rate": 1e-4,
     "epochs": 1,
-    "eval_every": 10,
+    "eval_every": 25,
     "projector": (1024, 1024, 1024),
     "bucket": 32,
 }

@@ -99,11 +99,12 @@ TWO_VIEWS = {
     "bucket": 1,
 }
 MINI = {
+    "pooling": "mean",
     "batch_size": 64,
     "slice": 64,
     "projector": (1024, 32),
     "learning_rate": 1e-4,
-    "eval_every": 10,
+    "eval_every": 25,
     "joint_head": False,
     "shrinkage": 1e-3,
     "bucket": 32,

@@ -158,7 +158,7 @@ def compare(
         ...     name="poolings", suites="Embedded-STS-natural", workdir=work, tracked=False, formats=[],
         ... )
         >>> found.scores().query("metric == 'spearman' and aggregation == 'all'")[["row", "n"]].values.tolist()
-        [['cls', 240], ['mean', 240]]
+        [['cls', 1035], ['mean', 1035]]
 
     Args:
         experiment: a TOML file, a preset's name, the keys of such a file, an `Experiment`, a method as a class or

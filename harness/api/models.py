@@ -41,7 +41,7 @@ def evaluate(
 
         >>> found = harness.evaluate("embedded:mini-bert", "Embedded-STS-natural", cached=False)
         >>> found.scores()[["task", "metric", "n"]].values.tolist()[0]
-        ['Embedded-STS-natural', 'spearman', 240]
+        ['Embedded-STS-natural', 'spearman', 1035]
 
     Args:
         model: a hub id, a SentenceTransformer folder, a saved method or embedded:NAME; a fitted `Method`, or the

@@ -20,7 +20,7 @@ class Scores:
 
         >>> found = harness.evaluate("embedded:mini-bert", "Embedded-STS-natural", cached=False)
         >>> len(found.pairs()), found.costs()["sentences"].tolist() == [float(found.result.cost["sentences"])]
-        (240, True)
+        (1035, True)
         >>> sorted(found.as_dict())[:3]
         ['cost', 'environment', 'figures']
 

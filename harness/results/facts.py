@@ -26,6 +26,7 @@ class Facts:
         metric: the metric that the next two are values of.
         chance: what guessing all classes alike gives, as `Score.value`; None where it has no meaning.
         majority: what always naming the commonest class of the test data gives.
+        agreement: what the scores of a second annotator give, where the data has them.
     """
 
     unit: str = ""
@@ -33,6 +34,7 @@ class Facts:
     metric: str = ""
     chance: float | None = None
     majority: float | None = None
+    agreement: float | None = None
 
     def plain(self) -> dict[str, dict[str, Any]]:
         """As a part of what a run keeps of the task."""

@@ -14,7 +14,7 @@ from harness.files.reading import is_there
 
 # A folder on disk, also in an installed wheel: transformers can read a model from nothing else.
 FOLDER = Path(__file__).resolve().parent.parent / "embedded"
-PARTS = ("a", "b", "c", "d", "e")
+PARTS = ("a", "b", "c", "d", "e", "f", "g", "h", "i", "j")
 PREFIX = "embedded:"
 
 EMBEDDED_MODELS: dict[str, Path] = {"mini-bert": FOLDER / "model"}

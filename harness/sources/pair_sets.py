@@ -22,7 +22,14 @@ from harness.sources.senteval.labelled import unusual_sizes
 
 Source = Literal["senteval", "mteb", "embedded", "stsb-multi-mt"]
 YEARS = tuple(senteval.STS_SUBSETS)
-EMBEDDED_PARTS = {"Embedded-STS-natural": ("d", "e"), "Embedded-STS-contrast": ("a", "b", "c")}
+EMBEDDED_STS = ("Embedded-STS-natural", "Embedded-STS-contrast")
+PHENOMENA = "Embedded-Phenomena"
+_ANNOTATED_TWICE = ("f", "g", "h", "i", "j")
+EMBEDDED_PARTS = {
+    EMBEDDED_STS[0]: ("d", "e", *_ANNOTATED_TWICE),  # of the latter the pairs marked as natural
+    EMBEDDED_STS[1]: ("a", "b", "c"),
+    PHENOMENA: _ANNOTATED_TWICE,
+}
 
 # Repository and revision of each set, those that MTEB's own tasks name: the text of a score must not change unseen.
 MTEB_SETS = {
@@ -97,7 +104,7 @@ def load_sts(task: str, *, source: Source, split: str = "test") -> PairSet:
     """Read one task.
 
     Args:
-        task: "STS12" ... "STS16", "STS-B", "SICK-R" (senteval, mteb), "Embedded-STS-natural", "Embedded-STS-contrast",
+        task: "STS12" ... "STS16", "STS-B", "SICK-R" (senteval, mteb), those of `EMBEDDED_PARTS` (embedded),
             "STS-B-de" and other languages (stsb-multi-mt).
         source: where from. SentEval's files are Moses-tokenised (STS also lower-cased); MTEB's STS-B and SICK-R are raw
             text, and its SICK-R "test" is the whole of SICK (9,927 pairs, against 4,927 of SentEval).
@@ -207,6 +214,8 @@ def _translated(task: str, split: str) -> list[_Named]:
 def _embedded(task: str, split: str) -> Iterable[_Named]:
     for part in EMBEDDED_PARTS[task]:
         rows = [row for row in embedded_rows("sts", (part,)) if row["split"] == split]
+        if task == EMBEDDED_STS[0]:
+            rows = [row for row in rows if row.get("natural", True)]
         left, right, gold = ([row[key] for row in rows] for key in ("sentence1", "sentence2", "score"))
         yield part, (left, right, gold)
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.errors import InputError, NotFitted
-from harness.sources.pair_sets import EMBEDDED_PARTS
+from harness.sources.pair_sets import EMBEDDED_STS
 from harness.tasks.base import Array, TaskResult, finite
 from harness.tasks.family import TaskFamily
 from harness.tasks.protocol import Description, add_score
@@ -124,10 +124,10 @@ class LayersTask(ModelOnPairs):
 
 def _task(name: str, source: Source) -> LayersTask:
     pair_set = name.removeprefix("layers:")
-    return LayersTask(pair_set, "embedded" if pair_set in EMBEDDED_PARTS else source)
+    return LayersTask(pair_set, "embedded" if pair_set in EMBEDDED_STS else source)
 
 
-TASKS = TaskFamily(("layers:STS-B", *(f"layers:{name}" for name in EMBEDDED_PARTS)), _task)
+TASKS = TaskFamily(("layers:STS-B", *(f"layers:{name}" for name in EMBEDDED_STS)), _task)
 SUITE = Suite(
     ("layers:STS-B",),
     "STS-B by every layer and pooling of a transformer (SG figure 1)",

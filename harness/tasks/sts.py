@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from harness.errors import InputError
 from harness.results.facts import PAIRS, Facts
 from harness.results.text_ids import text_ids
-from harness.sources.pair_sets import EMBEDDED_PARTS, TRANSLATED
+from harness.sources.pair_sets import EMBEDDED_STS, TRANSLATED
 from harness.tasks.averages import Mean, Number
 from harness.tasks.base import Array, Encode, TaskResult, Vectors, as_array, checked, finite, unit_rows
 from harness.tasks.family import TaskFamily
@@ -268,7 +268,7 @@ class DevSet:
 
 
 def _task(name: str, source: Source) -> STSTask:
-    if name in EMBEDDED_PARTS:
+    if name in EMBEDDED_STS:
         return STSTask(name, "embedded", suite="embedded")
     if name in TRANSLATED:
         return STSTask(name, "stsb-multi-mt", suite="multilingual")
@@ -285,7 +285,7 @@ def sts_mean(aggregation: str = "all") -> Mean:
     return Mean(title, tuple(numbers), decimals=2)
 
 
-TASKS = TaskFamily((*STS, *EMBEDDED_PARTS, *TRANSLATED), _task)
+TASKS = TaskFamily((*STS, *EMBEDDED_STS, *TRANSLATED), _task)
 SUITE = Suite(
     STS,
     "STS12-16, STS-B and SICK-R by cosine, as SimCSE, SCD and SG report them; all aggregations",

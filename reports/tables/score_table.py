@@ -21,6 +21,7 @@ WITHOUT_A_MODEL = "without a model"
 _GUESSING = {
     "chance": ("guessing", "every class alike often"),
     "majority": ("commonest class", "always the one that the test data has most of"),
+    "agreement": ("second annotator", "the scores of a second annotator in place of cosines"),
 }
 _FINE = 0.05  # points: a standard error below it leaves a second decimal something to say
 
@@ -156,7 +157,8 @@ class ScoreTable:
 def _guessed(facts: Facts | None, kind: str, metric: str) -> float | None:
     if facts is None or facts.metric != metric:
         return None
-    return facts.chance if kind == "chance" else facts.majority
+    value: float | None = getattr(facts, kind)
+    return value
 
 
 def with_decimals(cell: Cell, digits: int) -> Cell:

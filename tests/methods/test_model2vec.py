@@ -95,7 +95,7 @@ def test_what_a_row_knew_and_its_start_are_those_of_what_is_distilled() -> None:
     assert (Model2Vec.supervision_for(mean), Model2Vec.text_for(mean)) == ("untrained", "none")
     assert Model2Vec.untrained(simcse) == (
         "model2vec",
-        {"of": {"method": "pooling", "config": {"pooling": "cls"}}},
+        {"of": {"method": "pooling", "config": {"pooling": "mean"}}},
     )
     assert Model2Vec.untrained(mean) is None
 

@@ -21,7 +21,6 @@ from harness.modules import SavedMethod
 from harness.sources import load_corpus
 
 TEXTS = ["A man plays the guitar.", "", "Nobody is here.", "word " * 40]
-WHITENED = {"method": "whitening", "config": {"k": 32}}
 STATIC: dict[str, Any] = {"method": "static", "config": {"lower_case": True}}
 STOCK: dict[str, tuple[str, dict[str, Any]]] = {
     "whitening": ("whitening", {"k": 32}),
@@ -32,8 +31,6 @@ OURS: dict[str, tuple[str, dict[str, Any]]] = {
     "flow": ("flow", {"max_steps": 2, "levels": 2, "steps": 1}),
     "transductive flow": ("flow", {"fit_on": "task"}),
     "transductive whitening": ("whitening", {"fit_on": "task"}),
-    "concat": ("concat", {"parts": [WHITENED, STATIC], "normalize": True}),
-    "whitened concat": ("concat", {"parts": [{"method": "pooling"}, STATIC], "whiten": True, "k": 16}),
     "wk_pooling": ("wk_pooling", {"layer_start": 1}),
     "random": ("random", {}),
 }

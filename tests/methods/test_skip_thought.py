@@ -12,7 +12,6 @@ from harness.errors import InputError
 from harness.method import FitContext
 from harness.sources import Corpus, load_corpus
 from harness.training import Batch
-from methods.concat import Concat
 from methods.skip_thought import SkipThought, Triple, Triples
 
 SMALL = {"hidden": 6, "embedding": 4, "batch_size": 4, "learning_rate": 1e-3}
@@ -86,13 +85,7 @@ def test_triples_are_the_inner_sentences_of_each_document(tmp_path: Path) -> Non
         skip_thought().check(documents(tmp_path, "One. Two. Three.", "Four. Five."))
 
 
-def test_uni_and_bi_side_by_side_are_combine_skip(tmp_path: Path) -> None:
-    parts = [{"method": "skip_thought", "config": {**SMALL, "direction": way}} for way in ("uni", "bi")]
-    corpus = load_corpus("embedded:documents", kind="documents", limit=4)
-    method = Concat(Concat.configure({"parts": parts})).fit(corpus, FitContext(precision="fp32", max_steps=2))
-    vectors = np.asarray(method.encode(["A dog ran.", "rain"]))
-    assert vectors.shape == (2, 12)
-    assert np.linalg.norm(vectors[:, :6], axis=1) == pytest.approx(1)  # as the released encoder scales each half
+def test_a_bidirectional_encoder_needs_an_even_width() -> None:
     with pytest.raises(InputError, match='"hidden": must be even'):
         skip_thought(direction="bi", hidden=5)
 

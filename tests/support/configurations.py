@@ -23,6 +23,7 @@ def folder_of(folder: Path, configuration: dict[str, Any]) -> str:
 ON_THE_HUB = {
     "google-bert/bert-base-uncased": "bert-base",
     "google-bert/bert-large-uncased": "bert-large",
+    "google/bert_uncased_L-4_H-256_A-4": "mini",
     "google-bert/bert-base-multilingual-cased": "bert-base-multilingual",
     "FacebookAI/roberta-base": "roberta-base",
     "FacebookAI/roberta-large": "roberta-large",

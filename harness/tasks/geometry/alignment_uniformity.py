@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from harness.errors import InputError
 from harness.results.facts import Facts
-from harness.sources.pair_sets import EMBEDDED_PARTS
+from harness.sources.pair_sets import EMBEDDED_STS
 from harness.tasks.base import TaskResult, Vectors, as_array, finite, unit_rows
 from harness.tasks.family import TaskFamily
 from harness.tasks.geometry.isotropy import (
@@ -209,12 +209,12 @@ class GeometryTask:
 
 def _task(name: str, source: Source) -> GeometryTask:
     pair_set = name.removeprefix("geometry:")
-    if pair_set in EMBEDDED_PARTS:
+    if pair_set in EMBEDDED_STS:
         return GeometryTask(pair_set, "embedded", splits=("dev", "test"))
     return GeometryTask(pair_set, source, splits=("train", "dev", "test"))
 
 
-TASKS = TaskFamily(("geometry:STS-B", *(f"geometry:{name}" for name in EMBEDDED_PARTS)), _task)
+TASKS = TaskFamily(("geometry:STS-B", *(f"geometry:{name}" for name in EMBEDDED_STS)), _task)
 SUITE = Suite(
     ("geometry:STS-B",),
     "alignment, uniformity, ranks, isotropy and spectrum of STS-B's sentences",
@@ -222,6 +222,4 @@ SUITE = Suite(
     higher_is_better=False,
     percent=False,
 )
-EMBEDDED = Suite(
-    (*EMBEDDED_PARTS, *TASKS.names[1:]), "similarity and geometry on the embedded sentences; no hub needed"
-)
+EMBEDDED = Suite((*EMBEDDED_STS, *TASKS.names[1:]), "similarity and geometry on the embedded sentences; no hub needed")

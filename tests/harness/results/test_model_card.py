@@ -32,7 +32,7 @@ def record(**changes: Any) -> Record:
     }  # fmt: skip
     spec = RunSpec(**{
         "method": "simcse", "config": {}, "base_model": "bert-base-uncased", "seed": 3,
-        "corpus": {"uri": "embedded:sentences", "kind": "sentences", "count": 2100, "sha256": "ab" * 32},
+        "corpus": {"uri": "embedded:sentences", "kind": "sentences", "count": 7100, "sha256": "ab" * 32},
         "dev": {"task": "STS-B", "source": "senteval", "split": "dev", "sha256": "cd" * 32},
         **{key: changes.pop(key) for key in list(changes) if key in RunSpec.model_fields and key != "missing"},
     })  # fmt: skip

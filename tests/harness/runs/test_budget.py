@@ -141,10 +141,10 @@ def test_equal_seconds_are_measured_once(
         plan(SECONDS % 1)
 
 
-def test_parts_with_batches_of_their_own_have_equal_steps_only(file: Path, plan: Callable[..., Plan]) -> None:
-    file.write_text(FILE + '[[methods]]\nmethod = "concat"\npreset = "mini"\n')
-    assert {row.label: row.max_steps for row in plan(STEPS % 3).rows}["concat"] == 3
-    with pytest.raises(InputError, match='row "concat"'):
+def test_a_distilled_row_with_batches_of_its_own_has_equal_steps_only(file: Path, plan: Callable[..., Plan]) -> None:
+    file.write_text(FILE + '[[methods]]\nmethod = "model2vec"\npreset = "mini"\n')
+    assert {row.label: row.max_steps for row in plan(STEPS % 3).rows}["model2vec"] == 3
+    with pytest.raises(InputError, match='row "model2vec"'):
         plan(SENTENCES % 100)
 
 

@@ -246,7 +246,7 @@ def test_rows_with_equal_starts_share_one_and_that_of_the_file_is_used() -> None
         {"name": "Barlow", "method": "barlow_twins", "preset": "mini"},
     )
     assert added(plan) == ["untrained (cls)"]
-    assert starts(plan) == {"mean, trained": "mean", "cls, trained": "untrained (cls)", "Barlow": "untrained (cls)"}
+    assert starts(plan) == {"mean, trained": "mean", "cls, trained": "untrained (cls)", "Barlow": "mean"}
 
 
 def test_another_length_or_first_layer_is_another_start() -> None:
@@ -262,12 +262,6 @@ def test_another_length_or_first_layer_is_another_start() -> None:
 def test_what_learns_nothing_has_no_start() -> None:
     plan = planned(MEAN, {"method": "random"}, {"method": "wk_pooling", "preset": "paper"})
     assert (added(plan), plan.starts) == ([], {})
-
-
-def test_a_concatenation_starts_from_its_untrained_parts() -> None:
-    plan = planned({"name": "both", "method": "concat", "preset": "mini"})
-    (start,) = (plan.row_of(job) for job in plan.jobs if plan.row_of(job).added)
-    assert [part["method"] for part in start.config.model_dump()["parts"]] == ["pooling", "pooling"]
 
 
 def test_an_added_start_takes_no_label_of_the_file_and_is_in_the_blocks_of_its_rows() -> None:
@@ -290,7 +284,7 @@ def test_starts_that_are_not_available_are_left_out(monkeypatch: pytest.MonkeyPa
 
 ROWS = [
     {"name": "own loss", "method": "simcse"},  # every 125, the default
-    {"name": "mini", "method": "simcse", "preset": "mini"},  # every 10
+    {"name": "mini", "method": "simcse", "preset": "mini"},  # every 25
 ]
 
 
@@ -306,14 +300,14 @@ def intervals(plan: Plan) -> dict[str, int]:
 
 def test_all_rows_have_one_dev_interval_unless_the_file_says_otherwise() -> None:
     plan = scheduled()
-    assert intervals(plan) == {"own loss": 10, "mini": 10}
+    assert intervals(plan) == {"own loss": 25, "mini": 25}
     assert plan.schedule.instead_of == {"own loss": 125}
     assert "own loss" in plan.schedule.note
     assert intervals(scheduled(every=50)) == {"own loss": 50, "mini": 50}
     own = scheduled(every="own")
-    assert (intervals(own), own.schedule.note) == ({"own loss": 125, "mini": 10}, "")
+    assert (intervals(own), own.schedule.note) == ({"own loss": 125, "mini": 25}, "")
     last = {"name": "last", "method": "simcse", "config": {"select": "last", "eval_every": 3}}
-    assert intervals(scheduled(*ROWS, last)) == {"own loss": 10, "mini": 10, "last": 3}  # its weights are not selected
+    assert intervals(scheduled(*ROWS, last)) == {"own loss": 25, "mini": 25, "last": 3}  # its weights are not selected
 
 
 def test_a_part_has_the_schedule_of_the_whole() -> None:

@@ -37,19 +37,33 @@ MTEB = {
 # --- embedded
 
 
-def test_embedded_sets_have_the_parts_and_counts_of_their_readme() -> None:
-    sizes = {"a": 200, "b": 200, "c": 200, "d": 240, "e": 240}
-    for task, parts in {"Embedded-STS-natural": "de", "Embedded-STS-contrast": "abc"}.items():
-        dev, test = (load_sts(task, source="embedded", split=split) for split in ("dev", "test"))
-        assert [s.name for s in test.subsets] == list(parts)
-        for one, other in zip(dev.subsets, test.subsets, strict=True):
-            assert len(one.gold) + len(other.gold) == sizes[one.name]
-            assert not set(zip(one.sentences1, one.sentences2, strict=True)) & set(
-                zip(other.sentences1, other.sentences2, strict=True)
-            )
-            assert 0 <= one.gold.min() <= one.gold.max() <= 5
-        assert dev.sha256 != test.sha256
-        assert test.sha256 == load_sts(task, source="embedded").sha256
+@pytest.mark.parametrize(
+    ("task", "parts", "dev_pairs", "test_pairs"),
+    [
+        ("Embedded-STS-natural", "defghij", 439, 1035),
+        ("Embedded-STS-contrast", "abc", 300, 300),
+        ("Embedded-Phenomena", "fghij", 599, 2393),
+    ],
+)
+def test_embedded_sets_have_the_parts_and_counts_of_their_readme(
+    task: str, parts: str, dev_pairs: int, test_pairs: int
+) -> None:
+    dev, test = (load_sts(task, source="embedded", split=split) for split in ("dev", "test"))
+    assert [s.name for s in dev.subsets] == [s.name for s in test.subsets] == list(parts)
+    assert [sum(len(s.gold) for s in split.subsets) for split in (dev, test)] == [dev_pairs, test_pairs]
+    for one, other in zip(dev.subsets, test.subsets, strict=True):
+        assert not set(zip(one.sentences1, one.sentences2, strict=True)) & set(
+            zip(other.sentences1, other.sentences2, strict=True)
+        )
+        assert 0 <= one.gold.min() <= one.gold.max() <= 5
+    assert dev.sha256 != test.sha256
+    assert test.sha256 == load_sts(task, source="embedded").sha256
+
+
+def test_croissant_file_describes_the_embedded_data() -> None:
+    from tools.croissant import TARGET, describe
+
+    assert TARGET.read_text("utf-8") == describe(), "run: python tools/croissant.py"
 
 
 def test_embedded_rows_know_their_part() -> None:

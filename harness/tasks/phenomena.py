@@ -1,0 +1,165 @@
+"""What an encoder takes for the same: paraphrases against pairs with other roles, polarity, numbers or entities.
+
+All pairs of parts f to j of the embedded suite are scored as an STS set. For each of four tags there is a margin test:
+a paraphrase must be nearer than a pair of that tag whose words overlap as much.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.results.facts import PAIRS, Facts
+from harness.results.outcomes import outcomes_frame
+from harness.results.text_ids import pair_units
+from harness.sources.embedded import embedded_rows
+from harness.sources.pair_sets import EMBEDDED_PARTS, PHENOMENA
+from harness.sources.senteval.labelled import LabelledSplit
+from harness.tasks.base import Task, TaskResult, Vectors, finite
+from harness.tasks.family import TaskFamily
+from harness.tasks.protocol import add_number
+from harness.tasks.sts import STSTask, cosine, spearman
+from harness.tasks.suite import Suite
+
+SUITE_NAME = "embedded-phenomena"
+TAGS = ("roles", "negation", "number", "entity")
+PARAPHRASES = ("words", "syntax")
+CHANGED, SAME = 3.0, 4.0  # gold scores: a pair of a tag has at most the one, a paraphrase at least the other
+NEAREST = 10  # paraphrases that each pair of a tag is compared with
+
+Rows = list[dict[str, Any]]
+
+
+def word_overlap(first: str, second: str) -> float:
+    """Jaccard overlap of two sentences' lower-cased words, in [0, 1].
+
+    >>> word_overlap("The dog bit the man.", "The man bit the dog.")
+    1.0
+    """
+    left, right = (set(re.findall(r"\w+", text.lower())) for text in (first, second))
+    return len(left & right) / max(len(left | right), 1)
+
+
+def wins(paraphrases: NDArray[Any], changed: NDArray[Any], alike: NDArray[np.intp]) -> NDArray[np.float64]:
+    """(n,): the share of its paraphrases that have a higher similarity than each of n pairs; equal counts half.
+
+    Args:
+        paraphrases: their similarities, (m,).
+        changed: similarities of the pairs, (n,).
+        alike: the paraphrases that each pair is compared with, (n, k).
+
+    >>> wins(np.array([0.9, 0.5]), np.array([0.7, 0.5]), np.array([[0, 1], [0, 1]])).tolist()
+    [0.5, 0.75]
+    """
+    near, own = paraphrases[alike], changed[:, None]
+    shares: NDArray[np.float64] = ((near > own) + 0.5 * (near == own)).mean(axis=1)
+    return shares
+
+
+def _test_rows() -> Rows:
+    return [row for row in embedded_rows("sts", EMBEDDED_PARTS[PHENOMENA]) if row["split"] == "test"]
+
+
+def _sides(rows: Rows) -> tuple[list[str], list[str]]:
+    return [row["sentence1"] for row in rows], [row["sentence2"] for row in rows]
+
+
+def _second(rows: Rows) -> NDArray[np.float64]:
+    """What the second annotator gave, who did not see the first one's scores."""
+    return np.array([row["annotations"][1] for row in rows], dtype=np.float64)
+
+
+class AllPairs(STSTask):
+    """Spearman over all test pairs; the second annotator's against the first one's is what can be reached."""
+
+    def evaluate(self, vectors: Vectors, *, pooling: str) -> TaskResult:
+        result, rows = super().evaluate(vectors, pooling=pooling), _test_rows()
+        agreement = spearman(_second(rows), [row["annotations"][0] for row in rows])
+        facts = Facts(PAIRS, metric="spearman", chance=0.0, agreement=agreement)
+        result.figures[self.name] = facts.plain()
+        return result
+
+
+class MarginTask:
+    """How often a paraphrase is nearer than a pair of one tag: the mean over pairs of `wins`, 0.5 by chance.
+
+    Each pair is compared with the `NEAREST` paraphrases that are closest to it in word overlap, so that an encoder
+    cannot win by counting words.
+    """
+
+    suite, source = SUITE_NAME, "embedded"
+
+    def __init__(self, tag: str) -> None:
+        """Of one of `TAGS`."""
+        self.name, self.tag = f"{PHENOMENA}-{tag}", tag
+
+    @cached_property
+    def paraphrases(self) -> Rows:
+        return [row for row in _test_rows() if row["tag"] in PARAPHRASES and row["score"] >= SAME]
+
+    @cached_property
+    def changed(self) -> Rows:
+        return [row for row in _test_rows() if row["tag"] == self.tag and row["score"] <= CHANGED]
+
+    @property
+    def tested(self) -> LabelledSplit:
+        """The pairs of the tag, which the outcomes number."""
+        return LabelledSplit(*_sides(self.changed), np.zeros(len(self.changed), dtype=np.int64))
+
+    @property
+    def sha256(self) -> str:
+        keys = ("sentence1", "sentence2", "score")
+        rows = [[row[key] for key in keys] for row in (*self.paraphrases, *self.changed)]
+        return hashlib.sha256(json.dumps([len(self.paraphrases), rows]).encode()).hexdigest()
+
+    def texts(self) -> Sequence[str]:
+        return [text for rows in (self.paraphrases, self.changed) for side in _sides(rows) for text in side]
+
+    def evaluate(self, vectors: Vectors, *, pooling: str) -> TaskResult:
+        result, damaged, cosines = TaskResult(), 0, []
+        for rows in (self.paraphrases, self.changed):
+            (u, bad_u), (v, bad_v) = (finite(vectors(side)) for side in _sides(rows))
+            damaged += bad_u + bad_v
+            cosines.append(cosine(u, v))
+        result.note_damaged(self.name, damaged)
+        alike = self._alike()
+        shares = wins(cosines[0], cosines[1], alike)
+        about = {"metric": "accuracy", "against": f"{NEAREST} paraphrases of like word overlap", "similarity": "cosine"}
+        add_number(result, self, value=float(shares.mean()), n=len(shares), pooling=pooling, **about)
+        about = {"task": self.name, "source": self.source, "split": "test", "metric": "accuracy"}
+        units = pair_units(*_sides(self.changed))
+        result.outcomes = outcomes_frame(**about, outcome=shares, unit=units)
+        agreement = float(wins(_second(self.paraphrases), _second(self.changed), alike).mean())
+        result.figures[self.name] = Facts(PAIRS, "", "accuracy", 0.5, agreement=agreement).plain()
+        return result
+
+    def _alike(self) -> NDArray[np.intp]:
+        """(n, `NEAREST`): for each pair of the tag the paraphrases nearest in overlap, equal ones in their order."""
+        same, other = (
+            np.array([word_overlap(*pair) for pair in zip(*_sides(rows), strict=True)])
+            for rows in (self.paraphrases, self.changed)
+        )
+        order: NDArray[np.intp] = np.argsort(np.abs(same[None] - other[:, None]), axis=1, kind="stable")[:, :NEAREST]
+        return order
+
+
+def _task(name: str, source: str) -> Task:
+    if name == PHENOMENA:
+        return AllPairs(PHENOMENA, "embedded", suite=SUITE_NAME)
+    return MarginTask(name.removeprefix(f"{PHENOMENA}-"))
+
+
+TASKS = TaskFamily((PHENOMENA, *(f"{PHENOMENA}-{tag}" for tag in TAGS)), _task)
+SUITE = Suite(
+    TASKS.names,
+    "embedded pairs by what makes the difference: all pairs (Spearman), and paraphrases against swapped roles, "
+    "negations, other numbers and other entities of like word overlap (accuracy)",
+    chance={PHENOMENA: 0.0, **dict.fromkeys(TASKS.names[1:], 0.5)},
+)
